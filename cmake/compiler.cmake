@@ -1,0 +1,23 @@
+# Language level, warnings, sanitizers and the compiler cache: what holds for every target of the tree.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# -ffp-contract=off: a multiply and an add stay two roundings unless a kernel asks for a fused one. Pillow's resize and
+# the scalar references depend on it, and results do not change with the instruction set that the compiler was given.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+
+if(VITRAIL_SANITIZE)
+  add_compile_options(-fsanitize=${VITRAIL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${VITRAIL_SANITIZE})
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()

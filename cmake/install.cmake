@@ -1,0 +1,15 @@
+# `cmake --install` puts down the program, the library, its headers and what find_package(vitrail) needs.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS vitrail_lib EXPORT vitrailTargets)
+install(TARGETS vitrail RUNTIME)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/vitrailConfig.cmake
+                              INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)

@@ -1,0 +1,46 @@
+#include "tests/support/paths.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "vitrail/base/env.h"
+
+namespace vitrail::testing {
+namespace fs = std::filesystem;
+namespace {
+
+struct Scratch {
+  fs::path root = fs::temp_directory_path() / ("vitrail_test_" + std::to_string(::getpid()));
+  int count = 0;
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(root, ignored);
+  }
+};
+
+}  // namespace
+
+fs::path fixture(const std::string& relative) {
+  const fs::path path = fs::path(VITRAIL_SOURCE_DIR) / "tests/fixtures" / relative;
+  if (!fs::exists(path)) throw std::runtime_error("fixture missing: " + path.string());
+  return path;
+}
+
+fs::path program() { return VITRAIL_PROGRAM; }
+
+std::optional<fs::path> assets() {
+  const fs::path path = environment("VITRAIL_ASSETS").value_or(VITRAIL_SOURCE_DIR "/../shared/assets");
+  if (!fs::exists(path / "weights")) return std::nullopt;
+  return path;
+}
+
+fs::path scratch_folder() {
+  static Scratch scratch;
+  const fs::path folder = scratch.root / std::to_string(scratch.count++);
+  fs::create_directories(folder);
+  return folder;
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,64 @@
+#include "vitrail/tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail {
+namespace {
+
+Tensor counting(const Shape& shape) {
+  std::vector<float> values(shape.numel());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return Tensor::from(shape, values);
+}
+
+TEST(Tensor, PermuteThenReshapeCopiesInTheNewOrder) {
+  const Tensor t = counting({2, 3}).permute({1, 0});
+  EXPECT_EQ(t.shape(), (Shape{3, 2}));
+  EXPECT_FALSE(t.is_contiguous());
+  const Tensor flat = t.reshape({6});
+  const std::vector<float> expected{0, 3, 1, 4, 2, 5};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(flat.data<float>()[i], expected[i]);
+}
+
+TEST(Tensor, ViewOfATransposedTensorIsAnError) {
+  EXPECT_THROW(counting({2, 3}).transpose(0, 1).view({6}), Error);
+}
+
+TEST(Tensor, QkvSplitIsAView) {
+  const Tensor qkv = counting({2, 5, 3 * 4 * 6});
+  const Tensor heads = qkv.view({2, 5, 3, 4, 6}).permute({2, 0, 3, 1, 4});
+  EXPECT_EQ(heads.select(0, 1).shape(), (Shape{2, 4, 5, 6}));
+  EXPECT_EQ(heads.storage(), qkv.storage());
+  EXPECT_EQ(*heads.select(0, 1).select(0, 1).select(0, 2).select(0, 3).data<float>(), 1 * 360 + 3 * 72 + 24 + 12);
+}
+
+TEST(Tensor, ViewsOfNonContiguousTensorsSplitAndMergeWhereStridesAllow) {
+  const Tensor t = counting({4, 6, 5}).narrow(1, 1, 2);
+  EXPECT_EQ(t.view({2, 2, 2, 5}).storage(), t.storage());
+  EXPECT_EQ(t.view({4, 10}).shape(), (Shape{4, 10}));  // the last two axes are one run
+  EXPECT_THROW(t.view({40}), Error);
+}
+
+TEST(Tensor, MetaHasShapeButNoData) {
+  const Tensor t = Tensor::empty({3, 4}, DType::f32, Device::meta);
+  EXPECT_TRUE(t.is_meta());
+  EXPECT_THROW(t.data<float>(), Error);
+}
+
+TEST(Tensor, ConversionRoundsToNearestEven) {
+  const Tensor t = Tensor::from<float>({4}, {1.0f, 1.00390625f, 65520.0f, 1e-8f});
+  EXPECT_EQ(static_cast<float>(t.to(DType::bf16).data<BFloat16>()[1]), 1.0f);
+  EXPECT_TRUE(std::isinf(static_cast<float>(t.to(DType::f16).data<Float16>()[2])));
+  EXPECT_EQ(static_cast<float>(t.to(DType::f16).data<Float16>()[3]), 0.0f);
+}
+
+TEST(Tensor, ShapesWhoseProductOverflowsAreRefused) {
+  EXPECT_THROW(Tensor::empty({int64_t{1} << 40, int64_t{1} << 40}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,28 @@
+#pragma once
+// Files that are either whole or not there.
+#include <filesystem>
+#include <fstream>
+
+namespace vitrail {
+
+// Writes beside `path` under a temporary name; commit() syncs and renames it into place.  Destroyed without commit(),
+// it leaves what was at `path` as it was.  Throws Error naming the path when a write fails (a full disk, no right).
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const void* data, size_t size);
+  void write(const std::string& text) { write(text.data(), text.size()); }
+  void seek(uint64_t offset);  // from the beginning; what is skipped reads as zeros
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  std::ofstream stream_;
+  bool committed_ = false;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,83 @@
+#include "vitrail/base/dtype.h"
+
+#include <array>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail {
+namespace {
+
+struct Row {
+  DType dtype;
+  const char* name;
+  size_t size;
+  bool floating;
+};
+constexpr std::array<Row, 9> kRows{{{DType::f64, "f64", 8, true},
+                                    {DType::f32, "f32", 4, true},
+                                    {DType::bf16, "bf16", 2, true},
+                                    {DType::f16, "f16", 2, true},
+                                    {DType::i64, "i64", 8, false},
+                                    {DType::i32, "i32", 4, false},
+                                    {DType::i8, "i8", 1, false},
+                                    {DType::u8, "u8", 1, false},
+                                    {DType::boolean, "bool", 1, false}}};
+
+const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+
+}  // namespace
+
+size_t size_of(DType dtype) { return row(dtype).size; }
+const char* name_of(DType dtype) { return row(dtype).name; }
+bool is_floating(DType dtype) { return row(dtype).floating; }
+
+DType dtype_from_name(std::string_view name) {
+  for (const Row& r : kRows) {
+    if (name == r.name) return r.dtype;
+  }
+  if (name == "fp64") return DType::f64;
+  if (name == "fp32") return DType::f32;
+  if (name == "fp16") return DType::f16;
+  throw Error("dtype", "f64, f32, bf16, f16, i64, i32, i8, u8 or bool", "'" + std::string(name) + "'");
+}
+
+BFloat16::BFloat16(float value) {
+  const uint32_t u = std::bit_cast<uint32_t>(value);
+  if ((u & 0x7fffffffu) > 0x7f800000u) {
+    bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keep it a NaN when its payload sat in the lower half
+  } else {
+    bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+  }
+}
+
+Float16::Float16(float value) {
+  const uint32_t u = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (u >> 16) & 0x8000u;
+  const uint32_t magnitude = u & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    bits = static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  } else if (magnitude >= 0x477ff000u) {  // 65520 and above round to infinity
+    bits = static_cast<uint16_t>(sign | 0x7c00u);
+  } else if (magnitude >= 0x38800000u) {  // normal: 2^-14 and above
+    const uint32_t rebiased = magnitude - 0x38000000u;
+    bits = static_cast<uint16_t>(sign | ((rebiased + 0xfffu + ((rebiased >> 13) & 1u)) >> 13));
+  } else {
+    // Subnormal: adding 0.5 aligns the mantissa so that the float adder rounds to a multiple of 2^-24.
+    const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
+    bits = static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - std::bit_cast<uint32_t>(0.5f)));
+  }
+}
+
+Float16::operator float() const {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1fu;
+  const uint32_t mantissa = bits & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent == 0) {  // zero and subnormals: mantissa · 2^-24
+    const float value = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign ? -value : value;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+}
+
+}  // namespace vitrail

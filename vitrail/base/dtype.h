@@ -1,0 +1,77 @@
+#pragma once
+// Element types, and the two 16-bit floating types that C++20 lacks.
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+
+enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, i8, u8, boolean };
+
+size_t size_of(DType dtype);           // bytes of one element
+const char* name_of(DType dtype);      // "f32", …, "bool"
+bool is_floating(DType dtype);         // f64, f32, bf16, f16
+DType dtype_from_name(std::string_view name);  // the inverse of name_of, also "fp32", "fp16", "fp64"; throws Error
+
+// bfloat16: the upper half of an IEEE single.  Rounds to nearest even; NaN stays NaN.
+struct BFloat16 {
+  uint16_t bits = 0;
+  BFloat16() = default;
+  explicit BFloat16(float value);
+  explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+};
+
+// IEEE 754 half precision.  Rounds to nearest even; overflows to infinity; subnormals are kept.
+struct Float16 {
+  uint16_t bits = 0;
+  Float16() = default;
+  explicit Float16(float value);
+  explicit operator float() const;
+};
+
+template <class T>
+struct DTypeOf;
+template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
+template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::bf16; };
+template <> struct DTypeOf<Float16> { static constexpr DType value = DType::f16; };
+template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
+template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::i32; };
+template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::i8; };
+template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
+template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
+
+// Calls visitor(T{}) with the C++ type of `dtype`: dispatch_dtype(d, [&](auto tag) { using T = decltype(tag); … }).
+template <class Visitor>
+decltype(auto) dispatch_dtype(DType dtype, Visitor&& visitor) {
+  switch (dtype) {
+    case DType::f64: return visitor(double{});
+    case DType::f32: return visitor(float{});
+    case DType::bf16: return visitor(BFloat16{});
+    case DType::f16: return visitor(Float16{});
+    case DType::i64: return visitor(int64_t{});
+    case DType::i32: return visitor(int32_t{});
+    case DType::i8: return visitor(int8_t{});
+    case DType::u8: return visitor(uint8_t{});
+    case DType::boolean: break;
+  }
+  return visitor(bool{});
+}
+
+// One element converted as PyTorch's Tensor.to does it: by way of float for the 16-bit types.
+template <class To, class From>
+To convert_element(From value) {
+  constexpr bool from_half = std::is_same_v<From, BFloat16> || std::is_same_v<From, Float16>;
+  constexpr bool to_half = std::is_same_v<To, BFloat16> || std::is_same_v<To, Float16>;
+  if constexpr (from_half) {
+    return convert_element<To>(static_cast<float>(value));
+  } else if constexpr (to_half) {
+    return To(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace vitrail

@@ -1,0 +1,48 @@
+#include "vitrail/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail {
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
+  struct stat status {};
+  const bool known = ::fstat(file, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(file);
+    throw Error(path.string(), "a regular file", known && S_ISDIR(status.st_mode) ? "a folder" : "something else");
+  }
+  size_ = static_cast<size_t>(status.st_size);
+  if (size_ > 0) {
+    void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
+    const int reason = errno;
+    ::close(file);
+    if (mapping == MAP_FAILED) throw Error(str(path.string(), ": cannot be mapped: ", std::strerror(reason)));
+    data_ = static_cast<const std::byte*>(mapping);
+  } else {
+    ::close(file);
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release(const std::byte* data, size_t size) const {
+  // Only whole pages inside the part: its neighbours may still be in use.
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
+  const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
+  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+}  // namespace vitrail

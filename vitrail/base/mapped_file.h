@@ -1,0 +1,32 @@
+#pragma once
+// A file mapped read-only into memory.
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+namespace vitrail {
+
+// The pages are shared with the operating system's cache and private to nobody: opening a model costs no copy.
+// Throws Error (with the path) when the file is missing, unreadable or a folder.  An empty file maps to an empty span.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Tells the operating system that [data, data + size), a part of bytes(), is not needed in memory any more.  The
+  // contents stay readable (they are read again from the file).
+  void release(const std::byte* data, size_t size) const;
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace vitrail

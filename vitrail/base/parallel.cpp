@@ -1,0 +1,96 @@
+#include "vitrail/base/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <exception>
+#include <vector>
+
+#include "vitrail/base/error.h"
+
+#if VITRAIL_OPENMP
+#include <omp.h>
+#else
+#include <thread>
+#endif
+
+namespace vitrail {
+namespace {
+
+thread_local int thread_count = 0;     // 0: not set, use all
+thread_local bool inside_loop = false;
+
+int openmp_count() {
+#if VITRAIL_OPENMP
+  return omp_get_max_threads();
+#else
+  return 0;
+#endif
+}
+
+void set_openmp_count(int n) {
+#if VITRAIL_OPENMP
+  omp_set_num_threads(n);  // this thread's own setting: oneDNN, called from here, reads it
+#else
+  static_cast<void>(n);
+#endif
+}
+
+}  // namespace
+
+int available_threads() {
+  static const int count = [] {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+    return std::max(1, CPU_COUNT(&set));
+  }();
+  return count;
+}
+
+int num_threads() { return thread_count > 0 ? thread_count : available_threads(); }
+
+ThreadCount::ThreadCount(int n) : previous_(thread_count), previous_openmp_(openmp_count()) {
+  if (n < 1) throw Error("threads", "a count of at least 1", str(n));
+  thread_count = n;
+  set_openmp_count(n);
+}
+
+ThreadCount::~ThreadCount() {
+  thread_count = previous_;
+  set_openmp_count(previous_openmp_);
+}
+
+void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+  const int64_t length = end - begin;
+  if (length <= 0) return;
+  const int64_t most = (length + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
+  const int64_t pieces = inside_loop ? 1 : std::min<int64_t>(num_threads(), most);
+  if (pieces <= 1) {
+    body(begin, end);
+    return;
+  }
+  std::vector<std::exception_ptr> failures(pieces);
+  auto run = [&](int64_t piece) {
+    inside_loop = true;
+    try {
+      body(begin + length * piece / pieces, begin + length * (piece + 1) / pieces);
+    } catch (...) {
+      failures[piece] = std::current_exception();
+    }
+    inside_loop = false;
+  };
+#if VITRAIL_OPENMP
+#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+  for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
+#else
+  std::vector<std::thread> team;
+  for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(run, piece);
+  run(0);
+  for (std::thread& member : team) member.join();
+#endif
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace vitrail

@@ -1,0 +1,36 @@
+#pragma once
+// Parallel loops: the one place that knows OpenMP (or std::thread, when built with VITRAIL_PARALLEL=threads).
+//
+// One compute team per process.  A loop started from inside another parallel loop, or by a thread that has asked for
+// one thread, runs on the calling thread alone.
+#include <cstdint>
+#include <functional>
+
+namespace vitrail {
+
+// Cores this process may run on (its affinity mask), at least 1.
+int available_threads();
+
+// Threads that the loops of the calling thread use; all available ones until set.  n < 1 is an Error.
+int num_threads();
+
+// Sets the calling thread's count for the life of the object and restores it afterwards; other threads and the
+// program around the library are not affected.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int n);
+  ~ThreadCount();
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int previous_;
+  int previous_openmp_;
+};
+
+// Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long but for the last one.
+// The pieces are a fixed division by thread count: the same count gives the same pieces.  An exception thrown by a
+// piece is rethrown here after all have ended (the lowest piece's, if several threw).
+void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+
+}  // namespace vitrail

@@ -1,0 +1,17 @@
+#pragma once
+// Layer normalisation over rows (Ba, Kiros & Hinton 2016): y = γ · (x − mean) / √(variance + ε) + β, biased variance.
+#include <cstdint>
+
+namespace vitrail::kernels {
+
+// x [rows, cols] with row stride ldx → y with row stride ldy.  gamma, beta [cols], either may be null (1 and 0).
+// y may be x.
+void layer_norm(const float* x, int64_t ldx, const float* gamma, const float* beta, float eps, float* y, int64_t ldy,
+                int64_t rows, int64_t cols);
+
+// out = x + scale · y, and norm = LayerNorm(out), in one pass over memory.  scale [cols] (LayerScale) may be null (1);
+// all four are contiguous [rows, cols]; out may be x or y.  norm may be null: the addition alone.
+void residual_layer_norm(const float* x, const float* y, const float* scale, const float* gamma, const float* beta,
+                         float eps, float* out, float* norm, int64_t rows, int64_t cols);
+
+}  // namespace vitrail::kernels

@@ -1,0 +1,44 @@
+#pragma once
+// y = activation(x Wᵀ + b): the product that a Vision Transformer spends its time in.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "vitrail/kernels/activation.h"
+
+namespace vitrail::kernels {
+
+// c [m, n] = op(a) op(b) (+ c when accumulate), row-major, without packing ahead.  op transposes when asked:
+// a is [m, k], or [k, m] with transpose_a.  For weights that are used again, see PackedLinear.
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
+          const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
+
+// A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
+// construction: any number of threads may call run() at once, each with a scratch of its own.
+class PackedLinear {
+ public:
+  // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
+  PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features);
+  ~PackedLinear();
+  PackedLinear(PackedLinear&&) noexcept;
+  PackedLinear& operator=(PackedLinear&&) noexcept;
+
+  // x [rows, in], row stride ldx → y [rows, out], row stride ldy.  `scratch` has scratch_bytes(rows), 64-byte aligned
+  // (may be null when that is 0).
+  void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
+           std::byte* scratch) const;
+
+  // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
+  void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;
+
+  size_t scratch_bytes(int64_t rows) const;
+  size_t packed_bytes() const;
+  int64_t out_features() const;
+  int64_t in_features() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace vitrail::kernels

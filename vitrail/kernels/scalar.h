@@ -1,0 +1,78 @@
+#pragma once
+// The plain references: each kernel's specification, in any floating type, one loop after another on one thread.
+// f64 runs them, tests compare every instruction set with them, and VITRAIL_CPU=scalar runs nothing else.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "vitrail/kernels/activation.h"
+
+namespace vitrail::kernels::scalar {
+
+template <class T>
+T activate(Activation activation, T x) {
+  switch (activation) {
+    case Activation::none: return x;
+    case Activation::gelu: return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    case Activation::gelu_tanh: {
+      const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
+      return T(0.5) * x * (T(1) + std::tanh(inner));
+    }
+    case Activation::quick_gelu: return x / (T(1) + std::exp(T(-1.702) * x));
+    case Activation::relu: return x < T(0) ? T(0) : x;  // NaN stays NaN
+    case Activation::silu: return x / (T(1) + std::exp(-x));
+  }
+  return x;
+}
+
+template <class T>
+void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T* y, int64_t ldy, int64_t rows,
+                int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r, x += ldx, y += ldy) {
+    T sum = 0, squares = 0;
+    for (int64_t c = 0; c < cols; ++c) sum += x[c];
+    const T mean = sum / T(cols);
+    for (int64_t c = 0; c < cols; ++c) squares += (x[c] - mean) * (x[c] - mean);
+    const T inverse = T(1) / std::sqrt(squares / T(cols) + eps);
+    for (int64_t c = 0; c < cols; ++c) {
+      y[c] = (x[c] - mean) * inverse * (gamma ? gamma[c] : T(1)) + (beta ? beta[c] : T(0));
+    }
+  }
+}
+
+template <class T>
+void softmax(const T* x, T* y, int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    T most = -std::numeric_limits<T>::infinity();
+    for (int64_t c = 0; c < cols; ++c) most = std::max(most, x[c]);
+    if (most == -std::numeric_limits<T>::infinity()) {
+      std::fill(y, y + cols, T(0));
+      continue;
+    }
+    T sum = 0;
+    for (int64_t c = 0; c < cols; ++c) sum += y[c] = std::exp(x[c] - most);
+    for (int64_t c = 0; c < cols; ++c) y[c] /= sum;
+  }
+}
+
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+          int64_t ldb, bool accumulate, T* c, int64_t ldc) {
+  for (int64_t i = 0; i < m; ++i) {
+    T* row = c + i * ldc;
+    if (!accumulate) std::fill(row, row + n, T(0));
+    for (int64_t j = 0; transpose_b && j < n; ++j) {
+      T sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += (transpose_a ? a[p * lda + i] : a[i * lda + p]) * b[j * ldb + p];
+      row[j] += sum;
+    }
+    for (int64_t p = 0; !transpose_b && p < k; ++p) {
+      const T factor = transpose_a ? a[p * lda + i] : a[i * lda + p];
+      for (int64_t j = 0; j < n; ++j) row[j] += factor * b[p * ldb + j];
+    }
+  }
+}
+
+}  // namespace vitrail::kernels::scalar

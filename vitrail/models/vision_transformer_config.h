@@ -1,0 +1,63 @@
+#pragma once
+// What a Vision Transformer is made of: the fields of config.json's model_args, under the same names.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "vitrail/kernels/activation.h"
+
+namespace vitrail::models {
+
+enum class GlobalPool { none, token, avg, token_avg };     // "", "token", "avg", "token_avg"
+enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
+enum class PatchNorm { none, pre, post, both };            // LayerNorm around the patch projection, as vit-pytorch has it
+enum class MlpLayer { mlp, swiglu };
+
+// How learned positions are brought to another grid.  timm: bicubic with antialias.  Hugging Face: bicubic without.
+// DINOv2: bicubic with the scale computed from (grid + offset), offset 0.1.
+struct PositionInterpolation {
+  bool antialias = true;
+  double offset = 0.0;
+};
+
+struct VisionTransformerConfig {
+  std::array<int64_t, 2> img_size{224, 224};  // height, width
+  std::array<int64_t, 2> patch_size{16, 16};
+  int64_t in_chans = 3;
+  int64_t num_classes = 1000;  // 0: no head
+  GlobalPool global_pool = GlobalPool::token;
+  int64_t embed_dim = 768;
+  int64_t depth = 12;
+  int64_t num_heads = 12;
+  std::optional<int64_t> head_dim;    // none: embed_dim / num_heads
+  double mlp_ratio = 4.0;
+  std::optional<int64_t> mlp_hidden;  // none: int(embed_dim · mlp_ratio)
+  bool qkv_bias = true;
+  std::optional<double> qk_scale;     // none: head_dim^-0.5
+  bool qk_norm = false;
+  bool norm_first = true;
+  double norm_eps = 1e-6;
+  bool pre_norm = false;              // timm: LayerNorm before the blocks, and no bias in the patch embedding
+  std::optional<bool> final_norm;     // none: unless global_pool is avg (timm)
+  std::optional<bool> fc_norm;        // none: when global_pool is avg (timm)
+  std::optional<double> init_values;  // LayerScale
+  bool class_token = true;
+  int64_t reg_tokens = 0;
+  bool dist_token = false;
+  PositionEmbedding pos_embed = PositionEmbedding::learned;
+  PositionInterpolation pos_interp;
+  bool no_embed_class = false;        // positions for patches only
+  bool dynamic_img_size = false;
+  bool allow_remainder = false;
+  PatchNorm patch_norm = PatchNorm::none;
+  kernels::Activation act_layer = kernels::Activation::gelu;
+  MlpLayer mlp_layer = MlpLayer::mlp;
+  int64_t head_hidden = 0;            // > 0: Linear + head_act before the head ("pre_logits.fc")
+  std::string head_act = "tanh";
+  double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
+  double drop_path_rate = 0;
+  std::string weight_init = "";       // "", "jax", "jax_nlhb", "moco": timm's; "xavier" (003), "normal" (004)
+};
+
+}  // namespace vitrail::models
