@@ -9,7 +9,7 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu"};
+constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Activation activation_from_name(const std::string& name) {
   for (size_t i = 1; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Activation>(i);
   }
-  throw Error("activation", "gelu, gelu_tanh, quick_gelu, relu or silu", "'" + name + "'");
+  throw Error("activation", "gelu, gelu_tanh, quick_gelu, relu, silu or tanh", "'" + name + "'");
 }
 
 void activate(Activation activation, const float* x, float* y, int64_t n) {

@@ -7,7 +7,7 @@ namespace vitrail::kernels {
 
 // gelu: x·Φ(x) by erf (Hendrycks & Gimpel 2016).  gelu_tanh: its tanh approximation.  quick_gelu: x·σ(1.702 x).
 // silu: x·σ(x).
-enum class Activation : uint8_t { none, gelu, gelu_tanh, quick_gelu, relu, silu };
+enum class Activation : uint8_t { none, gelu, gelu_tanh, quick_gelu, relu, silu, tanh };
 
 const char* name_of(Activation activation);                   // "gelu", …
 Activation activation_from_name(const std::string& name);     // throws Error that lists the names

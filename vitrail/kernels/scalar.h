@@ -23,8 +23,39 @@ T activate(Activation activation, T x) {
     case Activation::quick_gelu: return x / (T(1) + std::exp(T(-1.702) * x));
     case Activation::relu: return x < T(0) ? T(0) : x;  // NaN stays NaN
     case Activation::silu: return x / (T(1) + std::exp(-x));
+    case Activation::tanh: return std::tanh(x);
   }
   return x;
+}
+
+// The derivative of activate at x.
+template <class T>
+T activation_slope(Activation activation, T x) {
+  switch (activation) {
+    case Activation::none: return T(1);
+    case Activation::gelu:
+      return T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))) +
+             x * T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);
+    case Activation::gelu_tanh: {
+      const T t = std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
+      const T inner_slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+      return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
+    }
+    case Activation::quick_gelu: {
+      const T s = T(1) / (T(1) + std::exp(T(-1.702) * x));
+      return s + T(1.702) * x * s * (T(1) - s);
+    }
+    case Activation::relu: return x > T(0) ? T(1) : T(0);
+    case Activation::silu: {
+      const T s = T(1) / (T(1) + std::exp(-x));
+      return s + x * s * (T(1) - s);
+    }
+    case Activation::tanh: {
+      const T t = std::tanh(x);
+      return T(1) - t * t;
+    }
+  }
+  return T(1);
 }
 
 template <class T>

@@ -1,0 +1,65 @@
+#include "vitrail/autograd/variable.h"
+
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::autograd {
+namespace {
+
+thread_local bool enabled = true;
+
+}  // namespace
+
+bool grad_enabled() { return enabled; }
+NoGrad::NoGrad() : previous_(enabled) { enabled = false; }
+NoGrad::~NoGrad() { enabled = previous_; }
+
+std::shared_ptr<Variable> variable_of(const Tensor& tensor) {
+  return std::static_pointer_cast<Variable>(tensor.autograd());
+}
+
+bool requires_grad(const Tensor& tensor) {
+  const auto* variable = static_cast<const Variable*>(tensor.autograd().get());
+  return variable != nullptr && variable->requires_grad;
+}
+
+void set_requires_grad(Tensor& tensor, bool value) {
+  if (value && !is_floating(tensor.dtype())) {
+    throw Error("requires_grad", "a floating dtype", name_of(tensor.dtype()));
+  }
+  auto variable = std::make_shared<Variable>();
+  variable->requires_grad = value;
+  tensor.set_autograd(std::move(variable));
+}
+
+Tensor grad_of(const Tensor& leaf) {
+  const auto variable = variable_of(leaf);
+  return variable ? variable->grad : Tensor();
+}
+
+void clear_grad(const Tensor& leaf) {
+  if (const auto variable = variable_of(leaf)) variable->grad = Tensor();
+}
+
+bool recording(const std::vector<Tensor>& inputs) {
+  return enabled && std::any_of(inputs.begin(), inputs.end(), requires_grad);
+}
+
+void record(Tensor& output, std::string name, const std::vector<Tensor>& inputs,
+            std::function<std::vector<Tensor>(const Tensor& grad)> backward) {
+  auto node = std::make_shared<Node>();
+  node->name = std::move(name);
+  for (const Tensor& input : inputs) node->inputs.push_back(requires_grad(input) ? variable_of(input) : nullptr);
+  node->backward = std::move(backward);
+  auto variable = std::make_shared<Variable>();
+  variable->requires_grad = true;
+  variable->producer = std::move(node);
+  output.set_autograd(std::move(variable));
+}
+
+void require_no_grad(const char* operation, const std::vector<Tensor>& inputs) {
+  if (recording(inputs)) throw Error(operation, "inputs that need no gradient (it has no backward)", "one that does");
+}
+
+}  // namespace vitrail::autograd

@@ -1,0 +1,123 @@
+#include "vitrail/nn/attention.h"
+
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/attention.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/linear.h"
+
+namespace vitrail::nn {
+namespace {
+
+int64_t head_dim_of(const AttentionConfig& config, const std::string& where) {
+  if (config.num_heads < 1) throw Error(where, "at least one head", str(config.num_heads));
+  if (config.head_dim) return *config.head_dim;
+  if (config.dim % config.num_heads != 0) {
+    throw Error(where, "a width that num_heads divides (or a head_dim)",
+                str("width ", config.dim, " and ", config.num_heads, " heads"));
+  }
+  return config.dim / config.num_heads;
+}
+
+}  // namespace
+
+Attention::Attention(const AttentionConfig& config, const ParamSource& params)
+    : Module(params.path()),
+      config_(config),
+      head_dim_(head_dim_of(config, params.path().empty() ? "attention" : params.path())),
+      scale_(config.qk_scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)))),
+      attn_drop_(config.attn_drop, params.path() + ".attn_drop"),
+      proj_(config.num_heads * head_dim_, config.dim, true, params.child(config.split ? "out" : "proj"),
+            init::linear(config.init, init::Role::attn_proj, config.num_heads * head_dim_, config.dim)),
+      proj_drop_(config.proj_drop, params.path() + ".proj_drop") {
+  const int64_t inner = config.num_heads * head_dim_;
+  if (config.split) {
+    const auto part_init = init::linear(config.init, init::Role::attn_proj, config.dim, inner);
+    query_.emplace(config.dim, inner, config.qkv_bias, params.child("query"), part_init);
+    key_.emplace(config.dim, inner, config.qkv_bias, params.child("key"), part_init);
+    value_.emplace(config.dim, inner, config.qkv_bias, params.child("value"), part_init);
+  } else {
+    qkv_.emplace(config.dim, 3 * inner, config.qkv_bias, params.child("qkv"),
+                 init::linear(config.init, init::Role::qkv, config.dim, 3 * inner));
+  }
+  if (config.qk_norm) {
+    q_norm_.emplace(head_dim_, config.norm_eps, params.child("q_norm"));
+    k_norm_.emplace(head_dim_, config.norm_eps, params.child("k_norm"));
+  }
+}
+
+Attention::Heads Attention::project(const Tensor& x) const {
+  const int64_t heads = config_.num_heads;
+  Heads result;
+  if (config_.split) {
+    result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
+              split_heads(value_->forward(x), heads)};
+  } else {
+    const Tensor qkv = qkv_->forward(x)                                       // [B, N, 3·H·d]
+                           .view({x.size(0), x.size(1), 3, heads, head_dim_})
+                           .permute({2, 0, 3, 1, 4});                         // → 3 × [B, H, N, d]
+    result = {qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2)};
+  }
+  if (q_norm_) result.q = q_norm_->forward(result.q);
+  if (k_norm_) result.k = k_norm_->forward(result.k);
+  return result;
+}
+
+AttentionOutput Attention::forward(const Tensor& x, bool need_weights) const {
+  if (x.rank() != 3 || x.size(2) != config_.dim) {
+    throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
+  }
+  const Heads heads = project(x);
+  AttentionOutput result = attend(*this, heads.q, heads.k, heads.v, scale_, {}, &attn_drop_, need_weights);
+  result.out = proj_.forward(result.out);
+  trace(*this, "proj", result.out);
+  result.out = proj_drop_.forward(result.out);
+  return result;
+}
+
+void Attention::visit(Visitor& visitor) {
+  if (config_.split) {
+    visitor.child("query", query_);
+    visitor.child("key", key_);
+    visitor.child("value", value_);
+    visitor.child("out", static_cast<Module&>(proj_));
+  } else {
+    visitor.child("qkv", qkv_);
+  }
+  visitor.child("q_norm", q_norm_);
+  visitor.child("k_norm", k_norm_);
+  visitor.child("attn_drop", static_cast<Module&>(attn_drop_));
+  if (!config_.split) visitor.child("proj", static_cast<Module&>(proj_));
+  visitor.child("proj_drop", static_cast<Module&>(proj_drop_));
+}
+
+AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, const Tensor& v, double scale,
+                       const Tensor& bias, const Dropout* drop, bool need_weights) {
+  trace(layer, "q", q);
+  trace(layer, "k", k);
+  trace(layer, "v", v);
+  if (!tracing() && !(drop && drop->active())) {
+    const ops::AttentionResult fused = ops::attention(q, k, v, scale, bias, need_weights);
+    return {fused.out, fused.weights};
+  }
+  const Tensor k_transposed = k.transpose(2, 3);  // [B, H, S, d] → [B, H, d, S]
+  trace(layer, "k_transposed", k_transposed);
+  Tensor scores = ops::mul(ops::matmul(q, k_transposed), Tensor::full({1}, scale, q.dtype()));
+  if (bias.defined()) scores = ops::add(scores, bias.to(q.dtype()));
+  trace(layer, "scores", scores);
+  const Tensor weights = ops::softmax(scores);
+  trace(layer, "weights", weights);
+  const Tensor context = ops::matmul(drop ? drop->forward(weights) : weights, v);
+  trace(layer, "context", context);
+  const Tensor merged = ops::merge_heads(context);
+  trace(layer, "merged", merged);
+  return {merged, need_weights ? weights : Tensor()};
+}
+
+Tensor split_heads(const Tensor& x, int64_t num_heads) {
+  return x.view({x.size(0), x.size(1), num_heads, x.size(2) / num_heads}).permute({0, 2, 1, 3});
+}
+
+}  // namespace vitrail::nn

@@ -1,0 +1,63 @@
+#pragma once
+#include "vitrail/nn/dropout.h"
+#include "vitrail/nn/layer_norm.h"
+#include "vitrail/nn/linear.h"
+
+namespace vitrail::nn {
+
+struct AttentionConfig {
+  int64_t dim = 0;
+  int64_t num_heads = 8;
+  std::optional<int64_t> head_dim;  // none: dim / num_heads, which must divide
+  bool qkv_bias = false;
+  std::optional<double> qk_scale;   // none: head_dim^-0.5
+  bool qk_norm = false;             // LayerNorm on q and k, per head
+  double norm_eps = 1e-6;           // of qk_norm
+  double attn_drop = 0, proj_drop = 0;
+  bool split = false;               // parameters query, key, value, out instead of qkv, proj (document 003)
+  init::Scheme init = init::Scheme::torch;
+};
+
+struct AttentionOutput {
+  Tensor out;      // [B, N, C]
+  Tensor weights;  // [B, H, N, N] after softmax, before dropout; undefined unless asked for
+};
+
+// Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
+// Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d], proj.bias; with qk_norm q_norm.*, k_norm.* [d];
+// with split query.*, key.*, value.*, out.* in place of qkv and proj.  Source: timm's Attention.
+// Traced points: q, k, v [B, H, N, d], k_transposed, scores (scaled), weights, context (weights · v), merged, proj.
+class Attention : public Module {
+ public:
+  Attention(const AttentionConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const { return forward(x, false).out; }
+  AttentionOutput forward(const Tensor& x, bool need_weights) const;
+
+  std::string type() const override { return "Attention"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  struct Heads {
+    Tensor q, k, v;  // [B, H, N, d]
+  };
+  Heads project(const Tensor& x) const;
+
+  AttentionConfig config_;
+  int64_t head_dim_;
+  double scale_;
+  std::optional<Linear> qkv_, query_, key_, value_;
+  std::optional<LayerNorm> q_norm_, k_norm_;
+  Dropout attn_drop_;
+  Linear proj_;
+  Dropout proj_drop_;
+};
+
+// The mathematics that every attention layer shares: softmax(scale · q kᵀ + bias) v with heads merged.  Step by step
+// when `layer` is being traced or drops weights, else the fused operation.  Weights are those before dropout.
+AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, const Tensor& v, double scale,
+                       const Tensor& bias, const Dropout* drop, bool need_weights);
+
+// [B, N, H·d] → [B, H, N, d], a view.
+Tensor split_heads(const Tensor& x, int64_t num_heads);
+
+}  // namespace vitrail::nn

@@ -1,0 +1,27 @@
+#pragma once
+#include "vitrail/nn/attention.h"
+
+namespace vitrail::nn {
+
+struct DownsampledAttentionConfig {
+  int64_t embedding_dim = 0;
+  int64_t num_heads = 0;
+  int64_t downsample_rate = 1;  // the internal width is embedding_dim / downsample_rate
+};
+
+// Cross-attention in a narrower space: q, k, v [B, n, C] are projected to C / downsample_rate, attended, and projected
+// back to C.  q [B, n_q, C] → [B, n_q, C].  Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r], with biases.
+// Source: Segment Anything's mask decoder (Kirillov et al. 2023); document 002.
+class DownsampledAttention : public Module {
+ public:
+  DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v) const;
+  std::string type() const override { return "DownsampledAttention"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  int64_t num_heads_, internal_dim_;
+  Linear q_proj_, k_proj_, v_proj_, out_proj_;
+};
+
+}  // namespace vitrail::nn

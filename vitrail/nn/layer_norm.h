@@ -1,0 +1,36 @@
+#pragma once
+#include "vitrail/nn/module.h"
+
+namespace vitrail::nn {
+
+// γ · (x − mean) / √(variance + ε) + β over the last axis, biased variance (Ba, Kiros & Hinton 2016).
+// x [..., features].  Parameters: weight (γ, ones) and bias (β, zeros), [features].
+// ε has no default here, because the families differ: 1e-6 timm, SAM, Google; 1e-5 torch.nn.LayerNorm; 1e-12 Hugging
+// Face's ViT and DeiT.
+class LayerNorm : public Module {
+ public:
+  LayerNorm(int64_t features, double eps, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "LayerNorm"; }
+  std::string extra() const override;
+  void visit(Visitor& visitor) override;
+
+ private:
+  Tensor weight_, bias_;
+  double eps_;
+};
+
+// LayerNorm over the channel axis of a feature map [B, C, H, W].  Source: Segment Anything's LayerNorm2d.
+class LayerNorm2d : public Module {
+ public:
+  LayerNorm2d(int64_t channels, const ParamSource& params, double eps = 1e-6);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "LayerNorm2d"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  Tensor weight_, bias_;
+  double eps_;
+};
+
+}  // namespace vitrail::nn

@@ -1,0 +1,32 @@
+#include "vitrail/nn/linear.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/ops/linear.h"
+
+namespace vitrail::nn {
+
+Linear::Linear(int64_t in_features, int64_t out_features, bool bias, const ParamSource& params)
+    : Linear(in_features, out_features, bias, params,
+             {init::torch_default(in_features), init::torch_default(in_features)}) {}
+
+Linear::Linear(int64_t in_features, int64_t out_features, bool bias, const ParamSource& params,
+               const init::LinearInit& init)
+    : Module(params.path()), weight_(params.get("weight", {out_features, in_features}, init.weight)) {
+  if (bias) bias_ = params.get("bias", {out_features}, init.bias);
+}
+
+Tensor Linear::forward(const Tensor& x, kernels::Activation activation) const {
+  return ops::linear(x, weight_, bias_, activation);
+}
+
+std::string Linear::extra() const {
+  return str("in_features=", in_features(), ", out_features=", out_features(),
+             ", bias=", bias_.defined() ? "True" : "False");
+}
+
+void Linear::visit(Visitor& visitor) {
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+}
+
+}  // namespace vitrail::nn

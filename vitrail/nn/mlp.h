@@ -1,0 +1,41 @@
+#pragma once
+#include "vitrail/nn/dropout.h"
+#include "vitrail/nn/layer_norm.h"
+#include "vitrail/nn/linear.h"
+
+namespace vitrail::nn {
+
+struct MlpConfig {
+  int64_t in_features = 0;
+  std::optional<int64_t> hidden_features;  // none: 4 × in
+  std::optional<int64_t> out_features;     // none: in
+  kernels::Activation activation = kernels::Activation::gelu;
+  double dropout = 0;
+  bool bias = true;
+  std::optional<double> norm_eps;          // given: a LayerNorm of its own in front ("norm"), as document 004's MLPBlock
+  bool sam_names = false;                  // parameters lin1, lin2 instead of fc1, fc2 (document 002's MLPBlock)
+  init::Scheme init = init::Scheme::torch;
+};
+
+// fc1 → activation → dropout → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp; documents 000–004.
+// Traced points: fc1 (after the activation), fc2.
+class Mlp : public Module {
+ public:
+  Mlp(const MlpConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "Mlp"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  MlpConfig config_;
+  std::optional<LayerNorm> norm_;
+  Linear fc1_;
+  Dropout drop1_;
+  Linear fc2_;
+  Dropout drop2_;
+};
+
+// What PyTorch prints for an activation: "GELU(approximate='none')".
+std::string activation_text(kernels::Activation activation);
+
+}  // namespace vitrail::nn

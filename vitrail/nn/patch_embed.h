@@ -1,0 +1,57 @@
+#pragma once
+#include <array>
+
+#include "vitrail/nn/init.h"
+#include "vitrail/nn/layer_norm.h"
+
+namespace vitrail::nn {
+
+struct PatchEmbedConfig {
+  std::array<int64_t, 2> img_size{224, 224};   // height, width
+  std::array<int64_t, 2> patch_size{16, 16};
+  int64_t in_chans = 3;
+  int64_t embed_dim = 768;
+  bool bias = true;
+  std::optional<double> norm_eps;        // given: LayerNorm over embed_dim after the projection ("norm")
+  std::optional<double> input_norm_eps;  // given: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
+  bool flatten = true;
+  bool dynamic_img_size = false;         // any multiple of the patch, instead of img_size only
+  bool allow_remainder = false;          // pixels beyond a multiple of the patch are left out, instead of an Error
+  init::Scheme init = init::Scheme::torch;
+};
+
+// A convolution with kernel = stride = patch: parameter weight [D, C, P_h, P_w], bias [D].
+class PatchProjection : public Module {
+ public:
+  PatchProjection(const PatchEmbedConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& patches) const;  // [B, N, C·P·P] → [B, N, D]
+  std::string type() const override { return "Conv2d"; }
+  std::string extra() const override;
+  void visit(Visitor& visitor) override;
+
+ private:
+  Tensor weight_, bias_;
+};
+
+// Cuts an image into patches and projects each: [B, C, H, W] → [B, (H/P)(W/P), D], or with flatten false the feature
+// map [B, D, H/P, W/P] (Dosovitskiy et al. 2021, eq. 1).  Parameters: proj.weight, proj.bias, and norm.*,
+// input_norm.* (its C·P·P pixels in (c, y, x) order) where configured.
+// Errors: an image size that is not img_size (when fixed), or that the patch does not divide; at construction, an
+// img_size that the patch does not divide.  Source: timm's PatchEmbed; vit-pytorch's input norm.
+// Traced points: patches (the feature map [B, D, h, w]), tokens [B, N, D].
+class PatchEmbed : public Module {
+ public:
+  PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& image) const;
+  std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const;  // patches down and across; throws as forward does
+  std::string type() const override { return "PatchEmbed"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  PatchEmbedConfig config_;
+  std::optional<LayerNorm> input_norm_;
+  PatchProjection proj_;
+  std::optional<LayerNorm> norm_;
+};
+
+}  // namespace vitrail::nn

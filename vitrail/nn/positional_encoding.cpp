@@ -1,0 +1,118 @@
+#include "vitrail/nn/positional_encoding.h"
+
+#include <cmath>
+#include <vector>
+
+#include "vitrail/base/error.h"
+#include "vitrail/ops/elementwise.h"
+
+namespace vitrail::nn {
+namespace {
+
+// Keys' cubic convolution with a: torch uses −0.75, and −0.5 where it antialiases (as Pillow does).
+double cubic(double x, double a) {
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+struct Taps {
+  int64_t first;
+  std::vector<double> weights;  // of source positions first, first + 1, …; clamped ones are folded in
+};
+
+// What one target position reads.  `scale` is source extent per target extent.
+Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias) {
+  const double support = antialias && scale > 1 ? 2.0 * scale : 2.0;
+  const double stretch = antialias && scale > 1 ? scale : 1.0;
+  const double a = antialias ? -0.5 : -0.75;
+  const double centre = scale * (static_cast<double>(target) + 0.5) - (antialias ? 0.0 : 0.5);
+  Taps taps;
+  if (antialias) {  // the window that lies inside, normalised
+    const int64_t begin = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
+    const int64_t end = std::min<int64_t>(source_length, static_cast<int64_t>(centre + support + 0.5));
+    taps.first = begin;
+    double total = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      taps.weights.push_back(cubic((static_cast<double>(i) - centre + 0.5) / stretch, a));
+      total += taps.weights.back();
+    }
+    for (double& weight : taps.weights) weight /= total;
+    return taps;
+  }
+  const int64_t base = static_cast<int64_t>(std::floor(centre));  // four taps, edges repeated
+  const int64_t low = std::clamp<int64_t>(base - 1, 0, source_length - 1);
+  const int64_t high = std::clamp<int64_t>(base + 2, 0, source_length - 1);
+  taps.first = low;
+  taps.weights.assign(static_cast<size_t>(high - low + 1), 0.0);
+  for (int64_t i = base - 1; i <= base + 2; ++i) {
+    const int64_t at = std::clamp<int64_t>(i, 0, source_length - 1);
+    taps.weights[static_cast<size_t>(at - low)] += cubic(static_cast<double>(i) - centre, a);
+  }
+  return taps;
+}
+
+// One axis of a [outer, length, inner] array of doubles.
+std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, int64_t length, int64_t inner,
+                                  int64_t target, double scale, bool antialias) {
+  std::vector<double> result(static_cast<size_t>(outer * target * inner), 0.0);
+  for (int64_t t = 0; t < target; ++t) {
+    const Taps taps = taps_of(t, length, scale, antialias);
+    for (int64_t o = 0; o < outer; ++o) {
+      double* to = result.data() + (o * target + t) * inner;
+      for (size_t w = 0; w < taps.weights.size(); ++w) {
+        const double* from = x.data() + (o * length + taps.first + static_cast<int64_t>(w)) * inner;
+        for (int64_t i = 0; i < inner; ++i) to[i] += taps.weights[w] * from[i];
+      }
+    }
+  }
+  return result;
+}
+
+double scale_of(int64_t from, int64_t to, double offset) {
+  return static_cast<double>(from) / (static_cast<double>(to) + offset);
+}
+
+}  // namespace
+
+Tensor sinusoidal_positions(int64_t length, int64_t dim) {
+  if (dim % 2 != 0) throw Error("sinusoidal positions", "an even width", str(dim));
+  Tensor table = Tensor::empty({1, length, dim});
+  float* data = table.data<float>();
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t j = 0; j < dim; j += 2) {
+      const double angle = static_cast<double>(i) / std::pow(10000.0, static_cast<double>(j) / static_cast<double>(dim));
+      data[i * dim + j] = static_cast<float>(std::sin(angle));
+      data[i * dim + j + 1] = static_cast<float>(std::cos(angle));
+    }
+  }
+  return table;
+}
+
+PositionalEncoding::PositionalEncoding(int64_t dim, double dropout, int64_t max_len, std::string path)
+    : Module(std::move(path)), table_(sinusoidal_positions(max_len, dim)), dropout_(dropout, this->path() + ".dropout") {}
+
+Tensor PositionalEncoding::forward(const Tensor& x) const {
+  if (x.rank() != 3 || x.size(2) != table_.size(2) || x.size(1) > table_.size(1)) {
+    throw Error("PositionalEncoding", str("x [B, at most ", table_.size(1), ", ", table_.size(2), "]"), x.shape().to_string());
+  }
+  return dropout_.forward(ops::add(x, table_.narrow(1, 0, x.size(1)).to(x.dtype())));
+}
+
+Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,
+                          std::array<int64_t, 2> to, const PositionResampling& how) {
+  const int64_t dim = positions.size(2);
+  if (positions.size(1) != prefix + from[0] * from[1]) {
+    throw Error("positions", str(prefix, " + ", from[0], "×", from[1], " positions"), str(positions.size(1)));
+  }
+  if (from == to) return positions;
+  const Tensor grid = positions.narrow(1, prefix, from[0] * from[1]).to(DType::f64).contiguous();
+  std::vector<double> values(grid.data<double>(), grid.data<double>() + grid.numel());
+  values = resample_axis(values, from[0], from[1], dim, to[1], scale_of(from[1], to[1], how.offset), how.antialias);
+  values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale_of(from[0], to[0], how.offset), how.antialias);
+  const Tensor resampled = Tensor::from<double>({1, to[0] * to[1], dim}, values).to(positions.dtype());
+  return ops::cat({positions.narrow(1, 0, prefix), resampled}, 1);
+}
+
+}  // namespace vitrail::nn

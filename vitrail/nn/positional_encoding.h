@@ -1,0 +1,37 @@
+#pragma once
+#include <array>
+
+#include "vitrail/nn/dropout.h"
+
+namespace vitrail::nn {
+
+// The table P [1, length, dim] of sines and cosines: P[i, 2j] = sin(i / 10000^(2j/dim)), P[i, 2j+1] = cos(same)
+// (Vaswani et al. 2017, section 3.5).  An odd dim is an Error.
+Tensor sinusoidal_positions(int64_t length, int64_t dim);
+
+// x [B, N, dim] → dropout(x + P[:, :N]).  No parameters.  N > max_len is an Error.  Source: document 004.
+class PositionalEncoding : public Module {
+ public:
+  explicit PositionalEncoding(int64_t dim, double dropout = 0, int64_t max_len = 1000, std::string path = "");
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "PositionalEncoding"; }
+  void visit(Visitor& visitor) override { visitor.child("dropout", static_cast<Module&>(dropout_)); }
+
+ private:
+  Tensor table_;
+  Dropout dropout_;
+};
+
+// How learned positions are brought to another grid.
+struct PositionResampling {
+  bool antialias = true;  // timm; Hugging Face and DINO do not
+  double offset = 0;      // added to the target extents when the scale is computed: 0.1 in DINO's and DINOv2's code
+};
+
+// positions [1, prefix + h·w, D] for the grid `from` → [1, prefix + h'·w', D] for `to`: bicubic (a = −0.75, pixel
+// centres aligned as torch's align_corners=False), the prefix kept.  Computed in float.
+// Sources: timm resample_abs_pos_embed; transformers' interpolate_pos_encoding; DINOv2's interpolate_pos_encoding.
+Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,
+                          std::array<int64_t, 2> to, const PositionResampling& how);
+
+}  // namespace vitrail::nn

@@ -1,0 +1,29 @@
+#pragma once
+#include "vitrail/nn/linear.h"
+
+namespace vitrail::nn {
+
+struct SwiGluConfig {
+  int64_t in_features = 0;
+  int64_t hidden_features = 0;  // after the gate; dinov2_swiglu_hidden() for DINOv2's
+  bool bias = true;
+  init::Scheme init = init::Scheme::torch;
+};
+
+// w3(silu(w1 x) · w2 x) (Shazeer 2020).  w1 and w2 are one packed matrix w12 [2·hidden, in], w1 first.
+// Source: DINOv2's SwiGLUFFNFused.  Parameters: w12.weight, w12.bias, w3.weight [in, hidden], w3.bias.
+class SwiGlu : public Module {
+ public:
+  SwiGlu(const SwiGluConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "SwiGLU"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  Linear w12_, w3_;
+};
+
+// DINOv2's width after the gate for a nominal hidden width: 8·⌈⌊2/3 · hidden⌋ / 8⌉ (4096 for 4 · 1536).
+int64_t dinov2_swiglu_hidden(int64_t nominal_hidden);
+
+}  // namespace vitrail::nn

@@ -1,0 +1,14 @@
+#pragma once
+#include "vitrail/kernels/activation.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+// activation(x Wᵀ + b).  x [..., in], weight [out, in], bias [out] or undefined → [..., out].  Differentiable.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              kernels::Activation activation = kernels::Activation::none);
+
+// a [..., m, k] · b [..., k, n] → [..., m, n]; the leading axes agree.
+Tensor matmul(const Tensor& a, const Tensor& b);
+
+}  // namespace vitrail::ops
