@@ -6,6 +6,7 @@
 #include <string>
 
 #include "vitrail/kernels/activation.h"
+#include "vitrail/nn/positional_encoding.h"
 
 namespace vitrail::models {
 
@@ -13,13 +14,6 @@ enum class GlobalPool { none, token, avg, token_avg };     // "", "token", "avg"
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };            // LayerNorm around the patch projection, as vit-pytorch has it
 enum class MlpLayer { mlp, swiglu };
-
-// How learned positions are brought to another grid.  timm: bicubic with antialias.  Hugging Face: bicubic without.
-// DINOv2: bicubic with the scale computed from (grid + offset), offset 0.1.
-struct PositionInterpolation {
-  bool antialias = true;
-  double offset = 0.0;
-};
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
@@ -39,15 +33,16 @@ struct VisionTransformerConfig {
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;              // timm: LayerNorm before the blocks, and no bias in the patch embedding
-  std::optional<bool> final_norm;     // none: unless global_pool is avg (timm)
-  std::optional<bool> fc_norm;        // none: when global_pool is avg (timm)
+  bool final_norm = true;             // a LayerNorm after the blocks: before pooling ("norm"), or after it ("fc_norm")
+  std::optional<bool> fc_norm;        // after pooling; none: when global_pool is avg (timm)
   std::optional<double> init_values;  // LayerScale
   bool class_token = true;
   int64_t reg_tokens = 0;
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
-  PositionInterpolation pos_interp;
+  nn::PositionResampling pos_interp;
   bool no_embed_class = false;        // positions for patches only
+  bool no_embed_reg = false;          // positions for CLS and patches, not for registers (DINOv2's own code)
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;
@@ -57,7 +52,7 @@ struct VisionTransformerConfig {
   std::string head_act = "tanh";
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
   double drop_path_rate = 0;
-  std::string weight_init = "";       // "", "jax", "jax_nlhb", "moco": timm's; "xavier" (003), "normal" (004)
+  std::string weight_init = "";       // "", "jax", "jax_nlhb", "moco": timm's; "xavier": document 003's; "torch": 004's
 };
 
 }  // namespace vitrail::models

@@ -1,6 +1,7 @@
 #include "vitrail/nn/dropout.h"
 
 #include <cstdio>
+#include <numeric>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
@@ -25,6 +26,16 @@ RandomScope::RandomScope(uint64_t seed, uint64_t step) : seed_(current_seed), st
 RandomScope::~RandomScope() {
   current_seed = seed_;
   current_step = step_;
+}
+
+std::vector<int64_t> random_order(const std::string& path, int64_t sample, int64_t n) {
+  RandomStream random(random_key(path, current_seed, current_step), static_cast<uint64_t>(sample));
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = n - 1; i > 0; --i) {  // Fisher–Yates
+    std::swap(order[i], order[static_cast<int64_t>(random.uniform() * static_cast<double>(i + 1))]);
+  }
+  return order;
 }
 
 Dropout::Dropout(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}

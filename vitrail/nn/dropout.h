@@ -16,6 +16,9 @@ class RandomScope {
   uint64_t seed_, step_;
 };
 
+// A permutation of 0 … n − 1 for one sample of a random layer, drawn under the thread's RandomScope.
+std::vector<int64_t> random_order(const std::string& path, int64_t sample, int64_t n);
+
 // Training: each element is zeroed with probability p, the others scaled by 1/(1 − p).  Eval: identity.  p in [0, 1).
 class Dropout : public Module {
  public:

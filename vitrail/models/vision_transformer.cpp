@@ -1,0 +1,232 @@
+#include "vitrail/models/vision_transformer.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/model_options.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/elementwise.h"
+
+namespace vitrail::models {
+namespace {
+
+nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
+  nn::PatchEmbedConfig patch{.img_size = config.img_size,
+                             .patch_size = config.patch_size,
+                             .in_chans = config.in_chans,
+                             .embed_dim = config.embed_dim,
+                             .bias = !config.pre_norm,
+                             .dynamic_img_size = config.dynamic_img_size,
+                             .allow_remainder = config.allow_remainder,
+                             .init = scheme_of(config)};
+  const bool pre = config.patch_norm == PatchNorm::pre || config.patch_norm == PatchNorm::both;
+  const bool post = config.patch_norm == PatchNorm::post || config.patch_norm == PatchNorm::both;
+  if (pre) patch.input_norm_eps = config.norm_eps;
+  if (post) patch.norm_eps = config.norm_eps;
+  return patch;
+}
+
+nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t layer) {
+  nn::BlockConfig block;
+  block.attention = {.dim = config.embed_dim,
+                     .num_heads = config.num_heads,
+                     .head_dim = config.head_dim,
+                     .qkv_bias = config.qkv_bias,
+                     .qk_scale = config.qk_scale,
+                     .qk_norm = config.qk_norm,
+                     .norm_eps = config.norm_eps,
+                     .attn_drop = config.attn_drop_rate,
+                     .proj_drop = config.proj_drop_rate,
+                     .init = scheme_of(config)};
+  block.mlp_hidden = mlp_hidden_of(config);
+  block.activation = config.act_layer;
+  block.swiglu = config.mlp_layer == MlpLayer::swiglu;
+  block.norm_eps = config.norm_eps;
+  block.norm_first = config.norm_first;
+  block.init_values = config.init_values;
+  block.mlp_drop = config.proj_drop_rate;
+  if (config.depth > 1) {  // stochastic depth grows linearly over the depth
+    block.drop_path = config.drop_path_rate * static_cast<double>(layer) / static_cast<double>(config.depth - 1);
+  }
+  return block;
+}
+
+int64_t prefix_of(const VisionTransformerConfig& config) {
+  return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
+}
+
+// How many prefix tokens have a position.
+int64_t embedded_prefix_of(const VisionTransformerConfig& config) {
+  if (config.no_embed_class) return 0;
+  return prefix_of(config) - (config.no_embed_reg ? config.reg_tokens : 0);
+}
+
+int64_t pooled_width(const VisionTransformerConfig& config) {
+  return config.embed_dim * (config.global_pool == GlobalPool::token_avg ? 2 : 1);
+}
+
+}  // namespace
+
+VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params)
+    : Module(params.path()),
+      config_(checked(config)),
+      patch_embed_(patch_embed_config(config), params.child("patch_embed")),
+      pos_drop_(config.pos_drop_rate, "pos_drop"),
+      blocks_("blocks"),
+      head_drop_(config.drop_rate, "head_drop") {
+  const int64_t dim = config.embed_dim;
+  const TokenInit token_init = token_init_of(config);
+  if (config.class_token) cls_token_ = params.get("cls_token", {1, 1, dim}, token_init.tokens);
+  if (config.dist_token) dist_token_ = params.get("dist_token", {1, 1, dim}, token_init.tokens);
+  if (config.reg_tokens > 0) reg_token_ = params.get("reg_token", {1, config.reg_tokens, dim}, token_init.tokens);
+  if (config.pos_embed == PositionEmbedding::learned) {
+    const int64_t patches = (config.img_size[0] / config.patch_size[0]) * (config.img_size[1] / config.patch_size[1]);
+    pos_embed_ = params.get("pos_embed", {1, embedded_prefix_of(config) + patches, dim}, token_init.positions);
+  }
+  if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"));
+  for (int64_t i = 0; i < config.depth; ++i) blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
+  const bool after_pool = config.fc_norm.value_or(config.global_pool == GlobalPool::avg);
+  if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"));
+  if (config.final_norm && after_pool) fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"));
+  int64_t width = pooled_width(config);
+  if (config.head_hidden > 0) {
+    pre_logits_.emplace(width, config.head_hidden, true, params.child("pre_logits").child("fc"),
+                        nn::init::linear(scheme_of(config), nn::init::Role::mlp, width, config.head_hidden));
+    width = config.head_hidden;
+  }
+  if (config.num_classes > 0) {
+    const auto head_init = nn::init::linear(scheme_of(config), nn::init::Role::head, width, config.num_classes);
+    head_.emplace(width, config.num_classes, true, params.child("head"), head_init);
+    if (config.dist_token) head_dist_.emplace(width, config.num_classes, true, params.child("head_dist"), head_init);
+  }
+}
+
+int64_t VisionTransformer::num_prefix_tokens() const { return prefix_of(config_); }
+
+Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
+  const int64_t prefix = embedded_prefix_of(config_), patches = grid[0] * grid[1];
+  if (config_.pos_embed == PositionEmbedding::sinusoidal) {
+    return nn::sinusoidal_positions(prefix + patches, config_.embed_dim);
+  }
+  const std::array<int64_t, 2> own{config_.img_size[0] / config_.patch_size[0], config_.img_size[1] / config_.patch_size[1]};
+  return nn::resample_positions(pos_embed_, prefix, own, grid, config_.pos_interp);
+}
+
+// Adds positions and puts CLS, distillation and register tokens in front: [B, N, D] → [B, prefix + N, D].  What
+// depends on parameters alone is joined first, so that a recorded pass adds once.
+Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const {
+  std::vector<Tensor> prefix;
+  for (const Tensor& token : {cls_token_, dist_token_, reg_token_}) {
+    if (token.defined()) prefix.push_back(token);
+  }
+  Tensor tokens = patches;
+  if (config_.pos_embed != PositionEmbedding::none) {
+    const int64_t embedded = embedded_prefix_of(config_), n = patches.size(1);
+    const Tensor positions = positions_for(grid).to(patches.dtype());
+    for (int64_t at = 0, i = 0; at < embedded; at += prefix[i++].size(1)) {
+      prefix[i] = ops::add(prefix[i], positions.narrow(1, at, prefix[i].size(1)));
+    }
+    tokens = ops::add(patches, positions.narrow(1, embedded, n));
+  }
+  if (prefix.empty()) return tokens;
+  const Tensor joined = ops::cat(prefix, 1);
+  return ops::cat({joined.expand({patches.size(0), joined.size(1), joined.size(2)}), tokens}, 1);
+}
+
+Tensor VisionTransformer::embed(const Tensor& images) const {
+  const Tensor patches = patch_embed_.forward(images);
+  Tensor x = pos_drop_.forward(with_positions(patches, patch_embed_.grid_of(images.size(2), images.size(3))));
+  nn::trace(*this, "embedded", x);
+  if (config_.patch_drop_rate > 0 && training()) x = drop_patches(x);
+  return norm_pre_ ? norm_pre_->forward(x) : x;
+}
+
+// Patch dropout (Li et al. 2023): in training, a random subset of the patches is kept, the same number in each sample,
+// in random order as timm leaves it.
+Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
+  const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
+  const auto kept = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - config_.patch_drop_rate)));
+  const Tensor result = Tensor::empty({tokens.size(0), prefix + kept, tokens.size(2)}, tokens.dtype());
+  for (int64_t b = 0; b < tokens.size(0); ++b) {
+    const Tensor from = tokens.select(0, b), to = result.select(0, b);
+    to.narrow(0, 0, prefix).copy_(from.narrow(0, 0, prefix));
+    const std::vector<int64_t> order = nn::random_order("patch_drop", b, patches);
+    for (int64_t i = 0; i < kept; ++i) to.select(0, prefix + i).copy_(from.select(0, prefix + order[i]));
+  }
+  return result;
+}
+
+Tensor VisionTransformer::forward_features(const Tensor& images) const {
+  return intermediate(images, config_.depth - 1, true);
+}
+
+Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {
+  const int64_t last = layer < 0 ? layer + config_.depth : layer;
+  if (config_.depth > 0 && (last < 0 || last >= config_.depth)) {
+    throw Error("layer", str("a block from 0 to ", config_.depth - 1, " (or negative, from the end)"), str(layer));
+  }
+  Tensor x = embed(images);
+  for (int64_t i = 0; i <= last; ++i) x = blocks_[i].forward(x);
+  if (normalize && norm_) x = norm_->forward(x);
+  if (normalize) nn::trace(*this, "tokens", x);
+  return x;
+}
+
+Tensor VisionTransformer::pool(const Tensor& tokens) const {
+  const int64_t prefix = num_prefix_tokens();
+  auto patch_mean = [&] { return ops::mean(tokens.narrow(1, prefix, tokens.size(1) - prefix), 1); };
+  Tensor x;
+  switch (config_.global_pool) {
+    case GlobalPool::token: x = tokens.select(1, 0); break;
+    case GlobalPool::avg: x = patch_mean(); break;
+    case GlobalPool::token_avg: x = ops::cat({tokens.select(1, 0), patch_mean()}, 1); break;
+    case GlobalPool::none: x = tokens; break;
+  }
+  x = ops::contiguous(x);
+  if (fc_norm_) x = fc_norm_->forward(x);
+  nn::trace(*this, "pooled", x);
+  return x;
+}
+
+Tensor VisionTransformer::forward_head(const Tensor& tokens) const {
+  const Tensor pooled = pool(tokens);
+  auto classify = [&](const nn::Linear& head, const Tensor& features) {
+    Tensor x = features;
+    if (pre_logits_) x = ops::activation(pre_logits_->forward(x), head_activation(config_));
+    return head.forward(head_drop_.forward(x));
+  };
+  if (!head_) return pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
+  Tensor logits = classify(*head_, pooled);
+  if (head_dist_) {  // DeiT: the two heads are averaged outside of training (Touvron et al. 2021, section 4)
+    const Tensor distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
+    logits = ops::mul(ops::add(logits, distilled), Tensor::full({1}, 0.5, logits.dtype()));
+  }
+  nn::trace(*this, "logits", logits);
+  return logits;
+}
+
+Tensor VisionTransformer::forward(const Tensor& images) const { return forward_head(forward_features(images)); }
+
+std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images) const {
+  std::vector<Tensor> maps(blocks_.size());
+  Tensor x = embed(images);
+  for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].forward(x, &maps[i]);
+  return maps;
+}
+
+void VisionTransformer::visit(nn::Visitor& visitor) {
+  visitor.parameter("cls_token", cls_token_);
+  visitor.parameter("dist_token", dist_token_);
+  visitor.parameter("reg_token", reg_token_);
+  visitor.parameter("pos_embed", pos_embed_);
+  visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
+  visitor.child("pos_drop", static_cast<nn::Module&>(pos_drop_));
+  visitor.child("norm_pre", norm_pre_);
+  visitor.child("blocks", static_cast<nn::Module&>(blocks_));
+  visitor.child("norm", norm_);
+  visitor.child("fc_norm", fc_norm_);
+  if (pre_logits_) visitor.child("pre_logits.fc", pre_logits_);
+  visitor.child("head_drop", static_cast<nn::Module&>(head_drop_));
+  visitor.child("head", head_);
+  if (head_dist_) visitor.child("head_dist", head_dist_);
+}
+
+}  // namespace vitrail::models

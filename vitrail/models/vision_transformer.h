@@ -1,0 +1,52 @@
+#pragma once
+// The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"), in every variant that
+// VisionTransformerConfig can name.
+#include "vitrail/models/vision_transformer_config.h"
+#include "vitrail/nn/block.h"
+#include "vitrail/nn/patch_embed.h"
+
+namespace vitrail::models {
+
+// Images [B, C, H, W] → logits [B, num_classes].  Native parameter names are timm's: cls_token, dist_token, reg_token,
+// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
+// Tokens stand in the order CLS, distillation, registers, patches.
+// Traced points, besides those of the layers: embedded (tokens with positions), tokens (after the last norm), pooled, logits.
+class VisionTransformer : public nn::Module {
+ public:
+  VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
+
+  Tensor forward(const Tensor& images) const;           // logits; without a head, the pooled features
+  Tensor forward_features(const Tensor& images) const;  // all tokens after the final norm [B, prefix + N, D]
+  Tensor forward_head(const Tensor& tokens) const;      // logits from forward_features' result
+  Tensor pool(const Tensor& tokens) const;              // [B, D] ([B, 2D] for token_avg): what the head reads
+
+  // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked.
+  Tensor intermediate(const Tensor& images, int64_t layer, bool normalize) const;
+
+  // The attention weights of every block, [B, H, N, N] each.
+  std::vector<Tensor> attention_maps(const Tensor& images) const;
+
+  const VisionTransformerConfig& config() const { return config_; }
+  int64_t num_prefix_tokens() const;
+  std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const { return patch_embed_.grid_of(height, width); }
+  std::string type() const override { return "VisionTransformer"; }
+  void visit(nn::Visitor& visitor) override;
+
+ private:
+  Tensor embed(const Tensor& images) const;
+  Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
+  Tensor positions_for(std::array<int64_t, 2> grid) const;
+  Tensor drop_patches(const Tensor& tokens) const;
+
+  VisionTransformerConfig config_;
+  nn::PatchEmbed patch_embed_;
+  Tensor cls_token_, dist_token_, reg_token_, pos_embed_;
+  nn::Dropout pos_drop_;
+  std::optional<nn::LayerNorm> norm_pre_;
+  nn::ModuleList<nn::Block> blocks_;
+  std::optional<nn::LayerNorm> norm_, fc_norm_;
+  nn::Dropout head_drop_;
+  std::optional<nn::Linear> pre_logits_, head_, head_dist_;
+};
+
+}  // namespace vitrail::models
