@@ -10,8 +10,9 @@ struct SwiGluConfig {
   init::Scheme init = init::Scheme::torch;
 };
 
-// w3(silu(w1 x) · w2 x) (Shazeer 2020).  w1 and w2 are one packed matrix w12 [2·hidden, in], w1 first.
-// Source: DINOv2's SwiGLUFFNFused.  Parameters: w12.weight, w12.bias, w3.weight [in, hidden], w3.bias.
+// w3(silu(w1 x) · w2 x) (Shazeer 2020).  w1 and w2 are one packed matrix [2·hidden, in], w1 first.
+// Source: DINOv2's SwiGLUFFNFused (w12, w3), under timm's names: fc1.weight [2·hidden, in], fc1.bias, fc2.weight
+// [in, hidden], fc2.bias.
 class SwiGlu : public Module {
  public:
   SwiGlu(const SwiGluConfig& config, const ParamSource& params);
@@ -20,7 +21,7 @@ class SwiGlu : public Module {
   void visit(Visitor& visitor) override;
 
  private:
-  Linear w12_, w3_;
+  Linear fc1_, fc2_;
 };
 
 // DINOv2's width after the gate for a nominal hidden width: 8·⌈⌊2/3 · hidden⌋ / 8⌉ (4096 for 4 · 1536).

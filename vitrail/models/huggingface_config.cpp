@@ -1,0 +1,177 @@
+// Hugging Face transformers' config.json (ViT, DeiT, DINOv2, DINOv2 with registers) and preprocessor_config.json.
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/config_forms.h"
+
+namespace vitrail::models {
+namespace {
+
+int64_t required(const JsonFields& file, const char* key, int64_t transformers_default) {
+  return file.integer(key).value_or(transformers_default);
+}
+
+kernels::Activation activation_of(const JsonFields& file) {
+  using kernels::Activation;
+  const std::string name = file.text("hidden_act").value_or("gelu");
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "quick_gelu") return Activation::quick_gelu;
+  if (name == "relu") return Activation::relu;
+  if (name == "silu" || name == "swish") return Activation::silu;
+  throw Error(file.path("hidden_act"), "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu", "\"" + name + "\"");
+}
+
+bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
+  if (!file.has("architectures") || !file.at("architectures").is_array()) return false;
+  for (const Json& item : file.at("architectures")) {
+    if (item.is_string() && item.get<std::string>().ends_with(ending)) return true;
+  }
+  return false;
+}
+
+// id2label {"0": "tench", …}: in index order.
+std::vector<std::string> labels_of(const JsonFields& file) {
+  std::vector<std::string> labels;
+  if (!file.has("id2label")) return labels;
+  const JsonFields map(file.at("id2label"), file.path("id2label"));
+  labels.resize(map.object().size());
+  for (const auto& item : map.object().items()) {
+    size_t index = labels.size();
+    const bool number = !item.key().empty() && item.key().size() < 9 &&
+                        std::all_of(item.key().begin(), item.key().end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (number) index = std::stoul(item.key());
+    if (index >= labels.size() || !item.value().is_string()) {
+      throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"), "\"" + item.key() + "\"");
+    }
+    labels[index] = item.value().get<std::string>();
+  }
+  return labels;
+}
+
+void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
+  if (const auto size = file.size("image_size")) vit.img_size = *size;
+  if (const auto size = file.size("patch_size")) vit.patch_size = *size;
+  vit.in_chans = required(file, "num_channels", 3);
+  vit.embed_dim = required(file, "hidden_size", 768);
+  vit.depth = required(file, "num_hidden_layers", 12);
+  vit.num_heads = required(file, "num_attention_heads", 12);
+  vit.qkv_bias = file.boolean("qkv_bias").value_or(true);
+  vit.act_layer = activation_of(file);
+  vit.attn_drop_rate = file.number("attention_probs_dropout_prob").value_or(0.0);
+  vit.proj_drop_rate = file.number("hidden_dropout_prob").value_or(0.0);
+  vit.pos_drop_rate = vit.proj_drop_rate;
+  vit.pos_interp = {.antialias = false, .offset = 0};
+}
+
+void read_vit(const JsonFields& file, bool deit, VisionTransformerConfig& vit) {
+  vit.norm_eps = file.number("layer_norm_eps").value_or(1e-12);
+  vit.mlp_hidden = required(file, "intermediate_size", 3072);
+  if (!deit) return;
+  // Only the model "WithTeacher" has a second head; elsewhere the distillation token is read by no head, as a register
+  // with a position of its own.
+  if (architecture_ends_with(file, "WithTeacher")) {
+    vit.dist_token = true;
+  } else {
+    vit.reg_tokens = 1;
+  }
+}
+
+void read_dinov2(const JsonFields& file, bool registers, VisionTransformerConfig& vit) {
+  vit.norm_eps = file.number("layer_norm_eps").value_or(1e-6);
+  vit.mlp_ratio = file.number("mlp_ratio").value_or(4.0);
+  if (file.boolean("use_swiglu_ffn").value_or(false)) vit.mlp_layer = MlpLayer::swiglu;
+  vit.init_values = file.number("layerscale_value").value_or(1.0);
+  vit.drop_path_rate = file.number("drop_path_rate").value_or(0.0);
+  vit.dynamic_img_size = true;
+  if (registers) {
+    vit.reg_tokens = required(file, "num_register_tokens", 4);
+    vit.no_embed_reg = true;
+    vit.pos_interp.antialias = true;
+  }
+}
+
+// {"height": h, "width": w}, {"shortest_edge": n}, or an integer (older files).
+void read_size(const JsonFields& file, const char* key, std::optional<std::array<int64_t, 2>>& exact,
+               std::optional<int64_t>& shortest) {
+  if (!file.has(key)) return;
+  if (!file.at(key).is_object()) {
+    exact = file.size(key);
+    return;
+  }
+  const JsonFields size(file.at(key), file.path(key));
+  if (size.has("height") && size.has("width")) {
+    exact = {*size.integer("height"), *size.integer("width")};
+  } else if (size.has("shortest_edge")) {
+    shortest = size.integer("shortest_edge");
+  } else {
+    throw Error(size.where(), "height and width, or shortest_edge", size.object().dump());
+  }
+}
+
+std::string filter_name(const JsonFields& file) {
+  static const char* const kPillow[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+  const int64_t number = file.integer("resample").value_or(2);
+  if (number < 0 || number > 5) throw Error(file.path("resample"), "Pillow's filter number, 0 to 5", str(number));
+  return kPillow[number];
+}
+
+Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
+  const JsonFields file(json, where);
+  Preprocessing result;
+  result.rule = ResizeRule::huggingface;
+  result.interpolation = filter_name(file);
+  result.input_size = vit.img_size;
+  if (file.boolean("do_resize").value_or(true)) {
+    read_size(file, "size", result.resize_to, result.resize_shortest);
+    if (result.resize_to) result.input_size = result.resize_to;
+  }
+  const bool crops = file.boolean("do_center_crop").value_or(file.has("crop_size"));
+  if (crops) {
+    std::optional<int64_t> unused;
+    read_size(file, "crop_size", result.center_crop, unused);
+    if (result.center_crop) result.input_size = result.center_crop;
+  }
+  const bool rescales = file.boolean("do_rescale").value_or(true);
+  result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
+  const bool normalizes = file.boolean("do_normalize").value_or(true);
+  if (normalizes) {
+    result.mean = file.numbers("image_mean");
+    result.std = file.numbers("image_std");
+  } else {
+    result.mean = std::vector<double>(static_cast<size_t>(vit.in_chans), 0.0);
+    result.std = std::vector<double>(static_cast<size_t>(vit.in_chans), 1.0);
+  }
+  return result;
+}
+
+}  // namespace
+
+ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
+  const JsonFields file(json, where);
+  ModelConfig config;
+  config.architecture = *file.text("model_type");
+  read_common(file, config.vit);
+  const bool dinov2 = config.architecture.starts_with("dinov2");
+  if (config.architecture == "vit" || config.architecture == "deit") {
+    read_vit(file, config.architecture == "deit", config.vit);
+  } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
+    read_dinov2(file, config.architecture != "dinov2", config.vit);
+  } else {
+    throw Error(file.path("model_type"), "vit, deit, dinov2 or dinov2_with_registers", "\"" + config.architecture + "\"");
+  }
+  const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
+  config.vit.num_classes = 0;
+  if (classifies) {
+    config.labels = labels_of(file);
+    config.vit.num_classes = config.labels.empty() ? file.integer("num_labels").value_or(2) : static_cast<int64_t>(config.labels.size());
+    if (dinov2) config.vit.global_pool = GlobalPool::token_avg;
+  }
+  if (!preprocessor.is_null()) {
+    config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
+  }
+  return config;
+}
+
+}  // namespace vitrail::models

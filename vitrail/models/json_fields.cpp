@@ -1,0 +1,98 @@
+#include "vitrail/models/json_fields.h"
+
+#include <array>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::models {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const char* expected, const Json& got) {
+  std::string text = got.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  throw Error(path, expected, text);
+}
+
+// An integer, also when it is written as 12.0.
+std::optional<int64_t> integer_of(const Json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double number = value.get<double>();
+  if (number != std::floor(number) || std::abs(number) > 1e15) return std::nullopt;
+  return static_cast<int64_t>(number);
+}
+
+}  // namespace
+
+Json parse_json(const std::string& text, const std::string& where) {
+  try {
+    // A depth limit: nlohmann's parser does not recurse, but destroying a value nested a million deep would.
+    return Json::parse(text, [&where](int depth, Json::parse_event_t, Json&) {
+      if (depth > 200) throw Error(where, "at most 200 levels of nesting", "more");
+      return true;
+    });
+  } catch (const Json::exception& error) {
+    throw Error(where, "JSON", error.what());
+  }
+}
+
+JsonFields::JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+  if (!object.is_object()) fail(where_, "a JSON object", object);
+}
+
+bool JsonFields::has(const char* key) const {
+  const auto found = object_.find(key);
+  return found != object_.end() && !found->is_null();
+}
+
+std::optional<int64_t> JsonFields::integer(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  const auto value = integer_of(at(key));
+  if (!value) fail(path(key), "an integer", at(key));
+  return value;
+}
+
+std::optional<double> JsonFields::number(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  if (!at(key).is_number()) fail(path(key), "a number", at(key));
+  return at(key).get<double>();
+}
+
+std::optional<bool> JsonFields::boolean(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  if (!at(key).is_boolean()) fail(path(key), "true or false", at(key));
+  return at(key).get<bool>();
+}
+
+std::optional<std::string> JsonFields::text(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  if (!at(key).is_string()) fail(path(key), "a string", at(key));
+  return at(key).get<std::string>();
+}
+
+std::optional<std::vector<double>> JsonFields::numbers(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  const Json& value = at(key);
+  std::vector<double> result;
+  if (!value.is_array()) fail(path(key), "an array of numbers", value);
+  for (const Json& item : value) {
+    if (!item.is_number()) fail(path(key), "an array of numbers", value);
+    result.push_back(item.get<double>());
+  }
+  return result;
+}
+
+std::optional<std::array<int64_t, 2>> JsonFields::size(const char* key) const {
+  if (!has(key)) return std::nullopt;
+  const Json& value = at(key);
+  if (const auto side = integer_of(value)) return std::array<int64_t, 2>{*side, *side};
+  if (value.is_array() && value.size() == 2) {
+    const auto height = integer_of(value[0]), width = integer_of(value[1]);
+    if (height && width) return std::array<int64_t, 2>{*height, *width};
+  }
+  fail(path(key), "an integer or [height, width]", value);
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,47 @@
+#pragma once
+// Typed access to a JSON object, with errors that name the path of the field.
+#include <array>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace vitrail::models {
+
+using Json = nlohmann::ordered_json;
+
+// Parses text; an Error names `where` and the place of the mistake.
+Json parse_json(const std::string& text, const std::string& where);
+
+// One object of a file.  A field that is absent or null is "not there".
+class JsonFields {
+ public:
+  JsonFields(const Json& object, std::string where);  // Error when it is not an object
+
+  bool has(const char* key) const;
+  const Json& at(const char* key) const { return object_.at(key); }
+  std::string path(const std::string& key) const { return where_ + ": " + key; }
+  const Json& object() const { return object_; }
+  const std::string& where() const { return where_; }
+
+  // Each reads the field when it is there, and throws an Error with its path when its type is wrong.
+  std::optional<int64_t> integer(const char* key) const;
+  std::optional<double> number(const char* key) const;
+  std::optional<bool> boolean(const char* key) const;
+  std::optional<std::string> text(const char* key) const;
+  std::optional<std::vector<double>> numbers(const char* key) const;
+  std::optional<std::array<int64_t, 2>> size(const char* key) const;  // n, or [height, width]
+
+  template <class T>
+  static void assign(T& to, const std::optional<T>& from) {
+    if (from) to = *from;
+  }
+
+ private:
+  const Json& object_;
+  std::string where_;
+};
+
+}  // namespace vitrail::models

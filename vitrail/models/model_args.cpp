@@ -1,0 +1,166 @@
+#include "vitrail/models/model_args.h"
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::models {
+namespace {
+
+using Config = VisionTransformerConfig;
+
+// One row a field: how it is read and how it is written.  The table is what "known" means.
+struct Field {
+  const char* name;
+  std::function<void(const JsonFields&, Config&)> read;
+  std::function<Json(const Config&)> write;
+};
+
+Field integer(const char* name, int64_t Config::*member) {
+  return {name, [=](const JsonFields& f, Config& c) { JsonFields::assign(c.*member, f.integer(name)); },
+          [=](const Config& c) { return Json(c.*member); }};
+}
+Field number(const char* name, double Config::*member) {
+  return {name, [=](const JsonFields& f, Config& c) { JsonFields::assign(c.*member, f.number(name)); },
+          [=](const Config& c) { return Json(c.*member); }};
+}
+Field boolean(const char* name, bool Config::*member) {
+  return {name, [=](const JsonFields& f, Config& c) { JsonFields::assign(c.*member, f.boolean(name)); },
+          [=](const Config& c) { return Json(c.*member); }};
+}
+Field text(const char* name, std::string Config::*member) {
+  return {name, [=](const JsonFields& f, Config& c) { JsonFields::assign(c.*member, f.text(name)); },
+          [=](const Config& c) { return Json(c.*member); }};
+}
+Field size(const char* name, std::array<int64_t, 2> Config::*member) {
+  return {name, [=](const JsonFields& f, Config& c) { JsonFields::assign(c.*member, f.size(name)); },
+          [=](const Config& c) { return (c.*member)[0] == (c.*member)[1] ? Json((c.*member)[0]) : Json(c.*member); }};
+}
+template <class T, class Read>
+Field optional(const char* name, std::optional<T> Config::*member, Read read) {
+  return {name,
+          [=](const JsonFields& f, Config& c) {
+            if (const auto value = (f.*read)(name)) c.*member = value;
+          },
+          [=](const Config& c) { return c.*member ? Json(*(c.*member)) : Json(nullptr); }};
+}
+
+// A field whose values are words.
+template <class E>
+Field choice(const char* name, E Config::*member, std::vector<std::pair<const char*, E>> words) {
+  return {name,
+          [=](const JsonFields& f, Config& c) {
+            const auto word = f.text(name);
+            if (!word) return;
+            std::string known;
+            for (const auto& [spelling, value] : words) {
+              if (*word == spelling) {
+                c.*member = value;
+                return;
+              }
+              known += (known.empty() ? "\"" : ", \"") + std::string(spelling) + "\"";
+            }
+            throw Error(f.path(name), "one of " + known, "\"" + *word + "\"");
+          },
+          [=](const Config& c) {
+            for (const auto& [spelling, value] : words) {
+              if (value == c.*member) return Json(spelling);
+            }
+            return Json(nullptr);
+          }};
+}
+
+Field position_interpolation() {
+  return {"pos_interp",
+          [](const JsonFields& f, Config& c) {
+            if (!f.has("pos_interp")) return;
+            const JsonFields inner(f.at("pos_interp"), f.path("pos_interp"));
+            for (const auto& item : inner.object().items()) {
+              if (item.key() != "antialias" && item.key() != "offset") {
+                throw Error(inner.where(), "antialias and offset", "\"" + item.key() + "\"");
+              }
+            }
+            JsonFields::assign(c.pos_interp.antialias, inner.boolean("antialias"));
+            JsonFields::assign(c.pos_interp.offset, inner.number("offset"));
+          },
+          [](const Config& c) {
+            return Json{{"antialias", c.pos_interp.antialias}, {"offset", c.pos_interp.offset}};
+          }};
+}
+
+const std::vector<Field>& fields() {
+  using kernels::Activation;
+  static const std::vector<Field> table{
+      size("img_size", &Config::img_size),
+      size("patch_size", &Config::patch_size),
+      integer("in_chans", &Config::in_chans),
+      integer("num_classes", &Config::num_classes),
+      choice<GlobalPool>("global_pool", &Config::global_pool,
+                         {{"token", GlobalPool::token}, {"avg", GlobalPool::avg}, {"token_avg", GlobalPool::token_avg}, {"", GlobalPool::none}}),
+      integer("embed_dim", &Config::embed_dim),
+      integer("depth", &Config::depth),
+      integer("num_heads", &Config::num_heads),
+      optional("head_dim", &Config::head_dim, &JsonFields::integer),
+      number("mlp_ratio", &Config::mlp_ratio),
+      optional("mlp_hidden", &Config::mlp_hidden, &JsonFields::integer),
+      boolean("qkv_bias", &Config::qkv_bias),
+      optional("qk_scale", &Config::qk_scale, &JsonFields::number),
+      boolean("qk_norm", &Config::qk_norm),
+      boolean("norm_first", &Config::norm_first),
+      number("norm_eps", &Config::norm_eps),
+      boolean("pre_norm", &Config::pre_norm),
+      boolean("final_norm", &Config::final_norm),
+      optional("fc_norm", &Config::fc_norm, &JsonFields::boolean),
+      optional("init_values", &Config::init_values, &JsonFields::number),
+      boolean("class_token", &Config::class_token),
+      integer("reg_tokens", &Config::reg_tokens),
+      boolean("dist_token", &Config::dist_token),
+      choice<PositionEmbedding>("pos_embed", &Config::pos_embed,
+                                {{"learn", PositionEmbedding::learned}, {"sinusoidal", PositionEmbedding::sinusoidal}, {"none", PositionEmbedding::none}}),
+      position_interpolation(),
+      boolean("no_embed_class", &Config::no_embed_class),
+      boolean("no_embed_reg", &Config::no_embed_reg),
+      boolean("dynamic_img_size", &Config::dynamic_img_size),
+      boolean("allow_remainder", &Config::allow_remainder),
+      choice<PatchNorm>("patch_norm", &Config::patch_norm,
+                        {{"none", PatchNorm::none}, {"pre", PatchNorm::pre}, {"post", PatchNorm::post}, {"both", PatchNorm::both}}),
+      choice<Activation>("act_layer", &Config::act_layer,
+                         {{"gelu", Activation::gelu}, {"gelu_tanh", Activation::gelu_tanh}, {"quick_gelu", Activation::quick_gelu},
+                          {"relu", Activation::relu}, {"silu", Activation::silu}}),
+      choice<MlpLayer>("mlp_layer", &Config::mlp_layer, {{"mlp", MlpLayer::mlp}, {"swiglu", MlpLayer::swiglu}}),
+      integer("head_hidden", &Config::head_hidden),
+      text("head_act", &Config::head_act),
+      number("drop_rate", &Config::drop_rate),
+      number("pos_drop_rate", &Config::pos_drop_rate),
+      number("patch_drop_rate", &Config::patch_drop_rate),
+      number("attn_drop_rate", &Config::attn_drop_rate),
+      number("proj_drop_rate", &Config::proj_drop_rate),
+      number("drop_path_rate", &Config::drop_path_rate),
+      text("weight_init", &Config::weight_init),
+  };
+  return table;
+}
+
+}  // namespace
+
+void read_model_args(const JsonFields& args, Config& config) {
+  for (const auto& item : args.object().items()) {
+    bool known = false;
+    for (const Field& field : fields()) known = known || item.key() == field.name;
+    if (!known) {
+      std::string names;
+      for (const Field& field : fields()) names += (names.empty() ? "" : " ") + std::string(field.name);
+      throw Error(args.where(), "one of the keys " + names, "\"" + item.key() + "\"");
+    }
+  }
+  for (const Field& field : fields()) field.read(args, config);
+}
+
+Json write_model_args(const Config& config, const Config& base) {
+  Json result = Json::object();
+  for (const Field& field : fields()) {
+    const Json value = field.write(config);
+    if (value != field.write(base)) result[field.name] = value;
+  }
+  return result;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,44 @@
+#include "vitrail/models/model_config.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/config_forms.h"
+#include "vitrail/models/model_options.h"
+
+namespace vitrail::models {
+namespace {
+
+// "key_map" is a name, a path, or the map itself.
+std::string key_map_of(const JsonFields& file) {
+  if (!file.has("key_map")) return "";
+  const Json& value = file.at("key_map");
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text, const std::string& where) {
+  const Json json = parse_json(text, where);
+  const JsonFields file(json, where);
+  ModelConfig config;
+  if (file.text("architecture")) {
+    config = read_timm_config(json, where);
+  } else if (file.text("model_type")) {
+    const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, where);
+    config = read_huggingface_config(json, preprocessor, where);
+  } else {
+    throw Error(where, "\"architecture\" (timm) or \"model_type\" (Hugging Face)", "neither");
+  }
+  config.key_map = key_map_of(file);
+  try {
+    checked(config.vit);
+  } catch (const Error& error) {
+    throw Error(where + ": " + error.what());
+  }
+  const size_t labels = config.labels.size();
+  if (labels != 0 && labels != static_cast<size_t>(config.vit.num_classes)) {
+    throw Error(where, str(config.vit.num_classes, " label names, as num_classes says"), str(labels));
+  }
+  return config;
+}
+
+}  // namespace vitrail::models

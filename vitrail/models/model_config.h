@@ -1,0 +1,30 @@
+#pragma once
+// config.json, read: the model, its preprocessing, its labels.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/preprocessing.h"
+#include "vitrail/models/vision_transformer_config.h"
+
+namespace vitrail::models {
+
+struct ModelConfig {
+  std::string architecture;  // the registered name, "vit", or Hugging Face's model_type
+  VisionTransformerConfig vit;
+  Preprocessing preprocessing;
+  std::vector<std::string> labels;        // in index order; empty when the file names none
+  std::vector<std::string> descriptions;  // longer names, in index order; may be empty
+  std::string key_map;                    // "key_map": a path or a built-in family's name, or its JSON; empty: detect
+};
+
+// Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
+// preprocessor_config.json (empty text when there is none).  `where` names the file in errors.  An unknown key inside
+// model_args, a wrong type or a value that makes no model is an Error that names its path in the file.
+ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where);
+
+// config.json for hub layout: "vit" with every field that differs from the default in model_args, the preprocessing as
+// pretrained_cfg, and the labels.  parse_model_config reads it back to the same configuration.
+std::string write_model_config(const ModelConfig& config);
+
+}  // namespace vitrail::models

@@ -1,0 +1,145 @@
+#include "vitrail/models/registry.h"
+
+#include <algorithm>
+
+namespace vitrail::models {
+namespace {
+
+using Config = VisionTransformerConfig;
+
+struct Size {
+  const char* name;
+  int64_t dim, depth, heads, hidden;
+};
+constexpr Size kTiny{"tiny", 192, 12, 3, 768}, kSmall{"small", 384, 12, 6, 1536}, kBase{"base", 768, 12, 12, 3072},
+    kLarge{"large", 1024, 24, 16, 4096}, kHuge{"huge", 1280, 32, 16, 5120}, kGiant{"giant", 1408, 40, 16, 6144};
+
+Config sized(const Size& size, int64_t patch, int64_t image) {
+  Config config;
+  config.img_size = {image, image};
+  config.patch_size = {patch, patch};
+  config.embed_dim = size.dim;
+  config.depth = size.depth;
+  config.num_heads = size.heads;
+  config.mlp_hidden = size.hidden;
+  return config;
+}
+
+// The pairs of patch and image size that timm registers.
+void add_google(std::vector<Architecture>& table) {
+  struct Row {
+    Size size;
+    int64_t patch, image;
+  };
+  const Row rows[] = {{kTiny, 16, 224},  {kTiny, 16, 384},  {kSmall, 32, 224}, {kSmall, 32, 384}, {kSmall, 16, 224},
+                      {kSmall, 16, 384}, {kSmall, 8, 224},  {kBase, 32, 224},  {kBase, 32, 384},  {kBase, 16, 224},
+                      {kBase, 16, 384},  {kBase, 8, 224},   {kLarge, 32, 224}, {kLarge, 32, 384}, {kLarge, 16, 224},
+                      {kLarge, 16, 384}, {kLarge, 14, 224}, {kHuge, 14, 224},  {kGiant, 14, 224}};
+  for (const Row& row : rows) {
+    const std::string name = std::string("vit_") + row.size.name + "_patch" + std::to_string(row.patch) + "_" + std::to_string(row.image);
+    table.push_back({name, "Dosovitskiy et al. 2021", sized(row.size, row.patch, row.image)});
+  }
+}
+
+void add_deit(std::vector<Architecture>& table) {
+  for (const Size& size : {kTiny, kSmall, kBase}) {
+    for (const bool distilled : {false, true}) {
+      for (const int64_t image : {224, 384}) {
+        if (image == 384 && size.dim != kBase.dim) continue;
+        Config config = sized(size, 16, image);
+        config.dist_token = distilled;
+        const std::string name = std::string("deit_") + size.name + (distilled ? "_distilled" : "") + "_patch16_" + std::to_string(image);
+        table.push_back({name, "Touvron et al. 2021", config});
+      }
+    }
+  }
+}
+
+void add_dinov2(std::vector<Architecture>& table) {
+  constexpr Size kGiantDinov2{"giant", 1536, 40, 24, 4096};
+  for (const Size& size : {kSmall, kBase, kLarge, kGiantDinov2}) {
+    for (const bool registers : {false, true}) {
+      Config config = sized(size, 14, 518);
+      config.num_classes = 0;
+      config.init_values = 1e-5;
+      if (size.dim == kGiantDinov2.dim) config.mlp_layer = MlpLayer::swiglu;
+      if (registers) {
+        config.reg_tokens = 4;
+        config.no_embed_class = true;
+      }
+      const std::string name = std::string("vit_") + size.name + "_patch14_" + (registers ? "reg4_" : "") + "dinov2";
+      table.push_back({name, registers ? "Darcet et al. 2024" : "Oquab et al. 2024", config});
+    }
+  }
+}
+
+// The models of the project's five source documents.
+void add_documents(std::vector<Architecture>& table) {
+  Config cifar = sized({"", 384, 12, 8, 1536}, 4, 32);
+  cifar.num_classes = 10;
+  cifar.qkv_bias = false;
+  cifar.norm_eps = 1e-5;
+  table.push_back({"cifar_vit_d384", "document 000", cifar});
+
+  Config small = sized({"", 192, 9, 12, 384}, 4, 32);
+  small.num_classes = 10;
+  table.push_back({"cifar_vit_d192", "the small model of the speed and training figures", small});
+
+  Config google = sized(kBase, 16, 224);
+  google.weight_init = "xavier";
+  google.pos_drop_rate = google.proj_drop_rate = 0.1;
+  table.push_back({"google_vit_b16", "document 003", google});
+
+  Config scratch = sized(kBase, 16, 224);
+  scratch.weight_init = "torch";
+  scratch.norm_eps = 1e-5;
+  scratch.pos_drop_rate = scratch.proj_drop_rate = 0.1;
+  table.push_back({"scratch_vit_b16", "document 004", scratch});
+}
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t up = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+const std::vector<Architecture>& architectures() {
+  static const std::vector<Architecture> table = [] {
+    std::vector<Architecture> rows;
+    add_google(rows);
+    add_deit(rows);
+    add_dinov2(rows);
+    add_documents(rows);
+    return rows;
+  }();
+  return table;
+}
+
+const Architecture* find_architecture(const std::string& name) {
+  for (const Architecture& row : architectures()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> similar_architectures(const std::string& name) {
+  std::vector<std::pair<size_t, std::string>> ranked;
+  for (const Architecture& row : architectures()) ranked.emplace_back(edit_distance(name, row.name), row.name);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (size_t i = 0; i < 3; ++i) names.push_back(ranked[i].second);
+  return names;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,98 @@
+// timm's config.json, and the "vit" form.
+#include "vitrail/base/error.h"
+#include "vitrail/models/config_forms.h"
+#include "vitrail/models/model_args.h"
+#include "vitrail/models/registry.h"
+
+namespace vitrail::models {
+namespace {
+
+VisionTransformerConfig base_of(const std::string& architecture, const JsonFields& file) {
+  if (architecture == "vit") return {};
+  // A hub name may carry the tag of its weights: "deit_tiny_patch16_224.fb_in1k".
+  if (const Architecture* row = find_architecture(architecture.substr(0, architecture.find('.')))) return row->config;
+  std::string names;
+  for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
+  throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")", "\"" + architecture + "\"");
+}
+
+// One source of preprocessing settings; later calls overwrite.
+void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
+  if (const auto size = fields.numbers("input_size")) {
+    if (size->size() != 3) throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
+    to.input_size = {static_cast<int64_t>((*size)[1]), static_cast<int64_t>((*size)[2])};
+  }
+  if (const auto value = fields.text("interpolation")) to.interpolation = value;
+  if (const auto value = fields.number("crop_pct")) to.crop_pct = value;
+  JsonFields::assign(to.crop_mode, fields.text("crop_mode"));
+  if (const auto value = fields.numbers("mean")) to.mean = value;
+  if (const auto value = fields.numbers("std")) to.std = value;
+}
+
+std::vector<std::string> label_names(const JsonFields& fields) {
+  std::vector<std::string> labels;
+  if (!fields.has("label_names")) return labels;
+  const Json& value = fields.at("label_names");
+  if (!value.is_array()) throw Error(fields.path("label_names"), "an array of strings", value.type_name());
+  for (const Json& item : value) {
+    if (!item.is_string()) throw Error(fields.path("label_names"), "an array of strings", item.type_name());
+    labels.push_back(item.get<std::string>());
+  }
+  return labels;
+}
+
+// label_descriptions maps a label name to its description.
+std::vector<std::string> label_descriptions(const JsonFields& fields, const std::vector<std::string>& labels) {
+  std::vector<std::string> descriptions;
+  if (!fields.has("label_descriptions") || labels.empty()) return descriptions;
+  const JsonFields texts(fields.at("label_descriptions"), fields.path("label_descriptions"));
+  for (const std::string& label : labels) descriptions.push_back(texts.text(label.c_str()).value_or(label));
+  return descriptions;
+}
+
+}  // namespace
+
+ModelConfig read_timm_config(const Json& json, const std::string& where) {
+  const JsonFields file(json, where);
+  ModelConfig config;
+  config.architecture = *file.text("architecture");
+  config.vit = base_of(config.architecture, file);
+  JsonFields::assign(config.vit.num_classes, file.integer("num_classes"));
+  if (file.has("global_pool")) {
+    const Json pool{{"global_pool", file.at("global_pool")}};
+    read_model_args(JsonFields(pool, where), config.vit);
+  }
+  if (file.has("model_args")) read_model_args(JsonFields(file.at("model_args"), file.path("model_args")), config.vit);
+  read_preprocessing(file, config.preprocessing);
+  if (file.has("pretrained_cfg")) {
+    read_preprocessing(JsonFields(file.at("pretrained_cfg"), file.path("pretrained_cfg")), config.preprocessing);
+  }
+  config.labels = label_names(file);
+  config.descriptions = label_descriptions(file, config.labels);
+  return config;
+}
+
+std::string write_model_config(const ModelConfig& config) {
+  Json json{{"architecture", "vit"}, {"num_classes", config.vit.num_classes}};
+  json["num_features"] = config.vit.embed_dim;
+  json["model_args"] = write_model_args(config.vit);
+  json["model_args"].erase("num_classes");
+  const Preprocessing& from = config.preprocessing;
+  Json preprocessing = Json::object();
+  if (from.input_size) preprocessing["input_size"] = {config.vit.in_chans, (*from.input_size)[0], (*from.input_size)[1]};
+  if (from.interpolation) preprocessing["interpolation"] = *from.interpolation;
+  if (from.crop_pct) preprocessing["crop_pct"] = *from.crop_pct;
+  preprocessing["crop_mode"] = from.crop_mode;
+  if (from.mean) preprocessing["mean"] = *from.mean;
+  if (from.std) preprocessing["std"] = *from.std;
+  json["pretrained_cfg"] = preprocessing;
+  if (!config.labels.empty()) json["label_names"] = config.labels;
+  if (!config.descriptions.empty()) {
+    Json texts = Json::object();
+    for (size_t i = 0; i < config.labels.size(); ++i) texts[config.labels[i]] = config.descriptions[i];
+    json["label_descriptions"] = texts;
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace vitrail::models
