@@ -14,15 +14,20 @@ namespace vitrail::kernels::scalar {
 template <class T>
 T activate(Activation activation, T x) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    case Activation::none:
+      return x;
+    case Activation::gelu:
+      return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
     case Activation::gelu_tanh: {
       const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
       return T(0.5) * x * (T(1) + std::tanh(inner));
     }
-    case Activation::quick_gelu: return x / (T(1) + std::exp(T(-1.702) * x));
-    case Activation::relu: return x < T(0) ? T(0) : x;  // NaN stays NaN
-    case Activation::silu: return x / (T(1) + std::exp(-x));
+    case Activation::quick_gelu:
+      return x / (T(1) + std::exp(T(-1.702) * x));
+    case Activation::relu:
+      return x < T(0) ? T(0) : x;  // NaN stays NaN
+    case Activation::silu:
+      return x / (T(1) + std::exp(-x));
   }
   return x;
 }
