@@ -16,7 +16,7 @@ std::filesystem::path scratch_folder();
 }  // namespace vitrail::testing
 
 // Leaves the test as skipped, with a message, when the shared assets are absent; otherwise names their path `variable`.
-#define VITRAIL_NEED_ASSETS(variable)                                                        \
-  const auto variable##_or_none = ::vitrail::testing::assets();                              \
+#define VITRAIL_NEED_ASSETS(variable)                                                          \
+  const auto variable##_or_none = ::vitrail::testing::assets();                                \
   if (!variable##_or_none) GTEST_SKIP() << "the shared assets are absent: set VITRAIL_ASSETS"; \
   const std::filesystem::path variable = *variable##_or_none

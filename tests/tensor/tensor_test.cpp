@@ -24,9 +24,7 @@ TEST(Tensor, PermuteThenReshapeCopiesInTheNewOrder) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(flat.data<float>()[i], expected[i]);
 }
 
-TEST(Tensor, ViewOfATransposedTensorIsAnError) {
-  EXPECT_THROW(counting({2, 3}).transpose(0, 1).view({6}), Error);
-}
+TEST(Tensor, ViewOfATransposedTensorIsAnError) { EXPECT_THROW(counting({2, 3}).transpose(0, 1).view({6}), Error); }
 
 TEST(Tensor, QkvSplitIsAView) {
   const Tensor qkv = counting({2, 5, 3 * 4 * 6});

@@ -7,8 +7,8 @@
 namespace vitrail::autograd {
 
 struct GradientCheck {
-  double worst = 0;    // largest |numerical − analytic| / max(1, |numerical|, |analytic|)
-  int input = -1;      // where it was: which input, which element, both values
+  double worst = 0;  // largest |numerical − analytic| / max(1, |numerical|, |analytic|)
+  int input = -1;    // where it was: which input, which element, both values
   int64_t element = -1;
   double numerical = 0, analytic = 0;
 };

@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace vitrail {
 
 enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, i8, u8, boolean };
 
-size_t size_of(DType dtype);           // bytes of one element
-const char* name_of(DType dtype);      // "f32", …, "bool"
-bool is_floating(DType dtype);         // f64, f32, bf16, f16
+size_t size_of(DType dtype);                   // bytes of one element
+const char* name_of(DType dtype);              // "f32", …, "bool"
+bool is_floating(DType dtype);                 // f64, f32, bf16, f16
 DType dtype_from_name(std::string_view name);  // the inverse of name_of, also "fp32", "fp16", "fp64"; throws Error
 
 // bfloat16: the upper half of an IEEE single.  Rounds to nearest even; NaN stays NaN.
@@ -31,31 +32,54 @@ struct Float16 {
   explicit operator float() const;
 };
 
+// DTypeOf<float>::value is DType::f32, and so on.
+template <DType D>
+struct DTypeConstant {
+  static constexpr DType value = D;
+};
 template <class T>
 struct DTypeOf;
-template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
-template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
-template <> struct DTypeOf<BFloat16> { static constexpr DType value = DType::bf16; };
-template <> struct DTypeOf<Float16> { static constexpr DType value = DType::f16; };
-template <> struct DTypeOf<int64_t> { static constexpr DType value = DType::i64; };
-template <> struct DTypeOf<int32_t> { static constexpr DType value = DType::i32; };
-template <> struct DTypeOf<int8_t> { static constexpr DType value = DType::i8; };
-template <> struct DTypeOf<uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean; };
+template <>
+struct DTypeOf<double> : DTypeConstant<DType::f64> {};
+template <>
+struct DTypeOf<float> : DTypeConstant<DType::f32> {};
+template <>
+struct DTypeOf<BFloat16> : DTypeConstant<DType::bf16> {};
+template <>
+struct DTypeOf<Float16> : DTypeConstant<DType::f16> {};
+template <>
+struct DTypeOf<int64_t> : DTypeConstant<DType::i64> {};
+template <>
+struct DTypeOf<int32_t> : DTypeConstant<DType::i32> {};
+template <>
+struct DTypeOf<int8_t> : DTypeConstant<DType::i8> {};
+template <>
+struct DTypeOf<uint8_t> : DTypeConstant<DType::u8> {};
+template <>
+struct DTypeOf<bool> : DTypeConstant<DType::boolean> {};
 
 // Calls visitor(T{}) with the C++ type of `dtype`: dispatch_dtype(d, [&](auto tag) { using T = decltype(tag); … }).
 template <class Visitor>
 decltype(auto) dispatch_dtype(DType dtype, Visitor&& visitor) {
   switch (dtype) {
-    case DType::f64: return visitor(double{});
-    case DType::f32: return visitor(float{});
-    case DType::bf16: return visitor(BFloat16{});
-    case DType::f16: return visitor(Float16{});
-    case DType::i64: return visitor(int64_t{});
-    case DType::i32: return visitor(int32_t{});
-    case DType::i8: return visitor(int8_t{});
-    case DType::u8: return visitor(uint8_t{});
-    case DType::boolean: break;
+    case DType::f64:
+      return visitor(double{});
+    case DType::f32:
+      return visitor(float{});
+    case DType::bf16:
+      return visitor(BFloat16{});
+    case DType::f16:
+      return visitor(Float16{});
+    case DType::i64:
+      return visitor(int64_t{});
+    case DType::i32:
+      return visitor(int32_t{});
+    case DType::i8:
+      return visitor(int8_t{});
+    case DType::u8:
+      return visitor(uint8_t{});
+    case DType::boolean:
+      break;
   }
   return visitor(bool{});
 }

@@ -17,7 +17,7 @@
 namespace vitrail {
 namespace {
 
-thread_local int thread_count = 0;     // 0: not set, use all
+thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
 
 int openmp_count() {
@@ -80,7 +80,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function
     inside_loop = false;
   };
 #if VITRAIL_OPENMP
-#pragma omp parallel for num_threads(static_cast<int>(pieces)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
   for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
 #else
   std::vector<std::thread> team;

@@ -28,8 +28,8 @@ PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
                        std::byte*) const {
   parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
-    scalar::gemm(false, true, last - first, impl_->out, impl_->in, x + first * ldx, ldx, impl_->weight.data(), impl_->in,
-                 false, y + first * ldy, ldy);
+    scalar::gemm(false, true, last - first, impl_->out, impl_->in, x + first * ldx, ldx, impl_->weight.data(),
+                 impl_->in, false, y + first * ldy, ldy);
     for (int64_t r = first; r < last; ++r) {
       for (int64_t c = 0; c < impl_->out; ++c) {
         float& value = y[r * ldy + c];

@@ -14,16 +14,22 @@ namespace vitrail::kernels::scalar {
 template <class T>
 T activate(Activation activation, T x) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    case Activation::none:
+      return x;
+    case Activation::gelu:
+      return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
     case Activation::gelu_tanh: {
       const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
       return T(0.5) * x * (T(1) + std::tanh(inner));
     }
-    case Activation::quick_gelu: return x / (T(1) + std::exp(T(-1.702) * x));
-    case Activation::relu: return x < T(0) ? T(0) : x;  // NaN stays NaN
-    case Activation::silu: return x / (T(1) + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
+    case Activation::quick_gelu:
+      return x / (T(1) + std::exp(T(-1.702) * x));
+    case Activation::relu:
+      return x < T(0) ? T(0) : x;  // NaN stays NaN
+    case Activation::silu:
+      return x / (T(1) + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return x;
 }
@@ -32,7 +38,8 @@ T activate(Activation activation, T x) {
 template <class T>
 T activation_slope(Activation activation, T x) {
   switch (activation) {
-    case Activation::none: return T(1);
+    case Activation::none:
+      return T(1);
     case Activation::gelu:
       return T(0.5) * (T(1) + std::erf(x * T(0.70710678118654752440))) +
              x * T(0.39894228040143267794) * std::exp(T(-0.5) * x * x);
@@ -45,7 +52,8 @@ T activation_slope(Activation activation, T x) {
       const T s = T(1) / (T(1) + std::exp(T(-1.702) * x));
       return s + T(1.702) * x * s * (T(1) - s);
     }
-    case Activation::relu: return x > T(0) ? T(1) : T(0);
+    case Activation::relu:
+      return x > T(0) ? T(1) : T(0);
     case Activation::silu: {
       const T s = T(1) / (T(1) + std::exp(-x));
       return s + x * s * (T(1) - s);

@@ -20,7 +20,8 @@ kernels::Activation activation_of(const JsonFields& file) {
   if (name == "quick_gelu") return Activation::quick_gelu;
   if (name == "relu") return Activation::relu;
   if (name == "silu" || name == "swish") return Activation::silu;
-  throw Error(file.path("hidden_act"), "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu", "\"" + name + "\"");
+  throw Error(file.path("hidden_act"), "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu",
+              "\"" + name + "\"");
 }
 
 bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
@@ -43,7 +44,8 @@ std::vector<std::string> labels_of(const JsonFields& file) {
                         std::all_of(item.key().begin(), item.key().end(), [](char c) { return c >= '0' && c <= '9'; });
     if (number) index = std::stoul(item.key());
     if (index >= labels.size() || !item.value().is_string()) {
-      throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"), "\"" + item.key() + "\"");
+      throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"),
+                  "\"" + item.key() + "\"");
     }
     labels[index] = item.value().get<std::string>();
   }
@@ -159,13 +161,15 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"), "vit, deit, dinov2 or dinov2_with_registers", "\"" + config.architecture + "\"");
+    throw Error(file.path("model_type"), "vit, deit, dinov2 or dinov2_with_registers",
+                "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
   config.vit.num_classes = 0;
   if (classifies) {
     config.labels = labels_of(file);
-    config.vit.num_classes = config.labels.empty() ? file.integer("num_labels").value_or(2) : static_cast<int64_t>(config.labels.size());
+    config.vit.num_classes =
+        config.labels.empty() ? file.integer("num_labels").value_or(2) : static_cast<int64_t>(config.labels.size());
     if (dinov2) config.vit.global_pool = GlobalPool::token_avg;
   }
   if (!preprocessor.is_null()) {

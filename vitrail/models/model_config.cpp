@@ -16,7 +16,8 @@ std::string key_map_of(const JsonFields& file) {
 
 }  // namespace
 
-ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text, const std::string& where) {
+ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text,
+                               const std::string& where) {
   const Json json = parse_json(text, where);
   const JsonFields file(json, where);
   ModelConfig config;

@@ -27,7 +27,8 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMostWidth * 16);
   check_range("reg_tokens", config.reg_tokens, 0, 4096);
   check_range("head_hidden", config.head_hidden, 0, kMostWidth);
-  if (!(config.norm_eps >= 0 && config.norm_eps < 1)) throw Error("norm_eps", "a value in [0, 1)", str(config.norm_eps));
+  if (!(config.norm_eps >= 0 && config.norm_eps < 1))
+    throw Error("norm_eps", "a value in [0, 1)", str(config.norm_eps));
   const bool needs_class = config.global_pool == GlobalPool::token || config.global_pool == GlobalPool::token_avg;
   if (needs_class && !config.class_token) {
     throw Error("global_pool", "avg or \"\" without a class token", "a pool that reads the class token");
@@ -63,9 +64,12 @@ kernels::Activation head_activation(const VisionTransformerConfig& config) {
 
 TokenInit token_init_of(const VisionTransformerConfig& config) {
   switch (scheme_of(config)) {
-    case nn::init::Scheme::torch: return {nn::init::normal(1.0), nn::init::normal(1.0)};    // document 004
-    case nn::init::Scheme::xavier: return {nn::init::zeros(), nn::init::normal(0.02)};      // Google's
-    default: return {nn::init::normal(1e-6), nn::init::truncated_normal(0.02)};             // timm
+    case nn::init::Scheme::torch:
+      return {nn::init::normal(1.0), nn::init::normal(1.0)};  // document 004
+    case nn::init::Scheme::xavier:
+      return {nn::init::zeros(), nn::init::normal(0.02)};  // Google's
+    default:
+      return {nn::init::normal(1e-6), nn::init::truncated_normal(0.02)};  // timm
   }
 }
 

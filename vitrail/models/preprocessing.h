@@ -8,7 +8,8 @@
 
 namespace vitrail::models {
 
-// timm: resize so that size / crop_pct fits (crop_mode), then crop.  huggingface: the steps of a preprocessor_config.json.
+// timm: resize so that size / crop_pct fits (crop_mode), then crop.  huggingface: the steps of a
+// preprocessor_config.json.
 enum class ResizeRule : uint8_t { timm, huggingface };
 
 // Unset fields were not in the file: nothing is guessed (see missing()).
@@ -22,12 +23,13 @@ struct Preprocessing {
   std::optional<double> crop_pct;
   std::string crop_mode = "center";  // or "squash", "border"
   // Hugging Face; the unset steps are left out
-  std::optional<std::array<int64_t, 2>> resize_to;     // exactly height × width
-  std::optional<int64_t> resize_shortest;              // the shorter side
+  std::optional<std::array<int64_t, 2>> resize_to;  // exactly height × width
+  std::optional<int64_t> resize_shortest;           // the shorter side
   std::optional<std::array<int64_t, 2>> center_crop;
   double rescale_factor = 1.0 / 255.0;
 
-  // The settings that must be given and are not, by the names of the options that supply them ("--mean"); empty: complete.
+  // The settings that must be given and are not, by the names of the options that supply them ("--mean"); empty:
+  // complete.
   std::vector<std::string> missing() const;
 };
 

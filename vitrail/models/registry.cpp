@@ -36,7 +36,8 @@ void add_google(std::vector<Architecture>& table) {
                       {kBase, 16, 384},  {kBase, 8, 224},   {kLarge, 32, 224}, {kLarge, 32, 384}, {kLarge, 16, 224},
                       {kLarge, 16, 384}, {kLarge, 14, 224}, {kHuge, 14, 224},  {kGiant, 14, 224}};
   for (const Row& row : rows) {
-    const std::string name = std::string("vit_") + row.size.name + "_patch" + std::to_string(row.patch) + "_" + std::to_string(row.image);
+    const std::string name =
+        std::string("vit_") + row.size.name + "_patch" + std::to_string(row.patch) + "_" + std::to_string(row.image);
     table.push_back({name, "Dosovitskiy et al. 2021", sized(row.size, row.patch, row.image)});
   }
 }
@@ -48,7 +49,8 @@ void add_deit(std::vector<Architecture>& table) {
         if (image == 384 && size.dim != kBase.dim) continue;
         Config config = sized(size, 16, image);
         config.dist_token = distilled;
-        const std::string name = std::string("deit_") + size.name + (distilled ? "_distilled" : "") + "_patch16_" + std::to_string(image);
+        const std::string name =
+            std::string("deit_") + size.name + (distilled ? "_distilled" : "") + "_patch16_" + std::to_string(image);
         table.push_back({name, "Touvron et al. 2021", config});
       }
     }

@@ -13,13 +13,15 @@ VisionTransformerConfig base_of(const std::string& architecture, const JsonField
   if (const Architecture* row = find_architecture(architecture.substr(0, architecture.find('.')))) return row->config;
   std::string names;
   for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
-  throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")", "\"" + architecture + "\"");
+  throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")",
+              "\"" + architecture + "\"");
 }
 
 // One source of preprocessing settings; later calls overwrite.
 void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto size = fields.numbers("input_size")) {
-    if (size->size() != 3) throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
+    if (size->size() != 3)
+      throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
     to.input_size = {static_cast<int64_t>((*size)[1]), static_cast<int64_t>((*size)[2])};
   }
   if (const auto value = fields.text("interpolation")) to.interpolation = value;
@@ -79,7 +81,8 @@ std::string write_model_config(const ModelConfig& config) {
   json["model_args"].erase("num_classes");
   const Preprocessing& from = config.preprocessing;
   Json preprocessing = Json::object();
-  if (from.input_size) preprocessing["input_size"] = {config.vit.in_chans, (*from.input_size)[0], (*from.input_size)[1]};
+  if (from.input_size)
+    preprocessing["input_size"] = {config.vit.in_chans, (*from.input_size)[0], (*from.input_size)[1]};
   if (from.interpolation) preprocessing["interpolation"] = *from.interpolation;
   if (from.crop_pct) preprocessing["crop_pct"] = *from.crop_pct;
   preprocessing["crop_mode"] = from.crop_mode;

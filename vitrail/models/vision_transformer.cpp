@@ -82,7 +82,8 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
     pos_embed_ = params.get("pos_embed", {1, embedded_prefix_of(config) + patches, dim}, token_init.positions);
   }
   if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"));
-  for (int64_t i = 0; i < config.depth; ++i) blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
+  for (int64_t i = 0; i < config.depth; ++i)
+    blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
   const bool after_pool = config.fc_norm.value_or(config.global_pool == GlobalPool::avg);
   if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"));
   if (config.final_norm && after_pool) fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"));
@@ -106,7 +107,8 @@ Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   if (config_.pos_embed == PositionEmbedding::sinusoidal) {
     return nn::sinusoidal_positions(prefix + patches, config_.embed_dim);
   }
-  const std::array<int64_t, 2> own{config_.img_size[0] / config_.patch_size[0], config_.img_size[1] / config_.patch_size[1]};
+  const std::array<int64_t, 2> own{config_.img_size[0] / config_.patch_size[0],
+                                   config_.img_size[1] / config_.patch_size[1]};
   return nn::resample_positions(pos_embed_, prefix, own, grid, config_.pos_interp);
 }
 
@@ -143,7 +145,8 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
 // in random order as timm leaves it.
 Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
   const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
-  const auto kept = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - config_.patch_drop_rate)));
+  const auto kept =
+      std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - config_.patch_drop_rate)));
   const Tensor result = Tensor::empty({tokens.size(0), prefix + kept, tokens.size(2)}, tokens.dtype());
   for (int64_t b = 0; b < tokens.size(0); ++b) {
     const Tensor from = tokens.select(0, b), to = result.select(0, b);
@@ -175,10 +178,18 @@ Tensor VisionTransformer::pool(const Tensor& tokens) const {
   auto patch_mean = [&] { return ops::mean(tokens.narrow(1, prefix, tokens.size(1) - prefix), 1); };
   Tensor x;
   switch (config_.global_pool) {
-    case GlobalPool::token: x = tokens.select(1, 0); break;
-    case GlobalPool::avg: x = patch_mean(); break;
-    case GlobalPool::token_avg: x = ops::cat({tokens.select(1, 0), patch_mean()}, 1); break;
-    case GlobalPool::none: x = tokens; break;
+    case GlobalPool::token:
+      x = tokens.select(1, 0);
+      break;
+    case GlobalPool::avg:
+      x = patch_mean();
+      break;
+    case GlobalPool::token_avg:
+      x = ops::cat({tokens.select(1, 0), patch_mean()}, 1);
+      break;
+    case GlobalPool::none:
+      x = tokens;
+      break;
   }
   x = ops::contiguous(x);
   if (fc_norm_) x = fc_norm_->forward(x);

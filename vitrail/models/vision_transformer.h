@@ -10,7 +10,8 @@ namespace vitrail::models {
 // Images [B, C, H, W] → logits [B, num_classes].  Native parameter names are timm's: cls_token, dist_token, reg_token,
 // pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
 // Tokens stand in the order CLS, distillation, registers, patches.
-// Traced points, besides those of the layers: embedded (tokens with positions), tokens (after the last norm), pooled, logits.
+// Traced points, besides those of the layers: embedded (tokens with positions), tokens (after the last norm), pooled,
+// logits.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);

@@ -10,9 +10,9 @@
 
 namespace vitrail::models {
 
-enum class GlobalPool { none, token, avg, token_avg };     // "", "token", "avg", "token_avg"
+enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
-enum class PatchNorm { none, pre, post, both };            // LayerNorm around the patch projection, as vit-pytorch has it
+enum class PatchNorm { none, pre, post, both };  // LayerNorm around the patch projection, as vit-pytorch has it
 enum class MlpLayer { mlp, swiglu };
 
 struct VisionTransformerConfig {
@@ -24,11 +24,11 @@ struct VisionTransformerConfig {
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;
-  std::optional<int64_t> head_dim;    // none: embed_dim / num_heads
+  std::optional<int64_t> head_dim;  // none: embed_dim / num_heads
   double mlp_ratio = 4.0;
   std::optional<int64_t> mlp_hidden;  // none: int(embed_dim · mlp_ratio)
   bool qkv_bias = true;
-  std::optional<double> qk_scale;     // none: head_dim^-0.5
+  std::optional<double> qk_scale;  // none: head_dim^-0.5
   bool qk_norm = false;
   bool norm_first = true;
   double norm_eps = 1e-6;
@@ -41,18 +41,18 @@ struct VisionTransformerConfig {
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
   nn::PositionResampling pos_interp;
-  bool no_embed_class = false;        // positions for patches only
-  bool no_embed_reg = false;          // positions for CLS and patches, not for registers (DINOv2's own code)
+  bool no_embed_class = false;  // positions for patches only
+  bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2's own code)
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;
   kernels::Activation act_layer = kernels::Activation::gelu;
   MlpLayer mlp_layer = MlpLayer::mlp;
-  int64_t head_hidden = 0;            // > 0: Linear + head_act before the head ("pre_logits.fc")
+  int64_t head_hidden = 0;  // > 0: Linear + head_act before the head ("pre_logits.fc")
   std::string head_act = "tanh";
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
   double drop_path_rate = 0;
-  std::string weight_init = "";       // "", "jax", "jax_nlhb", "moco": timm's; "xavier": document 003's; "torch": 004's
+  std::string weight_init = "";  // "", "jax", "jax_nlhb", "moco": timm's; "xavier": document 003's; "torch": 004's
 };
 
 }  // namespace vitrail::models

@@ -55,9 +55,9 @@ Attention::Heads Attention::project(const Tensor& x) const {
     result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
               split_heads(value_->forward(x), heads)};
   } else {
-    const Tensor qkv = qkv_->forward(x)                                       // [B, N, 3·H·d]
+    const Tensor qkv = qkv_->forward(x)  // [B, N, 3·H·d]
                            .view({x.size(0), x.size(1), 3, heads, head_dim_})
-                           .permute({2, 0, 3, 1, 4});                         // → 3 × [B, H, N, d]
+                           .permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
     result = {qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2)};
   }
   if (q_norm_) result.q = q_norm_->forward(result.q);

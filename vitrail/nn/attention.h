@@ -10,11 +10,11 @@ struct AttentionConfig {
   int64_t num_heads = 8;
   std::optional<int64_t> head_dim;  // none: dim / num_heads, which must divide
   bool qkv_bias = false;
-  std::optional<double> qk_scale;   // none: head_dim^-0.5
-  bool qk_norm = false;             // LayerNorm on q and k, per head
-  double norm_eps = 1e-6;           // of qk_norm
+  std::optional<double> qk_scale;  // none: head_dim^-0.5
+  bool qk_norm = false;            // LayerNorm on q and k, per head
+  double norm_eps = 1e-6;          // of qk_norm
   double attn_drop = 0, proj_drop = 0;
-  bool split = false;               // parameters query, key, value, out instead of qkv, proj (document 003)
+  bool split = false;  // parameters query, key, value, out instead of qkv, proj (document 003)
   init::Scheme init = init::Scheme::torch;
 };
 

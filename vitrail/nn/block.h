@@ -7,13 +7,13 @@
 namespace vitrail::nn {
 
 struct BlockConfig {
-  AttentionConfig attention;           // its dim is the block's
-  int64_t mlp_hidden = 0;              // 0: 4 × dim
+  AttentionConfig attention;  // its dim is the block's
+  int64_t mlp_hidden = 0;     // 0: 4 × dim
   kernels::Activation activation = kernels::Activation::gelu;
-  bool swiglu = false;                 // SwiGlu(mlp_hidden) in place of the MLP
+  bool swiglu = false;  // SwiGlu(mlp_hidden) in place of the MLP
   double norm_eps = 1e-6;
   bool norm_first = true;
-  std::optional<double> init_values;   // LayerScale with this initial value
+  std::optional<double> init_values;  // LayerScale with this initial value
   double mlp_drop = 0, drop_path = 0;
 };
 

@@ -53,7 +53,8 @@ Initializer torch_default(int64_t fan_in) { return uniform(1.0 / std::sqrt(stati
 LinearInit linear(Scheme scheme, Role role, int64_t fan_in, int64_t fan_out) {
   const Initializer xavier = xavier_uniform(fan_in, fan_out), torch = torch_default(fan_in);
   switch (scheme) {
-    case Scheme::torch: return {torch, torch};
+    case Scheme::torch:
+      return {torch, torch};
     case Scheme::timm:  // timm leaves the patch convolution at PyTorch's default
       if (role == Role::patch) return {torch, torch};
       return {truncated_normal(0.02), zeros()};

@@ -7,11 +7,11 @@ namespace vitrail::nn::init {
 Initializer constant(double value);
 inline Initializer zeros() { return constant(0); }
 inline Initializer ones() { return constant(1); }
-Initializer uniform(double bound);                       // U(−bound, bound)
-Initializer normal(double stddev);                       // N(0, stddev²)
-Initializer truncated_normal(double stddev);             // N(0, stddev²) cut at ±2, as torch.nn.init.trunc_normal_ does
+Initializer uniform(double bound);            // U(−bound, bound)
+Initializer normal(double stddev);            // N(0, stddev²)
+Initializer truncated_normal(double stddev);  // N(0, stddev²) cut at ±2, as torch.nn.init.trunc_normal_ does
 Initializer xavier_uniform(int64_t fan_in, int64_t fan_out);
-Initializer lecun_normal(int64_t fan_in);                // timm's: a normal truncated at two deviations, variance 1/fan_in
+Initializer lecun_normal(int64_t fan_in);  // timm's: a normal truncated at two deviations, variance 1/fan_in
 // torch.nn.Linear's and Conv2d's default (Kaiming uniform with a = √5): U(−1/√fan_in, 1/√fan_in), weight and bias.
 Initializer torch_default(int64_t fan_in);
 

@@ -42,13 +42,20 @@ void Mlp::visit(Visitor& visitor) {
 
 std::string activation_text(kernels::Activation activation) {
   switch (activation) {
-    case kernels::Activation::none: return "Identity()";
-    case kernels::Activation::gelu: return "GELU(approximate='none')";
-    case kernels::Activation::gelu_tanh: return "GELU(approximate='tanh')";
-    case kernels::Activation::quick_gelu: return "QuickGELU()";
-    case kernels::Activation::relu: return "ReLU()";
-    case kernels::Activation::silu: return "SiLU()";
-    case kernels::Activation::tanh: return "Tanh()";
+    case kernels::Activation::none:
+      return "Identity()";
+    case kernels::Activation::gelu:
+      return "GELU(approximate='none')";
+    case kernels::Activation::gelu_tanh:
+      return "GELU(approximate='tanh')";
+    case kernels::Activation::quick_gelu:
+      return "QuickGELU()";
+    case kernels::Activation::relu:
+      return "ReLU()";
+    case kernels::Activation::silu:
+      return "SiLU()";
+    case kernels::Activation::tanh:
+      return "Tanh()";
   }
   return "";
 }

@@ -12,8 +12,8 @@ struct MlpConfig {
   kernels::Activation activation = kernels::Activation::gelu;
   double dropout = 0;
   bool bias = true;
-  std::optional<double> norm_eps;          // given: a LayerNorm of its own in front ("norm"), as document 004's MLPBlock
-  bool sam_names = false;                  // parameters lin1, lin2 instead of fc1, fc2 (document 002's MLPBlock)
+  std::optional<double> norm_eps;  // given: a LayerNorm of its own in front ("norm"), as document 004's MLPBlock
+  bool sam_names = false;          // parameters lin1, lin2 instead of fc1, fc2 (document 002's MLPBlock)
   init::Scheme init = init::Scheme::torch;
 };
 

@@ -121,11 +121,13 @@ std::string Module::to_string() const {
   if (printer.lines.empty()) return text + ")";
   for (size_t i = 0; i < printer.lines.size();) {
     size_t run = i + 1;  // PyTorch's ModuleList prints a run of equal items once: "(0-11): 12 x Block("
-    while (type() == "ModuleList" && run < printer.lines.size() && printer.lines[run].second == printer.lines[i].second) {
+    while (type() == "ModuleList" && run < printer.lines.size() &&
+           printer.lines[run].second == printer.lines[i].second) {
       ++run;
     }
     const bool many = run > i + 1;
-    const std::string name = many ? printer.lines[i].first + "-" + printer.lines[run - 1].first : printer.lines[i].first;
+    const std::string name =
+        many ? printer.lines[i].first + "-" + printer.lines[run - 1].first : printer.lines[i].first;
     text += "\n  (" + name + "): " + (many ? std::to_string(run - i) + " x " : "") + indented(printer.lines[i].second);
     i = run;
   }

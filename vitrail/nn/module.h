@@ -1,6 +1,6 @@
 #pragma once
-// Module: a node of the tree of layers.  Children are held by value; a layer lists them once, in visit(), and everything
-// else (names, conversion, train and eval, the printed tree) follows from walking it.
+// Module: a node of the tree of layers.  Children are held by value; a layer lists them once, in visit(), and
+// everything else (names, conversion, train and eval, the printed tree) follows from walking it.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -19,7 +19,8 @@ class Module;
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  virtual void parameter(const std::string& name, Tensor& tensor) = 0;  // undefined tensors are left out by callers' code
+  virtual void parameter(const std::string& name,
+                         Tensor& tensor) = 0;  // undefined tensors are left out by callers' code
   virtual void child(const std::string& name, Module& module) = 0;
   virtual void note(const std::string& name, const std::string& text) = 0;  // printed as a child without parameters
 
@@ -43,16 +44,16 @@ class Module {
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
 
-  virtual std::string type() const = 0;                 // "LayerNorm"
-  virtual std::string extra() const { return ""; }      // what stands between the parentheses: "(768,), eps=1e-06"
+  virtual std::string type() const = 0;             // "LayerNorm"
+  virtual std::string extra() const { return ""; }  // what stands between the parentheses: "(768,), eps=1e-06"
   virtual void visit(Visitor& visitor) = 0;
 
   std::vector<NamedTensor> named_parameters() const;
   std::vector<std::pair<std::string, const Module*>> named_modules() const;  // itself first, as ""
   int64_t num_parameters() const;
-  Tensor parameter(const std::string& name) const;      // by path; throws Error when there is none
+  Tensor parameter(const std::string& name) const;  // by path; throws Error when there is none
 
-  void to(DType dtype);     // converts every parameter
+  void to(DType dtype);  // converts every parameter
   void to(Device device);
   void train(bool on = true);  // dropout and stochastic depth act; a new module is in eval mode
   void eval() { train(false); }

@@ -18,7 +18,8 @@ Tensor bias_from_mask(const Tensor& mask, bool ignored_when, const char* name) {
   const Tensor flags = mask.to(DType::i64).contiguous();
   Tensor bias = Tensor::zeros(mask.shape());
   for (int64_t i = 0; i < flags.numel(); ++i) {
-    if ((flags.data<int64_t>()[i] != 0) == ignored_when) bias.data<float>()[i] = -std::numeric_limits<float>::infinity();
+    if ((flags.data<int64_t>()[i] != 0) == ignored_when)
+      bias.data<float>()[i] = -std::numeric_limits<float>::infinity();
   }
   return bias;
 }
@@ -75,9 +76,11 @@ MultiheadAttentionOutput MultiheadAttention::forward(const Tensor& query, const 
                                                      const AttentionMasks& masks, bool need_weights,
                                                      bool average_weights) const {
   const bool fits = query.rank() == 3 && key.rank() == 3 && key.shape() == value.shape() &&
-                    query.size(0) == key.size(0) && query.size(2) == config_.embed_dim && key.size(2) == config_.embed_dim;
+                    query.size(0) == key.size(0) && query.size(2) == config_.embed_dim &&
+                    key.size(2) == config_.embed_dim;
   if (!fits) {
-    throw Error("MultiheadAttention", str("query [B, T, ", config_.embed_dim, "], key and value [B, S, ", config_.embed_dim, "]"),
+    throw Error("MultiheadAttention",
+                str("query [B, T, ", config_.embed_dim, "], key and value [B, S, ", config_.embed_dim, "]"),
                 str(query.shape(), ", ", key.shape(), ", ", value.shape()));
   }
   const int64_t heads = config_.num_heads;

@@ -28,8 +28,9 @@ struct MultiheadAttentionOutput {
 
 // Attention with separate query, key and value inputs, masks and returned weights.  Source: document 004's
 // MultiHeadAttention.  Parameters q_proj, k_proj, v_proj, out_proj (weight [D, D], bias [D]).
-// query [B, T, D], key and value [B, S, D].  Deviation: the weights that come back are those before dropout, so they are
-// the same in train and eval.  A query whose keys are all masked gets zero weights, so its output is out_proj's bias.
+// query [B, T, D], key and value [B, S, D].  Deviation: the weights that come back are those before dropout, so they
+// are the same in train and eval.  A query whose keys are all masked gets zero weights, so its output is out_proj's
+// bias.
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(const MultiheadAttentionConfig& config, const ParamSource& params);

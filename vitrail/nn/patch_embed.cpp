@@ -16,7 +16,8 @@ void check_divides(const PatchEmbedConfig& config, int64_t height, int64_t width
   const bool fits = height >= patch_height && width >= patch_width &&
                     (config.allow_remainder || (height % patch_height == 0 && width % patch_width == 0));
   if (!fits) {
-    throw Error("patch_embed", str("an image size that the patch size ", size_text(patch_height, patch_width), " divides"),
+    throw Error("patch_embed",
+                str("an image size that the patch size ", size_text(patch_height, patch_width), " divides"),
                 size_text(height, width));
   }
 }
@@ -25,7 +26,8 @@ void check_divides(const PatchEmbedConfig& config, int64_t height, int64_t width
 
 PatchProjection::PatchProjection(const PatchEmbedConfig& config, const ParamSource& params) : Module(params.path()) {
   const auto [patch_height, patch_width] = config.patch_size;
-  const auto init = init::linear(config.init, init::Role::patch, config.in_chans * patch_height * patch_width, config.embed_dim);
+  const auto init =
+      init::linear(config.init, init::Role::patch, config.in_chans * patch_height * patch_width, config.embed_dim);
   weight_ = params.get("weight", {config.embed_dim, config.in_chans, patch_height, patch_width}, init.weight);
   if (config.bias) bias_ = params.get("bias", {config.embed_dim}, init.bias);
 }
@@ -69,7 +71,7 @@ Tensor PatchEmbed::forward(const Tensor& image) const {
   const auto [rows, columns] = grid_of(image.size(2), image.size(3));
   Tensor patches = ops::patchify(image, config_.patch_size[0], config_.patch_size[1]);  // [B, N, C·P·P]
   if (input_norm_) patches = input_norm_->forward(patches);
-  Tensor tokens = proj_.forward(patches);  // [B, N, D]
+  Tensor tokens = proj_.forward(patches);                               // [B, N, D]
   auto as_map = [&, rows = rows, columns = columns](const Tensor& t) {  // [B, N, D] → [B, D, h, w]
     return t.view({image.size(0), rows, columns, config_.embed_dim}).permute({0, 3, 1, 2});
   };

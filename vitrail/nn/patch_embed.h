@@ -7,7 +7,7 @@
 namespace vitrail::nn {
 
 struct PatchEmbedConfig {
-  std::array<int64_t, 2> img_size{224, 224};   // height, width
+  std::array<int64_t, 2> img_size{224, 224};  // height, width
   std::array<int64_t, 2> patch_size{16, 16};
   int64_t in_chans = 3;
   int64_t embed_dim = 768;
@@ -15,8 +15,8 @@ struct PatchEmbedConfig {
   std::optional<double> norm_eps;        // given: LayerNorm over embed_dim after the projection ("norm")
   std::optional<double> input_norm_eps;  // given: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
   bool flatten = true;
-  bool dynamic_img_size = false;         // any multiple of the patch, instead of img_size only
-  bool allow_remainder = false;          // pixels beyond a multiple of the patch are left out, instead of an Error
+  bool dynamic_img_size = false;  // any multiple of the patch, instead of img_size only
+  bool allow_remainder = false;   // pixels beyond a multiple of the patch are left out, instead of an Error
   init::Scheme init = init::Scheme::torch;
 };
 
@@ -43,7 +43,8 @@ class PatchEmbed : public Module {
  public:
   PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& image) const;
-  std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const;  // patches down and across; throws as forward does
+  std::array<int64_t, 2> grid_of(int64_t height,
+                                 int64_t width) const;  // patches down and across; throws as forward does
   std::string type() const override { return "PatchEmbed"; }
   void visit(Visitor& visitor) override;
 

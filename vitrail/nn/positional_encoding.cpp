@@ -82,7 +82,8 @@ Tensor sinusoidal_positions(int64_t length, int64_t dim) {
   float* data = table.data<float>();
   for (int64_t i = 0; i < length; ++i) {
     for (int64_t j = 0; j < dim; j += 2) {
-      const double angle = static_cast<double>(i) / std::pow(10000.0, static_cast<double>(j) / static_cast<double>(dim));
+      const double angle =
+          static_cast<double>(i) / std::pow(10000.0, static_cast<double>(j) / static_cast<double>(dim));
       data[i * dim + j] = static_cast<float>(std::sin(angle));
       data[i * dim + j + 1] = static_cast<float>(std::cos(angle));
     }
@@ -91,11 +92,14 @@ Tensor sinusoidal_positions(int64_t length, int64_t dim) {
 }
 
 PositionalEncoding::PositionalEncoding(int64_t dim, double dropout, int64_t max_len, std::string path)
-    : Module(std::move(path)), table_(sinusoidal_positions(max_len, dim)), dropout_(dropout, this->path() + ".dropout") {}
+    : Module(std::move(path)),
+      table_(sinusoidal_positions(max_len, dim)),
+      dropout_(dropout, this->path() + ".dropout") {}
 
 Tensor PositionalEncoding::forward(const Tensor& x) const {
   if (x.rank() != 3 || x.size(2) != table_.size(2) || x.size(1) > table_.size(1)) {
-    throw Error("PositionalEncoding", str("x [B, at most ", table_.size(1), ", ", table_.size(2), "]"), x.shape().to_string());
+    throw Error("PositionalEncoding", str("x [B, at most ", table_.size(1), ", ", table_.size(2), "]"),
+                x.shape().to_string());
   }
   return dropout_.forward(ops::add(x, table_.narrow(1, 0, x.size(1)).to(x.dtype())));
 }

@@ -10,7 +10,7 @@ SwiGlu::SwiGlu(const SwiGluConfig& config, const ParamSource& params)
       fc1_(config.in_features, 2 * config.hidden_features, config.bias, params.child("fc1"),
            init::linear(config.init, init::Role::mlp, config.in_features, 2 * config.hidden_features)),
       fc2_(config.hidden_features, config.in_features, config.bias, params.child("fc2"),
-          init::linear(config.init, init::Role::mlp, config.hidden_features, config.in_features)) {}
+           init::linear(config.init, init::Role::mlp, config.hidden_features, config.in_features)) {}
 
 Tensor SwiGlu::forward(const Tensor& x) const {
   const Tensor hidden = ops::silu_gate(fc1_.forward(x));

@@ -31,7 +31,8 @@ Tensor with_dense_rows(const Tensor& t) {
 }
 
 // f64: the formula, step by step.
-AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias) {
+AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, double scale,
+                                    const Tensor& bias) {
   Tensor scores = mul(matmul(q, k.transpose(2, 3)), Tensor::full({1}, scale, q.dtype()));
   if (bias.defined()) scores = add(scores, bias.to(q.dtype()));
   const Tensor weights = softmax(scores);

@@ -8,8 +8,8 @@ struct AttentionResult {
   Tensor weights;  // [B, H, T, S] after softmax; undefined unless asked for
 };
 
-// softmax(scale · q kᵀ + bias) v (Vaswani et al. 2017, eq. 1).  q [B, H, T, d], k and v [B, H, S, d], any strides with a
-// contiguous last axis; bias broadcasts to [B, H, T, S] and is added to the scaled scores (−∞ masks), or undefined.
+// softmax(scale · q kᵀ + bias) v (Vaswani et al. 2017, eq. 1).  q [B, H, T, d], k and v [B, H, S, d], any strides with
+// a contiguous last axis; bias broadcasts to [B, H, T, S] and is added to the scaled scores (−∞ masks), or undefined.
 // A query whose keys are all masked gives zero weights and zeros.  Without need_weights, [B, H, T, S] is never stored.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias = {},
                           bool need_weights = false);

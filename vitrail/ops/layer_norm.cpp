@@ -22,7 +22,8 @@ void layer_norm_forward(const double* x, const double* gamma, const double* beta
 // With x̂ = (x − mean) / σ and g = grad · γ:  grad_x = (g − mean(g) − x̂ · mean(g · x̂)) / σ,
 // grad_γ = Σ grad · x̂, grad_β = Σ grad over the rows.
 template <class T>
-std::vector<Tensor> layer_norm_backward(const Tensor& x, const Tensor& gamma, bool has_beta, T eps, const Tensor& grad) {
+std::vector<Tensor> layer_norm_backward(const Tensor& x, const Tensor& gamma, bool has_beta, T eps,
+                                        const Tensor& grad) {
   const int64_t cols = x.size(-1), rows = x.numel() / cols;
   Tensor grad_x = Tensor::empty(x.shape(), x.dtype()), grad_gamma, grad_beta;
   if (gamma.defined()) grad_gamma = Tensor::zeros({cols}, x.dtype());
@@ -56,7 +57,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
   if (x.rank() < 1) throw Error("layer_norm", "x [..., C]", "a scalar");
   for (const Tensor* p : {&gamma, &beta}) {
     if (p->defined() && !(p->shape() == Shape{x.size(-1)})) {
-      throw Error("layer_norm", str("parameters of shape [", x.size(-1), "] for x ", x.shape()), p->shape().to_string());
+      throw Error("layer_norm", str("parameters of shape [", x.size(-1), "] for x ", x.shape()),
+                  p->shape().to_string());
     }
   }
   if (symbolic({&x})) {
@@ -75,14 +77,15 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
   });
   result = result.to(x.dtype());
   if (autograd::recording({x, gamma, beta})) {
-    autograd::record(result, "layer_norm", {x, gamma, beta}, [xc, gc, has_beta = beta.defined(), eps](const Tensor& grad) {
-      std::vector<Tensor> grads;
-      dispatch_compute(xc.dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        grads = layer_norm_backward<T>(xc, gc, has_beta, static_cast<T>(eps), prepared(grad, xc.dtype()));
-      });
-      return grads;
-    });
+    autograd::record(
+        result, "layer_norm", {x, gamma, beta}, [xc, gc, has_beta = beta.defined(), eps](const Tensor& grad) {
+          std::vector<Tensor> grads;
+          dispatch_compute(xc.dtype(), [&](auto tag) {
+            using T = decltype(tag);
+            grads = layer_norm_backward<T>(xc, gc, has_beta, static_cast<T>(eps), prepared(grad, xc.dtype()));
+          });
+          return grads;
+        });
   }
   return result;
 }

@@ -99,15 +99,16 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   result = result.to(x.dtype());
   if (keep) {
     const Tensor kept = activation == Activation::none ? Tensor() : pre;
-    autograd::record(result, "linear", {x, weight, bias}, [xc, wc, kept, activation, has_bias = bias.defined()](const Tensor& grad) {
-      const Tensor g = prepared(grad, xc.dtype());
-      std::vector<Tensor> grads;
-      dispatch_compute(xc.dtype(), [&](auto tag) {
-        using T = decltype(tag);
-        grads = linear_backward<T>(xc, wc, has_bias, activation_backward<T>(activation, kept, g));
-      });
-      return grads;
-    });
+    autograd::record(result, "linear", {x, weight, bias},
+                     [xc, wc, kept, activation, has_bias = bias.defined()](const Tensor& grad) {
+                       const Tensor g = prepared(grad, xc.dtype());
+                       std::vector<Tensor> grads;
+                       dispatch_compute(xc.dtype(), [&](auto tag) {
+                         using T = decltype(tag);
+                         grads = linear_backward<T>(xc, wc, has_bias, activation_backward<T>(activation, kept, g));
+                       });
+                       return grads;
+                     });
   }
   return result;
 }

@@ -15,7 +15,8 @@ void check(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& 
     throw Error("residual_add", str("a scale [", x.size(-1), "]"), scale.shape().to_string());
   }
   if (keep.defined() && !(keep.shape() == Shape{x.size(0)} && keep.dtype() == DType::f64)) {
-    throw Error("residual_add", str("f64 keep factors [", x.size(0), "]"), str(name_of(keep.dtype()), " ", keep.shape()));
+    throw Error("residual_add", str("f64 keep factors [", x.size(0), "]"),
+                str(name_of(keep.dtype()), " ", keep.shape()));
   }
 }
 
@@ -29,7 +30,8 @@ void for_each(const Tensor& x, const Tensor& keep, Fn fn) {
 }
 
 template <class T>
-void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep, const Tensor& out) {
+void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& keep,
+                          const Tensor& out) {
   const T* s = data_or_null<T>(scale);
   const T *xs = x.data<T>(), *ys = y.data<T>();
   T* to = out.data<T>();
@@ -44,7 +46,8 @@ void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale,
 }
 
 template <class T>
-std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, const Tensor& keep, const Tensor& grad) {
+std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, const Tensor& keep,
+                                          const Tensor& grad) {
   Tensor grad_y = Tensor::empty(y.shape(), y.dtype()), grad_scale;
   if (scale.defined()) grad_scale = Tensor::zeros(scale.shape(), y.dtype());
   const T* s = data_or_null<T>(scale);

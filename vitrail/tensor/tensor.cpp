@@ -39,8 +39,8 @@ bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides) {
   int64_t chunk = 1, base = tensor.strides().back();
   for (int i = tensor.rank() - 1; i >= 0; --i) {  // walk runs of old axes that lie one after another in memory
     chunk *= tensor.shape()[i];
-    const bool run_ends = i == 0 || (tensor.shape()[i - 1] != 1 &&
-                                     tensor.strides()[i - 1] != tensor.shape()[i] * tensor.strides()[i]);
+    const bool run_ends =
+        i == 0 || (tensor.shape()[i - 1] != 1 && tensor.strides()[i - 1] != tensor.shape()[i] * tensor.strides()[i]);
     if (!run_ends) continue;
     int64_t covered = 1;
     while (axis >= 0 && (covered < chunk || shape[axis] == 1)) {
@@ -144,7 +144,8 @@ bool Tensor::is_contiguous() const {
 
 std::byte* Tensor::raw() const {
   if (!defined()) throw Error("tensor", "a defined tensor", "an undefined one");
-  if (is_meta()) throw Error("tensor", "data", str("a tensor of shape ", shape_, " on the meta device, which has none"));
+  if (is_meta())
+    throw Error("tensor", "data", str("a tensor of shape ", shape_, " on the meta device, which has none"));
   return storage_->data() + offset_ * static_cast<int64_t>(size_of(dtype_));
 }
 
@@ -158,8 +159,8 @@ T Tensor::item() const {
   if (numel() != 1) throw Error("item", "a tensor of one element", "shape " + shape_.to_string());
   return dispatch_dtype(dtype_, [&](auto tag) { return convert_element<T>(*data<decltype(tag)>()); });
 }
-#define VITRAIL_INSTANTIATE(T)           \
-  template T* Tensor::data<T>() const;   \
+#define VITRAIL_INSTANTIATE(T)         \
+  template T* Tensor::data<T>() const; \
   template T Tensor::item<T>() const;
 VITRAIL_INSTANTIATE(double)
 VITRAIL_INSTANTIATE(float)

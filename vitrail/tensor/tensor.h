@@ -62,10 +62,10 @@ class Tensor {
 
   // Copies where it must.
   Tensor reshape(const Shape& shape) const;
-  Tensor contiguous() const;            // itself when it already is
-  Tensor clone() const;                 // always a new contiguous storage
-  Tensor to(DType dtype) const;         // itself when it already is; PyTorch's conversions
-  Tensor to(Device device) const;       // cpu → meta drops the data; meta → cpu is an Error
+  Tensor contiguous() const;               // itself when it already is
+  Tensor clone() const;                    // always a new contiguous storage
+  Tensor to(DType dtype) const;            // itself when it already is; PyTorch's conversions
+  Tensor to(Device device) const;          // cpu → meta drops the data; meta → cpu is an Error
   void copy_(const Tensor& source) const;  // writes source (broadcast, converted) into this tensor's memory
 
   const std::shared_ptr<AutogradSlot>& autograd() const { return autograd_; }
