@@ -1,0 +1,115 @@
+#include "vitrail/base/zip.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/mapped_file.h"
+
+namespace vitrail {
+namespace {
+
+std::vector<std::byte> bytes_of(const std::string& name) {
+  const MappedFile file(testing::fixture("base/" + name));
+  return {file.bytes().begin(), file.bytes().end()};
+}
+
+std::string text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Made by Python's zipfile: "stored.txt" and "deflated.txt" with known text, a folder, an empty file.
+TEST(Zip, EntriesOfPythonsZipfileAreListedAndRead) {
+  for (const char* name : {"plain.zip", "zip64.zip", "commented.zip"}) {
+    const auto bytes = bytes_of(name);
+    const ZipReader zip(bytes, name);
+    ASSERT_EQ(zip.entries().size(), 4u) << name;
+    EXPECT_EQ(zip.entries()[0].name, "stored.txt");
+    EXPECT_TRUE(zip.entries()[2].is_folder());
+    EXPECT_EQ(text_of(zip.read(*zip.find("stored.txt"), 100)), "kept as it is");
+    EXPECT_EQ(text_of(zip.read(*zip.find("deflated.txt"), 4000)).substr(0, 8), "again an");
+    EXPECT_EQ(zip.find("deflated.txt")->size, 3000u);
+    EXPECT_EQ(zip.read(*zip.find("folder/empty"), 0).size(), 0u);
+    EXPECT_EQ(zip.find("absent"), nullptr);
+    EXPECT_EQ(zip.stored(*zip.find("stored.txt")).size(), 13u);
+    EXPECT_THROW(zip.stored(*zip.find("deflated.txt")), Error);
+  }
+}
+
+TEST(Zip, AnEntryLongerThanAllowedIsRefused) {
+  const auto bytes = bytes_of("plain.zip");
+  const ZipReader zip(bytes, "plain.zip");
+  EXPECT_THROW(zip.read(*zip.find("deflated.txt"), 2999), Error);
+}
+
+TEST(Zip, ASizeThatDeflateCannotMakeIsRefusedBeforeAllocation) {
+  const auto bytes = bytes_of("plain.zip");
+  const ZipReader zip(bytes, "plain.zip");
+  ZipEntry bomb = *zip.find("deflated.txt");
+  bomb.size = uint64_t{1} << 60;
+  EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
+  bomb.size = 2999;  // gives more than it says
+  EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
+  bomb.size = 3001;
+  EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
+}
+
+// Whatever is damaged: an Error or the right answer, never a crash.
+TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
+  const auto bytes = bytes_of("zip64.zip");
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + length);
+    try {
+      const ZipReader zip(cut, "cut.zip");
+      for (const ZipEntry& entry : zip.entries()) zip.read(entry, 1 << 20);
+      ADD_FAILURE() << "no error at length " << length;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("cut.zip", 0), 0u) << error.what();
+    }
+  }
+}
+
+TEST(Zip, EveryChangedByteGivesAnErrorOrContent) {
+  for (const char* name : {"plain.zip", "zip64.zip"}) {
+    const auto bytes = bytes_of(name);
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      for (const unsigned flip : {0x01u, 0x80u, 0xffu}) {
+        std::vector<std::byte> changed = bytes;
+        changed[at] ^= static_cast<std::byte>(flip);
+        try {
+          const ZipReader zip(changed, "changed.zip");
+          for (const ZipEntry& entry : zip.entries()) zip.read(entry, 1 << 20);
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+}
+
+TEST(Zip, ADamagedEntryFailsItsCrc) {
+  auto bytes = bytes_of("plain.zip");
+  const size_t at = text_of(bytes).find("kept as it is");
+  bytes[at] = std::byte{'K'};
+  const ZipReader zip(bytes, "plain.zip");
+  EXPECT_THROW(zip.read(*zip.find("stored.txt"), 100), Error);
+}
+
+TEST(Zip, TheSharedDatasetArchiveIsListed) {
+  VITRAIL_NEED_ASSETS(assets);
+  const auto path = assets / "cifar10/cifar10_jpeg.zip";
+  const MappedFile file(path);
+  const ZipReader zip(file.bytes(), path.string());
+  size_t files = 0;
+  for (const ZipEntry& entry : zip.entries()) files += !entry.is_folder();
+  EXPECT_GE(files, 60000u);
+  EXPECT_FALSE(zip.read(*std::find_if(zip.entries().begin(), zip.entries().end(),
+                                      [](const ZipEntry& e) { return !e.is_folder(); }),
+                        1 << 20)
+                   .empty());
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,107 @@
+#include "vitrail/weights/checkpoint_params.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/finite.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace {
+
+std::shared_ptr<const Checkpoint> checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  const auto path = testing::scratch_folder() / "weights.safetensors";
+  write_safetensors(path, tensors);
+  return std::make_shared<const Checkpoint>(Checkpoint::open(path));
+}
+
+const KeyMap& native() {
+  static const KeyMap map = KeyMap::builtin("timm");
+  return map;
+}
+
+std::string report_of(CheckpointParams& params) {
+  try {
+    params.finish();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CheckpointParams, AnF32TensorIsAViewOfTheFile) {
+  const auto file = checkpoint_of({{"w", Tensor::randn({4, 4}, 1)}});
+  CheckpointParams params(file, native());
+  EXPECT_EQ(params.get("w", {4, 4}, {}).raw(), file->tensor("w").raw());
+  EXPECT_TRUE(params.has("w"));
+  EXPECT_FALSE(params.has("v"));
+  EXPECT_EQ(report_of(params), "");
+}
+
+TEST(CheckpointParams, OtherFloatingTypesAreConverted) {
+  const Tensor w = Tensor::randn({9}, 1, DType::f64);
+  CheckpointParams params(checkpoint_of({{"d", w}, {"h", w.to(DType::f16)}, {"b", w.to(DType::bf16)}}), native());
+  EXPECT_EQ(params.get("d", {9}, {}).data<float>()[3], static_cast<float>(w.data<double>()[3]));
+  EXPECT_EQ(params.get("h", {9}, {}).data<float>()[3], static_cast<float>(w.to(DType::f16).data<Float16>()[3]));
+  EXPECT_EQ(params.get("b", {9}, {}).data<float>()[3], static_cast<float>(w.to(DType::bf16).data<BFloat16>()[3]));
+  EXPECT_EQ(report_of(params), "");
+}
+
+TEST(CheckpointParams, FinishListsEveryProblemAtOnce) {
+  const Tensor t = Tensor::zeros({2, 3});
+  CheckpointParams params(checkpoint_of({{"wide", t}, {"extra", t}, {"counts", t.to(DType::i64)}}), native());
+  EXPECT_TRUE(params.get("absent", {5}, {}).is_meta());
+  EXPECT_EQ(params.get("wide", {3, 2}, {}).shape(), (Shape{3, 2}));
+  params.get("counts", {2, 3}, {});
+  const std::string report = report_of(params);
+  for (const char* part : {"missing (1):\n    absent [5]", "misshapen (1):\n    wide: expected [3, 2], got [2, 3]",
+                           "unusable (1):\n    counts: expected a floating type, got i64",
+                           "not expected (1):\n    extra [2, 3]", "weights.safetensors", "key map timm"}) {
+    EXPECT_NE(report.find(part), std::string::npos) << report;
+  }
+}
+
+TEST(CheckpointParams, NansAndInfinitiesAreErrorsThatNameTheTensor) {
+  for (const double bad : {std::nan(""), -std::numeric_limits<double>::infinity()}) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      Tensor t = Tensor::zeros({70000});
+      t.data<float>()[69999] = static_cast<float>(bad);
+      CheckpointParams params(checkpoint_of({{"norm.weight", t.to(dtype)}}), native());
+      params.get("norm.weight", {70000}, {});
+      EXPECT_NE(
+          report_of(params).find("norm.weight: expected finite numbers, got a NaN or an infinity at element 69999"),
+          std::string::npos);
+    }
+  }
+}
+
+TEST(CheckpointParams, AnF64TooLargeForF32IsAnError) {
+  CheckpointParams params(checkpoint_of({{"w", Tensor::full({1}, 1e300, DType::f64)}}), native());
+  params.get("w", {1}, {});
+  EXPECT_NE(report_of(params).find("w: expected finite"), std::string::npos);
+}
+
+TEST(FirstNonFinite, LargestFiniteNumbersAndSubnormalsPass) {
+  const float largest = std::numeric_limits<float>::max(), smallest = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(first_non_finite(Tensor::from<float>({4}, {largest, -largest, smallest, -0.0f})), std::nullopt);
+  EXPECT_EQ(first_non_finite(Tensor::full({3}, 65504, DType::f16)), std::nullopt);
+  EXPECT_EQ(first_non_finite(Tensor::full({3}, 65520, DType::f16)), 0);
+}
+
+TEST(CheckpointParams, DeitTinyIsNativeAndComplete) {
+  VITRAIL_NEED_ASSETS(assets);
+  const auto file = std::make_shared<const Checkpoint>(
+      Checkpoint::open(assets / "weights/deit_tiny_patch16_224.fb_in1k/model.safetensors"));
+  const KeyMap map = KeyMap::detect(file->names());
+  EXPECT_EQ(map.name(), "timm");
+  CheckpointParams params(file, map);
+  for (const auto& [key, shape] : mapped_shapes(*file, map, {})) EXPECT_FALSE(params.get(key, shape, {}).is_meta());
+  EXPECT_EQ(report_of(params), "");
+}
+
+}  // namespace
+}  // namespace vitrail::weights

@@ -1,0 +1,157 @@
+#include "vitrail/weights/safetensors.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/checkpoint.h"
+
+namespace vitrail::weights {
+namespace {
+
+FileBytes file_of(const std::string& header, size_t data_bytes, uint64_t claimed_length) {
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += static_cast<char>(claimed_length >> (8 * i));
+  text += header + std::string(data_bytes, '\0');
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return FileBytes::hold({bytes, bytes + text.size()}, "bad.safetensors");
+}
+
+FileBytes file_of(const std::string& header, size_t data_bytes) { return file_of(header, data_bytes, header.size()); }
+
+std::string error_of(const FileBytes& bytes) {
+  try {
+    open_safetensors(bytes);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string entry(const std::string& dtype, const std::string& shape, const std::string& offsets) {
+  return "{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
+}
+
+TEST(Safetensors, WrittenTensorsAreReadBackBitForBit) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const Tensor f32 = Tensor::randn({3, 5}, 1), f64 = Tensor::randn({2}, 2, DType::f64);
+  const Tensor bf16 = Tensor::randn({7}, 3, DType::bf16), flags = Tensor::from<bool>({3}, {true, false, true});
+  const Tensor i8 = Tensor::from<int8_t>({2, 1}, {-3, 4}), empty = Tensor::zeros({0, 4});
+  write_safetensors(
+      path, {{"f32", f32.transpose(0, 1)}, {"f64", f64}, {"bf16", bf16}, {"flags", flags}, {"i8", i8}, {"none", empty}},
+      {{"format", "pt"}});
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  EXPECT_EQ(checkpoint.format(), "safetensors");
+  EXPECT_EQ(checkpoint.metadata().at("format"), "pt");
+  EXPECT_EQ(checkpoint.tensor("f32").shape(), (Shape{5, 3}));
+  EXPECT_EQ(checkpoint.tensor("f32").data<float>()[1], f32.data<float>()[5]);
+  EXPECT_EQ(checkpoint.tensor("f64").data<double>()[1], f64.data<double>()[1]);
+  EXPECT_EQ(checkpoint.tensor("bf16").data<BFloat16>()[6].bits, bf16.data<BFloat16>()[6].bits);
+  EXPECT_TRUE(checkpoint.tensor("flags").data<bool>()[2]);
+  EXPECT_EQ(checkpoint.tensor("i8").data<int8_t>()[0], -3);
+  EXPECT_EQ(checkpoint.tensor("none").shape(), (Shape{0, 4}));
+}
+
+TEST(Safetensors, TensorsAreViewsOfTheMappedFileAndTheirPagesCanBeReleased) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const Tensor weight = Tensor::randn({64, 1024}, 1);
+  write_safetensors(path, {{"weight", weight}});
+  const Checkpoint checkpoint = Checkpoint::open(path);
+  const Tensor first = checkpoint.tensor("weight"), second = checkpoint.tensor("weight");
+  EXPECT_EQ(first.raw(), second.raw());
+  first.storage()->release();
+  EXPECT_TRUE(first.is_meta());
+  EXPECT_EQ(second.data<float>()[65535], weight.data<float>()[65535]);
+}
+
+TEST(Safetensors, DuplicateOrReservedNamesCannotBeWritten) {
+  const auto path = testing::scratch_folder() / "a.safetensors";
+  const Tensor t = Tensor::zeros({1});
+  EXPECT_THROW(write_safetensors(path, {{"a", t}, {"a", t}}), Error);
+  EXPECT_THROW(write_safetensors(path, {{"__metadata__", t}}), Error);
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Safetensors, BadHeadersAreNamedErrors) {
+  const auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_EQ(text.rfind("bad.safetensors: ", 0), 0u) << text;
+  };
+  has(error_of(file_of("{}", 0, 3)), "truncated");
+  has(error_of(file_of("{}", 0, uint64_t{1} << 63)), "at most 100000000 bytes");
+  has(error_of(file_of("{", 0)), "JSON");
+  has(error_of(file_of("[1]", 0)), "object");
+  has(error_of(file_of("{\"a\":{\"b\":[[[[0]]]]}}", 0)), "nested deeper");
+  has(error_of(file_of("{\"a\":\"\xff\"}", 0)), "JSON");
+  has(error_of(file_of("{\"a\":1}", 0)), "dtype, shape and data_offsets");
+  has(error_of(file_of("{\"__metadata__\":{\"a\":1}}", 0)), "a string");
+  has(error_of(file_of("{\"a\":" + entry("F33", "[1]", "[0,4]") + "}", 4)), "F33");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[-1]", "[0,4]") + "}", 4)), "-1");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1.5]", "[0,4]") + "}", 4)), "1.5");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4)), "at most 8");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[4294967296,4294967296]", "[0,4]") + "}", 4)), "2^63");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", 4)), "8 bytes for F32 [2]");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", 4)), "data_offsets 4 to 0");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[2]", "[0,8]") + "}", 4)), "truncated");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + "}", 8)), "8 bytes");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[0,4]") + "}", 4)),
+      "overlap");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[8,12]") + "}", 12)),
+      "hole");
+  has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"a\":" + entry("F32", "[1]", "[4,8]") + "}", 8)),
+      "twice");
+}
+
+TEST(Safetensors, AnUnsupportedTypeIsAnErrorOnlyWhenAskedFor) {
+  const std::string header =
+      "{\"a\":" + entry("F8_E4M3", "[4]", "[0,4]") + ",\"b\":" + entry("U8", "[4]", "[4,8]") + "}";
+  const Checkpoint checkpoint = Checkpoint::open(file_of(header, 8));
+  EXPECT_EQ(checkpoint.tensor("b").numel(), 4);
+  try {
+    checkpoint.tensor("a");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("F8_E4M3"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Safetensors, AMisalignedTensorIsCopied) {
+  const std::string header = "{\"a\":" + entry("F32", "[1]", "[0,4]") + "} ";
+  for (int pad = 0; pad < 4; ++pad) {
+    const Checkpoint checkpoint = Checkpoint::open(file_of(header + std::string(pad, ' '), 4));
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(checkpoint.tensor("a").raw()) % 4, 0u);
+  }
+}
+
+TEST(Checkpoint, FilesOfNoKnownFormatAreErrors) {
+  const auto folder = testing::scratch_folder();
+  const auto error_for = [&](const std::string& content) {
+    std::ofstream(folder / "x.bin", std::ios::binary) << content;
+    try {
+      Checkpoint::open(folder / "x.bin");
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("x.bin"), std::string::npos);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(error_for("").find("empty file"), std::string::npos);
+  EXPECT_NE(error_for("hello").find("another kind"), std::string::npos);
+  EXPECT_NE(error_for("version https://git-lfs.github.com/spec/v1\n").find("LFS"), std::string::npos);
+  EXPECT_THROW(Checkpoint::open(folder / "absent"), Error);
+  EXPECT_THROW(Checkpoint::open(folder), Error);
+}
+
+TEST(Checkpoint, DeitTinyOpens) {
+  VITRAIL_NEED_ASSETS(assets);
+  const Checkpoint checkpoint = Checkpoint::open(assets / "weights/deit_tiny_patch16_224.fb_in1k/model.safetensors");
+  EXPECT_EQ(checkpoint.tensors().size(), 152u);
+  int64_t parameters = 0;
+  for (const TensorInfo& info : checkpoint.tensors()) parameters += info.shape.numel();
+  EXPECT_EQ(parameters, 5717416);
+}
+
+}  // namespace
+}  // namespace vitrail::weights

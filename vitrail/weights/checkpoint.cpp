@@ -1,0 +1,79 @@
+#include "vitrail/weights/checkpoint.h"
+
+#include <cstring>
+#include <string_view>
+
+#include "vitrail/base/error.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace {
+
+std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
+  if (text.empty()) throw Error(bytes.where, "a weights file", "an empty file");
+  if (text.size() > 8 && text[8] == '{') return open_safetensors(bytes);
+  if (text.starts_with("version https://git-lfs")) {
+    throw Error(bytes.where, "a weights file", "a Git LFS pointer: fetch the file itself with `git lfs pull`");
+  }
+  throw Error(bytes.where, "a safetensors file, a PyTorch archive or an .npz",
+              str("a file of another kind, or a damaged one (", text.size(), " bytes)"));
+}
+
+}  // namespace
+
+Checkpoint Checkpoint::open(const std::filesystem::path& file) { return open(FileBytes::map(file)); }
+
+Checkpoint Checkpoint::open(const FileBytes& bytes) {
+  Checkpoint checkpoint;
+  checkpoint.path_ = bytes.where;
+  checkpoint.add(bytes);
+  return checkpoint;
+}
+
+Checkpoint Checkpoint::open(const std::vector<std::filesystem::path>& shards) {
+  if (shards.empty()) throw Error("checkpoint", "at least one file", "none");
+  Checkpoint checkpoint;
+  checkpoint.path_ = shards.front().string();
+  for (const auto& shard : shards) checkpoint.add(FileBytes::map(shard));
+  return checkpoint;
+}
+
+void Checkpoint::add(const FileBytes& bytes) {
+  files_.push_back(open_file(bytes));
+  const auto& tensors = files_.back()->tensors();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!places_.emplace(tensors[i].name, Place{files_.size() - 1, i}).second) {
+      throw Error(bytes.where, "each tensor once", str("\"", tensors[i].name, "\" twice"));
+    }
+    tensors_.push_back(tensors[i]);
+  }
+}
+
+const std::string& Checkpoint::format() const { return files_.front()->format(); }
+
+const std::map<std::string, std::string>& Checkpoint::metadata() const { return files_.front()->metadata(); }
+
+std::vector<std::string> Checkpoint::names() const {
+  std::vector<std::string> names;
+  for (const TensorInfo& info : tensors_) names.push_back(info.name);
+  return names;
+}
+
+const Checkpoint::Place& Checkpoint::place(const std::string& name) const {
+  const auto found = places_.find(name);
+  if (found == places_.end()) throw Error(path_, "a tensor called \"" + name + "\"", "none of that name");
+  return found->second;
+}
+
+const TensorInfo& Checkpoint::info(const std::string& name) const {
+  const Place& at = place(name);
+  return files_[at.file]->tensors()[at.index];
+}
+
+Tensor Checkpoint::tensor(const std::string& name) const {
+  const Place& at = place(name);
+  return files_[at.file]->tensor(at.index);
+}
+
+}  // namespace vitrail::weights

@@ -1,0 +1,81 @@
+#include "vitrail/weights/checkpoint_params.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/weights/finite.h"
+
+namespace vitrail::weights {
+namespace {
+
+// "\n  missing (2):\n    a\n    b"; nothing when there are none.
+std::string section(const std::string& title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = str("\n  ", title, " (", lines.size(), "):");
+  for (const std::string& line : lines) text += "\n    " + line;
+  return text;
+}
+
+}  // namespace
+
+CheckpointParams::CheckpointParams(std::shared_ptr<const Checkpoint> checkpoint, const KeyMap& map, FieldSizes sizes,
+                                   DType dtype)
+    : checkpoint_(std::move(checkpoint)),
+      family_(map.name()),
+      mapped_(*checkpoint_, map, std::move(sizes)),
+      dtype_(dtype) {}
+
+// What a user searches for in the file: its own names, where they differ from the native one.
+std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const std::string& native) const {
+  const std::string& first = tensor.parts.front().source;
+  if (first == native) return native;
+  return str(native, " (from ", first, tensor.parts.size() > 1 ? " and others)" : ")");
+}
+
+Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {
+  const Tensor placeholder = Tensor::empty(shape, dtype_, Device::meta);
+  taken_.insert(path);
+  const auto found = mapped_.all().find(path);
+  if (found == mapped_.all().end()) {
+    missing_.push_back(str(path, " ", shape));
+    return placeholder;
+  }
+  const MappedTensor& mapped = found->second;
+  const std::string name = name_of_source(mapped, path);
+  if (!mapped.problem.empty()) {
+    unusable_.push_back(str(name, ": ", mapped.problem));
+    return placeholder;
+  }
+  if (mapped.shape != shape) {
+    misshapen_.push_back(str(name, ": expected ", shape, ", got ", mapped.shape));
+    return placeholder;
+  }
+  Tensor tensor;
+  try {
+    tensor = mapped_.read(*checkpoint_, mapped, dtype_);
+  } catch (const Error& error) {
+    unusable_.push_back(str(name, ": ", error.what()));
+    return placeholder;
+  }
+  if (!is_floating(tensor.dtype())) {
+    unusable_.push_back(str(name, ": expected a floating type, got ", vitrail::name_of(tensor.dtype())));
+    return placeholder;
+  }
+  if (const auto at = first_non_finite(tensor)) {
+    unusable_.push_back(str(name, ": expected finite numbers, got a NaN or an infinity at element ", *at));
+    return placeholder;
+  }
+  return tensor;
+}
+
+void CheckpointParams::finish() {
+  std::vector<std::string> extra;
+  for (const auto& [native, tensor] : mapped_.all()) {
+    if (taken_.contains(native)) continue;
+    extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? " " + tensor.shape.to_string() : ""));
+  }
+  const std::string report = section("missing", missing_) + section("misshapen", misshapen_) +
+                             section("unusable", unusable_) + section("not expected", extra);
+  if (report.empty()) return;
+  throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report));
+}
+
+}  // namespace vitrail::weights

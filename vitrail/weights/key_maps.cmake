@@ -1,0 +1,25 @@
+# Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps(), in this list's order,
+# which is the order of recognition (a family whose keys include another's comes before it).
+set(VITRAIL_KEY_MAPS timm)
+
+set(key_maps_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_key_maps.cpp)
+set(key_maps_table "")
+foreach(name ${VITRAIL_KEY_MAPS})
+  set(file ${CMAKE_CURRENT_SOURCE_DIR}/weights/key_maps/${name}.json)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  string(APPEND key_maps_table "    {\"${name}\", R\"vitrail(${text})vitrail\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${key_maps_source} @ONLY CONTENT [[
+// Generated from vitrail/weights/key_maps/*.json by key_maps.cmake.
+#include "vitrail/weights/builtin_key_maps.h"
+
+namespace vitrail::weights {
+namespace {
+constexpr BuiltinKeyMap kMaps[] = {
+@key_maps_table@};
+}  // namespace
+std::span<const BuiltinKeyMap> builtin_key_maps() { return kMaps; }
+}  // namespace vitrail::weights
+]])
+target_sources(vitrail_lib PRIVATE ${key_maps_source})

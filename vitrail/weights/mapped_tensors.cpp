@@ -1,0 +1,122 @@
+#include "vitrail/weights/mapped_tensors.h"
+
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::weights {
+namespace {
+
+// Parts by number: a tensor that needs no joining is part 0 of 1.
+std::string check_parts(MappedTensor& tensor) {
+  std::sort(tensor.parts.begin(), tensor.parts.end(),
+            [](const MappedPart& a, const MappedPart& b) { return a.part < b.part; });
+  const KeyRule* rule = tensor.parts.front().rule;
+  const int64_t wanted = rule == nullptr ? 1 : rule->parts;
+  for (int64_t i = 0; i < wanted; ++i) {
+    if (i >= static_cast<int64_t>(tensor.parts.size()) || tensor.parts[i].part != i) {
+      return str("part ", i + 1, " of ", wanted, " is missing");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, FieldSizes sizes)
+    : map_(map), sizes_(std::move(sizes)) {
+  for (const TensorInfo& info : checkpoint.tensors()) {
+    const KeyMatch match = map_.match(info.name);
+    if (match.dropped()) continue;
+    MappedTensor& tensor = tensors_[match.native];
+    const MappedPart part{info.name, match.rule, match.rule == nullptr ? 0 : match.rule->part};
+    for (const MappedPart& other : tensor.parts) {
+      const int64_t parts = part.rule == nullptr ? 1 : part.rule->parts;
+      const int64_t other_parts = other.rule == nullptr ? 1 : other.rule->parts;
+      if (other.part == part.part || parts != other_parts) {
+        throw Error(checkpoint.path(), str("one tensor for ", match.native, " (key map ", map_.name(), ")"),
+                    str("two: ", other.source, " and ", part.source));
+      }
+    }
+    tensor.parts.push_back(part);
+  }
+  for (auto& [native, tensor] : tensors_) {
+    tensor.problem = check_parts(tensor);
+    if (!tensor.problem.empty()) continue;
+    try {
+      settle_shape(checkpoint, tensor);
+    } catch (const Error& error) {
+      tensor.problem = error.what();
+    }
+  }
+}
+
+std::map<std::string, int64_t> MappedTensors::axis_sizes(const KeyRule& rule) const {
+  std::map<std::string, int64_t> result;
+  for (const auto& [axis, size] : rule.sizes) {
+    if (const int64_t* number = std::get_if<int64_t>(&size)) {
+      result[axis] = *number;
+      continue;
+    }
+    const auto& field = std::get<std::string>(size);
+    const auto known = sizes_.find(field);
+    if (known == sizes_.end()) {
+      throw Error(rule.label, "the configuration's " + field, "a checkpoint alone, which does not say it");
+    }
+    result[axis] = known->second;
+  }
+  return result;
+}
+
+Shape MappedTensors::part_shape(const Checkpoint& checkpoint, const MappedPart& part) const {
+  const Shape& shape = checkpoint.info(part.source).shape;
+  if (part.rule == nullptr || !part.rule->rearrange) return shape;
+  return part.rule->rearrange->shape(shape, axis_sizes(*part.rule), str(part.rule->label, ": ", part.source));
+}
+
+// Joined along axis 0: all other extents must agree.
+void MappedTensors::settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const {
+  tensor.shape = part_shape(checkpoint, tensor.parts.front());
+  for (size_t i = 1; i < tensor.parts.size(); ++i) {
+    Shape other = part_shape(checkpoint, tensor.parts[i]);
+    const bool joins = other.rank() > 0 && other.rank() == tensor.shape.rank() &&
+                       std::equal(other.begin() + 1, other.end(), tensor.shape.begin() + 1);
+    if (!joins) {
+      throw Error(tensor.parts[i].source, str("a shape that joins ", tensor.shape, " along axis 0"), other.to_string());
+    }
+    tensor.shape[0] += other[0];
+  }
+}
+
+Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
+  const auto read_part = [&](const MappedPart& part) {
+    const Tensor source = checkpoint.tensor(part.source);
+    if (part.rule == nullptr || !part.rule->rearrange) return source;
+    return part.rule->rearrange->apply(source, axis_sizes(*part.rule), str(part.rule->label, ": ", part.source));
+  };
+  if (tensor.parts.size() == 1) {
+    const Tensor part = read_part(tensor.parts.front());
+    return (is_floating(part.dtype()) ? part.to(dtype) : part).contiguous();
+  }
+  Tensor joined;
+  int64_t row = 0;
+  for (const MappedPart& piece : tensor.parts) {
+    const Tensor part = read_part(piece);
+    if (!joined.defined()) joined = Tensor::empty(tensor.shape, is_floating(part.dtype()) ? dtype : part.dtype());
+    joined.narrow(0, row, part.size(0)).copy_(part);
+    row += part.size(0);
+  }
+  return joined;
+}
+
+std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes) {
+  const MappedTensors mapped(checkpoint, map, sizes);
+  std::map<std::string, Shape> shapes;
+  for (const auto& [native, tensor] : mapped.all()) {
+    if (!tensor.problem.empty()) throw Error(str(checkpoint.path(), ": ", native, ": ", tensor.problem));
+    shapes.emplace(native, tensor.shape);
+  }
+  return shapes;
+}
+
+}  // namespace vitrail::weights
