@@ -3,9 +3,7 @@
 Where timm can write the model into its hub config.json (a registered name and model_args in plain JSON), config.json
 is that; otherwise it is vitrail's "vit" form.
 """
-import copy
 import functools
-import math
 
 import timm
 import torch
@@ -16,7 +14,7 @@ from timm.models.vision_transformer import VisionTransformer
 from models_common import preprocessing, randomise, report, write_fixture
 
 REFERENCE = f"timm {timm.__version__}"
-SMALL = dict(img_size=16, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ratio=1.5)
+SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_ratio=1.5)
 CLASSES = 10
 
 
@@ -50,15 +48,13 @@ def hub(name, changes=None, *, architecture="vit_tiny_patch16_224", num_classes=
 def own(name, timm_changes=None, vit_changes=None, *, model_class=VisionTransformer, num_classes=CLASSES, edit=None,
         **options):
     """A model whose arguments timm cannot write as JSON; vit_changes are vitrail's fields for the same thing."""
-    args = SMALL | {k: v for k, v in (timm_changes or {}).items()}
+    args = SMALL | (timm_changes or {})
     model = model_class(num_classes=num_classes, **args)
     if edit:
         edit(model)
     plain = {k: v for k, v in args.items() if isinstance(v, (int, float, str, list, tuple, bool))}
-    config = config_of("vit", plain | (vit_changes or {}), num_classes, args["img_size"], args.get("in_chans", 3))
-    drop = [key for key, value in config["model_args"].items() if value is None]
-    for key in drop:
-        del config["model_args"][key]
+    model_args = {k: v for k, v in (plain | (vit_changes or {})).items() if v is not None}
+    config = config_of("vit", model_args, num_classes, args["img_size"], args.get("in_chans", 3))
     write("timm_" + name, model, config, args, **options)
 
 
@@ -170,12 +166,13 @@ def blocks():
     own("qk_scale", {}, {"qk_scale": 0.5}, edit=scale_scores(0.5))
     own("head_dim", {}, {"head_dim": 5}, edit=head_width(5))
     hub("mlp_ratio_odd", {"embed_dim": 36, "num_heads": 4, "mlp_ratio": 2.33})
-    own("mlp_hidden", {"mlp_ratio": 50 / 24}, {"mlp_ratio": None, "mlp_hidden": 50})
+    own("mlp_hidden", {"mlp_ratio": 50 / 18}, {"mlp_ratio": None, "mlp_hidden": 50})
     for act in ("gelu_tanh", "quick_gelu", "silu", "relu"):
         hub("act_" + act, {"act_layer": act})
-    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 96⌋ / 8⌉ = 64; timm's argument counts both halves.
-    own("swiglu", {"mlp_layer": SwiGLUPacked, "mlp_ratio": 2 * 64 / 24}, {"mlp_layer": "swiglu", "mlp_ratio": 4.0})
-    own("swiglu_hidden", {"mlp_layer": SwiGLUPacked, "mlp_ratio": 2 * 37 / 24},
+    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves.
+    own("swiglu", {"mlp_layer": SwiGLUPacked, "embed_dim": 20, "num_heads": 2, "mlp_ratio": 2 * 56 / 20},
+        {"mlp_layer": "swiglu", "mlp_ratio": 4.0})
+    own("swiglu_hidden", {"mlp_layer": SwiGLUPacked, "mlp_ratio": 2 * 37 / 18},
         {"mlp_layer": "swiglu", "mlp_ratio": None, "mlp_hidden": 37}, note="mlp_hidden is the width after the gate")
     own("eps", {"norm_layer": functools.partial(LayerNorm, eps=1e-3)}, {"norm_eps": 1e-3}, embed_scale=0.02)
     hub("drop_rates", {key: 0.2 for key in ("drop_rate", "pos_drop_rate", "patch_drop_rate", "proj_drop_rate",
