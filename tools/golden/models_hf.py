@@ -1,0 +1,108 @@
+"""Fixtures of Hugging Face transformers' ViT, DeiT and DINOv2 (with and without registers).
+
+save_pretrained writes config.json and the key names that checkpoints on the hub have; hf_vit_new_keys keeps those of the
+modules of transformers 5 instead.  preprocessor_config.json is written as the hub's own files of each family are.
+"""
+import json
+import pathlib
+import tempfile
+
+import safetensors.torch
+import torch
+import transformers
+
+from models_common import HALF, IMAGENET, randomise, report, write_fixture
+
+transformers.logging.disable_progress_bar()
+SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_labels=10)
+VIT = SMALL | dict(intermediate_size=40)
+LABELS = {i: f"class number {i}" for i in range(10)}
+
+
+def processor(kind, mean_std, resample, **geometry):
+    return {"image_processor_type": kind, "do_resize": True, "resample": resample, "do_rescale": True,
+            "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": mean_std["mean"], "image_std": mean_std["std"],
+            **geometry}
+
+
+PROCESSORS = {
+    "vit": processor("ViTImageProcessor", HALF, 2, size={"height": 16, "width": 16}),
+    # The form of 2021, which DeiT's checkpoints on the hub still have: plain integers.
+    "deit": {"crop_size": 16, "do_center_crop": True, "do_normalize": True, "do_resize": True,
+             "feature_extractor_type": "DeiTFeatureExtractor", "image_mean": IMAGENET["mean"], "image_std": IMAGENET["std"],
+             "resample": 3, "size": 18},
+    "dinov2": processor("BitImageProcessor", IMAGENET, 3, size={"shortest_edge": 18}, do_center_crop=True,
+                        crop_size={"height": 16, "width": 16}, do_convert_rgb=True),
+}
+
+
+def write(name, model_class, config, *, size2, embed_scale=1.0, hub_keys=True, **options):
+    model = model_class(config)
+    randomise(model, name, embed_scale)
+    resizes_if_asked = config.model_type in ("vit", "deit")
+
+    def forward(model, image):
+        how = {"interpolate_pos_encoding": True} if resizes_if_asked else {}
+        with_head = hasattr(model, model.base_model_prefix)
+        base = getattr(model, model.base_model_prefix) if with_head else model
+        tokens = base(image, **how).last_hidden_state
+        return model(image, **how).logits if with_head else tokens[:, 0], tokens
+
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, save_original_format=hub_keys)
+        state = safetensors.torch.load_file(folder + "/model.safetensors")
+        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    kind = config.model_type.removesuffix("_with_registers")
+    write_fixture(name, model, forward, saved, size=16, size2=size2, state=state,
+                  extra_files={"preprocessor_config.json": PROCESSORS[kind]},
+                  reference=f"transformers {transformers.__version__} {model_class.__name__}", **options)
+
+
+def vit():
+    def config(**changes):
+        made = transformers.ViTConfig(**VIT | changes)
+        made.id2label, made.label2id = LABELS, {label: i for i, label in LABELS.items()}
+        return made
+
+    classifier = transformers.ViTForImageClassification
+    small = dict(size2=(24, 12), embed_scale=0.003)  # first variance near 1e-6: eps 1e-12 is not 1e-6
+    write("hf_vit", classifier, config(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1), **small)
+    write("hf_vit_gelu_new", classifier, config(hidden_act="gelu_new"), size2=None)
+    write("hf_vit_quick_gelu", classifier, config(hidden_act="quick_gelu"), size2=None)
+    write("hf_vit_no_qkv_bias", classifier, config(qkv_bias=False, layer_norm_eps=1e-3), size2=None, embed_scale=0.02)
+    write("hf_vit_new_keys", classifier, config(), size2=None, hub_keys=False)
+    write("hf_vit_model", transformers.ViTModel, transformers.ViTConfig(**VIT), **small,
+          extra=lambda model, image: {"pooler_output": model(image).pooler_output},
+          note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them")
+
+
+def deit():
+    config = transformers.DeiTConfig(**VIT)
+    config.id2label, config.label2id = LABELS, {label: i for i, label in LABELS.items()}
+    small = dict(size2=(12, 20), embed_scale=0.003)
+    write("hf_deit", transformers.DeiTForImageClassification, config, **small,
+          note="the distillation token takes part, only CLS is classified")
+    write("hf_deit_teacher", transformers.DeiTForImageClassificationWithTeacher, config, **small)
+    write("hf_deit_model", transformers.DeiTModel, transformers.DeiTConfig(**VIT), size2=None,
+          note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them")
+
+
+def dinov2():
+    small = SMALL | dict(mlp_ratio=2)
+    plain, registers = transformers.Dinov2Config, transformers.Dinov2WithRegistersConfig
+    write("hf_dinov2", transformers.Dinov2ForImageClassification, plain(**small), size2=(20, 28))
+    write("hf_dinov2_model", transformers.Dinov2Model, plain(**small), size2=(28, 12))
+    write("hf_dinov2_swiglu", transformers.Dinov2Model, plain(**SMALL | dict(hidden_size=20, num_attention_heads=2),
+                                                         use_swiglu_ffn=True), size2=None, note="mlp_ratio 4: 56 features after the gate")
+    write("hf_dinov2_registers", transformers.Dinov2WithRegistersForImageClassification,
+          registers(**small, num_register_tokens=3), size2=(24, 12))
+    write("hf_dinov2_registers_model", transformers.Dinov2WithRegistersModel,
+          registers(**small, num_register_tokens=4), size2=(8, 20))
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    vit()
+    deit()
+    dinov2()
+    report()
