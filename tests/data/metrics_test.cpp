@@ -1,0 +1,87 @@
+#include "vitrail/data/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::data {
+namespace {
+
+TEST(Softmax, IsTheDefinitionAndDoesNotOverflow) {
+  const std::vector<float> probabilities = softmax(std::vector<float>{1000, 1001, 999}, "x");
+  const double sum = 1 + std::exp(1.0) + std::exp(-1.0);
+  // One rounding of a double to float: half an ulp below 1.
+  EXPECT_NEAR(probabilities[0], 1 / sum, 6e-8);
+  EXPECT_NEAR(probabilities[1], std::exp(1.0) / sum, 6e-8);
+  EXPECT_NEAR(probabilities[2], std::exp(-1.0) / sum, 6e-8);
+}
+
+TEST(TopK, OrdersByLogitAndTiesByLowerIndex) {
+  const std::vector<float> logits{3, 7, 3, 9, 7, -INFINITY};
+  const std::vector<Prediction> best = top_k(logits, 4, "x");
+  ASSERT_EQ(best.size(), 4u);
+  EXPECT_EQ(best[0].index, 3);
+  EXPECT_EQ(best[1].index, 1);
+  EXPECT_EQ(best[2].index, 4);
+  EXPECT_EQ(best[3].index, 0);
+  EXPECT_EQ(best[1].probability, best[2].probability);
+  EXPECT_EQ(top_k(logits, 5000000000, "x").size(), 6u);
+  EXPECT_EQ(top_k(logits, 6, "x")[5].probability, 0);
+}
+
+TEST(TopK, LogitsThatCannotBeRankedAreErrorsThatNameTheClass) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  try {
+    top_k(std::vector<float>{0, nan}, 1, "cat.png");
+    FAIL() << "NaN was ranked";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "cat.png: expected finite logits, got nan for class 1");
+  }
+  EXPECT_THROW(top_k(std::vector<float>{0, INFINITY}, 1, "x"), Error);
+  EXPECT_THROW(top_k(std::vector<float>{-INFINITY, -INFINITY}, 1, "x"), Error);
+  EXPECT_THROW(top_k({}, 1, "x"), Error);
+  EXPECT_THROW(top_k(std::vector<float>{0, 1}, 0, "x"), Error);
+}
+
+TEST(Accuracy, CountsBestAndAmongTheFiveBest) {
+  const std::vector<float> logits{10, 9, 8, 7, 6, 5};
+  Accuracy accuracy;
+  EXPECT_EQ(accuracy.top1(), 0);
+  accuracy.add(logits, 0, "x");
+  accuracy.add(logits, 4, "x");
+  accuracy.add(logits, 5, "x");
+  accuracy.add(logits, 1, "x");
+  EXPECT_EQ(accuracy.images(), 4);
+  EXPECT_EQ(accuracy.top1(), 0.25);
+  EXPECT_EQ(accuracy.top5(), 0.75);
+}
+
+// A model that answers the same for every class is not right by luck of the comparison: the lowest index wins a tie.
+TEST(Accuracy, TiesGoToTheLowerIndex) {
+  const std::vector<float> equal(10, 1.0f);
+  Accuracy accuracy;
+  for (int label = 0; label < 10; ++label) accuracy.add(equal, label, "x");
+  EXPECT_EQ(accuracy.top1(), 0.1);
+  EXPECT_EQ(accuracy.top5(), 0.5);
+}
+
+TEST(Accuracy, WithFewerThanFiveClassesTopFiveIsAlwaysRight) {
+  Accuracy accuracy;
+  accuracy.add(std::vector<float>{1, 2}, 0, "x");
+  EXPECT_EQ(accuracy.top1(), 0);
+  EXPECT_EQ(accuracy.top5(), 1);
+}
+
+TEST(Accuracy, BadRowsAreErrorsAndAreNotCounted) {
+  Accuracy accuracy;
+  EXPECT_THROW(accuracy.add(std::vector<float>{1, NAN}, 0, "x"), Error);
+  EXPECT_THROW(accuracy.add(std::vector<float>{1, 2}, 2, "x"), Error);
+  EXPECT_THROW(accuracy.add(std::vector<float>{1, 2}, -1, "x"), Error);
+  EXPECT_EQ(accuracy.images(), 0);
+}
+
+}  // namespace
+}  // namespace vitrail::data

@@ -1,0 +1,126 @@
+#include "vitrail/data/ordered_prefetch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+
+namespace vitrail::data {
+namespace {
+
+// Some work whose length differs from item to item, so that items end in another order than they began.
+size_t uneven_work(size_t index) {
+  volatile size_t sum = 0;
+  for (size_t i = 0; i < (index * 7919 % 13) * 2000; ++i) sum = sum + i;
+  return index;
+}
+
+TEST(OrderedPrefetchConcurrent, DeliversEveryItemInOrder) {
+  for (const int threads : {1, 2, 5}) {
+    for (const size_t in_flight : {1, 3, 64}) {
+      OrderedPrefetch<size_t> items(200, uneven_work, {.threads = threads, .in_flight = in_flight});
+      for (size_t i = 0; i < 200; ++i) EXPECT_EQ(items.next(), i);
+      EXPECT_EQ(items.next(), std::nullopt);
+      EXPECT_EQ(items.next(), std::nullopt) << "the end stays the end";
+    }
+  }
+}
+
+TEST(OrderedPrefetchConcurrent, ItemsWithoutDefaultOrCopyAreFine) {
+  struct Item {
+    explicit Item(size_t i) : text(std::make_unique<std::string>(std::to_string(i))) {}
+    std::unique_ptr<std::string> text;
+  };
+  OrderedPrefetch<Item> items(20, [](size_t i) { return Item(i); }, {.threads = 3, .in_flight = 4});
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(*items.next()->text, std::to_string(i));
+}
+
+TEST(OrderedPrefetchConcurrent, AFailureComesInItsOwnPlaceAndTheRestFollows) {
+  const auto produce = [](size_t i) {
+    if (i % 7 == 3) throw Error(str("item ", i));
+    return uneven_work(i);
+  };
+  OrderedPrefetch<size_t> items(100, produce, {.threads = 4, .in_flight = 8});
+  for (size_t i = 0; i < 100; ++i) {
+    try {
+      EXPECT_EQ(items.next(), i);
+      EXPECT_NE(i % 7, 3u) << "the failure of item " << i << " was lost";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), str("item ", i));
+    }
+  }
+  EXPECT_EQ(items.next(), std::nullopt);
+}
+
+// Counts how many of its kind are alive.
+struct Counted {
+  static inline std::atomic<int> alive{0}, most{0};
+  Counted() { count(); }
+  Counted(Counted&&) { count(); }
+  ~Counted() { --alive; }
+  static void count() {
+    const int now = ++alive;
+    int before = most;
+    while (now > before && !most.compare_exchange_weak(before, now)) {
+    }
+  }
+};
+
+TEST(OrderedPrefetchConcurrent, NeverMoreThanTheLimitAhead) {
+  std::atomic<size_t> consumed{0}, furthest{0};
+  {
+    const auto produce = [&](size_t i) {
+      size_t before = furthest;
+      const size_t ahead = i - consumed;
+      while (ahead > before && !furthest.compare_exchange_weak(before, ahead)) {
+      }
+      return Counted();
+    };
+    OrderedPrefetch<Counted> items(300, produce, {.threads = 4, .in_flight = 6});
+    for (size_t i = 0; i < 300; ++i) {
+      items.next();
+      consumed = i + 1;
+    }
+  }
+  // Item i may begin once item i − 6 was taken; `consumed` is raised a moment after that.
+  EXPECT_LE(furthest, 6u);
+  // Six in flight, one being moved out, and the four temporaries of the threads.
+  EXPECT_LE(Counted::most, 11);
+  EXPECT_EQ(Counted::alive, 0) << "every item is destroyed";
+}
+
+TEST(OrderedPrefetchConcurrent, DestructionInTheMiddleStartsNoFurtherItem) {
+  std::atomic<int> started{0};
+  for (int taken = 0; taken < 20; ++taken) {
+    started = 0;
+    OrderedPrefetch<size_t> items(1000000,
+                                  [&](size_t i) {
+                                    ++started;
+                                    return uneven_work(i);
+                                  },
+                                  {.threads = 3, .in_flight = 5});
+    for (int i = 0; i < taken; ++i) items.next();
+  }
+  EXPECT_LE(started, 19 + 5);
+}
+
+TEST(OrderedPrefetchConcurrent, ParallelLoopsInsideRunOnTheirThreadAlone) {
+  OrderedPrefetch<int> items(8, [](size_t) { return num_threads(); }, {.threads = 2, .in_flight = 4});
+  while (const auto threads = items.next()) EXPECT_EQ(*threads, 1);
+}
+
+TEST(OrderedPrefetch, NothingToDoEndsAtOnce) {
+  OrderedPrefetch<size_t> items(0, uneven_work, {.threads = 2});
+  EXPECT_EQ(items.next(), std::nullopt);
+}
+
+TEST(OrderedPrefetch, ImpossibleOptionsAreErrors) {
+  EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 0}), Error);
+  EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 1, .in_flight = 0}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::data

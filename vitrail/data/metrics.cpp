@@ -1,0 +1,64 @@
+#include "vitrail/data/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::data {
+namespace {
+
+void require_rankable(std::span<const float> logits, const std::string& where) {
+  if (logits.empty()) throw Error(where, "logits of at least one class", "none");
+  bool any_finite = false;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (std::isnan(logits[i]) || logits[i] == INFINITY)
+      throw Error(where, "finite logits", str(logits[i], " for class ", i));
+    any_finite |= std::isfinite(logits[i]);
+  }
+  if (!any_finite) throw Error(where, "finite logits", "-inf for every class");
+}
+
+}  // namespace
+
+std::vector<float> softmax(std::span<const float> logits, const std::string& where) {
+  require_rankable(logits, where);
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  std::vector<float> probabilities(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    probabilities[i] = static_cast<float>(std::exp(logits[i] - largest) / sum);
+  }
+  return probabilities;
+}
+
+std::vector<Prediction> top_k(std::span<const float> logits, int64_t k, const std::string& where) {
+  if (k < 1) throw Error(where, "the number of best classes to be at least 1", str(k));
+  const std::vector<float> probabilities = softmax(logits, where);
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto count = std::min<int64_t>(k, static_cast<int64_t>(order.size()));
+  // By logit, not by probability: two different logits may round to one probability.
+  std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                    [&](int64_t a, int64_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  std::vector<Prediction> best;
+  for (int64_t i = 0; i < count; ++i) best.push_back({order[i], probabilities[order[i]]});
+  return best;
+}
+
+void Accuracy::add(std::span<const float> logits, int64_t label, const std::string& where) {
+  require_rankable(logits, where);
+  const auto classes = static_cast<int64_t>(logits.size());
+  if (label < 0 || label >= classes) throw Error(where, str("a class index below ", classes), str(label));
+  int64_t better = 0;
+  for (int64_t i = 0; i < classes; ++i) {
+    better += logits[i] > logits[label] || (logits[i] == logits[label] && i < label);
+  }
+  ++images_;
+  top1_ += better < 1;
+  top5_ += better < 5;
+}
+
+}  // namespace vitrail::data
