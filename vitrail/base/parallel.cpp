@@ -60,6 +60,11 @@ ThreadCount::~ThreadCount() {
   set_openmp_count(previous_openmp_);
 }
 
+ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
+  static std::mutex team;
+  if (threads > 1) turn_ = std::unique_lock(team);
+}
+
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   const int64_t length = end - begin;
   if (length <= 0) return;

@@ -5,6 +5,7 @@
 // one thread, runs on the calling thread alone.
 #include <cstdint>
 #include <functional>
+#include <mutex>
 
 namespace vitrail {
 
@@ -26,6 +27,17 @@ class ThreadCount {
  private:
   int previous_;
   int previous_openmp_;
+};
+
+// The right to run with several threads: there is one compute team in the process, and callers queue for it, so that two
+// of them do not fight over the cores.  With one thread nobody is waited for.  Sets the thread count as ThreadCount does.
+class ComputeTeam {
+ public:
+  explicit ComputeTeam(int threads);
+
+ private:
+  std::unique_lock<std::mutex> turn_;
+  ThreadCount threads_;
 };
 
 // Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long but for the last one.

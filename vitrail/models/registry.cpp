@@ -21,7 +21,7 @@ Config sized(const Size& size, int64_t patch, int64_t image) {
   config.embed_dim = size.dim;
   config.depth = size.depth;
   config.num_heads = size.heads;
-  config.mlp_hidden = size.hidden;
+  config.mlp_ratio = static_cast<double>(size.hidden) / static_cast<double>(size.dim);
   return config;
 }
 
@@ -58,7 +58,7 @@ void add_deit(std::vector<Architecture>& table) {
 }
 
 void add_dinov2(std::vector<Architecture>& table) {
-  constexpr Size kGiantDinov2{"giant", 1536, 40, 24, 4096};
+  constexpr Size kGiantDinov2{"giant", 1536, 40, 24, 6144};
   for (const Size& size : {kSmall, kBase, kLarge, kGiantDinov2}) {
     for (const bool registers : {false, true}) {
       Config config = sized(size, 14, 518);

@@ -161,11 +161,16 @@ Tensor VisionTransformer::forward_features(const Tensor& images) const {
   return intermediate(images, config_.depth - 1, true);
 }
 
-Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {
-  const int64_t last = layer < 0 ? layer + config_.depth : layer;
-  if (config_.depth > 0 && (last < 0 || last >= config_.depth)) {
+int64_t VisionTransformer::block_index(int64_t layer) const {
+  const int64_t index = layer < 0 ? layer + config_.depth : layer;
+  if (index < 0 || index >= config_.depth) {
     throw Error("layer", str("a block from 0 to ", config_.depth - 1, " (or negative, from the end)"), str(layer));
   }
+  return index;
+}
+
+Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {
+  const int64_t last = config_.depth == 0 ? -1 : block_index(layer);
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) x = blocks_[i].forward(x);
   if (normalize && norm_) x = norm_->forward(x);
@@ -216,10 +221,15 @@ Tensor VisionTransformer::forward_head(const Tensor& tokens) const {
 
 Tensor VisionTransformer::forward(const Tensor& images) const { return forward_head(forward_features(images)); }
 
-std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images) const {
-  std::vector<Tensor> maps(blocks_.size());
+std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std::optional<int64_t> only) const {
+  const int64_t first = only ? block_index(*only) : 0, last = only ? first : config_.depth - 1;
+  std::vector<Tensor> maps;
   Tensor x = embed(images);
-  for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].forward(x, &maps[i]);
+  for (int64_t i = 0; i <= last; ++i) {
+    Tensor weights;
+    x = blocks_[i].forward(x, i >= first ? &weights : nullptr);
+    if (i >= first) maps.push_back(weights);
+  }
   return maps;
 }
 

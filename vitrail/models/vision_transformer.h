@@ -24,8 +24,8 @@ class VisionTransformer : public nn::Module {
   // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked.
   Tensor intermediate(const Tensor& images, int64_t layer, bool normalize) const;
 
-  // The attention weights of every block, [B, H, N, N] each.
-  std::vector<Tensor> attention_maps(const Tensor& images) const;
+  // The attention weights of every block, or of one (negative counts from the end), [B, H, N, N] each.
+  std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
@@ -35,6 +35,7 @@ class VisionTransformer : public nn::Module {
 
  private:
   Tensor embed(const Tensor& images) const;
+  int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;

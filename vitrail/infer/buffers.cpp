@@ -1,0 +1,95 @@
+#include "vitrail/infer/buffers.h"
+
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::infer {
+namespace {
+
+size_t aligned(size_t bytes) { return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment; }
+
+// Weights of linear layers are packed: the program does not read the tensors.
+bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind == ops::OpKind::linear && input > 0; }
+
+}  // namespace
+
+BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const Tensor& input, const std::vector<Tensor>& outputs)
+    : input_(input.storage().get()) {
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    const FusedOperation& item = list[i];
+    for (size_t n = 0; n < item.op.inputs.size(); ++n) {
+      if (!is_packed(item, n)) note(item.op.inputs[n], i, item.op.kind == ops::OpKind::cat);
+    }
+    note(item.residual, i, false);
+    for (const Tensor& output : item.op.outputs) note(output, i, true);
+  }
+  for (const Tensor& output : outputs) note(output, static_cast<int>(list.size()), false);
+  share_residuals(list);
+  place();
+}
+
+void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
+  if (!tensor.defined() || !tensor.is_meta() || tensor.storage().get() == input_) return;
+  const Storage* storage = tensor.storage().get();
+  if (!buffers_.contains(storage)) {
+    if (!writes) {
+      throw Error("compile", "operations that read what was written before", str("a read of ", tensor.shape(), " from nowhere"));
+    }
+    buffers_[storage] = {static_cast<int>(buffers_.size()), at, at, aligned(storage->bytes()), 0, nullptr};
+  }
+  buffers_[storage].last = at;
+}
+
+const Storage* BufferPlan::root(const Storage* storage) const {
+  while (buffers_.at(storage).same_as) storage = buffers_.at(storage).same_as;
+  return storage;
+}
+
+void BufferPlan::share_residuals(const std::vector<FusedOperation>& list) {
+  for (int i = 0; i < static_cast<int>(list.size()); ++i) {
+    if (!list[i].fused_residual() || !holds(list[i].residual)) continue;
+    const Storage* from = root(list[i].residual.storage().get());
+    Buffer& to = buffers_.at(list[i].op.outputs[0].storage().get());
+    Buffer& origin = buffers_.at(from);
+    if (origin.last != i || origin.bytes != to.bytes) continue;
+    to.same_as = from;
+    origin.last = to.last;
+  }
+}
+
+void BufferPlan::place() {
+  std::vector<Buffer*> order;
+  for (auto& [storage, buffer] : buffers_) {
+    if (!buffer.same_as) order.push_back(&buffer);
+  }
+  // Large ones first, each at the lowest place that is free for its whole life.
+  std::sort(order.begin(), order.end(), [](const Buffer* a, const Buffer* b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a->number < b->number;
+  });
+  std::vector<const Buffer*> placed;
+  for (Buffer* buffer : order) {
+    std::vector<const Buffer*> rivals;
+    for (const Buffer* other : placed) {
+      if (other->first <= buffer->last && buffer->first <= other->last) rivals.push_back(other);
+    }
+    std::sort(rivals.begin(), rivals.end(), [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+    size_t at = 0;
+    for (const Buffer* rival : rivals) {
+      if (at + buffer->bytes <= rival->offset) break;
+      at = std::max(at, rival->offset + rival->bytes);
+    }
+    buffer->offset = at;
+    bytes_ = std::max(bytes_, at + buffer->bytes);
+    placed.push_back(buffer);
+  }
+}
+
+size_t BufferPlan::offset_of(const Tensor& tensor) const {
+  const Buffer& buffer = buffers_.at(root(tensor.storage().get()));
+  return buffer.offset + static_cast<size_t>(tensor.offset()) * size_of(tensor.dtype());
+}
+
+int BufferPlan::number_of(const Tensor& tensor) const { return buffers_.at(root(tensor.storage().get())).number; }
+
+}  // namespace vitrail::infer

@@ -1,0 +1,35 @@
+#pragma once
+// The weights of a model's linear layers, packed once and shared by all its programs.
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "vitrail/kernels/linear.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::infer {
+
+// Not thread-safe: the Session that owns it packs under its lock.  What it has handed out is immutable.
+class PackedWeights {
+ public:
+  // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
+  // memory back (it becomes a meta tensor); later calls find it by the identity of its storage.
+  std::shared_ptr<const kernels::PackedLinear> get(const Tensor& weight, const Tensor& bias);
+
+  size_t bytes() const { return bytes_; }
+
+ private:
+  struct Key {
+    const Storage* storage;
+    int64_t offset;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Entry {
+    std::shared_ptr<Storage> original;  // keeps the identity unique
+    std::shared_ptr<const kernels::PackedLinear> packed;
+  };
+  std::map<Key, Entry> entries_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace vitrail::infer

@@ -1,0 +1,54 @@
+#pragma once
+// A forward pass, compiled: a flat list of steps over one workspace.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::infer {
+
+// What a step runs on.
+struct Frame {
+  std::byte* workspace;  // Program::workspace_bytes(), aligned to Allocator::kAlignment
+  const float* input;    // the images, contiguous
+};
+
+struct Step {
+  std::string text;       // "linear+gelu %7 [1, 197, 192] × [768, 192] → %8 [1, 197, 768]"
+  double flops = 0;       // multiply-adds count two
+  double bytes = 0;       // read and written, each operand once
+  std::function<void(const Frame&)> run;
+};
+
+// Where a result lies after a run.
+struct ProgramOutput {
+  Shape shape;
+  size_t offset;  // into the workspace, in bytes
+};
+
+// Immutable; run() may be called by any number of threads, each with a workspace of its own.
+class Program {
+ public:
+  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t workspace_bytes)
+      : steps_(std::move(steps)), outputs_(std::move(outputs)), workspace_bytes_(workspace_bytes) {}
+
+  void run(const Frame& frame) const {
+    for (const Step& step : steps_) step.run(frame);
+  }
+  // As run(), telling how long each step took.
+  void run(const Frame& frame, const std::function<void(size_t step, double seconds)>& after_step) const;
+
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<ProgramOutput>& outputs() const { return outputs_; }
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  std::string listing() const;  // a line a step, then the workspace's size
+
+ private:
+  std::vector<Step> steps_;
+  std::vector<ProgramOutput> outputs_;
+  size_t workspace_bytes_;
+};
+
+}  // namespace vitrail::infer

@@ -1,0 +1,83 @@
+#include "vitrail/infer/rewrite.h"
+
+#include <algorithm>
+#include <map>
+
+namespace vitrail::infer {
+namespace {
+
+using ops::OpKind;
+
+// How many times each buffer is read, by operations or as a result of the pass.
+std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+  std::map<const Storage*, int> readers;
+  for (const FusedOperation& item : list) {
+    for (const Tensor& input : item.op.inputs) {
+      if (input.defined()) ++readers[input.storage().get()];
+    }
+    if (item.fused_residual()) ++readers[item.residual.storage().get()];
+  }
+  for (const Tensor& output : outputs) ++readers[output.storage().get()];
+  return readers;
+}
+
+// The operation that writes `tensor` whole; null for inputs, constants and views of a part.
+FusedOperation* producer_of(std::vector<FusedOperation>& list, const Tensor& tensor) {
+  for (FusedOperation& item : list) {
+    for (const Tensor& output : item.op.outputs) {
+      if (output.defined() && output.storage() == tensor.storage()) return output.numel() == tensor.numel() ? &item : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+void fuse_residuals(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+  const auto readers = count_readers(list, outputs);
+  for (FusedOperation& add : list) {
+    if (add.op.kind != OpKind::residual_add) continue;
+    const Tensor branch = add.op.inputs[1];
+    FusedOperation* linear = producer_of(list, branch);
+    const bool fits = linear && linear->op.kind == OpKind::linear && !linear->fused_residual() &&
+                      linear->op.attributes.activation == kernels::Activation::none &&
+                      readers.at(branch.storage().get()) == 1 && add.op.inputs[0].is_contiguous();
+    if (!fits) continue;
+    // The addition's place in the list is kept: by then both operands are there.
+    FusedOperation fused = *linear;
+    fused.residual = add.op.inputs[0];
+    fused.scale = add.op.inputs[2];
+    fused.op.outputs = add.op.outputs;
+    linear->op.outputs.clear();  // marks it as gone
+    add = std::move(fused);
+  }
+  std::erase_if(list, [](const FusedOperation& item) { return item.op.outputs.empty(); });
+}
+
+void write_into_concatenations(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+  const auto readers = count_readers(list, outputs);
+  for (FusedOperation& cat : list) {
+    if (cat.op.kind != OpKind::cat) continue;
+    int64_t at = 0;
+    for (Tensor& part : cat.op.inputs) {
+      const int64_t length = part.size(cat.op.attributes.axis);
+      const Tensor slice = cat.op.outputs[0].narrow(cat.op.attributes.axis, at, length);
+      at += length;
+      if (!part.is_meta() || !part.is_contiguous() || readers.at(part.storage().get()) != 1) continue;
+      FusedOperation* add = producer_of(list, part);
+      if (!add || add->op.kind != OpKind::add) continue;
+      add->op.outputs[0] = slice;
+      part = slice;  // reading its own place: nothing is left to copy
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, const std::vector<Tensor>& outputs) {
+  std::vector<FusedOperation> list;
+  for (ops::Operation& op : operations) list.push_back({std::move(op), {}, {}});
+  fuse_residuals(list, outputs);
+  write_into_concatenations(list, outputs);
+  return list;
+}
+
+}  // namespace vitrail::infer

@@ -1,0 +1,123 @@
+#include "vitrail/infer/session.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/infer/compile.h"
+#include "vitrail/ops/elementwise.h"
+
+namespace vitrail::infer {
+namespace {
+
+// A full batch, the last smaller one, and single images, for a few requests and sizes.
+constexpr size_t kMostPrograms = 16;
+
+Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Request& request) {
+  const int64_t prefix = model.num_prefix_tokens();
+  switch (request.tokens) {
+    case Tokens::pooled: return model.pool(tokens);
+    case Tokens::cls:
+      if (!model.config().class_token) throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
+      return ops::contiguous(tokens.select(1, 0));
+    case Tokens::patch: return ops::contiguous(tokens.narrow(1, prefix, tokens.size(1) - prefix));
+    case Tokens::all: break;
+  }
+  return tokens;
+}
+
+}  // namespace
+
+// A workspace taken from the idle ones, or a new one; it goes back when the run ends.
+class Session::Workspace {
+ public:
+  Workspace(const Session& session, size_t bytes) : session_(session) {
+    const std::lock_guard lock(session.mutex_);
+    auto& idle = session.idle_workspaces_;
+    const auto fits = std::find_if(idle.begin(), idle.end(), [bytes](const auto& s) { return s->bytes() >= bytes; });
+    if (fits != idle.end()) {
+      storage_ = std::move(*fits);
+      idle.erase(fits);
+    } else {
+      if (!idle.empty()) idle.pop_back();  // too small: let the larger one take its place
+      storage_ = Storage::allocate(std::max<size_t>(bytes, 1));
+    }
+  }
+  ~Workspace() {
+    const std::lock_guard lock(session_.mutex_);
+    session_.idle_workspaces_.push_back(std::move(storage_));
+  }
+  std::byte* data() const { return storage_->data(); }
+
+ private:
+  const Session& session_;
+  std::shared_ptr<Storage> storage_;
+};
+
+Session::Session(models::VisionTransformer model, const SessionOptions& options)
+    : model_(std::move(model)), threads_(options.threads > 0 ? options.threads : available_threads()) {
+  model_.eval();
+}
+Session::~Session() = default;
+
+std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
+  switch (request.output) {
+    case Output::logits: return {model_.forward(images)};
+    case Output::attention: {
+      if (request.all_layers) return model_.attention_maps(images);
+      return {model_.attention_maps(images, request.layer).at(0)};
+    }
+    case Output::features: break;
+  }
+  return {select_tokens(model_, model_.intermediate(images, request.layer, request.normalize), request)};
+}
+
+std::shared_ptr<const Program> Session::program(const Shape& images, const Request& request) const {
+  if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
+  const std::lock_guard lock(mutex_);
+  const Key key{request, {images[0], images[1], images[2], images[3]}};
+  const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const auto& item) { return item.first == key; });
+  if (found != programs_.end()) {
+    programs_.splice(programs_.begin(), programs_, found);
+    return found->second;
+  }
+  const ops::Recorder recorder;
+  const Tensor input = Tensor::empty(images, DType::f32, Device::meta);
+  const std::vector<Tensor> outputs = trace(input, request);
+  auto program = std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_));
+  programs_.emplace_front(key, program);
+  if (programs_.size() > kMostPrograms) programs_.pop_back();
+  return program;
+}
+
+std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
+  const Tensor input = images.to(DType::f32).contiguous();
+  if (input.rank() == 4 && input.size(0) == 0) throw Error("session", "at least one image", "an empty batch");
+  const ComputeTeam team(threads_);
+  const auto program = this->program(input.shape(), request);
+  const Workspace workspace(*this, program->workspace_bytes());
+  program->run({workspace.data(), input.data<float>()});
+  std::vector<Tensor> results;
+  for (const ProgramOutput& output : program->outputs()) {
+    Tensor result = Tensor::empty(output.shape);
+    std::memcpy(result.raw(), workspace.data() + output.offset, static_cast<size_t>(result.numel()) * sizeof(float));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {
+  const Tensor input = images.to(DType::f32).contiguous();
+  const ComputeTeam team(threads_);
+  const auto program = this->program(input.shape(), {});
+  const Workspace workspace(*this, program->workspace_bytes());
+  program->run({workspace.data(), input.data<float>()}, after_step);
+}
+
+size_t Session::packed_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return weights_.bytes();
+}
+
+}  // namespace vitrail::infer

@@ -1,0 +1,77 @@
+#pragma once
+// Session: a model ready to answer, for any number of threads.
+#include <compare>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "vitrail/infer/packed_weights.h"
+#include "vitrail/infer/program.h"
+#include "vitrail/models/vision_transformer.h"
+
+namespace vitrail::infer {
+
+enum class Output : uint8_t { logits, features, attention };
+
+// pooled: what the head reads [B, D].  cls [B, D].  patch [B, N, D].  all: every token [B, prefix + N, D].
+enum class Tokens : uint8_t { pooled, cls, patch, all };
+
+// What a run is to give back.
+struct Request {
+  Output output = Output::logits;
+  Tokens tokens = Tokens::pooled;  // features
+  int64_t layer = -1;              // features, attention: block from 0, or from the end when negative
+  bool normalize = true;           // features: the model's final norm
+  bool all_layers = false;         // attention: the weights of every block instead of `layer`'s
+  auto operator<=>(const Request&) const = default;
+};
+
+struct SessionOptions {
+  int threads = 0;  // 0: all that the process may use
+};
+
+// Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run
+// leases a workspace.  run() is const and thread-safe: callers with more than one thread queue for the compute team.
+// Nothing of the process around it is changed.
+class Session {
+ public:
+  // Takes the model over: as its weights are packed, their original memory is given back.
+  explicit Session(models::VisionTransformer model, const SessionOptions& options = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // images [B, C, H, W] f32 → the requested tensors: one, or for attention with all_layers one per block
+  // ([B, H, N, N] each).  Throws Error for images of a shape that the model does not take.
+  std::vector<Tensor> run(const Tensor& images, const Request& request = {}) const;
+  Tensor logits(const Tensor& images) const { return run(images)[0]; }
+
+  // The compiled program for images of this shape: its listing, and what bench --profile times.
+  std::shared_ptr<const Program> program(const Shape& images, const Request& request = {}) const;
+  // Runs the program once, telling how long each step took.
+  void profile(const Tensor& images, const std::function<void(size_t step, double seconds)>& after_step) const;
+
+  const models::VisionTransformerConfig& config() const { return model_.config(); }
+  const models::VisionTransformer& model() const { return model_; }
+  size_t packed_bytes() const;
+  int threads() const { return threads_; }
+
+ private:
+  struct Key {
+    Request request;
+    std::array<int64_t, 4> shape;
+    auto operator<=>(const Key&) const = default;
+  };
+  class Workspace;
+  std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
+
+  models::VisionTransformer model_;
+  int threads_;
+  mutable std::mutex mutex_;  // guards what follows
+  mutable PackedWeights weights_;
+  mutable std::list<std::pair<Key, std::shared_ptr<const Program>>> programs_;  // most recently used first
+  mutable std::vector<std::shared_ptr<Storage>> idle_workspaces_;
+};
+
+}  // namespace vitrail::infer

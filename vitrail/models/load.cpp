@@ -1,0 +1,100 @@
+#include "vitrail/models/load.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/model_options.h"
+#include "vitrail/models/registry.h"
+#include "vitrail/weights/checkpoint_params.h"
+
+namespace vitrail::models {
+namespace fs = std::filesystem;
+namespace {
+
+std::string read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(path.string() + ": cannot be opened");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string read_if_there(const fs::path& path) { return fs::exists(path) ? read_text(path) : ""; }
+
+struct Files {
+  fs::path weights, config, preprocessor;
+};
+
+Files find_files(const fs::path& path) {
+  if (!fs::exists(path)) throw Error(path.string(), "a model's folder or weights file", "nothing there");
+  if (!fs::is_directory(path)) {
+    return {path, path.parent_path() / "config.json", path.parent_path() / "preprocessor_config.json"};
+  }
+  for (const char* name : {"model.safetensors", "pytorch_model.bin", "model.pth", "model.pt", "model.npz"}) {
+    if (fs::exists(path / name)) return {path / name, path / "config.json", path / "preprocessor_config.json"};
+  }
+  throw Error(path.string(), "model.safetensors or pytorch_model.bin in the folder", "neither");
+}
+
+ModelConfig read_config(const Files& files, const LoadOptions& options) {
+  if (options.config) {
+    if (!fs::exists(*options.config) && find_architecture(*options.config)) {
+      return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
+    }
+    const fs::path path = *options.config;
+    return parse_model_config(read_text(path), read_if_there(path.parent_path() / "preprocessor_config.json"), path.string());
+  }
+  if (!fs::exists(files.config)) {
+    throw Error(files.weights.string(), "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
+  }
+  return parse_model_config(read_text(files.config), read_if_there(files.preprocessor), files.config.string());
+}
+
+weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
+                               const fs::path& folder) {
+  const std::string choice = options.key_map.value_or(config.key_map);
+  if (choice.empty()) return weights::KeyMap::detect(checkpoint.names());
+  if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");
+  for (const std::string& name : weights::KeyMap::builtin_names()) {
+    if (name == choice) return weights::KeyMap::builtin(name);
+  }
+  const fs::path path = options.key_map || fs::path(choice).is_absolute() ? fs::path(choice) : folder / choice;
+  return weights::KeyMap::parse(read_text(path), path.string());
+}
+
+// A model asked to run at another size gets it by interpolating its positions.
+void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
+  config.preprocessing.input_size = size;
+  if (config.preprocessing.resize_to) config.preprocessing.resize_to = size;
+  if (config.preprocessing.center_crop) config.preprocessing.center_crop = size;
+  config.vit.dynamic_img_size = true;
+}
+
+}  // namespace
+
+OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
+  const Files files = find_files(path);
+  ModelConfig config = read_config(files, options);
+  if (options.image_size) apply_image_size(config, *options.image_size);
+  auto checkpoint = std::make_shared<const weights::Checkpoint>(weights::Checkpoint::open(files.weights));
+  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.parent_path());
+  return {std::move(config), std::move(checkpoint), std::move(key_map)};
+}
+
+std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {
+  return {{"img_size", config.img_size[0]},   {"patch_size", config.patch_size[0]},
+          {"in_chans", config.in_chans},      {"num_classes", config.num_classes},
+          {"embed_dim", config.embed_dim},    {"depth", config.depth},
+          {"num_heads", config.num_heads},    {"head_dim", config.head_dim.value_or(config.embed_dim / config.num_heads)},
+          {"mlp_hidden", mlp_hidden_of(config)}, {"reg_tokens", config.reg_tokens}};
+}
+
+VisionTransformer build_model(const OpenedModel& opened, DType dtype) {
+  weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), dtype);
+  VisionTransformer model(opened.config.vit, ParamSource(params));
+  params.finish();
+  return model;
+}
+
+}  // namespace vitrail::models
