@@ -1,0 +1,71 @@
+#include "vitrail/image/resize.h"
+
+#include "tests/image/support.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::image {
+namespace {
+
+TEST(Resize, EqualsPillowForEveryFilterSizeAndBox) {
+  const Golden golden("resize");
+  for (const auto& entry : golden.index.at("cases")) {
+    const auto& source = golden.index.at("sources").at(entry.at("source"));
+    const int64_t channels = source.at("channels");
+    ResizeOptions options;
+    if (const auto& box = entry.at("box"); !box.is_null()) options.box = Box{box[0], box[1], box[2], box[3]};
+    const Image result = resize(golden.image(source, channels), entry.at("width"), entry.at("height"),
+                                filter_from_name(entry.at("filter")), options);
+    EXPECT_TRUE(same_pixels(result, golden.image(entry, channels))) << entry.dump();
+  }
+}
+
+TEST(Resize, AWindowIsThatPartOfTheWholeResult) {
+  const Golden golden("resize");
+  const Image source = golden.image(golden.index.at("sources").at("smooth"), 3);
+  for (const auto& [width, height] :
+       {std::pair<int64_t, int64_t>{20, 57}, {45, 21}, {source.width, 9}, {11, source.height}}) {
+    for (const Filter filter : {Filter::nearest, Filter::bicubic}) {
+      const Image whole = resize(source, width, height, filter);
+      const Window window{3, 2, 7, 5};
+      ResizeOptions options;
+      options.window = window;
+      Image part = make_image(window.width, window.height, 3);
+      for (int64_t y = 0; y < window.height; ++y) {
+        std::memcpy(part.row(y), whole.row(window.top + y) + window.left * 3, part.row_bytes());
+      }
+      EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), part)) << width << "×" << height;
+    }
+  }
+}
+
+TEST(Resize, ImpossibleRequestsAreErrors) {
+  const Image source = make_image(4, 3, 3);
+  EXPECT_THROW(resize(source, 0, 3, Filter::bicubic), Error);
+  EXPECT_THROW(resize(source, 3, -1, Filter::bicubic), Error);
+  EXPECT_THROW(resize(source, int64_t{1} << 40, 3, Filter::nearest), Error);
+  EXPECT_THROW(resize(Image{}, 3, 3, Filter::bicubic), Error);
+  EXPECT_THROW(resize(Image{4, 3, 3, {}}, 3, 3, Filter::bicubic), Error);
+  ResizeOptions box;
+  box.box = Box{1, 1, 5, 2};
+  EXPECT_THROW(resize(source, 3, 3, Filter::bicubic, box), Error);
+  box.box = Box{2, 1, 2, 2};
+  EXPECT_THROW(resize(source, 3, 3, Filter::bicubic, box), Error);
+  ResizeOptions window;
+  window.window = Window{1, 0, 3, 3};
+  EXPECT_THROW(resize(source, 3, 3, Filter::bicubic, window), Error);
+}
+
+TEST(Filter, IsNamedAsTimmAndNumberedAsPillow) {
+  EXPECT_EQ(filter_from_name("bicubic"), Filter::bicubic);
+  EXPECT_EQ(filter_from_name("BILINEAR"), Filter::bilinear);
+  for (int number = 0; number < 6; ++number) {
+    const Filter filter = filter_from_number(number);
+    EXPECT_EQ(static_cast<int>(filter), number);
+    EXPECT_EQ(filter_from_name(name_of(filter)), filter);
+  }
+  EXPECT_THROW(filter_from_name("random"), Error);
+  EXPECT_THROW(filter_from_number(6), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::image

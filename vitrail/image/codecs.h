@@ -1,0 +1,20 @@
+#pragma once
+// One function a file format; inside vitrail/image only.  Each returns what the file holds, converted to `mode`, with
+// its orientation untouched, and throws Error naming `where`.
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "vitrail/image/decode.h"
+
+namespace vitrail::image {
+
+using Bytes = std::span<const std::byte>;
+
+Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where);
+
+// Throws unless 0 < width, 0 < height and width · height ≤ max_pixels.
+void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);
+
+}  // namespace vitrail::image

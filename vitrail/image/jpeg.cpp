@@ -1,0 +1,133 @@
+// JPEG through libjpeg-turbo, with the settings Pillow leaves it at: the accurate integer DCT, smooth upsampling.
+//
+// libjpeg reports errors by longjmp.  The functions that set a jump target hold nothing with a destructor, and what
+// they use lives in a Reader that outlives them.
+#include <cstdio>
+// libjpeg's header needs FILE and size_t declared before it.
+#include <jpeglib.h>
+// and its error codes need it
+#include <jerror.h>
+
+#include <csetjmp>
+#include <vector>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/codecs.h"
+#include "vitrail/image/color.h"
+
+namespace vitrail::image {
+namespace {
+
+// A progressive file may name the same coefficients again and again; each scan costs a pass over the whole picture.
+// Real encoders write about ten.
+constexpr int kMaxScans = 500;
+
+struct Reader {
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+  jpeg_source_mgr source{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf failed;
+  char message[JMSG_LENGTH_MAX] = "";
+
+  ~Reader() { jpeg_destroy_decompress(&info); }
+};
+
+[[noreturn]] void on_error(j_common_ptr info) {
+  Reader& reader = *static_cast<Reader*>(info->client_data);
+  info->err->format_message(info, reader.message);
+  std::longjmp(reader.failed, 1);
+}
+
+// Warnings (bad but readable data) are passed over, as Pillow does.
+void ignore_message(j_common_ptr, int) {}
+void print_nothing(j_common_ptr) {}
+
+// The whole file is in memory: asked for more, it is truncated.
+boolean no_more_input(j_decompress_ptr info) {
+  ERREXIT(info, JERR_INPUT_EOF);
+  return FALSE;
+}
+
+void skip_input(j_decompress_ptr info, long count) {
+  if (count <= 0) return;
+  if (static_cast<size_t>(count) > info->src->bytes_in_buffer) no_more_input(info);
+  info->src->next_input_byte += count;
+  info->src->bytes_in_buffer -= static_cast<size_t>(count);
+}
+
+void nothing(j_decompress_ptr) {}
+
+void limit_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans) ERREXIT(info, JERR_BAD_PROGRESSION);
+}
+
+bool read_header(Reader& reader, Bytes bytes) {
+  reader.info.err = jpeg_std_error(&reader.errors);
+  reader.errors.error_exit = on_error;
+  reader.errors.emit_message = ignore_message;
+  reader.errors.output_message = print_nothing;
+  reader.info.client_data = &reader;
+  if (setjmp(reader.failed) != 0) return false;
+  jpeg_create_decompress(&reader.info);
+  reader.progress.progress_monitor = limit_scans;
+  reader.info.progress = &reader.progress;
+  reader.source.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
+  reader.source.bytes_in_buffer = bytes.size();
+  reader.source.init_source = nothing;
+  reader.source.fill_input_buffer = no_more_input;
+  reader.source.skip_input_data = skip_input;
+  reader.source.resync_to_restart = jpeg_resync_to_restart;
+  reader.source.term_source = nothing;
+  reader.info.src = &reader.source;
+  jpeg_read_header(&reader.info, TRUE);
+  switch (reader.info.num_components) {
+    case 1:
+      reader.info.out_color_space = JCS_GRAYSCALE;
+      break;
+    case 3:
+      reader.info.out_color_space = JCS_RGB;
+      break;
+    case 4:
+      reader.info.out_color_space = JCS_CMYK;
+      break;
+    default:
+      ERREXIT1(&reader.info, JERR_COMPONENT_COUNT, reader.info.num_components);
+  }
+  return true;
+}
+
+bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
+  if (setjmp(reader.failed) != 0) return false;
+  jpeg_start_decompress(&reader.info);
+  while (reader.info.output_scanline < reader.info.output_height) {
+    JSAMPROW rows[4];  // as many as the upsampler makes at once
+    const JDIMENSION left = reader.info.output_height - reader.info.output_scanline;
+    const JDIMENSION count = left < 4 ? left : 4;
+    for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (reader.info.output_scanline + i) * row_bytes;
+    jpeg_read_scanlines(&reader.info, rows, count);
+  }
+  jpeg_finish_decompress(&reader.info);  // fails when the end marker is missing: the file was cut off
+  return true;
+}
+
+}  // namespace
+
+Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& where) {
+  Reader reader;
+  if (!read_header(reader, bytes)) throw Error(where, "a complete JPEG image", reader.message);
+  const int64_t width = reader.info.image_width, height = reader.info.image_height;
+  check_size(width, height, options.max_pixels, where);
+  Image image = make_image(width, height, reader.info.num_components);
+  if (!read_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
+    throw Error(where, "a complete JPEG image", reader.message);
+  }
+  if (image.channels == 4) {
+    Image rgb = make_image(width, height, 3);
+    inverted_cmyk_to_rgb(image.pixels.data(), width * height, rgb.pixels.data());
+    image = std::move(rgb);
+  }
+  return to_mode(std::move(image), options.mode);
+}
+
+}  // namespace vitrail::image

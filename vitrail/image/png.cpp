@@ -1,0 +1,127 @@
+// PNG through libpng.  The file's bits are taken as Pillow takes them: alpha, transparent colours, gamma and colour
+// profiles are left out; 16-bit colour keeps its high byte, 16-bit grey is clipped at 255.
+//
+// libpng reports errors by longjmp.  The functions that set a jump target hold nothing with a destructor, and what they
+// use lives in a Reader that outlives them.
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+#include <vector>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/codecs.h"
+#include "vitrail/image/color.h"
+
+namespace vitrail::image {
+namespace {
+
+struct Reader {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  Bytes left;
+  std::jmp_buf failed;
+  char message[256] = "";
+
+  png_uint_32 width = 0, height = 0;
+  int depth = 0, color_type = 0, passes = 1;
+
+  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+};
+
+[[noreturn]] void on_error(png_structp png, png_const_charp message) {
+  Reader& reader = *static_cast<Reader*>(png_get_error_ptr(png));
+  std::strncpy(reader.message, message, sizeof(reader.message) - 1);
+  std::longjmp(reader.failed, 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+void read_bytes(png_structp png, png_bytep out, size_t count) {
+  Reader& reader = *static_cast<Reader*>(png_get_io_ptr(png));
+  if (count > reader.left.size()) png_error(png, "the end of the file");
+  std::memcpy(out, reader.left.data(), count);
+  reader.left = reader.left.subspan(count);
+}
+
+// Chunks that do not change the pixels: not parsed, so what is wrong in them does not matter either.
+constexpr png_byte kIgnoredChunks[] =
+    "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0tRNS\0zTXt";
+
+bool read_header(Reader& reader) {
+  if (setjmp(reader.failed) != 0) return false;
+  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, ignore_warning);
+  if (reader.png != nullptr) reader.info = png_create_info_struct(reader.png);
+  if (reader.info == nullptr) {
+    std::strcpy(reader.message, "no memory");
+    return false;
+  }
+  png_set_read_fn(reader.png, &reader, read_bytes);
+  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller checks width · height itself
+  png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, kIgnoredChunks, sizeof(kIgnoredChunks) / 5);
+  png_read_info(reader.png, reader.info);
+  png_get_IHDR(reader.png, reader.info, &reader.width, &reader.height, &reader.depth, &reader.color_type, nullptr,
+               nullptr, nullptr);
+  return true;
+}
+
+// Asks for one byte a sample: no alpha, and indices and grey below 8 bits unpacked.  libpng allocates rows here.
+bool start(Reader& reader) {
+  if (setjmp(reader.failed) != 0) return false;
+  png_set_packing(reader.png);  // indices below 8 bits to a byte each
+  if (reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth < 8) png_set_expand_gray_1_2_4_to_8(reader.png);
+  if ((reader.color_type & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(reader.png);
+  // 16-bit grey without alpha is read whole: Pillow clips it where it takes the high byte of every other kind.
+  if (reader.depth == 16 && reader.color_type != PNG_COLOR_TYPE_GRAY) png_set_strip_16(reader.png);
+  reader.passes = png_set_interlace_handling(reader.png);
+  png_read_update_info(reader.png, reader.info);
+  return true;
+}
+
+// `pixels` has height · row_bytes bytes; an interlaced picture needs them all at once.
+bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
+  if (setjmp(reader.failed) != 0) return false;
+  if (png_get_rowbytes(reader.png, reader.info) != row_bytes) png_error(reader.png, "rows of another length");
+  for (int pass = 0; pass < reader.passes; ++pass) {
+    for (png_uint_32 y = 0; y < reader.height; ++y) png_read_row(reader.png, pixels + y * row_bytes, nullptr);
+  }
+  return true;
+}
+
+Palette palette_of(Reader& reader) {
+  Palette palette{};
+  png_colorp colors = nullptr;
+  int count = 0;
+  png_get_PLTE(reader.png, reader.info, &colors, &count);
+  for (int i = 0; i < count && i < 256; ++i) palette[i] = {colors[i].red, colors[i].green, colors[i].blue};
+  return palette;
+}
+
+Image clip_16_bits(const Image& pairs) {  // big-endian values, two bytes each, to one byte
+  Image grey = make_image(pairs.width, pairs.height, 1);
+  for (size_t i = 0; i < grey.pixels.size(); ++i) {
+    grey.pixels[i] = pairs.pixels[2 * i] != 0 ? 255 : pairs.pixels[2 * i + 1];
+  }
+  return grey;
+}
+
+}  // namespace
+
+Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where) {
+  Reader reader;
+  reader.left = bytes;
+  if (!read_header(reader)) throw Error(where, "a complete PNG image", reader.message);
+  check_size(reader.width, reader.height, options.max_pixels, where);
+  const bool color = (reader.color_type & PNG_COLOR_MASK_COLOR) != 0;
+  const bool indexed = reader.color_type == PNG_COLOR_TYPE_PALETTE;
+  const bool wide_grey = reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth == 16;
+  Image image = make_image(reader.width, reader.height, wide_grey ? 2 : color && !indexed ? 3 : 1);
+  if (!start(reader) || !read_pixels(reader, image.pixels.data(), static_cast<size_t>(image.row_bytes()))) {
+    throw Error(where, "a complete PNG image", reader.message);
+  }
+  if (indexed) return from_palette(image.pixels, image.width, image.height, palette_of(reader), options.mode);
+  if (wide_grey) image = clip_16_bits(image);
+  return to_mode(std::move(image), options.mode);
+}
+
+}  // namespace vitrail::image

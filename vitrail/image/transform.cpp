@@ -1,0 +1,115 @@
+#include "vitrail/image/transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/geometry.h"
+#include "vitrail/image/resize.h"
+
+namespace vitrail::image {
+namespace {
+
+// The value of a channel for each of the 256 bytes, with the reference's operations in its order and precision.
+std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
+  const auto pick = [&](const std::vector<double>& values) {
+    return static_cast<float>(values.size() == 1 ? values[0] : values[channel]);
+  };
+  const bool normalize = !transform.processor || transform.processor->normalize;
+  const float mean = normalize ? pick(transform.mean) : 0.0f, std = normalize ? pick(transform.std) : 1.0f;
+  std::array<float, 256> values;
+  for (int i = 0; i < 256; ++i) {
+    float x = static_cast<float>(i);
+    if (!transform.processor) {
+      x /= 255.0f;  // torchvision's ToTensor
+    } else if (transform.processor->rescale) {
+      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: in double, then rounded
+    }
+    values[i] = normalize ? (x - mean) / std : x;
+  }
+  return values;
+}
+
+void check_statistics(const EvalTransform& transform, int64_t channels) {
+  if (transform.processor && !transform.processor->normalize) return;
+  for (const auto* values : {&transform.mean, &transform.std}) {
+    const int64_t count = static_cast<int64_t>(values->size());
+    if (count != 1 && count != channels) {
+      throw Error("image transform", str("mean and std with ", channels, " values"), str(count));
+    }
+  }
+  for (const double value : transform.std) {
+    if (!(value > 0)) throw Error("image transform", "a positive std", str(value));
+  }
+}
+
+// The part of the resized picture that the frame shows.  Only this part is ever computed.
+struct Overlap {
+  int64_t first = 0, length = 0;  // in the resized picture
+  int64_t at = 0;                 // where it lies in the result
+};
+
+Overlap overlap(int64_t resized, int64_t offset, int64_t length) {
+  const int64_t first = std::max<int64_t>(offset, 0), last = std::min(offset + length, resized);
+  return {first, std::max<int64_t>(last - first, 0), first - offset};
+}
+
+Image filled(const Frame& frame, int64_t channels, const EvalTransform& transform) {
+  Image image = make_image(frame.width, frame.height, channels);
+  const std::vector<uint8_t> fill = fill_of(transform, channels);
+  for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = fill[i % fill.size()];
+  return image;
+}
+
+}  // namespace
+
+CropMode crop_mode_from_name(const std::string& name) {
+  if (name == "center") return CropMode::center;
+  if (name == "squash") return CropMode::squash;
+  if (name == "border") return CropMode::border;
+  throw Error("crop_mode", "center, squash or border", "'" + name + "'");
+}
+
+std::array<int64_t, 2> output_size(const EvalTransform& transform, int64_t width, int64_t height) {
+  const Frame frame = frame_of(transform, width, height);
+  return {frame.height, frame.width};
+}
+
+Image apply_geometry(const Image& source, const EvalTransform& transform) {
+  check_image(source, "image transform");
+  check_statistics(transform, source.channels);
+  const Frame frame = frame_of(transform, source.width, source.height);
+  const Overlap x = overlap(frame.resized_width, frame.left, frame.width);
+  const Overlap y = overlap(frame.resized_height, frame.top, frame.height);
+  ResizeOptions options;
+  options.window = Window{x.first, y.first, x.length, y.length};
+  Image visible = resize(source, frame.resized_width, frame.resized_height, transform.interpolation, options);
+  if (visible.width == frame.width && visible.height == frame.height) return visible;
+  Image result = filled(frame, source.channels, transform);
+  for (int64_t row = 0; row < visible.height; ++row) {
+    std::memcpy(result.row(y.at + row) + x.at * source.channels, visible.row(row),
+                static_cast<size_t>(visible.row_bytes()));
+  }
+  return result;
+}
+
+void apply_into(const Image& source, const EvalTransform& transform, float* out) {
+  const Image image = apply_geometry(source, transform);
+  const int64_t pixels = image.width * image.height;
+  for (int64_t c = 0; c < image.channels; ++c) {
+    const std::array<float, 256> values = normalized_values(transform, c);
+    const uint8_t* in = image.pixels.data() + c;
+    for (int64_t i = 0; i < pixels; ++i) *out++ = values[in[i * image.channels]];
+  }
+}
+
+Tensor apply(const Image& source, const EvalTransform& transform) {
+  check_image(source, "image transform");
+  const auto [height, width] = output_size(transform, source.width, source.height);
+  const Tensor result = Tensor::empty({source.channels, height, width});
+  apply_into(source, transform, result.data<float>());
+  return result;
+}
+
+}  // namespace vitrail::image
