@@ -21,7 +21,8 @@ void attention(const AttentionArgs& args) {
           for (int64_t d = 0; d < args.head_dim; ++d) dot += q[d] * k[d];
           scores[s] = dot * args.scale;
           if (args.bias.data) {
-            scores[s] += args.bias.data[b * args.bias.batch_stride + h * args.bias.head_stride + t * args.bias.query_stride + s];
+            scores[s] +=
+                args.bias.data[b * args.bias.batch_stride + h * args.bias.head_stride + t * args.bias.query_stride + s];
           }
         }
         scalar::softmax(scores.data(), scores.data(), 1, args.keys);

@@ -14,17 +14,27 @@ namespace vitrail::kernels::scalar {
 template <class T>
 T activate(Activation activation, T x) {
   switch (activation) {
-    case Activation::none: return x;
-    case Activation::gelu: return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
+    case Activation::none:
+      return x;
+    case Activation::gelu:
+      return T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)));
     case Activation::gelu_tanh: {
       const T inner = T(0.79788456080286535588) * (x + T(0.044715) * x * x * x);
       return T(0.5) * x * (T(1) + std::tanh(inner));
     }
-    case Activation::quick_gelu: return x / (T(1) + std::exp(T(-1.702) * x));
-    case Activation::relu: return x < T(0) ? T(0) : x;  // NaN stays NaN
-    case Activation::silu: return x / (T(1) + std::exp(-x));
+    case Activation::quick_gelu:
+      return x / (T(1) + std::exp(T(-1.702) * x));
+    case Activation::relu:
+      return x < T(0) ? T(0) : x;  // NaN stays NaN
+    case Activation::silu:
+      return x / (T(1) + std::exp(-x));
   }
   return x;
+}
+
+template <class T>
+void silu_gate(const T* x, T* y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) y[c] = activate(Activation::silu, x[c]) * x[cols + c];
 }
 
 template <class T>
@@ -42,12 +52,18 @@ void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T
   }
 }
 
+// out = x + scale · y; scale may be null (1).
+template <class T>
+void add_scaled(const T* x, const T* y, const T* scale, T* out, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) out[c] = x[c] + (scale ? scale[c] * y[c] : y[c]);
+}
+
 template <class T>
 void softmax(const T* x, T* y, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     T most = -std::numeric_limits<T>::infinity();
     for (int64_t c = 0; c < cols; ++c) most = std::max(most, x[c]);
-    if (most == -std::numeric_limits<T>::infinity()) {
+    if (std::all_of(x, x + cols, [](T v) { return v == -std::numeric_limits<T>::infinity(); })) {
       std::fill(y, y + cols, T(0));
       continue;
     }
