@@ -9,8 +9,8 @@ namespace vitrail::kernels {
 // silu: x·σ(x).
 enum class Activation : uint8_t { none, gelu, gelu_tanh, quick_gelu, relu, silu };
 
-const char* name_of(Activation activation);                   // "gelu", …
-Activation activation_from_name(const std::string& name);     // throws Error that lists the names
+const char* name_of(Activation activation);                // "gelu", …
+Activation activation_from_name(const std::string& name);  // throws Error that lists the names
 
 // y[i] = activation(x[i]); y may be x.
 void activate(Activation activation, const float* x, float* y, int64_t n);
