@@ -15,8 +15,13 @@ const char* name_of(Isa isa);
 // has.
 Isa active_isa();
 
-// Forces an instruction set from now on, before the first product has run (oneDNN takes its cap only once).
-void force_isa(Isa isa);
+// Forces an instruction set from now on; one that the machine has not is an Error.  Not for use while kernels run.
+// oneDNN takes a cap only before its first product: true when it took this one, false when it keeps the one it had.
+// A PackedLinear keeps the instruction set that it was packed under.
+bool force_isa(Isa isa);
+
+// What a kernel called now was compiled for, as it says itself: "scalar", or Highway's name ("SSE4", "AVX2", "AVX3").
+std::string dispatched_target();
 
 std::vector<Isa> available_isas();  // those this machine can run, scalar first
 

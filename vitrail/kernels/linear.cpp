@@ -3,46 +3,85 @@
 #include <vector>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/scalar.h"
 
 namespace vitrail::kernels {
+namespace {
+
+// The reference: what VITRAIL_CPU=scalar runs.
+class PlainProduct : public PackedProduct {
+ public:
+  PlainProduct(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out), in_(in), weight_(weight, weight + out * in) {
+    if (bias) bias_.assign(bias, bias + out);
+  }
+
+  void run(const ProductArgs& args) const override {
+    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
+      std::vector<float> sums(out_);
+      for (int64_t r = first; r < last; ++r) {
+        scalar::gemm(false, true, 1, out_, in_, args.x + r * args.ldx, args.ldx, weight_.data(), in_, false,
+                     sums.data(), out_);
+        for (int64_t c = 0; c < out_; ++c) {
+          float value = scalar::activate(args.activation, sums[c] + (bias_.empty() ? 0.0f : bias_[c]));
+          if (args.residual.scale) value *= args.residual.scale[c];
+          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
+          args.y[r * args.ldy + c] = value;
+        }
+      }
+    });
+  }
+
+  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
+  size_t scratch_bytes(int64_t) const override { return 0; }
+  size_t packed_bytes() const override { return (weight_.size() + bias_.size()) * sizeof(float); }
+
+ private:
+  int64_t out_, in_;
+  std::vector<float> weight_, bias_;
+};
+
+std::unique_ptr<PackedProduct> make_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() == Isa::scalar) return make_plain_product(weight, bias, out, in);
+  return make_tile_product(weight, bias, out, in);
+}
+
+}  // namespace
+
+std::unique_ptr<PackedProduct> make_plain_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return std::make_unique<PlainProduct>(weight, bias, out, in);
+}
 
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
-  scalar::gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+  if (active_isa() != Isa::scalar && onednn::available() && m > 0 && n > 0 && k > 0) {  // oneDNN refuses null operands
+    onednn::sgemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+    return;
+  }
+  parallel_for(0, m, 1, [&](int64_t first, int64_t last) {
+    scalar::gemm(transpose_a, transpose_b, last - first, n, k, a + (transpose_a ? first : first * lda), lda, b, ldb,
+                 accumulate, c + first * ldc, ldc);
+  });
 }
-
-struct PackedLinear::Impl {
-  int64_t out, in;
-  std::vector<float> weight, bias;
-};
 
 PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features)
-    : impl_(new Impl{out_features, in_features, {weight, weight + out_features * in_features}, {}}) {
-  if (bias) impl_->bias.assign(bias, bias + out_features);
-}
+    : out_(out_features), in_(in_features), product_(make_product(weight, bias, out_features, in_features)) {}
 PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 
 void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
-                       std::byte*) const {
-  parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
-    scalar::gemm(false, true, last - first, impl_->out, impl_->in, x + first * ldx, ldx, impl_->weight.data(),
-                 impl_->in, false, y + first * ldy, ldy);
-    for (int64_t r = first; r < last; ++r) {
-      for (int64_t c = 0; c < impl_->out; ++c) {
-        float& value = y[r * ldy + c];
-        value = scalar::activate(activation, value + (impl_->bias.empty() ? 0.0f : impl_->bias[c]));
-      }
-    }
-  });
+                       std::byte* scratch, const Residual& residual) const {
+  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch});
 }
 
-void PackedLinear::prepare(int64_t, int64_t, int64_t, Activation) const {}
-size_t PackedLinear::scratch_bytes(int64_t) const { return 0; }
-size_t PackedLinear::packed_bytes() const { return (impl_->weight.size() + impl_->bias.size()) * sizeof(float); }
-int64_t PackedLinear::out_features() const { return impl_->out; }
-int64_t PackedLinear::in_features() const { return impl_->in; }
+void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
+  product_->prepare(rows, ldx, ldy, activation);
+}
+size_t PackedLinear::scratch_bytes(int64_t rows) const { return product_->scratch_bytes(rows); }
+size_t PackedLinear::packed_bytes() const { return product_->packed_bytes(); }
 
 }  // namespace vitrail::kernels

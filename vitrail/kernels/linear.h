@@ -13,8 +13,18 @@ namespace vitrail::kernels {
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
 
+// Added to a product: y = data + scale ⊙ (…).  What a transformer block does after attention and after its MLP.
+struct Residual {
+  const float* data = nullptr;  // [rows, out] with row stride ld; null: nothing is added.  May be y itself.
+  int64_t ld = 0;
+  const float* scale = nullptr;  // [out] (LayerScale), or null (1); only with data
+};
+
+class PackedProduct;
+
 // A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
-// construction: any number of threads may call run() at once, each with a scratch of its own.
+// construction: any number of threads may call run() at once, each with a scratch of its own.  A row's result has the
+// same bits whatever the other rows are and however many threads there are.
 class PackedLinear {
  public:
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
@@ -23,22 +33,22 @@ class PackedLinear {
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;
 
-  // x [rows, in], row stride ldx → y [rows, out], row stride ldy.  `scratch` has scratch_bytes(rows), 64-byte aligned
-  // (may be null when that is 0).
-  void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
-           std::byte* scratch) const;
+  // x [rows, in], row stride ldx → y [rows, out], row stride ldy: activation(x Wᵀ + b), then the residual.  y must not
+  // overlap x.  `scratch` has scratch_bytes(rows), 64-byte aligned (may be null when that is 0).
+  void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation, std::byte* scratch,
+           const Residual& residual = {}) const;
 
   // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;
 
   size_t scratch_bytes(int64_t rows) const;
   size_t packed_bytes() const;
-  int64_t out_features() const;
-  int64_t in_features() const;
+  int64_t out_features() const { return out_; }
+  int64_t in_features() const { return in_; }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  int64_t out_, in_;
+  std::unique_ptr<PackedProduct> product_;
 };
 
 }  // namespace vitrail::kernels

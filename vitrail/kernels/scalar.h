@@ -67,6 +67,11 @@ T activation_slope(Activation activation, T x) {
 }
 
 template <class T>
+void silu_gate(const T* x, T* y, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) y[c] = activate(Activation::silu, x[c]) * x[cols + c];
+}
+
+template <class T>
 void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T* y, int64_t ldy, int64_t rows,
                 int64_t cols) {
   for (int64_t r = 0; r < rows; ++r, x += ldx, y += ldy) {
@@ -81,12 +86,18 @@ void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T
   }
 }
 
+// out = x + scale · y; scale may be null (1).
+template <class T>
+void add_scaled(const T* x, const T* y, const T* scale, T* out, int64_t cols) {
+  for (int64_t c = 0; c < cols; ++c) out[c] = x[c] + (scale ? scale[c] * y[c] : y[c]);
+}
+
 template <class T>
 void softmax(const T* x, T* y, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     T most = -std::numeric_limits<T>::infinity();
     for (int64_t c = 0; c < cols; ++c) most = std::max(most, x[c]);
-    if (most == -std::numeric_limits<T>::infinity()) {
+    if (std::all_of(x, x + cols, [](T v) { return v == -std::numeric_limits<T>::infinity(); })) {
       std::fill(y, y + cols, T(0));
       continue;
     }

@@ -1,0 +1,81 @@
+#include "vitrail/kernels/isa.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "vitrail/base/error.h"
+#include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/onednn.h"
+
+namespace vitrail::kernels {
+namespace {
+
+// What Highway calls the target of each of our instruction sets.
+std::string highway_name(Isa isa) {
+  if (isa == Isa::scalar) return "scalar";
+  if (isa == Isa::sse4) return "SSE4";
+  return isa == Isa::avx2 ? "AVX2" : "AVX3";
+}
+
+// Runs a product and says on stderr what was active, what a kernel says of itself and what oneDNN used.
+void report_and_exit(const char* name) {
+  ::setenv("VITRAIL_CPU", name, 1);
+  const float one = 1;
+  float product = 0;
+  try {
+    gemm(false, false, 1, 1, 1, &one, 1, &one, 1, false, &product, 1);
+    std::fprintf(stderr, "active %s kernel %s onednn %s product %g\n", name_of(active_isa()),
+                 dispatched_target().c_str(), onednn::available() ? name_of(onednn::effective_isa()) : "none", product);
+  } catch (const Error& error) {
+    std::fprintf(stderr, "Error %s\n", error.what());
+  }
+  std::exit(0);
+}
+
+class IsaDeathTest : public ::testing::Test {
+ protected:
+  // Each statement runs in a fresh process: what is chosen, is chosen there for the first time.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(IsaDeathTest, TheEnvironmentCapsHighwayAndOneDnn) {
+  for (Isa isa : available_isas()) {
+    const std::string capped = onednn::available() ? name_of(std::max(isa, Isa::sse4)) : "none";
+    EXPECT_EXIT(
+        report_and_exit(name_of(isa)), ::testing::ExitedWithCode(0),
+        std::string("active ") + name_of(isa) + " kernel " + highway_name(isa) + " onednn " + capped + " product 1");
+  }
+}
+
+TEST_F(IsaDeathTest, AnUnknownNameIsAnErrorThatListsTheMachinesOwn) {
+  std::string list;
+  for (Isa isa : available_isas()) list += (list.empty() ? "" : ", ") + std::string(name_of(isa));
+  EXPECT_EXIT(report_and_exit("avx9000"), ::testing::ExitedWithCode(0),
+              "Error VITRAIL_CPU: expected an instruction set of this machine \\(" + list + "\\), got 'avx9000'");
+}
+
+TEST_F(IsaDeathTest, AnUnavailableOneIsAnErrorToo) {
+  const std::vector<Isa> here = available_isas();
+  if (here.back() == Isa::avx512_bf16) GTEST_SKIP() << "this machine has them all";
+  EXPECT_EXIT(report_and_exit(name_of(Isa::avx512_bf16)), ::testing::ExitedWithCode(0),
+              "Error VITRAIL_CPU: .*got 'avx512_bf16'");
+  EXPECT_THROW(force_isa(Isa::avx512_bf16), Error);
+}
+
+TEST(Isa, ForcingSwitchesWhatKernelsRunWith) {
+  const Isa before = active_isa();
+  for (Isa isa : available_isas()) {
+    force_isa(isa);
+    EXPECT_EQ(active_isa(), isa);
+    EXPECT_EQ(dispatched_target(), highway_name(isa));
+  }
+  force_isa(before);
+}
+
+TEST(Isa, ScalarIsAlwaysAvailableAndFirst) { EXPECT_EQ(available_isas().front(), Isa::scalar); }
+
+}  // namespace
+}  // namespace vitrail::kernels

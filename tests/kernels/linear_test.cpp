@@ -1,0 +1,216 @@
+#include "vitrail/kernels/linear.h"
+
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::Buffer;
+using testing::random_floats;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+
+struct Problem {
+  int64_t rows, in, out;
+  std::vector<float> x, weight, bias;
+  Problem(int64_t rows, int64_t in, int64_t out)
+      : rows(rows),
+        in(in),
+        out(out),
+        x(random_floats(rows * in, 1)),
+        weight(random_floats(out * in, 2)),
+        bias(random_floats(out, 3)) {}
+
+  std::vector<double> expected(Activation activation) const {
+    std::vector<double> y(rows * out);
+    for (int64_t i = 0; i < rows * out; ++i) {
+      double sum = bias[i % out];
+      for (int64_t p = 0; p < in; ++p) sum += double{x[i / out * in + p]} * weight[i % out * in + p];
+      y[i] = scalar::activate(activation, sum);
+    }
+    return y;
+  }
+
+  // A sum of `in` products rounds at most in + 1 times, each time at most half an eps of Σ|x w| + |b|.
+  double tolerance(int64_t i) const {
+    double sum = std::abs(bias[i % out]);
+    for (int64_t p = 0; p < in; ++p) sum += std::abs(double{x[i / out * in + p]} * weight[i % out * in + p]);
+    return kEps / 2 * static_cast<double>(in + 2) * sum + 1e-7;
+  }
+};
+
+const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
+
+TEST(PackedLinear, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t out : kSizes) {
+      for (int64_t in : kSizes) {
+        const Problem problem(13, in, out);
+        const PackedLinear linear(problem.weight.data(), problem.bias.data(), out, in);
+        const Buffer x(problem.x, 1);
+        Buffer y(13 * out, 3);
+        linear.run(x.data(), in, y.data(), out, 13, Activation::none, nullptr);
+        y.check();
+        testing::expect_close(y.values(), problem.expected(Activation::none),
+                              [&](int64_t i) { return problem.tolerance(i); });
+      }
+    }
+  });
+}
+
+TEST(PackedLinear, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
+  testing::for_each_isa([](Isa) {
+    const Problem problem(211, 600, 35);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 35, 600);
+    std::vector<float> y(211 * 35);
+    linear.run(problem.x.data(), 600, y.data(), 35, 211, Activation::none, nullptr);
+    testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+  });
+}
+
+TEST(PackedLinear, AppliesBiasAndEveryActivation) {
+  testing::for_each_isa([](Isa) {
+    const Problem problem(7, 37, 21);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 21, 37);
+    for (Activation activation :
+         {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::relu, Activation::silu}) {
+      SCOPED_TRACE(name_of(activation));
+      std::vector<float> y(7 * 21);
+      linear.run(problem.x.data(), 37, y.data(), 21, 7, activation, nullptr);
+      const std::vector<double> want = problem.expected(activation);
+      // No activation is steeper than 1.13; the rest is its own rounding (activation_test).
+      testing::expect_close(
+          y, want, [&](int64_t i) { return 1.13 * problem.tolerance(i) + 4 * kEps * std::abs(want[i]) + 1e-6; });
+    }
+  });
+}
+
+TEST(PackedLinear, AddsTheScaledResidualAlsoInPlace) {
+  testing::for_each_isa([](Isa) {
+    const Problem problem(29, 300, 37);
+    const std::vector<float> residual = random_floats(29 * 40, 5), scale = random_floats(37, 6);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 37, 300);
+    const std::vector<double> product = problem.expected(Activation::none);
+    for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
+      std::vector<float> y(29 * 40, 8.0f), in_place = residual;
+      linear.run(problem.x.data(), 300, y.data(), 40, 29, Activation::none, nullptr, {residual.data(), 40, factor});
+      linear.run(problem.x.data(), 300, in_place.data(), 40, 29, Activation::none, nullptr,
+                 {in_place.data(), 40, factor});
+      for (int64_t i = 0; i < 29 * 37; ++i) {
+        const int64_t at = i / 37 * 40 + i % 37;
+        const double s = factor ? scale[i % 37] : 1.0, want = residual[at] + s * product[i];
+        EXPECT_NEAR(y[at], want,
+                    std::abs(s) * problem.tolerance(i) + kEps * (std::abs(want) + std::abs(s * product[i])));
+        EXPECT_EQ(y[at], in_place[at]);
+      }
+      for (int64_t r = 0; r < 29; ++r) EXPECT_EQ(y[r * 40 + 38], 8.0f);
+    }
+  });
+}
+
+TEST(PackedLinear, TakesStridesAndNoBias) {
+  testing::for_each_isa([](Isa) {
+    Problem problem(9, 19, 18);
+    std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
+    const PackedLinear linear(problem.weight.data(), nullptr, 18, 19);
+    std::vector<float> x(9 * 24), y(9 * 23, 7.0f), dense;
+    for (int64_t r = 0; r < 9; ++r) std::copy_n(&problem.x[r * 19], 19, &x[r * 24]);
+    linear.run(x.data(), 24, y.data(), 23, 9, Activation::none, nullptr);
+    for (int64_t r = 0; r < 9; ++r) {
+      dense.insert(dense.end(), &y[r * 23], &y[r * 23] + 18);
+      for (int64_t c = 18; c < 23; ++c) EXPECT_EQ(y[r * 23 + c], 7.0f);
+    }
+    testing::expect_close(dense, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+  });
+}
+
+TEST(PackedLinear, ZeroRowsAndZeroInputsAreFine) {
+  testing::for_each_isa([](Isa) {
+    const float bias[3] = {1, 2, 3};
+    const PackedLinear linear(nullptr, bias, 3, 0);
+    std::vector<float> y(6, 9.0f);
+    linear.run(nullptr, 0, y.data(), 3, 0, Activation::none, nullptr);
+    EXPECT_EQ(y, std::vector<float>(6, 9.0f));
+    linear.run(nullptr, 0, y.data(), 3, 2, Activation::none, nullptr);
+    EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 1, 2, 3}));
+  });
+}
+
+TEST(PackedLinear, PropagatesNaNInItsRowOnly) {
+  testing::for_each_isa([](Isa) {
+    for (Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
+      Problem problem(15, 20, 20);
+      problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
+      const PackedLinear linear(problem.weight.data(), problem.bias.data(), 20, 20);
+      std::vector<float> y(15 * 20);
+      linear.run(problem.x.data(), 20, y.data(), 20, 15, activation, nullptr);
+      for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
+    }
+  });
+}
+
+// One packing, three numbers of rows, two threads at once, one to three compute threads: each row's bits stay those
+// that it has when it is computed alone.
+TEST(PackedLinear, GivesTheSameBitsToEveryCallerAtOnce) {
+  testing::for_each_isa([](Isa) {
+    const Problem problem(200, 300, 50);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 50, 300);
+    std::vector<float> alone(200 * 50);
+    {
+      ThreadCount one(1);
+      for (int64_t r = 0; r < 200; ++r) {
+        linear.run(&problem.x[r * 300], 300, &alone[r * 50], 50, 1, Activation::gelu, nullptr);
+      }
+    }
+    std::atomic<int> wrong{0};
+    auto caller = [&](int threads) {
+      ThreadCount count(threads);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        for (int64_t rows : {1, 25, 200}) {
+          std::vector<std::byte> scratch(linear.scratch_bytes(rows) + 64);
+          auto* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+          std::vector<float> y(rows * 50);
+          linear.run(problem.x.data(), 300, y.data(), 50, rows, Activation::gelu, aligned);
+          wrong += !std::equal(y.begin(), y.end(), alone.begin());
+        }
+      }
+    };
+    std::thread first(caller, 1), second(caller, 3);
+    first.join();
+    second.join();
+    EXPECT_EQ(wrong, 0);
+  });
+}
+
+TEST(Gemm, MatchesTheDoubleReferenceInEveryTransposition) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t m : {1, 7, 33}) {
+      for (int64_t n : {1, 16, 37}) {
+        for (int64_t k : {0, 1, 19, 64}) {
+          const std::vector<float> a = random_floats(m * k, 1), b = random_floats(k * n, 2),
+                                   c = random_floats(m * n, 3);
+          for (int form = 0; form < 8; ++form) {
+            const bool ta = form & 1, tb = form & 2, accumulate = form & 4;
+            const int64_t lda = std::max<int64_t>(1, ta ? m : k), ldb = std::max<int64_t>(1, tb ? k : n);
+            std::vector<float> got = c;
+            gemm(ta, tb, m, n, k, a.data(), lda, b.data(), ldb, accumulate, got.data(), n);
+            std::vector<double> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end()), want(c.begin(), c.end());
+            scalar::gemm<double>(ta, tb, m, n, k, wide_a.data(), lda, wide_b.data(), ldb, accumulate, want.data(), n);
+            // Products of standard normal numbers, whose sum of absolutes stays below 3 k for these seeds.
+            testing::expect_close(got, want, [&](int64_t) { return kEps / 2 * (k + 2.0) * (3.0 * k + 4); });
+          }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels

@@ -1,0 +1,102 @@
+#include "vitrail/kernels/softmax.h"
+
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::Buffer;
+using testing::random_floats;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<double> reference(const std::vector<float>& x, int64_t rows, int64_t cols) {
+  std::vector<double> y(x.begin(), x.end());
+  scalar::softmax<double>(y.data(), y.data(), rows, cols);
+  return y;
+}
+
+// x − max is rounded (|x| < 64: 2^-19 at most, a relative error of the exponential), e^x is 2 ulp, the sum's terms are
+// positive, so its relative error is that of its terms and cols/8 roundings; the smallest results are cut to 0.
+double tolerance(double y, int64_t cols) {
+  return std::abs(y) * (64 * kEps / 2 + kEps * (6 + static_cast<double>(cols) / 4)) + 3e-38;
+}
+
+TEST(Softmax, MatchesTheDoubleReferenceOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t cols : testing::kAwkwardLengths) {
+      for (int64_t offset : {0, 1, 3}) {
+        const std::vector<float> x = random_floats(4 * cols, 1, 8);
+        const Buffer from(x, offset);
+        Buffer to(4 * cols, offset), same(x, offset);
+        softmax(from.data(), to.data(), 4, cols);
+        softmax(same.data(), same.data(), 4, cols);
+        to.check();
+        same.check();
+        const std::vector<double> want = reference(x, 4, cols);
+        testing::expect_close(to.values(), want, [&](int64_t i) { return tolerance(want[i], cols); });
+        EXPECT_EQ(to.values(), same.values());
+      }
+    }
+  });
+}
+
+TEST(Softmax, MaskedElementsGetZeroAndAFullyMaskedRowGivesZeros) {
+  testing::for_each_isa([](Isa) {
+    const int64_t cols = 21;
+    std::vector<float> x = random_floats(2 * cols, 2);
+    std::fill(x.begin(), x.begin() + cols, -kInfinity);
+    for (int64_t c = 0; c < cols; c += 2) x[cols + c] = -kInfinity;
+    softmax(x.data(), x.data(), 2, cols);
+    float sum = 0;
+    for (int64_t c = 0; c < cols; ++c) {
+      EXPECT_EQ(x[c], 0.0f);
+      EXPECT_EQ(x[cols + c] == 0.0f, c % 2 == 0);
+      sum += x[cols + c];
+    }
+    EXPECT_NEAR(sum, 1.0f, 8 * kEps);
+  });
+}
+
+TEST(Softmax, HugeScoresNeitherOverflowNorVanish) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> x{3e38f, 3e38f, -3e38f, 0.0f, 0.0f};
+    softmax(x.data(), x.data(), 1, 5);
+    EXPECT_EQ(x, (std::vector<float>{0.5f, 0.5f, 0, 0, 0}));
+  });
+}
+
+TEST(Softmax, PropagatesNaNAlsoAmongMaskedElements) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t at : {0, 7, 20}) {
+      for (float rest : {-kInfinity, 1.0f}) {
+        std::vector<float> x(21, rest);
+        x[at] = std::numeric_limits<float>::quiet_NaN();
+        softmax(x.data(), x.data(), 1, 21);
+        for (float v : x) EXPECT_TRUE(std::isnan(v));
+      }
+    }
+  });
+}
+
+TEST(Softmax, BitsDoNotDependOnThreads) {
+  const std::vector<float> x = random_floats(197 * 197, 3, 4);
+  testing::for_each_isa([&](Isa) {
+    std::vector<float> one(x.size()), three(x.size());
+    {
+      ThreadCount threads(1);
+      softmax(x.data(), one.data(), 197, 197);
+    }
+    ThreadCount threads(3);
+    softmax(x.data(), three.data(), 197, 197);
+    EXPECT_EQ(one, three);
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels

@@ -1,0 +1,108 @@
+#include "vitrail/kernels/isa.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "hwy/targets.h"
+#include "vitrail/base/env.h"
+#include "vitrail/base/error.h"
+#include "vitrail/kernels/onednn.h"
+
+namespace vitrail::kernels {
+namespace {
+
+constexpr std::array kNames{"scalar", "sse4", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
+
+std::atomic<int> chosen{-1};
+std::mutex choosing;
+
+bool available(Isa isa) {
+  // Asked once, before select() narrows what Highway reports.
+  static const int64_t targets = hwy::SupportedTargets();
+  switch (isa) {
+    case Isa::scalar:
+      return true;
+    case Isa::sse4:
+      return (targets & HWY_SSE4) != 0;
+    case Isa::avx2:
+      return (targets & HWY_AVX2) != 0;
+    case Isa::avx512:
+      return (targets & HWY_AVX3) != 0;
+#if HWY_ARCH_X86
+    case Isa::avx512_vnni:
+      return available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
+    case Isa::avx512_bf16:
+      return available(Isa::avx512_vnni) && __builtin_cpu_supports("avx512bf16");
+#else
+    case Isa::avx512_vnni:
+    case Isa::avx512_bf16:
+      return false;
+#endif
+  }
+  return false;
+}
+
+int64_t highway_targets(Isa isa) {
+  int64_t targets = HWY_SSE4;
+  if (isa >= Isa::avx2) targets |= HWY_AVX2;
+  if (isa >= Isa::avx512) targets |= HWY_AVX3;
+  return targets;
+}
+
+// Points Highway's dispatch tables at one target.  scalar needs nothing: kernels branch off before they dispatch.
+void select(Isa isa) {
+  if (isa != Isa::scalar) {
+    hwy::SetSupportedTargetsForTest(highway_targets(isa));
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  chosen.store(static_cast<int>(isa), std::memory_order_release);
+}
+
+std::string listed(const std::vector<Isa>& isas) {
+  std::string list;
+  for (Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(name_of(isa));
+  return list;
+}
+
+Isa checked(const std::string& where, const std::string& name) {
+  const std::vector<Isa> here = available_isas();
+  for (Isa isa : here) {
+    if (name == name_of(isa)) return isa;
+  }
+  throw Error(where, "an instruction set of this machine (" + listed(here) + ")", "'" + name + "'");
+}
+
+}  // namespace
+
+const char* name_of(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> list;
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (available(static_cast<Isa>(i))) list.push_back(static_cast<Isa>(i));
+  }
+  return list;
+}
+
+Isa active_isa() {
+  const int known = chosen.load(std::memory_order_acquire);
+  if (known >= 0) return static_cast<Isa>(known);
+  std::lock_guard lock(choosing);
+  if (chosen.load(std::memory_order_acquire) < 0) {
+    const auto name = environment("VITRAIL_CPU");
+    const Isa isa = name ? checked("VITRAIL_CPU", *name) : available_isas().back();
+    if (name) onednn::cap_isa(isa);  // without a name oneDNN keeps its own best choice
+    select(isa);
+  }
+  return static_cast<Isa>(chosen.load(std::memory_order_acquire));
+}
+
+bool force_isa(Isa isa) {
+  checked("instruction set", name_of(isa));
+  std::lock_guard lock(choosing);
+  select(isa);
+  return onednn::cap_isa(isa);
+}
+
+}  // namespace vitrail::kernels

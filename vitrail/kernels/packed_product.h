@@ -1,0 +1,37 @@
+#pragma once
+// What PackedLinear is made of: one way to pack a weight and to multiply with it, chosen when the weight is packed.
+// Private to kernels, its tests and benchmarks.  A product in another precision is one more of these.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "vitrail/kernels/linear.h"
+
+namespace vitrail::kernels {
+
+struct ProductArgs {
+  const float* x;
+  int64_t ldx;
+  float* y;
+  int64_t ldy, rows;
+  Activation activation;
+  Residual residual;
+  std::byte* scratch;
+};
+
+class PackedProduct {
+ public:
+  virtual ~PackedProduct() = default;
+  virtual void run(const ProductArgs& args) const = 0;
+  virtual void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const = 0;
+  virtual size_t scratch_bytes(int64_t rows) const = 0;
+  virtual size_t packed_bytes() const = 0;
+};
+
+// All take weight [out, in] row-major and bias [out] or null, and keep neither.
+std::unique_ptr<PackedProduct> make_plain_product(const float* weight, const float* bias, int64_t out, int64_t in);
+// By Highway kernels, under the instruction set that is active now; not for scalar.
+std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
+std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in);
+
+}  // namespace vitrail::kernels

@@ -1,0 +1,120 @@
+// exp, 2^x and the activations on a vector of floats.  NaN gives NaN; coefficients are minimax fits made for this file
+// (Lawson's iteration on Chebyshev nodes, relative error for the exponentials, absolute error of GELU for its tail).
+// Included once for each target (no #pragma once: Highway toggles the guard).
+#include "hwy/highway.h"
+#include "vitrail/kernels/activation.h"
+
+#if defined(VITRAIL_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef VITRAIL_KERNELS_VECTOR_MATH_INL_H_
+#undef VITRAIL_KERNELS_VECTOR_MATH_INL_H_
+#else
+#define VITRAIL_KERNELS_VECTOR_MATH_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// c0 + c1 x + … by Horner's rule.
+template <class D, class V>
+HWY_INLINE V polynomial(D d, V, float last) {
+  return hn::Set(d, last);
+}
+template <class D, class V, class... More>
+HWY_INLINE V polynomial(D d, V x, float c, float next, More... more) {
+  return hn::MulAdd(polynomial(d, x, next, more...), x, hn::Set(d, c));
+}
+
+// m · 2^n for integral −125 ≤ n ≤ 128 in a float vector: 2m · 2^(n−1), whose second factor is always a normal number.
+template <class D, class V>
+HWY_INLINE V scale_by_power(D d, V m, V n) {
+  const hn::RebindToSigned<D> di;
+  const auto exponent = hn::Add(hn::NearestInt(n), hn::Set(di, 126));
+  return hn::Mul(hn::Add(m, m), hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
+}
+
+// e^x, at most 2 ulp off.  Below −86.6 (e^x < 2.5e−38) the result is 0; above 88.73 it is infinite.
+template <class D, class V>
+HWY_INLINE V exp(D d, V x) {
+  // x = n ln2 + r, |r| ≤ ln2 / 2; ln2 in two parts, the first short enough that n times it is exact without FMA.
+  const V n = hn::Min(hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f))), hn::Set(d, 128.0f));
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693145752f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6f), r);
+  const V m = polynomial(d, r, 1.0f, 1.0f, 0.49999994f, 0.166664317f, 0.0416680016f, 0.00837416295f, 0.00138436444f);
+  const V y = scale_by_power(d, m, n);
+  // Comparisons with NaN are false: it passes through as r, m and y.
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -86.6f)), hn::Zero(d), y);
+}
+
+// 2^x for x ≤ 1, relative error 1.5e-7; 0 below −125.
+template <class D, class V>
+HWY_INLINE V exp2(D d, V x) {
+  const V n = hn::Round(x);
+  const V r = hn::Sub(x, n);
+  const V m = polynomial(d, r, 1.0f, 0.693147004f, 0.240222424f, 0.0555073395f, 0.00967152324f, 0.00132647133f);
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -125.0f)), hn::Zero(d), scale_by_power(d, m, n));
+}
+
+// x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), where log2 Φ(−u) is a polynomial in u.  Nothing cancels, as it does in 1 + erf:
+// absolute error below 4e-8 + half an ulp of the result.  Beyond u = 16 the second term is 0 and u is cut there, so
+// that +∞ gives +∞.
+template <class D, class V>
+HWY_INLINE V gelu(D d, V x) {
+  const V half = hn::Mul(hn::Set(d, 0.5f), x);
+  const V u = hn::Min(hn::Abs(x), hn::Set(d, 16.0f));
+  const V tail = exp2(d, polynomial(d, u, -0.999998868f, -1.15112329f, -0.459115446f, -0.0527141988f, 0.00733338343f,
+                                    -0.000323341752f, -0.000114462804f, 2.50833273e-5f, -1.690403e-6f));
+  return hn::NegMulAdd(u, tail, hn::Add(half, hn::Abs(half)));  // half + |half| keeps NaN, as Max would not
+}
+
+// x / (1 + e^(−z))
+template <class D, class V>
+HWY_INLINE V times_sigmoid(D d, V x, V minus_z) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), exp(d, minus_z)));
+}
+
+template <Activation kind, class D, class V>
+HWY_INLINE V activate(D d, V x) {
+  if constexpr (kind == Activation::gelu) return gelu(d, x);
+  if constexpr (kind == Activation::gelu_tanh) {
+    // (1 + tanh u) / 2 = σ(2u), u = √(2/π) (x + 0.044715 x³)
+    const V inner = hn::MulAdd(hn::Mul(hn::Set(d, -2 * 0.797884561f * 0.044715f), hn::Mul(x, x)), x,
+                               hn::Mul(hn::Set(d, -2 * 0.797884561f), x));
+    return times_sigmoid(d, x, inner);
+  }
+  if constexpr (kind == Activation::quick_gelu) return times_sigmoid(d, x, hn::Mul(x, hn::Set(d, -1.702f)));
+  if constexpr (kind == Activation::relu) return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+  if constexpr (kind == Activation::silu) return times_sigmoid(d, x, hn::Neg(x));
+  if constexpr (kind == Activation::tanh) {  // 2σ(2x) − 1: an ulp of 1 near zero, where tanh itself is small
+    const V twice = times_sigmoid(d, hn::Set(d, 2.0f), hn::Mul(x, hn::Set(d, -2.0f)));
+    return hn::Sub(twice, hn::Set(d, 1.0f));
+  }
+  return x;
+}
+
+// Calls f with the activation as a compile-time constant: f(std::integral_constant<Activation, …>).
+template <class F>
+HWY_INLINE void with_activation(Activation kind, F&& f) {
+  switch (kind) {
+    case Activation::none:
+      return f(std::integral_constant<Activation, Activation::none>());
+    case Activation::gelu:
+      return f(std::integral_constant<Activation, Activation::gelu>());
+    case Activation::gelu_tanh:
+      return f(std::integral_constant<Activation, Activation::gelu_tanh>());
+    case Activation::quick_gelu:
+      return f(std::integral_constant<Activation, Activation::quick_gelu>());
+    case Activation::relu:
+      return f(std::integral_constant<Activation, Activation::relu>());
+    case Activation::silu:
+      return f(std::integral_constant<Activation, Activation::silu>());
+    case Activation::tanh:
+      return f(std::integral_constant<Activation, Activation::tanh>());
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+#endif
