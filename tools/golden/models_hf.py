@@ -14,8 +14,8 @@ import transformers
 from models_common import HALF, IMAGENET, randomise, report, write_fixture
 
 transformers.logging.disable_progress_bar()
-SMALL = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_labels=10)
-VIT = SMALL | dict(intermediate_size=40)
+SMALL = dict(hidden_size=18, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_labels=10)
+VIT = SMALL | dict(intermediate_size=30)
 LABELS = {i: f"class number {i}" for i in range(10)}
 
 

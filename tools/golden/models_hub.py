@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from models_common import preprocessing, randomise, report, write_fixture
 
-SMALL = dict(img_size=16, patch_size=4, embed_dim=24, depth=2, num_heads=3, mlp_ratio=2.0)
+SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_ratio=2.0)
 
 
 class HubTransformer(VisionTransformer):

@@ -165,7 +165,7 @@ def blocks():
     hub("layer_scale", {"init_values": 1e-5})
     own("qk_scale", {}, {"qk_scale": 0.5}, edit=scale_scores(0.5))
     own("head_dim", {}, {"head_dim": 5}, edit=head_width(5))
-    hub("mlp_ratio_odd", {"embed_dim": 36, "num_heads": 4, "mlp_ratio": 2.33})
+    hub("mlp_ratio_odd", {"embed_dim": 27, "num_heads": 3, "mlp_ratio": 2.33})
     own("mlp_hidden", {"mlp_ratio": 50 / 18}, {"mlp_ratio": None, "mlp_hidden": 50})
     for act in ("gelu_tanh", "quick_gelu", "silu", "relu"):
         hub("act_" + act, {"act_layer": act})
