@@ -245,7 +245,7 @@ def block():
     cases = {"pre_norm": {}, "layer_scale": {"init_values": 0.1}, "mlp_ratio": {"mlp_ratio": 1.7, "qkv_bias": True},
              "qk_norm": {"qk_norm": True}, "post_norm": {"norm_first": False, "qkv_bias": True},
              "post_norm_layer_scale": {"norm_first": False, "init_values": 0.1},
-             "eps": {"norm_eps": 1e-2, "qkv_bias": True}}
+             "eps": {"norm_eps": 1e-2, "qkv_bias": True}, "post_norm_eps": {"norm_first": False, "norm_eps": 1e-2}}
     for name, change in cases.items():
         config = {"dim": 24, "num_heads": 3, "mlp_ratio": 4.0, "qkv_bias": False, "qk_norm": False, "init_values": None,
                   "norm_first": True, "norm_eps": 1e-6} | change

@@ -29,15 +29,16 @@ def generator(name):
     return torch.Generator().manual_seed(zlib.crc32(name.encode()))
 
 
-def randomise(model, name, embed_scale=1.0):
+def randomise(model, name, embed_scale=0.01):
     """Fills every parameter with values large enough that a mistake in any of them shows.
 
-    embed_scale shrinks what makes up the first block's input (patch projection, CLS, positions), so that its variance
-    comes near the LayerNorm's eps and a wrong eps shows as well.
+    embed_scale shrinks what makes up the first block's input (patch projection, CLS, positions): at 0.01 its variance is
+    near 1e-5, so that a wrong LayerNorm eps shows as well.
     """
     draw = generator(name)
     norms = {id(p) for m in model.modules() if isinstance(m, torch.nn.LayerNorm) for p in m.parameters()}
-    embedding = ("patch", "conv_proj", "cls_token", "class_token", "class_embedding", "pos", "reg", "dist", "embeddings")
+    embedding = ("patch_embed", "to_patch", "conv_proj", "embeddings.", "cls_token", "class_token", "class_embedding",
+                 "dist_token", "reg_token", "register_tokens", "pos_embed", "position_embedding")
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             values = torch.randn(parameter.shape, generator=draw, dtype=torch.float64) * 0.2

@@ -36,7 +36,7 @@ PROCESSORS = {
 }
 
 
-def write(name, model_class, config, *, size2, embed_scale=1.0, hub_keys=True, **options):
+def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, **options):
     model = model_class(config)
     randomise(model, name, embed_scale)
     resizes_if_asked = config.model_type in ("vit", "deit")
@@ -69,7 +69,7 @@ def vit():
     write("hf_vit", classifier, config(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1), **small)
     write("hf_vit_gelu_new", classifier, config(hidden_act="gelu_new"), size2=None)
     write("hf_vit_quick_gelu", classifier, config(hidden_act="quick_gelu"), size2=None)
-    write("hf_vit_no_qkv_bias", classifier, config(qkv_bias=False, layer_norm_eps=1e-3), size2=None, embed_scale=0.02)
+    write("hf_vit_no_qkv_bias", classifier, config(qkv_bias=False, layer_norm_eps=1e-3), size2=None, embed_scale=0.1)
     write("hf_vit_new_keys", classifier, config(), size2=None, hub_keys=False)
     write("hf_vit_model", transformers.ViTModel, transformers.ViTConfig(**VIT), **small,
           extra=lambda model, image: {"pooler_output": model(image).pooler_output},

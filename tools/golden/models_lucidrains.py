@@ -91,7 +91,7 @@ def old(model, image):
 
 
 def write(name, model, forward, vit_changes):
-    randomise(model, name)
+    randomise(model, name, embed_scale=1.0)
     with torch.no_grad():  # the blocks' input small, so that eps shows in the first of them
         for parameter in (model.cls_token, model.pos_embedding, *model.to_patch_embedding[-1].parameters()):
             parameter *= 0.01

@@ -31,7 +31,7 @@ def config_of(architecture, args, num_classes, size, in_chans, global_pool=None,
 
 
 def write(name, model, config, args, **options):
-    embed_scale = options.pop("embed_scale", 1.0)
+    embed_scale = options.pop("embed_scale", 0.01)
     randomise(model, name, embed_scale)
     write_fixture(name, model, options.pop("forward", forward), config, size=args["img_size"],
                   in_chans=args.get("in_chans", 3), reference=REFERENCE, **options)
@@ -127,7 +127,7 @@ def scale_scores(scale):
 
 
 def pooling():
-    hub("token", {"img_size": 32, "patch_size": 8, "num_heads": 2, "mlp_ratio": 4.0})
+    hub("token", {"img_size": 32, "patch_size": 8, "num_heads": 2, "mlp_ratio": 4.0}, embed_scale=1.0)
     hub("avg", {"global_pool": "avg"})
     hub("avg_no_class_token", {"global_pool": "avg", "class_token": False})
     hub("num_classes_0", num_classes=0)
@@ -149,7 +149,7 @@ def tokens_and_positions():
     hub("dynamic", {"dynamic_img_size": True}, size2=(28, 12))
     hub("dynamic_avg_no_class", {"global_pool": "avg", "class_token": False, "dynamic_img_size": True}, size2=24)
     hub("pos_none", {"pos_embed": "none"})
-    own("sinusoidal", {}, {"pos_embed": "sinusoidal"}, model_class=Sinusoidal)
+    own("sinusoidal", {}, {"pos_embed": "sinusoidal"}, model_class=Sinusoidal, embed_scale=1.0)
     hub("non_square", {"img_size": [24, 16], "patch_size": [4, 8], "dynamic_img_size": True}, size2=(16, 40))
     own("allow_remainder", {"img_size": 18}, {"allow_remainder": True})
     hub("gray", {"in_chans": 1})
@@ -169,12 +169,14 @@ def blocks():
     own("mlp_hidden", {"mlp_ratio": 50 / 18}, {"mlp_ratio": None, "mlp_hidden": 50})
     for act in ("gelu_tanh", "quick_gelu", "silu", "relu"):
         hub("act_" + act, {"act_layer": act})
-    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves.
-    own("swiglu", {"mlp_layer": SwiGLUPacked, "embed_dim": 20, "num_heads": 2, "mlp_ratio": 2 * 56 / 20},
+    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves, and its
+    # Block overrides SwiGLUPacked's own activation, so that SiLU has to be asked for (as its DINOv2 giant does).
+    packed = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
+    own("swiglu", packed | {"embed_dim": 20, "num_heads": 2, "mlp_ratio": 2 * 56 / 20},
         {"mlp_layer": "swiglu", "mlp_ratio": 4.0})
-    own("swiglu_hidden", {"mlp_layer": SwiGLUPacked, "mlp_ratio": 2 * 37 / 18},
+    own("swiglu_hidden", packed | {"mlp_ratio": 2 * 37 / 18},
         {"mlp_layer": "swiglu", "mlp_ratio": None, "mlp_hidden": 37}, note="mlp_hidden is the width after the gate")
-    own("eps", {"norm_layer": functools.partial(LayerNorm, eps=1e-3)}, {"norm_eps": 1e-3}, embed_scale=0.02)
+    own("eps", {"norm_layer": functools.partial(LayerNorm, eps=1e-3)}, {"norm_eps": 1e-3}, embed_scale=0.1)
     hub("drop_rates", {key: 0.2 for key in ("drop_rate", "pos_drop_rate", "patch_drop_rate", "proj_drop_rate",
                                             "attn_drop_rate", "drop_path_rate")})
 
