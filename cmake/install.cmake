@@ -12,4 +12,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
