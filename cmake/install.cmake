@@ -4,7 +4,9 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS vitrail_lib EXPORT vitrailTargets)
 install(TARGETS vitrail RUNTIME)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+# Headers for the library's own use stay out: tools/check_layers.py sees to it that no public one includes them.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
 install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
@@ -12,4 +14,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
                               INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)

@@ -11,18 +11,26 @@
 
 namespace vitrail {
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+namespace fs = std::filesystem;
+
+AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
   static std::atomic<unsigned> serial{0};
-  temporary_ += str(".tmp", ::getpid(), "_", serial++);
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);  // of what a link points to
+  if (fs::is_directory(status)) throw Error(path.string(), "a file to write", "a folder");
+  if (const fs::path real = fs::canonical(path, ignored); fs::is_regular_file(status) && !ignored) target_ = real;
+  temporary_ = target_;
+  // What is neither absent nor regular (a device, a pipe) cannot be replaced by a file: it is written to directly.
+  if (fs::is_regular_file(status) || !fs::exists(status)) temporary_ += str(".tmp", ::getpid(), "_", serial++);
   stream_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!stream_) throw Error(str(path_.string(), ": cannot be written: ", std::strerror(errno)));
 }
 
 AtomicFile::~AtomicFile() {
-  if (committed_) return;
+  if (committed_ || temporary_ == target_) return;
   stream_.close();
   std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
+  fs::remove(temporary_, ignored);
 }
 
 void AtomicFile::write(const void* data, size_t size) {
@@ -35,12 +43,14 @@ void AtomicFile::seek(uint64_t offset) { stream_.seekp(static_cast<std::streamof
 void AtomicFile::commit() {
   stream_.close();
   if (!stream_) throw Error(str(path_.string(), ": write failed: ", std::strerror(errno)));
+  committed_ = temporary_ == target_;
+  if (committed_) return;
   const int file = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = file >= 0 && ::fsync(file) == 0;
   if (file >= 0) ::close(file);
   if (!synced) throw Error(str(path_.string(), ": sync failed: ", std::strerror(errno)));
   std::error_code error;
-  std::filesystem::rename(temporary_, path_, error);
+  fs::rename(temporary_, target_, error);
   if (error) throw Error(str(path_.string(), ": cannot be put in place: ", error.message()));
   committed_ = true;
 }

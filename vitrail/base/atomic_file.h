@@ -6,7 +6,9 @@
 namespace vitrail {
 
 // Writes beside `path` under a temporary name; commit() syncs and renames it into place.  Destroyed without commit(),
-// it leaves what was at `path` as it was.  Throws Error naming the path when a write fails (a full disk, no right).
+// it leaves what was at `path` as it was.  A symbolic link stays, its target is replaced; a device or a pipe
+// (/dev/null, /dev/stdout) is written to as it is.  Throws Error naming the path when a write fails (a full disk, no
+// right) or the path is a folder.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -20,7 +22,7 @@ class AtomicFile {
   void commit();
 
  private:
-  std::filesystem::path path_, temporary_;
+  std::filesystem::path path_, target_, temporary_;  // as given, behind links, and what is written to
   std::ofstream stream_;
   bool committed_ = false;
 };

@@ -13,7 +13,7 @@
 namespace vitrail {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for
   if (file < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
   struct stat status {};
   const bool known = ::fstat(file, &status) == 0;

@@ -4,18 +4,21 @@
 
 #include <algorithm>
 #include <exception>
+#include <iterator>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "vitrail/base/error.h"
 
 #if VITRAIL_OPENMP
 #include <omp.h>
-#else
-#include <thread>
 #endif
 
 namespace vitrail {
 namespace {
+
+constexpr int kMostThreads = 1024;  // far more than helps; libgomp ends the process when it cannot start a thread
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
@@ -41,8 +44,8 @@ void set_openmp_count(int n) {
 int available_threads() {
   static const int count = [] {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-    return std::max(1, CPU_COUNT(&set));
+    const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;  // not with more processors than the set can hold
+    return std::clamp(known ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
   }();
   return count;
 }
@@ -50,7 +53,7 @@ int available_threads() {
 int num_threads() { return thread_count > 0 ? thread_count : available_threads(); }
 
 ThreadCount::ThreadCount(int n) : previous_(thread_count), previous_openmp_(openmp_count()) {
-  if (n < 1) throw Error("threads", "a count of at least 1", str(n));
+  if (n < 1 || n > kMostThreads) throw Error("threads", str("a count from 1 to ", kMostThreads), str(n));
   thread_count = n;
   set_openmp_count(n);
 }
@@ -68,7 +71,7 @@ ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   const int64_t length = end - begin;
   if (length <= 0) return;
-  const int64_t most = (length + std::max<int64_t>(grain, 1) - 1) / std::max<int64_t>(grain, 1);
+  const int64_t most = length / std::max<int64_t>(grain, 1);
   const int64_t pieces = inside_loop ? 1 : std::min<int64_t>(num_threads(), most);
   if (pieces <= 1) {
     body(begin, end);
@@ -85,11 +88,17 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function
     inside_loop = false;
   };
 #if VITRAIL_OPENMP
-#pragma omp parallel for num_threads(static_cast <int>(pieces)) schedule(static, 1)
+  const int threads = static_cast<int>(pieces);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
 #else
   std::vector<std::thread> team;
-  for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(run, piece);
+  try {
+    for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(run, piece);
+  } catch (const std::system_error&) {
+    // No more threads are to be had: the pieces that are left run here.
+  }
+  for (int64_t piece = std::ssize(team) + 1; piece < pieces; ++piece) run(piece);
   run(0);
   for (std::thread& member : team) member.join();
 #endif

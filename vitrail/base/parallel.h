@@ -12,11 +12,11 @@ namespace vitrail {
 // Cores this process may run on (its affinity mask), at least 1.
 int available_threads();
 
-// Threads that the loops of the calling thread use; all available ones until set.  n < 1 is an Error.
+// Threads that the loops of the calling thread use; all available ones until set.
 int num_threads();
 
 // Sets the calling thread's count for the life of the object and restores it afterwards; other threads and the
-// program around the library are not affected.
+// program around the library are not affected.  A count below 1 or above 1024 is an Error.
 class ThreadCount {
  public:
   explicit ThreadCount(int n);
@@ -29,8 +29,9 @@ class ThreadCount {
   int previous_openmp_;
 };
 
-// The right to run with several threads: there is one compute team in the process, and callers queue for it, so that two
-// of them do not fight over the cores.  With one thread nobody is waited for.  Sets the thread count as ThreadCount does.
+// The right to run with several threads: there is one compute team in the process, and callers queue for it, so that
+// two of them do not fight over the cores.  With one thread nobody is waited for.  Sets the thread count as ThreadCount
+// does.
 class ComputeTeam {
  public:
   explicit ComputeTeam(int threads);
@@ -40,9 +41,9 @@ class ComputeTeam {
   ThreadCount threads_;
 };
 
-// Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long but for the last one.
-// The pieces are a fixed division by thread count: the same count gives the same pieces.  An exception thrown by a
-// piece is rethrown here after all have ended (the lowest piece's, if several threw).
+// Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long (or the
+// whole range, when that is shorter).  The pieces are a fixed division by thread count: the same count gives the same
+// pieces.  An exception thrown by a piece is rethrown here after all have ended (the lowest piece's, if several threw).
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
 }  // namespace vitrail

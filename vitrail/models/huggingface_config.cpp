@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms.h"
+#include "vitrail/models/config_forms_internal.h"
 
 namespace vitrail::models {
 namespace {

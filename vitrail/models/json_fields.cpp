@@ -1,4 +1,4 @@
-#include "vitrail/models/json_fields.h"
+#include "vitrail/models/json_fields_internal.h"
 
 #include <array>
 #include <cmath>

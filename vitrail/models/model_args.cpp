@@ -1,4 +1,4 @@
-#include "vitrail/models/model_args.h"
+#include "vitrail/models/model_args_internal.h"
 
 #include "vitrail/base/error.h"
 

@@ -1,7 +1,7 @@
 #include "vitrail/models/model_config.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms.h"
+#include "vitrail/models/config_forms_internal.h"
 #include "vitrail/models/model_options.h"
 
 namespace vitrail::models {

@@ -1,7 +1,7 @@
 // timm's config.json, and the "vit" form.
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms.h"
-#include "vitrail/models/model_args.h"
+#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::models {

@@ -1,6 +1,6 @@
 #pragma once
 // model_args: the fields of VisionTransformerConfig as JSON.
-#include "vitrail/models/json_fields.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/vision_transformer_config.h"
 
 namespace vitrail::models {

@@ -1,6 +1,6 @@
 #pragma once
 // The two forms of config.json, one reader each.
-#include "vitrail/models/json_fields.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/model_config.h"
 
 namespace vitrail::models {

@@ -1,0 +1,136 @@
+// Atomic files: whole or not there, whatever fails.
+#include "vitrail/base/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail {
+namespace {
+namespace fs = std::filesystem;
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void expect_only(const fs::path& path, const std::string& contents) {
+  EXPECT_EQ(read(path), contents);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1) << "something was left beside it";
+}
+
+void replace(const fs::path& path, const std::string& contents) {
+  AtomicFile file(path);
+  file.write(contents);
+  file.commit();
+}
+
+// No file of this process may grow beyond `bytes` while this lives, as if the disk were full.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST(AtomicFile, CommitPutsTheFileInPlaceOfTheOldOne) {
+  const fs::path path = testing::scratch_folder() / "file";
+  replace(path, "old");
+  expect_only(path, "old");
+  replace(path, "new");
+  expect_only(path, "new");
+}
+
+TEST(AtomicFile, BeforeCommitTheOldFileStands) {
+  const fs::path path = testing::scratch_folder() / "file";
+  replace(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("half of the ne");
+    EXPECT_EQ(read(path), "old");
+  }
+  expect_only(path, "old");
+}
+
+TEST(AtomicFile, FullDiskIsAnErrorAndLeavesTheOldFile) {
+  const fs::path path = testing::scratch_folder() / "file";
+  replace(path, "old");
+  {
+    const FullDisk full(5000);
+    EXPECT_THROW(replace(path, std::string(100000, 'x')), Error);  // fails while writing
+    EXPECT_THROW(replace(path, std::string(6000, 'x')), Error);    // fails when the buffer is emptied
+  }
+  expect_only(path, "old");
+}
+
+TEST(AtomicFile, MissingFolderAndFolderAreErrorsThatNameThePath) {
+  const fs::path folder = testing::scratch_folder();
+  for (const fs::path& path : {folder / "absent" / "file", folder}) {
+    try {
+      replace(path, "x");
+      ADD_FAILURE() << path << " was written";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST(AtomicFile, SeekLeavesZerosBehind) {
+  const fs::path path = testing::scratch_folder() / "file";
+  AtomicFile file(path);
+  file.write("ab");
+  file.seek(4);
+  file.write("c");
+  file.seek(0);
+  file.write("A");
+  file.commit();
+  expect_only(path, std::string("Ab\0\0c", 5));
+}
+
+TEST(AtomicFile, SymbolicLinkIsKeptAndItsTargetReplaced) {
+  const fs::path folder = testing::scratch_folder(), target = testing::scratch_folder() / "target";
+  replace(target, "old");
+  fs::create_symlink(target, folder / "link");
+  replace(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  expect_only(target, "new");
+}
+
+TEST(AtomicFile, DeviceOrPipeIsWrittenToAndNotReplaced) {
+  const fs::path pipe = testing::scratch_folder() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read(pipe); });
+  replace(pipe, "through the pipe");
+  reader.join();
+  EXPECT_EQ(received, "through the pipe");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+
+  const fs::path link = testing::scratch_folder() / "null";
+  fs::create_symlink("/dev/null", link);
+  replace(link, "into nothing");
+  EXPECT_TRUE(fs::is_character_file(link));
+}
+
+}  // namespace
+}  // namespace vitrail

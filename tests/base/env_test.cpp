@@ -1,0 +1,21 @@
+// The environment as the library reads it.
+#include "vitrail/base/env.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace vitrail {
+namespace {
+
+TEST(Environment, ValueIsGivenAndUnsetOrEmptyIsNothing) {
+  ::setenv("VITRAIL_TEST_VARIABLE", "a b", 1);
+  EXPECT_EQ(environment("VITRAIL_TEST_VARIABLE"), "a b");
+  ::setenv("VITRAIL_TEST_VARIABLE", "", 1);
+  EXPECT_EQ(environment("VITRAIL_TEST_VARIABLE"), std::nullopt);
+  ::unsetenv("VITRAIL_TEST_VARIABLE");
+  EXPECT_EQ(environment("VITRAIL_TEST_VARIABLE"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace vitrail
