@@ -240,7 +240,8 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
   std::vector<std::string> sorted(keys);
   std::sort(sorted.begin(), sorted.end());
   std::string seen, families;
-  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 8); ++i) seen.append(i ? ", " : "").append(sorted[i].substr(0, 80));
+  for (size_t i = 0; i < std::min<size_t>(sorted.size(), 8); ++i)
+    seen.append(i ? ", " : "").append(sorted[i].substr(0, 80));
   for (const std::string& name : builtin_names()) families.append(families.empty() ? "" : ", ").append(name);
   throw Error("key map", "the keys of a known family (" + families + "); give a key map for others",
               keys.empty() ? "a file without tensors" : str(keys.size(), " keys such as ", seen));
