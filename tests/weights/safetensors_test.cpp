@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "tests/support/paths.h"
@@ -64,6 +65,18 @@ TEST(Safetensors, TensorsAreViewsOfTheMappedFileAndTheirPagesCanBeReleased) {
   first.storage()->release();
   EXPECT_TRUE(first.is_meta());
   EXPECT_EQ(second.data<float>()[65535], weight.data<float>()[65535]);
+}
+
+// The reference's own file, read and written again.
+TEST(Safetensors, AWrittenFileIsByteForByteThatOfTheReference) {
+  for (const char* name : {"weights/expected.safetensors", "weights/expected_npz.safetensors"}) {
+    const Checkpoint reference = Checkpoint::open(testing::fixture(name));
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    for (const TensorInfo& info : reference.tensors()) tensors.emplace_back(info.name, reference.tensor(info.name));
+    const auto path = testing::scratch_folder() / "again.safetensors";
+    write_safetensors(path, tensors, reference.metadata());
+    EXPECT_TRUE(std::ranges::equal(FileBytes::map(testing::fixture(name)).data, FileBytes::map(path).data)) << name;
+  }
 }
 
 TEST(Safetensors, DuplicateOrReservedNamesCannotBeWritten) {

@@ -15,4 +15,8 @@ inline constexpr uint64_t kMaxDeflateRatio = 1032;
 // bytes; a size beyond kMaxDeflateRatio is refused before anything is allocated.
 std::vector<std::byte> inflate_exactly(std::span<const std::byte> compressed, uint64_t size, const std::string& where);
 
+// The first `size` bytes of what raw deflate data gives, under the same conditions; what follows is not looked at.
+std::vector<std::byte> inflate_beginning(std::span<const std::byte> compressed, uint64_t size,
+                                         const std::string& where);
+
 }  // namespace vitrail

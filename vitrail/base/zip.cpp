@@ -142,18 +142,26 @@ std::span<const std::byte> ZipReader::stored(const ZipEntry& entry) const {
   return compressed(entry);
 }
 
+// The first `count` bytes, which is all of them when count is the entry's size.
+std::vector<std::byte> ZipReader::extract(const ZipEntry& entry, uint64_t count) const {
+  const std::string where = where_ + ": " + entry.name;
+  if (entry.method == 0) {
+    const auto bytes = stored(entry).first(count);
+    return {bytes.begin(), bytes.end()};
+  }
+  if (entry.method != 8) throw Error(where, "a stored or deflated zip entry", str("compression method ", entry.method));
+  const auto bytes = compressed(entry);
+  return count == entry.size ? inflate_exactly(bytes, count, where) : inflate_beginning(bytes, count, where);
+}
+
+std::vector<std::byte> ZipReader::read_beginning(const ZipEntry& entry, uint64_t count) const {
+  return extract(entry, std::min(count, entry.size));
+}
+
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size) const {
   const std::string where = where_ + ": " + entry.name;
   if (entry.size > max_size) throw Error(where, str("at most ", max_size, " bytes"), str(entry.size));
-  std::vector<std::byte> content;
-  if (entry.method == 0) {
-    const auto bytes = stored(entry);
-    content.assign(bytes.begin(), bytes.end());
-  } else if (entry.method == 8) {
-    content = inflate_exactly(compressed(entry), entry.size, where);
-  } else {
-    throw Error(where, "a stored or deflated zip entry", str("compression method ", entry.method));
-  }
+  std::vector<std::byte> content = extract(entry, entry.size);
   const uLong crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
   if (crc != entry.crc32) throw Error(where, str("a CRC of ", entry.crc32), str(crc, ": the entry is damaged"));
   return content;

@@ -40,6 +40,8 @@ class ZipReader {
   // The content of any entry, its CRC checked.  Throws Error before anything is allocated when it is longer than
   // `max_size` or than deflate can make of so few bytes, and for damaged data.
   std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size) const;
+  // The first `count` bytes of an entry's content, or all of it when it is shorter; the CRC is not checked.
+  std::vector<std::byte> read_beginning(const ZipEntry& entry, uint64_t count) const;
 
  private:
   struct Directory {
@@ -49,6 +51,7 @@ class ZipReader {
   Directory find_directory64(uint64_t end_record) const;
   uint64_t read_entry(uint64_t at, uint64_t end);
   void read_zip64_field(std::span<const std::byte> extra, ZipEntry& entry) const;
+  std::vector<std::byte> extract(const ZipEntry& entry, uint64_t count) const;
   std::span<const std::byte> compressed(const ZipEntry& entry) const;
 
   std::span<const std::byte> archive_;

@@ -4,7 +4,10 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
+#include "vitrail/weights/npz.h"
 #include "vitrail/weights/safetensors.h"
+#include "vitrail/weights/torch_file.h"
+#include "vitrail/weights/wrapper_prefixes.h"
 
 namespace vitrail::weights {
 namespace {
@@ -13,6 +16,13 @@ std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   if (text.empty()) throw Error(bytes.where, "a weights file", "an empty file");
   if (text.size() > 8 && text[8] == '{') return open_safetensors(bytes);
+  if (text.starts_with("PK")) {
+    ZipReader zip(bytes.data, bytes.where);
+    if (is_torch_zip(zip)) return open_torch_zip(bytes, std::move(zip));
+    if (is_npz(zip)) return open_npz(bytes, std::move(zip));
+    throw Error(bytes.where, "a PyTorch archive or an .npz", "a zip archive with neither data.pkl nor .npy files");
+  }
+  if (is_torch_legacy(text)) return open_torch_legacy(bytes);
   if (text.starts_with("version https://git-lfs")) {
     throw Error(bytes.where, "a weights file", "a Git LFS pointer: fetch the file itself with `git lfs pull`");
   }
@@ -28,6 +38,7 @@ Checkpoint Checkpoint::open(const FileBytes& bytes) {
   Checkpoint checkpoint;
   checkpoint.path_ = bytes.where;
   checkpoint.add(bytes);
+  checkpoint.index();
   return checkpoint;
 }
 
@@ -36,17 +47,27 @@ Checkpoint Checkpoint::open(const std::vector<std::filesystem::path>& shards) {
   Checkpoint checkpoint;
   checkpoint.path_ = shards.front().string();
   for (const auto& shard : shards) checkpoint.add(FileBytes::map(shard));
+  checkpoint.index();
   return checkpoint;
 }
 
 void Checkpoint::add(const FileBytes& bytes) {
   files_.push_back(open_file(bytes));
   const auto& tensors = files_.back()->tensors();
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!places_.emplace(tensors[i].name, Place{files_.size() - 1, i}).second) {
-      throw Error(bytes.where, "each tensor once", str("\"", tensors[i].name, "\" twice"));
+  tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
+}
+
+void Checkpoint::index() {
+  std::vector<std::string> names = this->names();
+  strip_wrapper_prefixes(names);
+  size_t i = 0;
+  for (size_t file = 0; file < files_.size(); ++file) {
+    for (size_t index = 0; index < files_[file]->tensors().size(); ++index, ++i) {
+      tensors_[i].name = names[i];
+      if (!places_.emplace(names[i], Place{file, index}).second) {
+        throw Error(path_, "each tensor once", str("\"", names[i], "\" twice"));
+      }
     }
-    tensors_.push_back(tensors[i]);
   }
 }
 

@@ -13,6 +13,7 @@
 namespace vitrail::weights {
 
 // Opening reads only the index; tensors come when asked for, from the mapped file where the format allows it.
+// Prefixes that training scripts put before every name ("module.") are taken off: see wrapper_prefixes.h.
 // Immutable after opening: tensor() may be called by several threads at once.
 class Checkpoint {
  public:
@@ -40,6 +41,7 @@ class Checkpoint {
   };
   const Place& place(const std::string& name) const;
   void add(const FileBytes& bytes);
+  void index();
 
   std::string path_;
   std::vector<std::shared_ptr<const TensorFile>> files_;

@@ -70,7 +70,7 @@ void CheckpointParams::finish() {
   std::vector<std::string> extra;
   for (const auto& [native, tensor] : mapped_.all()) {
     if (taken_.contains(native)) continue;
-    extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? " " + tensor.shape.to_string() : ""));
+    extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? str(" ", tensor.shape) : ""));
   }
   const std::string report = section("missing", missing_) + section("misshapen", misshapen_) +
                              section("unusable", unusable_) + section("not expected", extra);

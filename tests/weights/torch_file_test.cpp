@@ -1,0 +1,144 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/checkpoint.h"
+
+namespace vitrail::weights {
+namespace {
+
+Checkpoint open_fixture(const std::string& name) { return Checkpoint::open(testing::fixture("weights/" + name)); }
+
+std::string error_of(const std::string& name) {
+  try {
+    open_fixture(name);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_same(const Tensor& actual, const Tensor& expected, const std::string& name) {
+  ASSERT_EQ(actual.dtype(), expected.dtype()) << name;
+  ASSERT_EQ(actual.shape(), expected.shape()) << name;
+  const Tensor a = actual.contiguous(), b = expected.contiguous();
+  const size_t bytes = static_cast<size_t>(a.numel()) * size_of(a.dtype());
+  EXPECT_TRUE(bytes == 0 || std::memcmp(a.raw(), b.raw(), bytes) == 0) << name;
+}
+
+void expect_same(const Checkpoint& actual, const Checkpoint& expected) {
+  EXPECT_EQ(actual.tensors().size(), expected.tensors().size());
+  for (const TensorInfo& info : expected.tensors())
+    expect_same(actual.tensor(info.name), expected.tensor(info.name), info.name);
+}
+
+// Every dtype, views, shared storages, parameters, tensors with attributes, inside {"model": …, "args": …, …}.
+TEST(TorchFile, EveryFormGivesTheTensorsThatSafetensorsGives) {
+  const Checkpoint expected = open_fixture("expected.safetensors");
+  for (const char* name : {"zip.pt", "zip_protocol4.pt", "legacy.pt"}) {
+    const Checkpoint checkpoint = open_fixture(name);
+    EXPECT_EQ(checkpoint.format(), std::string(name) == "legacy.pt" ? "pytorch legacy" : "pytorch zip");
+    expect_same(checkpoint, expected);
+  }
+}
+
+TEST(TorchFile, StoredTensorsAreViewsOfTheArchive) {
+  const Checkpoint checkpoint = open_fixture("zip.pt");
+  const auto* shared = checkpoint.tensor("shared").raw();
+  EXPECT_EQ(checkpoint.tensor("shared_row").raw(), shared + 2 * 8 * sizeof(float));
+  EXPECT_EQ(checkpoint.tensor("transposed").raw(), shared);
+  EXPECT_EQ(checkpoint.tensor("transposed").strides(), (Shape{1, 8}));
+}
+
+TEST(TorchFile, AnyFunctionThatIsNotKnownIsRefusedByName) {
+  const std::pair<const char*, const char*> hostile[] = {{"hostile_system.pt", "posix.system, which is refused"},
+                                                         {"hostile_eval.pt", "__builtin__.eval, which is refused"},
+                                                         {"hostile_getattr.pt", "__builtin__.getattr, which is"},
+                                                         {"hostile_load.pt", "torch.storage._load_from_bytes, which"},
+                                                         {"hostile_import.pt", "__builtin__.__import__, which is"},
+                                                         {"hostile_legacy.pt", "posix.system, which is refused"},
+                                                         {"hostile_plain.pkl", "posix.system, which is refused"},
+                                                         {"module.pt", "torch.nn.modules.linear.Linear, which is"}};
+  for (const auto& [name, part] : hostile) {
+    const std::string error = error_of(name);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_NE(error.find(name), std::string::npos) << error;
+  }
+}
+
+TEST(TorchFile, AFileWithoutADictOfTensorsIsAnError) {
+  EXPECT_NE(error_of("list.pt").find("a dict of tensors"), std::string::npos);
+}
+
+TEST(TorchFile, AnUnsupportedTypeIsAnErrorOnlyWhenAskedFor) {
+  const Checkpoint checkpoint = open_fixture("unsupported_type.pt");
+  EXPECT_EQ(checkpoint.tensor("bias").data<float>()[1], 1.0f);
+  EXPECT_EQ(checkpoint.info("weight").unsupported_dtype, "uint16");
+  EXPECT_THROW(checkpoint.tensor("weight"), Error);
+}
+
+TEST(TorchFile, APickleOfTooManyObjectsIsAnError) {
+  EXPECT_NE(error_of("bomb.pt").find("objects"), std::string::npos) << error_of("bomb.pt");
+}
+
+TEST(Npz, StoredAndDeflatedArraysAreRead) {
+  const Checkpoint expected = open_fixture("expected_npz.safetensors");
+  for (const char* name : {"stored.npz", "deflated.npz"}) {
+    const Checkpoint checkpoint = open_fixture(name);
+    EXPECT_EQ(checkpoint.format(), "npz");
+    expect_same(checkpoint, expected);
+    EXPECT_EQ(checkpoint.tensor("fortran").strides(), (Shape{1, 3, 12}));
+  }
+}
+
+TEST(Npz, ArraysOfObjectsAndForeignTypesAreRefusedWhenAskedFor) {
+  const Checkpoint checkpoint = open_fixture("objects.npz");
+  EXPECT_EQ(checkpoint.tensor("weight").data<float>()[1], 1.0f);
+  for (const auto& [name, part] : {std::pair("trap", "pickled objects, refused"), std::pair("big_endian", ">f4")}) {
+    try {
+      checkpoint.tensor(name);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
+std::vector<std::byte> bytes_of(const std::string& name) {
+  const FileBytes file = FileBytes::map(testing::fixture("weights/" + name));
+  return {file.data.begin(), file.data.end()};
+}
+
+void read_everything(std::vector<std::byte> bytes) {
+  const Checkpoint checkpoint = Checkpoint::open(FileBytes::hold(std::move(bytes), "changed"));
+  for (const TensorInfo& info : checkpoint.tensors()) checkpoint.tensor(info.name).contiguous();
+}
+
+TEST(Checkpoint, EveryTruncationOfEveryFormatIsAnError) {
+  for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
+    const auto bytes = bytes_of(name);
+    for (size_t length = 0; length < bytes.size(); length += length < 512 || bytes.size() - length < 256 ? 1 : 17) {
+      EXPECT_THROW(read_everything({bytes.begin(), bytes.begin() + length}), Error) << name << " cut to " << length;
+    }
+  }
+}
+
+TEST(Checkpoint, AChangedByteOfAnyFormatGivesAnErrorOrTensors) {
+  for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
+    const auto bytes = bytes_of(name);
+    for (size_t at = 0; at < bytes.size(); at += 3) {
+      auto changed = bytes;
+      changed[at] ^= std::byte{static_cast<unsigned char>(1u << at % 8)};
+      try {
+        read_everything(std::move(changed));
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::weights
