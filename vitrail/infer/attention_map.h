@@ -11,6 +11,9 @@ namespace vitrail::infer {
 // block to the last.  maps: [H, N, N] each, in block order → [N, N].
 Tensor attention_rollout(const std::vector<Tensor>& maps);
 
+// weights [H, N, N] → [N, N]
+Tensor mean_over_heads(const Tensor& weights);
+
 // What the picture shows of weights [N, N]: the class token's row over the patches, or without a class token the mean
 // over the queries; prefix tokens (class, distillation, registers) are left out → [grid height, grid width].
 Tensor patch_attention(const Tensor& weights, bool class_token, int64_t prefix, std::array<int64_t, 2> grid);

@@ -1,0 +1,127 @@
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "apps/vitrail/commands.h"
+#include "apps/vitrail/output.h"
+#include "vitrail/base/error.h"
+#include "vitrail/kernels/isa.h"
+#include "vitrail/models/registry.h"
+
+namespace vitrail::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  ModelOptions model;
+  std::vector<int64_t> batches{1, 8};
+  std::vector<std::string> precisions{"fp32"};
+  double seconds = 3;
+  bool profile = false, train = false;
+};
+
+models::VisionTransformer load(const Options& options) {
+  if (const models::Architecture* row = models::find_architecture(options.model.model)) {
+    models::VisionTransformerConfig config = row->config;
+    const auto& size = options.model.image_size;
+    if (!size.empty()) config.img_size = {size.front(), size.back()};
+    RandomParams random(0);
+    return models::VisionTransformer(config, ParamSource(random));
+  }
+  return models::build_model(options.model.open());
+}
+
+double peak_rss_mb() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+}
+
+double total_flops(const infer::Program& program) {
+  double flops = 0;
+  for (const infer::Step& step : program.steps()) flops += step.flops;
+  return flops;
+}
+
+// Milliseconds of each run, sorted.
+std::vector<double> time_runs(const infer::Session& session, const Tensor& images, double seconds) {
+  for (int i = 0; i < 3; ++i) session.run(images);
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end || times.size() < 5) {
+    const auto start = Clock::now();
+    session.run(images);
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// The compiled program's listing with the least time of each step over several runs.
+void print_profile(const infer::Session& session, const Tensor& images) {
+  const auto program = session.program(images.shape());
+  std::vector<double> best(program->steps().size(), 1e9);
+  for (int round = 0; round < 20; ++round) {
+    session.profile(images, [&](size_t step, double seconds) { best[step] = std::min(best[step], seconds); });
+  }
+  double total = 0;
+  for (const double seconds : best) total += seconds;
+  fmt::print("{:>9s} {:>6s} {:>8s} {:>7s}  step\n", "ms", "%", "GFLOP/s", "GB/s");
+  for (size_t i = 0; i < best.size(); ++i) {
+    const infer::Step& step = program->steps()[i];
+    fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total, step.flops / best[i] / 1e9,
+               step.bytes / best[i] / 1e9, step.text);
+  }
+  fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, total_flops(*program) / total / 1e9);
+}
+
+int bench(const Options& options, const GlobalOptions& global) {
+  if (options.train) throw CLI::ValidationError("--train", "training is not part of this version");
+  for (const std::string& precision : options.precisions) check_precision(precision);
+  const infer::Session session(load(options), {.threads = global.threads});
+  const auto& config = session.config();
+  const auto& size = options.model.image_size;
+  const int64_t height = size.empty() ? config.img_size[0] : size.front();
+  const int64_t width = size.empty() ? config.img_size[1] : size.back();
+  for (const int64_t batch : options.batches) {
+    const Tensor images = Tensor::randn({batch, config.in_chans, height, width}, 1);
+    if (options.profile) {
+      print_profile(session, images);
+      continue;
+    }
+    const std::vector<double> times = time_runs(session, images, options.seconds);
+    const double median = times[times.size() / 2];
+    print_json({{"model", options.model.model},
+                {"batch", batch},
+                {"precision", "fp32"},
+                {"threads", session.threads()},
+                {"isa", kernels::name_of(kernels::active_isa())},
+                {"min_ms", times.front()},
+                {"median_ms", median},
+                {"images_per_second", 1e3 * static_cast<double>(batch) / median},
+                {"gflop_per_s", total_flops(*session.program(images.shape())) / times.front() / 1e6},
+                {"peak_rss_mb", peak_rss_mb()}});
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("bench", "Time a model on this machine");
+  command->footer("Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
+  command->add_option("ARCH_OR_MODEL", options->model.model, "A registered architecture (random weights) or a model")->required();
+  options->model.add_to(*command, false);
+  command->add_option("--batch", options->batches, "Batch sizes, with commas")->delimiter(',')->capture_default_str()->check(CLI::Range(1, 4096));
+  command->add_option("--precision", options->precisions, "Precisions, with commas")->delimiter(',')->capture_default_str();
+  command->add_option("--seconds", options->seconds, "How long each is timed")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_flag("--profile", options->profile, "Times of the compiled program's steps, as text");
+  command->add_flag("--train", options->train, "A whole optimisation step");
+  command->callback([options, &global, &run] { run = [options, &global] { return bench(*options, global); }; });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,118 @@
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "apps/vitrail/commands.h"
+#include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/output.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/data/metrics.h"
+
+namespace vitrail::app {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::vector<std::string> inputs;
+  std::string labels, logits, format = "text";
+  int64_t top = 5, batch = 8;
+  bool exif = false;
+};
+
+// Prints one image's answer in the format asked for.
+class Printer {
+ public:
+  Printer(Format format, std::vector<std::string> names) : format_(format), names_(std::move(names)) {
+    if (format_ == Format::csv) fmt::print("path,rank,index,label,probability,error\n");
+  }
+
+  void print(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+    switch (format_) {
+      case Format::text: return print_text(path, predictions);
+      case Format::json: return print_object(path, predictions);
+      case Format::csv: break;
+    }
+    for (size_t rank = 0; rank < predictions.size(); ++rank) {
+      const data::Prediction& p = predictions[rank];
+      fmt::print("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(name(p.index)), p.probability);
+    }
+  }
+
+  void print_failure(const std::string& path, const std::string& message) const {
+    if (format_ == Format::json) print_json({{"path", path}, {"error", message}});
+    if (format_ == Format::csv) fmt::print("{},,,,,{}\n", csv_field(path), csv_field(message));
+  }
+
+ private:
+  std::string name(int64_t index) const {
+    return names_.empty() ? "class " + std::to_string(index) : names_[static_cast<size_t>(index)];
+  }
+  void print_text(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+    fmt::print("{}\n", path);
+    for (const data::Prediction& p : predictions) fmt::print("  {:5.1f} %  {}\n", 100 * p.probability, name(p.index));
+  }
+  void print_object(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const data::Prediction& p : predictions) {
+      list.push_back({{"index", p.index}, {"label", name(p.index)}, {"probability", p.probability}});
+    }
+    print_json({{"path", path}, {"predictions", list}});
+  }
+
+  Format format_;
+  std::vector<std::string> names_;
+};
+
+int classify(const Options& options, const GlobalOptions& global) {
+  const Format format = format_from_name(options.format);
+  const ReadyModel model = ready_model(options.model, global);
+  const int64_t classes = model.config.vit.num_classes;
+  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "one without a head: see embed");
+  const Printer printer(format, class_names(model.config, options.labels));
+  const ImageSource source = source_of(options.inputs, model, options.exif);
+  std::optional<NpyWriter> logits;
+  if (!options.logits.empty()) {
+    logits.emplace(options.logits, DType::f32, std::span(&classes, 1), static_cast<int64_t>(source.count));
+  }
+  const std::vector<float> nothing(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
+
+  size_t failures = 0;
+  failures += run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) {
+    if (!outcome.error.empty()) {
+      printer.print_failure(outcome.path, outcome.error);
+      if (logits) logits->write_rows(nothing.data(), 1);
+      return;
+    }
+    const float* row = outcome.result.data<float>();
+    if (logits) logits->write_rows(row, 1);
+    try {
+      printer.print(outcome.path, data::top_k({row, static_cast<size_t>(classes)}, options.top, outcome.path));
+    } catch (const Error& error) {
+      ++failures;
+      print_error(with_path(outcome.path, error.what()));
+      printer.print_failure(outcome.path, error.what());
+    }
+  });
+  if (logits) logits->finish();
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("classify", "Name what is on images");
+  command->footer("Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL - --format json");
+  command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
+  options->model.add_to(*command);
+  command->add_option("--top", options->top, "How many classes")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--labels", options->labels, "Class names, one a line, in index order");
+  command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");
+  command->add_option("--batch", options->batch, "Images run together")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_option("--format", options->format, "text, json (an object a line) or csv")->capture_default_str()->check(CLI::IsMember({"text", "json", "csv"}));
+  command->add_flag("--exif", options->exif, "Turn images as their EXIF orientation says");
+  command->callback([options, &global, &run] { run = [options, &global] { return classify(*options, global); }; });
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,15 @@
+#pragma once
+// The subcommands.  Each adds itself to the program and puts what it does, once parsed, into `run`.
+#include "apps/vitrail/common.h"
+
+namespace vitrail::app {
+
+void add_classify(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_embed(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_eval(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_bench(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_convert(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_models(CLI::App& program, const GlobalOptions& global, Run& run);
+
+}  // namespace vitrail::app

@@ -1,0 +1,80 @@
+#include "apps/vitrail/common.h"
+
+#include <fstream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/data/imagenet_labels.h"
+#include "vitrail/infer/preprocess.h"
+
+namespace vitrail::app {
+
+void ModelOptions::add_to(CLI::App& command, bool with_m) {
+  if (with_m) {
+    command.add_option("-m,--model", model,
+                       "Model: a folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
+  }
+  command.add_option("--config", config, "config.json of weights that lie alone, or a registered architecture's name");
+  command.add_option("--key-map", key_map, "Key map of the weights: a JSON file or a built-in family (default: recognised)");
+  const char* group = "Preprocessing (default: the model's)";
+  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT WIDTH")->expected(1, 2)->group(group)->check(CLI::PositiveNumber);
+  command.add_option("--preset", preset, "imagenet, inception, cifar10 or mnist: mean, std and what is unset")->group(group);
+  command.add_option("--mean", mean, "Mean per channel, of values in [0, 1]")->expected(1, 4)->group(group);
+  command.add_option("--std", std, "Deviation per channel")->expected(1, 4)->group(group);
+  command.add_option("--interpolation", interpolation, "bicubic, bilinear, lanczos, box, hamming or nearest")->group(group);
+  command.add_option("--crop-pct", crop_pct, "The part of the resized image that is kept")->group(group);
+  command.add_option("--crop-mode", crop_mode, "center, squash or border")->group(group);
+}
+
+models::OpenedModel ModelOptions::open() const {
+  if (model.empty()) {
+    throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
+  }
+  models::LoadOptions load;
+  if (!config.empty()) load.config = config;
+  if (!key_map.empty()) load.key_map = key_map;
+  if (!image_size.empty()) load.image_size = {image_size.front(), image_size.back()};
+  models::OpenedModel opened = models::open_model(model, load);
+  models::Preprocessing& preprocessing = opened.config.preprocessing;
+  if (!mean.empty()) preprocessing.mean = mean;
+  if (!std.empty()) preprocessing.std = std;
+  if (!interpolation.empty()) preprocessing.interpolation = interpolation;
+  if (!crop_mode.empty()) preprocessing.crop_mode = crop_mode;
+  if (crop_pct > 0) preprocessing.crop_pct = crop_pct;
+  if (!preset.empty()) models::apply_preset(preset, preprocessing);
+  if (!preprocessing.input_size && !preset.empty()) preprocessing.input_size = opened.config.vit.img_size;
+  return opened;
+}
+
+void check_precision(const std::string& precision) {
+  if (precision != "fp32") throw CLI::ValidationError("--precision", "only fp32 runs in this version, not " + precision);
+}
+
+ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global) {
+  check_precision(global.precision);
+  const models::OpenedModel opened = options.open();
+  ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
+                   infer::color_mode_of(opened.config.vit.in_chans)};
+  ready.session = std::make_unique<infer::Session>(models::build_model(opened), infer::SessionOptions{.threads = global.threads});
+  return ready;
+}
+
+std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file) {
+  const auto classes = static_cast<size_t>(config.vit.num_classes);
+  std::vector<std::string> names;
+  if (!labels_file.empty()) {
+    std::ifstream file(labels_file);
+    if (!file) throw Error(labels_file + ": cannot be opened");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      names.push_back(line);
+    }
+    if (names.size() != classes) throw Error(labels_file, str(classes, " class names, one a line"), str(names.size()));
+    return names;
+  }
+  if (!config.descriptions.empty()) return config.descriptions;
+  if (!config.labels.empty()) return config.labels;
+  if (classes == 1000) names.assign(data::imagenet_class_names().begin(), data::imagenet_class_names().end());
+  return names;
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,143 @@
+#include <fmt/core.h>
+
+#include "apps/vitrail/commands.h"
+#include "apps/vitrail/tensor_text.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/models/registry.h"
+#include "vitrail/nn/trace.h"
+
+namespace vitrail::app {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string trace;
+  std::vector<std::string> slices;
+  bool tree = false, keys = false;
+};
+
+struct Inspected {
+  models::ModelConfig config;
+  std::optional<models::OpenedModel> opened;  // none for a registered architecture without weights
+};
+
+Inspected open(const Options& options) {
+  if (const models::Architecture* row = models::find_architecture(options.model.model)) {
+    models::ModelConfig config;
+    config.architecture = row->name;
+    config.vit = row->config;
+    return {config, std::nullopt};
+  }
+  models::OpenedModel opened = options.model.open();
+  return {opened.config, opened};
+}
+
+models::VisionTransformer build(const Inspected& inspected, Device device) {
+  if (inspected.opened && device == Device::cpu) return models::build_model(*inspected.opened);
+  RandomParams random(0, DType::f32, device);
+  return models::VisionTransformer(inspected.config.vit, ParamSource(random));
+}
+
+std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("{}×{}", size[0], size[1]); }
+
+void print_summary(const Inspected& inspected) {
+  const auto& vit = inspected.config.vit;
+  const models::VisionTransformer shapes = build(inspected, Device::meta);
+  fmt::print("architecture  {}\n", inspected.config.architecture);
+  if (inspected.opened) {
+    fmt::print("weights       {} ({}), keys of the family {}\n", inspected.opened->checkpoint->path(),
+               inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
+  }
+  fmt::print("input         {} channels, {} in patches of {}\n", vit.in_chans, size_text(vit.img_size), size_text(vit.patch_size));
+  fmt::print("size          width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads, vit.num_classes);
+  fmt::print("parameters    {}\n", shapes.num_parameters());
+}
+
+// The tensors of the file as they are, before any key map.
+void print_keys(const Inspected& inspected) {
+  if (!inspected.opened) {
+    for (const nn::NamedTensor& p : build(inspected, Device::meta).named_parameters()) {
+      fmt::print("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
+    }
+    return;
+  }
+  for (const weights::TensorInfo& info : inspected.opened->checkpoint->tensors()) {
+    const std::string dtype = info.unsupported_dtype.empty() ? name_of(info.dtype) : info.unsupported_dtype;
+    fmt::print("{:50s} {:5s} {}\n", info.name, dtype, info.shape.to_string());
+  }
+}
+
+// One line a module with parameters of its own or below, then PyTorch's tree.
+void print_tree(const Inspected& inspected) {
+  const models::VisionTransformer model = build(inspected, Device::meta);
+  fmt::print("{}\n\n{:50s} {:>12s}\n", model.to_string(), "module", "parameters");
+  for (const auto& [name, module] : model.named_modules()) {
+    const int64_t count = module->num_parameters();
+    if (count > 0) fmt::print("{:50s} {:>12d}\n", name.empty() ? module->type() : name, count);
+  }
+}
+
+Tensor trace_input(const Options& options, const models::ModelConfig& config) {
+  if (options.trace == "random") {
+    const auto& size = config.preprocessing.input_size ? *config.preprocessing.input_size : config.vit.img_size;
+    return Tensor::randn({1, config.vit.in_chans, size[0], size[1]}, 1);
+  }
+  const auto transform = infer::transform_of(config.preprocessing, options.model.model);
+  const image::DecodeOptions decode{.mode = infer::color_mode_of(config.vit.in_chans)};
+  return image::apply(image::read_image(options.trace, decode), transform).unsqueeze(0);
+}
+
+void print_trace(const Options& options, const Inspected& inspected) {
+  const models::VisionTransformer model = build(inspected, Device::cpu);
+  std::vector<SliceRequest> wanted;
+  for (const std::string& text : options.slices) wanted.push_back(parse_slice_request(text));
+  std::vector<bool> found(wanted.size(), false);
+  if (wanted.empty()) fmt::print("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "deviation");
+  const Tensor input = trace_input(options, inspected.config);
+  const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
+    if (wanted.empty()) {
+      const Statistics s = statistics_of(tensor);
+      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.deviation, s.first);
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i].name != name) continue;
+      found[i] = true;
+      const Tensor part = sliced(tensor, wanted[i].slice);
+      fmt::print("{} {}\n{}\n", options.slices[i], part.shape().to_string(), values_text(part));
+    }
+  });
+  model.forward(input);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!found[i]) throw Error("--slice", "a name that --trace without --slice lists", "\"" + wanted[i].name + "\"");
+  }
+}
+
+int inspect(const Options& options) {
+  if (!options.slices.empty() && options.trace.empty()) throw CLI::ValidationError("--slice", "needs --trace IMAGE or --trace random");
+  const Inspected inspected = open(options);
+  const bool only_summary = !options.tree && !options.keys && options.trace.empty();
+  if (only_summary) print_summary(inspected);
+  if (options.tree) print_tree(inspected);
+  if (options.keys) print_keys(inspected);
+  if (!options.trace.empty()) print_trace(options, inspected);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& program, const GlobalOptions&, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("inspect", "Show a model's tree, tensors and intermediate values");
+  command->footer("Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice 'blocks.0.attn.q[0, :, :3, 1]'");
+  options->model.add_to(*command);
+  command->add_option("MODEL", options->model.model, "The model, also without -m; or a registered architecture");
+  command->add_flag("--tree", options->tree, "The module tree as PyTorch prints it, and parameter counts");
+  command->add_flag("--keys", options->keys, "Every tensor of the file with dtype and shape");
+  command->add_option("--trace", options->trace, "An image, or 'random': every intermediate result of one forward pass");
+  command->add_option("--slice", options->slices, "With --trace: the values of NAME[…], as Python slices; repeatable");
+  command->callback([options, &run] { run = [options] { return inspect(*options); }; });
+}
+
+}  // namespace vitrail::app

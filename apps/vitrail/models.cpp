@@ -1,0 +1,30 @@
+#include <fmt/core.h>
+
+#include "apps/vitrail/commands.h"
+#include "vitrail/models/registry.h"
+
+namespace vitrail::app {
+namespace {
+
+int list_models() {
+  fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width", "depth",
+             "heads", "parameters", "source");
+  for (const models::Architecture& row : models::architectures()) {
+    RandomParams shapes(0, DType::f32, Device::meta);  // shapes alone: nothing is allocated
+    const models::VisionTransformer model(row.config, ParamSource(shapes));
+    fmt::print("{:34s} {:>7d} {:>9d} {:>6d} {:>6d} {:>6d} {:>9.2f} M  {}\n", row.name, row.config.img_size[0],
+               row.config.patch_size[0], row.config.embed_dim, row.config.depth, row.config.num_heads,
+               static_cast<double>(model.num_parameters()) / 1e6, row.source);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_models(CLI::App& program, const GlobalOptions&, Run& run) {
+  CLI::App* command = program.add_subcommand("models", "List the registered architectures");
+  command->footer("Example: vitrail models");
+  command->callback([&run] { run = list_models; });
+}
+
+}  // namespace vitrail::app
