@@ -13,6 +13,8 @@ using Bytes = std::span<const std::byte>;
 
 Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& where);
 Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& where);
 
 // Throws unless 0 < width, 0 < height and width · height ≤ max_pixels.
 void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);

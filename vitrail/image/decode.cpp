@@ -9,6 +9,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
 #include "vitrail/image/codecs.h"
+#include "vitrail/image/exif.h"
 
 namespace vitrail::image {
 namespace {
@@ -20,9 +21,10 @@ struct Format {
   Codec codec;
 };
 
-constexpr std::array<Format, 2> kFormats{{
+constexpr std::array<Format, 3> kFormats{{
     {"\xff\xd8\xff", decode_jpeg},
     {"\x89PNG\r\n\x1a\n", decode_png},
+    {"GIF8", decode_gif},
 }};
 
 bool starts_with(Bytes bytes, std::string_view text, size_t offset = 0) {
@@ -33,6 +35,7 @@ Codec codec_for(Bytes bytes) {
   for (const Format& format : kFormats) {
     if (starts_with(bytes, format.magic)) return format.codec;
   }
+  if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return decode_webp;
   return nullptr;
 }
 
@@ -57,7 +60,9 @@ void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::st
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where) {
   const Codec codec = codec_for(bytes);
   if (codec == nullptr) throw Error(where, "a JPEG, PNG, WebP or GIF image", description(bytes));
-  return codec(bytes, options, where);
+  Image image = codec(bytes, options, where);
+  if (options.apply_exif) image = upright(std::move(image), exif_orientation(bytes));
+  return image;
 }
 
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options) {

@@ -1,0 +1,124 @@
+#include "vitrail/image/decode.h"
+
+#include "tests/image/support.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::image {
+namespace {
+
+Image decode_bytes(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
+  return decode(std::as_bytes(std::span(bytes)), options, "test");
+}
+
+std::vector<uint8_t> file_bytes(const std::string& name) {
+  return read_bytes(testing::fixture("image/decode/" + name));
+}
+
+// The message of the Error that decoding throws, or nothing.
+std::string failure(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
+  try {
+    decode_bytes(bytes, options);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::vector<uint8_t> cut(std::vector<uint8_t> bytes, size_t length) {
+  bytes.resize(length);
+  return bytes;
+}
+
+TEST(Decode, EqualsPillowForEveryKindOfFile) {
+  const Golden golden("decode");
+  for (const auto& entry : golden.index.at("cases")) {
+    const std::string name = entry.at("file");
+    DecodeOptions options;
+    options.mode = entry.at("mode") == "L" ? ColorMode::grey : ColorMode::rgb;
+    options.apply_exif = name.starts_with("exif_");
+    const Image image = read_image(testing::fixture("image/decode/" + name), options);
+    EXPECT_TRUE(same_pixels(image, golden.image(entry, channels_of(options.mode)))) << entry.dump();
+  }
+}
+
+TEST(Decode, OrientationIsIgnoredUnlessAskedFor) {
+  const Image plain = decode_bytes(file_bytes("exif_6.png"));
+  EXPECT_TRUE(same_pixels(plain, decode_bytes(file_bytes("exif_1.png"))));
+}
+
+TEST(Decode, ATruncatedFileIsAnErrorThatNamesThePlace) {
+  for (const char* name : {"ycbcr_420.jpg", "ycbcr_420_progressive.jpg", "rgb_8.png", "rgb_8_interlaced.png",
+                           "palette_8.png", "lossy.webp", "lossless.webp", "animated_lossy.webp", "plain.gif"}) {
+    const std::vector<uint8_t> bytes = file_bytes(name);
+    for (const size_t length : {bytes.size() / 8, bytes.size() / 2, bytes.size() * 3 / 4}) {
+      EXPECT_TRUE(failure(cut(bytes, length)).starts_with("test: expected a ")) << name << " of " << length << " bytes";
+    }
+  }
+  // Every length: an error or, where only the end of the file is missing, the picture; never anything else.
+  for (const char* name : {"one_pixel.png", "one_pixel.jpg", "part_transparent.gif", "exif_6.webp"}) {
+    const std::vector<uint8_t> bytes = file_bytes(name);
+    for (size_t length = 0; length < bytes.size(); ++length) failure(cut(bytes, length));
+  }
+}
+
+// As Pillow: a JPEG needs its end marker; a PNG or a GIF does not.
+TEST(Decode, AMissingEndMarkerCountsForJpegOnly) {
+  const auto without_last = [](const std::string& name, size_t count) {
+    const std::vector<uint8_t> bytes = file_bytes(name);
+    return failure(cut(bytes, bytes.size() - count));
+  };
+  EXPECT_NE(without_last("ycbcr_420.jpg", 2), "");
+  EXPECT_NE(without_last("ycbcr_420_progressive.jpg", 2), "");
+  EXPECT_EQ(without_last("rgb_8.png", 12), "");
+  EXPECT_EQ(without_last("plain.gif", 1), "");
+}
+
+TEST(Decode, AFileOfAnotherKindIsAnErrorThatSaysWhatCame) {
+  const auto text = [](std::string_view content) { return std::vector<uint8_t>(content.begin(), content.end()); };
+  EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP or GIF image, got an empty file");
+  EXPECT_EQ(failure(text("hello, world")), "test: expected a JPEG, PNG, WebP or GIF image, got an unknown format");
+  EXPECT_EQ(failure(text("BM and more")),
+            "test: expected a JPEG, PNG, WebP or GIF image, got BMP, which is not supported");
+  for (const char* magic : {"\xff\xd8\xff", "\x89PNG\r\n\x1a\n", "GIF89a", "RIFF\x10\0\0\0WEBP"}) {
+    EXPECT_NE(failure(text(std::string(magic) + std::string(200, 'x'))), "") << magic;
+    EXPECT_NE(failure(text(magic)), "") << magic;
+  }
+  EXPECT_THROW(read_image(testing::scratch_folder()), Error);
+  EXPECT_THROW(read_image(testing::scratch_folder() / "absent.png"), Error);
+}
+
+// Nothing of that size is allocated: the address sanitizer's limit and the test's own memory would not hold it.
+TEST(Decode, AnAbsurdSizeIsRefusedByItsHeader) {
+  std::vector<uint8_t> jpeg = file_bytes("ycbcr_420.jpg");
+  const uint8_t start_of_frame[] = {0xff, 0xc0};
+  const auto at = std::search(jpeg.begin(), jpeg.end(), std::begin(start_of_frame), std::end(start_of_frame));
+  std::fill(at + 5, at + 9, uint8_t{0xee});
+  EXPECT_EQ(failure(jpeg), "test: expected at most 178956970 pixels, got 61166×61166");
+
+  // 2^31 − 1 in both directions, with the checksum that goes with it
+  std::vector<uint8_t> png = file_bytes("rgb_8.png");
+  const uint8_t size[] = {0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff}, sum[] = {0x9b, 0xab, 0x9c, 0x31};
+  std::copy(std::begin(size), std::end(size), png.begin() + 16);
+  std::copy(std::begin(sum), std::end(sum), png.begin() + 29);
+  EXPECT_EQ(failure(png), "test: expected at most 178956970 pixels, got 2147483647×2147483647");
+
+  std::vector<uint8_t> gif = file_bytes("plain.gif");
+  std::fill(gif.begin() + 6, gif.begin() + 10, uint8_t{0xff});
+  EXPECT_EQ(failure(gif), "test: expected at most 178956970 pixels, got 65535×65535");
+
+  DecodeOptions small;
+  small.max_pixels = 29 * 19 - 1;
+  for (const char* name : {"ycbcr_420.jpg", "rgb_8.png", "lossy.webp", "animated_lossless.webp", "plain.gif"}) {
+    EXPECT_EQ(failure(file_bytes(name), small), "test: expected at most 550 pixels, got 29×19") << name;
+  }
+}
+
+TEST(Decode, ImagesAreToldFromOtherFilesByTheirExtension) {
+  for (const char* name : {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif"}) EXPECT_TRUE(is_image_path(name)) << name;
+  for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.bmp"}) {
+    EXPECT_FALSE(is_image_path(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::image

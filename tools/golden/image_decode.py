@@ -1,0 +1,257 @@
+"""Golden data of tests/image/decode_test.cpp: small files of every kind, and the pixels Pillow reads from them.
+
+Run from the repository root: python tools/golden/image_decode.py
+Writes tests/fixtures/image/decode/* (the files), decode.json (per file and mode: size and offset) and decode.raw (pixels).
+Of a file whose name starts with exif_, the pixels are those after ImageOps.exif_transpose.
+"""
+import io
+import json
+import pathlib
+import struct
+import zlib
+
+import numpy as np
+import PIL
+from PIL import Image, ImageOps, features
+
+FOLDER = pathlib.Path("tests/fixtures/image")
+WIDTH, HEIGHT = 29, 19  # no multiple of a JPEG block, nor of a byte's pixels
+
+
+def picture(channels=3, bits=8, width=WIDTH, height=HEIGHT):
+    """Smooth in most places, with noise in a corner."""
+    y, x, c = np.mgrid[:height, :width, :channels]
+    value = 0.5 + 0.5 * np.sin(x / 4 + 2 * c) * np.cos(y / 5 - c)
+    noise = np.random.default_rng(bits).random(value.shape)
+    value = np.where((x > width * 2 // 3) & (y > height // 2), noise, value)
+    return np.round(value * (2**bits - 1)).astype(np.uint16 if bits > 8 else np.uint8)
+
+
+# PNG -----------------------------------------------------------------------------------------------------------------
+def chunk(name, data):
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def pack_rows(samples, bits):
+    """[height, width, channels] to unfiltered PNG rows."""
+    rows = b""
+    for row in samples.reshape(samples.shape[0], -1):
+        if bits == 16:
+            data = row.astype(">u2").tobytes()
+        elif bits == 8:
+            data = row.astype(np.uint8).tobytes()
+        else:
+            digits = (row[:, None] >> np.arange(bits - 1, -1, -1)) & 1
+            data = np.packbits(digits.astype(np.uint8).ravel()).tobytes()
+        rows += b"\0" + data
+    return rows
+
+
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def png(samples, bits, color_type, interlaced=False, before=b"", after=b""):
+    height, width = samples.shape[:2]
+    if interlaced:
+        passes = [samples[y::step_y, x::step_x] for x, y, step_x, step_y in ADAM7]
+        data = b"".join(pack_rows(p, bits) for p in passes if p.size)
+    else:
+        data = pack_rows(samples, bits)
+    header = struct.pack(">IIBBBBB", width, height, bits, color_type, 0, 0, int(interlaced))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + before + chunk(b"IDAT", zlib.compress(data, 9)) + after +
+            chunk(b"IEND", b""))
+
+
+def png_files():
+    files = {}
+    kinds = {"grey": (0, 1, (1, 2, 4, 8, 16)), "rgb": (2, 3, (8, 16)), "grey_alpha": (4, 2, (8, 16)),
+             "rgba": (6, 4, (8, 16))}
+    for name, (color_type, channels, depths) in kinds.items():
+        for bits in depths:
+            for interlaced in (False, True):
+                suffix = "_interlaced" if interlaced else ""
+                files[f"{name}_{bits}{suffix}.png"] = png(picture(channels, bits), bits, color_type, interlaced)
+    # dark enough that 16-bit grey is not all clipped
+    files["grey_16_dark.png"] = png(picture(1, 16) // 200, 16, 0)
+    colors = np.random.default_rng(5).integers(0, 256, (256, 3)).astype(np.uint8).tobytes()
+    for bits in (1, 2, 4, 8):
+        for interlaced in (False, True):
+            palette = chunk(b"PLTE", colors[: 3 * 2**bits])
+            suffix = "_interlaced" if interlaced else ""
+            files[f"palette_{bits}{suffix}.png"] = png(picture(1, bits), bits, 3, interlaced, palette)
+    indices = picture(1, 8)
+    files["palette_8_alphas.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", bytes(range(256))))
+    files["palette_8_one_transparent.png"] = png(
+        indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", b"\xff" * 20 + b"\0"))
+    files["palette_8_short.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors[:300]))  # indices past its end
+    files["rgb_8_transparent_color.png"] = png(picture(3), 8, 2, before=chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3)))
+    files["grey_8_transparent_color.png"] = png(picture(1), 8, 0, before=chunk(b"tRNS", struct.pack(">H", 128)))
+    files["rgb_8_gamma.png"] = png(picture(3), 8, 2, before=chunk(b"gAMA", struct.pack(">I", 100000)))
+    files["one_pixel.png"] = png(picture(3, 8, 1, 1), 8, 2)
+    return files
+
+
+# JPEG ----------------------------------------------------------------------------------------------------------------
+def saved(image, format_name, **options):
+    out = io.BytesIO()
+    image.save(out, format_name, **options)
+    return out.getvalue()
+
+
+def adobe_transform(data, value):
+    """Changes what an Adobe marker says of the colours: 0 as they are, 1 YCbCr, 2 YCCK."""
+    at = data.index(b"Adobe\0") + 11
+    return data[:at] + bytes([value]) + data[at + 1:]
+
+
+def without_adobe(data):
+    at = data.index(b"\xff\xee")
+    length = struct.unpack(">H", data[at + 2:at + 4])[0]
+    return data[:at] + data[at + 2 + length:]
+
+
+def as_440(data):
+    """Relabels a 4:2:2 file: the blocks that lay side by side now lie one above the other (another picture, a valid one)."""
+    at = data.index(b"\xff\xc0")
+    height, width, = struct.unpack(">HH", data[at + 5:at + 9])
+    assert data[at + 11] == 0x21
+    # a block count that fits both: as many double blocks across as before, of 16 rows instead of 8
+    frame = struct.pack(">HH", 2 * ((height + 7) // 8) * 8 - 3, ((width + 15) // 16) * 8 - 3)
+    return data[:at + 5] + frame + data[at + 9:at + 11] + b"\x12" + data[at + 12:]
+
+
+def jpeg_files():
+    rgb, grey = Image.fromarray(picture(3)), Image.fromarray(picture(1)[:, :, 0])
+    cmyk = Image.fromarray(picture(4), "CMYK")
+    files = {}
+    for name, subsampling in {"444": 0, "422": 1, "420": 2}.items():
+        files[f"ycbcr_{name}.jpg"] = saved(rgb, "JPEG", quality=85, subsampling=subsampling)
+        files[f"ycbcr_{name}_progressive.jpg"] = saved(rgb, "JPEG", quality=60, subsampling=subsampling, progressive=True)
+    files["ycbcr_440.jpg"] = as_440(saved(rgb, "JPEG", quality=85, subsampling=1))
+    files["restarts.jpg"] = saved(rgb, "JPEG", quality=85, restart_marker_blocks=1)
+    files["low_quality.jpg"] = saved(rgb, "JPEG", quality=5)
+    files["keeps_rgb.jpg"] = saved(rgb, "JPEG", quality=85, keep_rgb=True)
+    files["grey.jpg"] = saved(grey, "JPEG", quality=85)
+    files["grey_progressive.jpg"] = saved(grey, "JPEG", quality=85, progressive=True)
+    files["cmyk.jpg"] = saved(cmyk, "JPEG", quality=90)
+    files["cmyk_progressive.jpg"] = saved(cmyk, "JPEG", quality=90, progressive=True)
+    files["cmyk_no_adobe.jpg"] = without_adobe(files["cmyk.jpg"])
+    files["ycck.jpg"] = adobe_transform(files["cmyk.jpg"], 2)
+    files["one_pixel.jpg"] = saved(rgb.crop((0, 0, 1, 1)), "JPEG")
+    return files
+
+
+# WebP and GIF --------------------------------------------------------------------------------------------------------
+def webp_files():
+    rgb, rgba = Image.fromarray(picture(3)), Image.fromarray(picture(4))
+    frames = [Image.new("RGBA", (WIDTH, HEIGHT)), rgba]
+    frames[0].paste(rgba.crop((6, 4, 20, 14)), (6, 4))
+    return {
+        "lossy.webp": saved(rgb, "WEBP", quality=70),
+        "lossy_alpha.webp": saved(rgba, "WEBP", quality=70),
+        "lossless.webp": saved(rgb, "WEBP", lossless=True),
+        "lossless_alpha.webp": saved(rgba, "WEBP", lossless=True, exact=True),
+        "grey.webp": saved(Image.fromarray(picture(1)[:, :, 0]), "WEBP", quality=70),
+        "animated_lossless.webp": saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True,
+                                        minimize_size=True, allow_mixed=True),
+        "animated_lossy.webp": saved(frames[1], "WEBP", save_all=True, append_images=frames[:1], quality=70),
+    }
+
+
+def gif(frame, left=0, top=0, canvas=(WIDTH, HEIGHT), colors=None, local=None, transparent=None, interlaced=False):
+    """A GIF of one frame [height, width] of indices, in LZW codes that never leave nine bits."""
+    height, width = frame.shape
+    order = range(height)
+    if interlaced:
+        order = [y for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for y in range(first, height, step)]
+    bits, used = 0, 0
+    for i, index in enumerate(frame[list(order)].ravel()):
+        if i % 250 == 0:
+            bits |= 256 << used
+            used += 9
+        bits |= int(index) << used
+        used += 9
+    bits |= 257 << used
+    codes = bits.to_bytes((used + 9 + 7) // 8, "little")
+    out = b"GIF89a" + struct.pack("<HHBBB", *canvas, 0xF7 if colors else 0, 0, 0) + (colors or b"")
+    if transparent is not None:
+        out += b"!\xf9\x04" + struct.pack("<BHB", 1, 0, transparent) + b"\0"
+    out += b"," + struct.pack("<HHHHB", left, top, width, height, (0x87 if local else 0) | (0x40 if interlaced else 0))
+    out += (local or b"") + b"\x08"
+    for at in range(0, len(codes), 255):
+        out += bytes([len(codes[at:at + 255])]) + codes[at:at + 255]
+    return out + b"\0;"
+
+
+def gif_files():
+    generator = np.random.default_rng(9)
+    colors, local = (generator.integers(0, 256, 768).astype(np.uint8).tobytes() for _ in range(2))
+    ramp = np.repeat(np.arange(256, dtype=np.uint8), 3).tobytes()
+    indices = picture(1)[:, :, 0]
+    part = indices[:10, :14]
+    rgb = Image.fromarray(picture(3))
+    return {
+        "quantized.gif": saved(rgb.quantize(24), "GIF"),
+        "animated.gif": saved(rgb.quantize(16), "GIF", save_all=True, append_images=[rgb.rotate(90)]),
+        "plain.gif": gif(indices, colors=colors),
+        "interlaced.gif": gif(indices, colors=colors, interlaced=True),
+        "local_palette.gif": gif(indices, colors=colors, local=local),
+        "grey_palette.gif": gif(indices, colors=ramp),
+        "no_palette.gif": gif(indices),
+        "transparent.gif": gif(indices, colors=colors, transparent=77),
+        "part.gif": gif(part, 6, 5, colors=colors),
+        "part_transparent.gif": gif(part, 6, 5, colors=colors, transparent=77),
+        "part_leaves_canvas.gif": gif(part, 20, 12, colors=colors),
+    }
+
+
+# Orientation ---------------------------------------------------------------------------------------------------------
+def exif_files():
+    rgb = Image.fromarray(picture(3, 8, 11, 7))
+    files = {}
+    for orientation in range(10):  # 0 and 9 mean nothing
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        files[f"exif_{orientation}.png"] = saved(rgb, "PNG", exif=exif)
+    exif[0x0112] = 6
+    files["exif_6.jpg"] = saved(rgb, "JPEG", exif=exif)
+    files["exif_6.webp"] = saved(rgb, "WEBP", lossless=True, exif=exif)
+    big_endian = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0\0\0\0\0"
+    files["exif_8_big_endian.jpg"] = saved(rgb, "JPEG", exif=b"Exif\0\0" + big_endian)
+    files["exif_8_after_data.png"] = png(np.array(rgb), 8, 2, after=chunk(b"eXIf", big_endian))
+    files["exif_broken.jpg"] = saved(rgb, "JPEG", exif=b"Exif\0\0" + big_endian[:17])
+    packet = b'<x:xmpmeta><rdf:Description tiff:Orientation="3"/></x:xmpmeta>'
+    files["exif_3_xmp.jpg"] = saved(rgb, "JPEG", xmp=packet)
+    files["exif_3_xmp.png"] = png(np.array(rgb), 8, 2,
+                                  before=chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet))
+    return files
+
+
+def main():
+    files = {**png_files(), **jpeg_files(), **webp_files(), **gif_files(), **exif_files()}
+    folder = FOLDER / "decode"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    raw, cases = bytearray(), []
+    for name, data in sorted(files.items()):
+        (folder / name).write_bytes(data)
+        for mode in ("RGB", "L"):
+            image = Image.open(folder / name)
+            if name.startswith("exif_"):
+                if mode == "L":
+                    continue
+                image = ImageOps.exif_transpose(image)
+            pixels = np.array(image.convert(mode))
+            cases.append({"file": name, "mode": mode, "width": pixels.shape[1], "height": pixels.shape[0],
+                          "offset": len(raw)})
+            raw += pixels.tobytes()
+    (FOLDER / "decode.raw").write_bytes(raw)
+    versions = {"pillow": PIL.__version__, "libjpeg_turbo": features.version("libjpeg_turbo"),
+                "webp": features.version("webp")}
+    (FOLDER / "decode.json").write_text(json.dumps({"made_with": versions, "cases": cases}, indent=0) + "\n")
+    print(f"{len(cases)} cases, {len(raw)} bytes of pixels, {sum(map(len, files.values()))} bytes of files")
+
+
+if __name__ == "__main__":
+    main()
