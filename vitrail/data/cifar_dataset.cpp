@@ -1,0 +1,159 @@
+// CIFAR-10's and CIFAR-100's binary versions (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): records of
+// one label byte (CIFAR-100: coarse label, fine label) and 3,072 bytes of a 32×32 image, plane by plane.
+#include <algorithm>
+#include <fstream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/mapped_file.h"
+#include "vitrail/data/formats.h"
+#include "vitrail/image/color.h"
+
+namespace vitrail::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int64_t kSide = 32;
+constexpr size_t kPlane = kSide * kSide;
+constexpr size_t kPixels = 3 * kPlane;
+
+struct Variant {
+  size_t label_bytes;  // before the pixels; the last of them is the label
+  int64_t classes;
+  const char* names_file;
+  std::vector<std::string> train, test;  // files of each split
+  size_t record() const { return label_bytes + kPixels; }
+};
+
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> both = {
+      {1,
+       10,
+       "batches.meta.txt",
+       {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+       {"test_batch.bin"}},
+      {2, 100, "fine_label_names.txt", {"train.bin"}, {"test.bin"}}};
+  return both;
+}
+
+bool holds(const std::vector<std::string>& files, const std::string& name) {
+  return std::find(files.begin(), files.end(), name) != files.end();
+}
+
+// The variant of one file: by its name, else by its size.  Both would fit only where the number of records is a
+// multiple of 3,073 × 3,074.
+const Variant& variant_of(const fs::path& file, size_t size) {
+  for (const Variant& variant : variants()) {
+    if (holds(variant.train, file.filename()) || holds(variant.test, file.filename())) return variant;
+  }
+  for (const Variant& variant : variants()) {
+    if (size % variant.record() == 0) return variant;
+  }
+  throw Error(file.string(), "whole records of CIFAR-10 (3073 bytes) or CIFAR-100 (3074 bytes)", str(size, " bytes"));
+}
+
+// The files of a split that are there.
+std::vector<fs::path> present(const fs::path& folder, const std::vector<std::string>& names) {
+  std::vector<fs::path> files;
+  for (const std::string& name : names) {
+    if (is_present(folder / name)) files.push_back(folder / name);
+  }
+  return files;
+}
+
+std::vector<std::string> read_names(const fs::path& file) {
+  std::vector<std::string> names;
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
+}
+
+class CifarDataset : public Dataset {
+ public:
+  CifarDataset(const std::vector<fs::path>& files, const DatasetOptions& options) : decode_(options.decode) {
+    for (const fs::path& path : files) add(path, options);
+    class_names_ = options.labels;
+    if (class_names_.empty()) class_names_ = read_names(files.front().parent_path() / variant_->names_file);
+    if (class_names_.size() != static_cast<size_t>(variant_->classes) && options.labels.empty()) {
+      class_names_ = numbered_names(variant_->classes, options);
+    }
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(records_.size()); }
+  std::string path(int64_t i) const override {
+    const Record& record = records_.at(i);
+    return str(files_[record.file]->path().string(), "#", record.index);
+  }
+  int64_t label(int64_t i) const override { return static_cast<int64_t>(bytes(i)[variant_->label_bytes - 1]); }
+
+  image::Image image(int64_t i) const override {
+    const std::byte* planes = bytes(i) + variant_->label_bytes;
+    image::Image rgb{kSide, kSide, 3, std::vector<uint8_t>(kPixels)};
+    for (size_t p = 0; p < kPlane; ++p) {
+      for (size_t c = 0; c < 3; ++c) rgb.pixels[3 * p + c] = static_cast<uint8_t>(planes[c * kPlane + p]);
+    }
+    return image::to_mode(std::move(rgb), decode_.mode);
+  }
+
+ private:
+  struct Record {
+    uint32_t file, index;
+  };
+
+  void add(const fs::path& path, const DatasetOptions& options) {
+    auto file = std::make_unique<MappedFile>(path);
+    const size_t size = file->bytes().size();
+    variant_ = &variant_of(path, size);
+    if (size == 0 || size % variant_->record() != 0) {
+      throw Error(path.string(), str("one or more records of ", variant_->record(), " bytes"), str(size, " bytes"));
+    }
+    const int64_t limit = std::min(variant_->classes, class_limit(options));
+    for (size_t r = 0; r < size / variant_->record(); ++r) {
+      records_.push_back({static_cast<uint32_t>(files_.size()), static_cast<uint32_t>(r)});
+      const auto label = static_cast<int64_t>(file->bytes()[r * variant_->record() + variant_->label_bytes - 1]);
+      if (label >= limit) throw Error(str(path.string(), "#", r), str("a label below ", limit), str(label));
+    }
+    files_.push_back(std::move(file));
+  }
+
+  const std::byte* bytes(int64_t i) const {
+    const Record& record = records_.at(i);
+    return files_[record.file]->bytes().data() + record.index * variant_->record();
+  }
+
+  image::DecodeOptions decode_;
+  const Variant* variant_ = nullptr;
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::vector<Record> records_;
+};
+
+}  // namespace
+
+bool is_cifar_folder(const fs::path& folder) {
+  return std::any_of(variants().begin(), variants().end(), [&](const Variant& variant) {
+    return !present(folder, variant.train).empty() || !present(folder, variant.test).empty();
+  });
+}
+
+std::unique_ptr<Dataset> open_cifar(const fs::path& path, const DatasetOptions& options) {
+  if (!is_folder(path)) {
+    require_no_split(path, options);
+    return std::make_unique<CifarDataset>(std::vector<fs::path>{path}, options);
+  }
+  const std::string split = options.split.empty() ? "test" : options.split;
+  std::vector<fs::path> files;
+  std::string existing;
+  for (const Variant& variant : variants()) {
+    const std::vector<fs::path> train = present(path, variant.train), test = present(path, variant.test);
+    if (train.empty() && test.empty()) continue;
+    existing = train.empty() ? "test" : test.empty() ? "train" : "test, train";
+    files = split == "train" ? train : split == "test" ? test : files;
+    break;
+  }
+  if (files.empty()) throw Error(path.string(), "a split " + split, "these splits: " + existing);
+  return std::make_unique<CifarDataset>(files, options);
+}
+
+}  // namespace vitrail::data
