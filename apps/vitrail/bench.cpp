@@ -72,8 +72,8 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   fmt::print("{:>9s} {:>6s} {:>8s} {:>7s}  step\n", "ms", "%", "GFLOP/s", "GB/s");
   for (size_t i = 0; i < best.size(); ++i) {
     const infer::Step& step = program->steps()[i];
-    fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total, step.flops / best[i] / 1e9,
-               step.bytes / best[i] / 1e9, step.text);
+    fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total,
+               step.flops / best[i] / 1e9, step.bytes / best[i] / 1e9, step.text);
   }
   fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, total_flops(*program) / total / 1e9);
 }
@@ -113,12 +113,21 @@ int bench(const Options& options, const GlobalOptions& global) {
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("bench", "Time a model on this machine");
-  command->footer("Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
-  command->add_option("ARCH_OR_MODEL", options->model.model, "A registered architecture (random weights) or a model")->required();
+  command->footer(
+      "Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
+  command->add_option("ARCH_OR_MODEL", options->model.model, "A registered architecture (random weights) or a model")
+      ->required();
   options->model.add_to(*command, false);
-  command->add_option("--batch", options->batches, "Batch sizes, with commas")->delimiter(',')->capture_default_str()->check(CLI::Range(1, 4096));
-  command->add_option("--precision", options->precisions, "Precisions, with commas")->delimiter(',')->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long each is timed")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--batch", options->batches, "Batch sizes, with commas")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--precision", options->precisions, "Precisions, with commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "How long each is timed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_flag("--profile", options->profile, "Times of the compiled program's steps, as text");
   command->add_flag("--train", options->train, "A whole optimisation step");
   command->callback([options, &global, &run] { run = [options, &global] { return bench(*options, global); }; });

@@ -29,9 +29,12 @@ class Printer {
 
   void print(const std::string& path, const std::vector<data::Prediction>& predictions) const {
     switch (format_) {
-      case Format::text: return print_text(path, predictions);
-      case Format::json: return print_object(path, predictions);
-      case Format::csv: break;
+      case Format::text:
+        return print_text(path, predictions);
+      case Format::json:
+        return print_object(path, predictions);
+      case Format::csv:
+        break;
     }
     for (size_t rank = 0; rank < predictions.size(); ++rank) {
       const data::Prediction& p = predictions[rank];
@@ -103,14 +106,20 @@ int classify(const Options& options, const GlobalOptions& global) {
 void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("classify", "Name what is on images");
-  command->footer("Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL - --format json");
+  command->footer(
+      "Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL "
+      "- --format json");
   command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
   options->model.add_to(*command);
   command->add_option("--top", options->top, "How many classes")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_option("--labels", options->labels, "Class names, one a line, in index order");
   command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");
-  command->add_option("--batch", options->batch, "Images run together")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format, "text, json (an object a line) or csv")->capture_default_str()->check(CLI::IsMember({"text", "json", "csv"}));
+  command->add_option("--batch", options->batch, "Images run together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--format", options->format, "text, json (an object a line) or csv")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json", "csv"}));
   command->add_flag("--exif", options->exif, "Turn images as their EXIF orientation says");
   command->callback([options, &global, &run] { run = [options, &global] { return classify(*options, global); }; });
 }

@@ -14,13 +14,19 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
                        "Model: a folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
   }
   command.add_option("--config", config, "config.json of weights that lie alone, or a registered architecture's name");
-  command.add_option("--key-map", key_map, "Key map of the weights: a JSON file or a built-in family (default: recognised)");
+  command.add_option("--key-map", key_map,
+                     "Key map of the weights: a JSON file or a built-in family (default: recognised)");
   const char* group = "Preprocessing (default: the model's)";
-  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT WIDTH")->expected(1, 2)->group(group)->check(CLI::PositiveNumber);
-  command.add_option("--preset", preset, "imagenet, inception, cifar10 or mnist: mean, std and what is unset")->group(group);
+  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT WIDTH")
+      ->expected(1, 2)
+      ->group(group)
+      ->check(CLI::PositiveNumber);
+  command.add_option("--preset", preset, "imagenet, inception, cifar10 or mnist: mean, std and what is unset")
+      ->group(group);
   command.add_option("--mean", mean, "Mean per channel, of values in [0, 1]")->expected(1, 4)->group(group);
   command.add_option("--std", std, "Deviation per channel")->expected(1, 4)->group(group);
-  command.add_option("--interpolation", interpolation, "bicubic, bilinear, lanczos, box, hamming or nearest")->group(group);
+  command.add_option("--interpolation", interpolation, "bicubic, bilinear, lanczos, box, hamming or nearest")
+      ->group(group);
   command.add_option("--crop-pct", crop_pct, "The part of the resized image that is kept")->group(group);
   command.add_option("--crop-mode", crop_mode, "center, squash or border")->group(group);
 }
@@ -46,7 +52,8 @@ models::OpenedModel ModelOptions::open() const {
 }
 
 void check_precision(const std::string& precision) {
-  if (precision != "fp32") throw CLI::ValidationError("--precision", "only fp32 runs in this version, not " + precision);
+  if (precision != "fp32")
+    throw CLI::ValidationError("--precision", "only fp32 runs in this version, not " + precision);
 }
 
 ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global) {
@@ -54,7 +61,8 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
   const models::OpenedModel opened = options.open();
   ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
                    infer::color_mode_of(opened.config.vit.in_chans)};
-  ready.session = std::make_unique<infer::Session>(models::build_model(opened), infer::SessionOptions{.threads = global.threads});
+  ready.session =
+      std::make_unique<infer::Session>(models::build_model(opened), infer::SessionOptions{.threads = global.threads});
   return ready;
 }
 

@@ -22,7 +22,8 @@ int convert(const Options& options, const GlobalOptions& global) {
   models::VisionTransformer model = models::build_model(opened);
   model.to(dtype);
   std::vector<std::pair<std::string, Tensor>> tensors;
-  for (const nn::NamedTensor& parameter : model.named_parameters()) tensors.emplace_back(parameter.name, parameter.tensor);
+  for (const nn::NamedTensor& parameter : model.named_parameters())
+    tensors.emplace_back(parameter.name, parameter.tensor);
   const std::filesystem::path folder = options.output;
   std::filesystem::create_directories(folder);
   weights::write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
@@ -45,7 +46,9 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("MODEL", options->model.model, "What to convert")->required();
   options->model.add_to(*command, false);
   command->add_option("-o,--output", options->output, "The folder")->required();
-  command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16")->capture_default_str()->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
+  command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

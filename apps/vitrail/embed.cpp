@@ -28,7 +28,8 @@ class Rows {
 
   void add(const Tensor& row) {
     if (!file_) open(row.shape());
-    if (!(row.shape() == shape_)) throw Error("embed", "features of shape " + shape_.to_string() + " for every image", row.shape().to_string());
+    if (!(row.shape() == shape_))
+      throw Error("embed", "features of shape " + shape_.to_string() + " for every image", row.shape().to_string());
     file_->write_rows(row.contiguous().data<float>(), 1);
   }
   void add_failure() {
@@ -116,12 +117,20 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
   command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
   options->model.add_to(*command);
-  command->add_option("-o,--output", options->output, "FILE.npy: float32 [n, D], or [n, N, D] for tokens; paths go to FILE.txt")->required();
-  command->add_option("--tokens", options->tokens, "pooled (what the head reads), cls, patch or all")->capture_default_str()->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
-  command->add_option("--layer", options->layer, "After this block: from 0, negative from the end")->capture_default_str();
+  command
+      ->add_option("-o,--output", options->output,
+                   "FILE.npy: float32 [n, D], or [n, N, D] for tokens; paths go to FILE.txt")
+      ->required();
+  command->add_option("--tokens", options->tokens, "pooled (what the head reads), cls, patch or all")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
+  command->add_option("--layer", options->layer, "After this block: from 0, negative from the end")
+      ->capture_default_str();
   command->add_flag("--no-norm", options->no_norm, "Without the model's final norm");
   command->add_flag("--normalize", options->normalize, "Each vector to length 1");
-  command->add_option("--batch", options->batch, "Images run together")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_option("--batch", options->batch, "Images run together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   command->add_flag("--exif", options->exif, "Turn images as their EXIF orientation says");
   command->callback([options, &global, &run] { run = [options, &global] { return embed(*options, global); }; });
 }

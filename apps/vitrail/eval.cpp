@@ -71,12 +71,17 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("eval", "Measure accuracy on a labelled dataset");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
-  command->add_option("DATASET", options->dataset, "Folder or .zip of class folders, CSV with file,class_index, CIFAR's or MNIST's files")->required();
+  command
+      ->add_option("DATASET", options->dataset,
+                   "Folder or .zip of class folders, CSV with file,class_index, CIFAR's or MNIST's files")
+      ->required();
   options->model.add_to(*command);
   command->add_option("--split", options->split, "Split (default: test, else val)");
   command->add_option("--labels", options->labels, "Class names, one a line, in index order");
   command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");
-  command->add_option("--batch", options->batch, "Images run together")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_option("--batch", options->batch, "Images run together")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   command->callback([options, &global, &run] { run = [options, &global] { return evaluate(*options, global); }; });
 }
 

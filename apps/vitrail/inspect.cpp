@@ -50,8 +50,10 @@ void print_summary(const Inspected& inspected) {
     fmt::print("weights       {} ({}), keys of the family {}\n", inspected.opened->checkpoint->path(),
                inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
   }
-  fmt::print("input         {} channels, {} in patches of {}\n", vit.in_chans, size_text(vit.img_size), size_text(vit.patch_size));
-  fmt::print("size          width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads, vit.num_classes);
+  fmt::print("input         {} channels, {} in patches of {}\n", vit.in_chans, size_text(vit.img_size),
+             size_text(vit.patch_size));
+  fmt::print("size          width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
+             vit.num_classes);
   fmt::print("parameters    {}\n", shapes.num_parameters());
 }
 
@@ -99,7 +101,8 @@ void print_trace(const Options& options, const Inspected& inspected) {
   const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
     if (wanted.empty()) {
       const Statistics s = statistics_of(tensor);
-      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.deviation, s.first);
+      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.deviation,
+                 s.first);
     }
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i].name != name) continue;
@@ -115,7 +118,8 @@ void print_trace(const Options& options, const Inspected& inspected) {
 }
 
 int inspect(const Options& options) {
-  if (!options.slices.empty() && options.trace.empty()) throw CLI::ValidationError("--slice", "needs --trace IMAGE or --trace random");
+  if (!options.slices.empty() && options.trace.empty())
+    throw CLI::ValidationError("--slice", "needs --trace IMAGE or --trace random");
   const Inspected inspected = open(options);
   const bool only_summary = !options.tree && !options.keys && options.trace.empty();
   if (only_summary) print_summary(inspected);
@@ -130,12 +134,15 @@ int inspect(const Options& options) {
 void add_inspect(CLI::App& program, const GlobalOptions&, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("inspect", "Show a model's tree, tensors and intermediate values");
-  command->footer("Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice 'blocks.0.attn.q[0, :, :3, 1]'");
+  command->footer(
+      "Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice "
+      "'blocks.0.attn.q[0, :, :3, 1]'");
   options->model.add_to(*command);
   command->add_option("MODEL", options->model.model, "The model, also without -m; or a registered architecture");
   command->add_flag("--tree", options->tree, "The module tree as PyTorch prints it, and parameter counts");
   command->add_flag("--keys", options->keys, "Every tensor of the file with dtype and shape");
-  command->add_option("--trace", options->trace, "An image, or 'random': every intermediate result of one forward pass");
+  command->add_option("--trace", options->trace,
+                      "An image, or 'random': every intermediate result of one forward pass");
   command->add_option("--slice", options->slices, "With --trace: the values of NAME[…], as Python slices; repeatable");
   command->callback([options, &run] { run = [options] { return inspect(*options); }; });
 }

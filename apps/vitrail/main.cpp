@@ -35,10 +35,12 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
   program.require_subcommand(1);
   program.fallthrough();
-  program.footer("Example: vitrail classify -m deit_tiny_patch16_224.fb_in1k photo.jpg\nHelp on one: vitrail classify --help");
+  program.footer(
+      "Example: vitrail classify -m deit_tiny_patch16_224.fb_in1k photo.jpg\nHelp on one: vitrail classify --help");
 
   app::GlobalOptions global;
-  program.add_option("--threads", global.threads, "Threads (default: all the cores it may run on)")->check(CLI::PositiveNumber);
+  program.add_option("--threads", global.threads, "Threads (default: all the cores it may run on)")
+      ->check(CLI::PositiveNumber);
   program.add_option("--precision", global.precision, "fp32")->capture_default_str();
   program.add_flag("--quiet", global.quiet, "No progress and no warnings");
 

@@ -7,8 +7,8 @@ namespace vitrail::app {
 namespace {
 
 int list_models() {
-  fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width", "depth",
-             "heads", "parameters", "source");
+  fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width",
+             "depth", "heads", "parameters", "source");
   for (const models::Architecture& row : models::architectures()) {
     RandomParams shapes(0, DType::f32, Device::meta);  // shapes alone: nothing is allocated
     const models::VisionTransformer model(row.config, ParamSource(shapes));

@@ -47,7 +47,8 @@ TEST_P(Parity, LogitsAndTokensEqualTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, Parity, ::testing::ValuesIn(fixture_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Fixtures, Parity, ::testing::ValuesIn(fixture_names()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace vitrail::models

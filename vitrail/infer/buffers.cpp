@@ -7,7 +7,9 @@
 namespace vitrail::infer {
 namespace {
 
-size_t aligned(size_t bytes) { return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+}
 
 // Weights of linear layers are packed: the program does not read the tensors.
 bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind == ops::OpKind::linear && input > 0; }
@@ -34,7 +36,8 @@ void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
   const Storage* storage = tensor.storage().get();
   if (!buffers_.contains(storage)) {
     if (!writes) {
-      throw Error("compile", "operations that read what was written before", str("a read of ", tensor.shape(), " from nowhere"));
+      throw Error("compile", "operations that read what was written before",
+                  str("a read of ", tensor.shape(), " from nowhere"));
     }
     buffers_[storage] = {static_cast<int>(buffers_.size()), at, at, aligned(storage->bytes()), 0, nullptr};
   }

@@ -22,10 +22,14 @@ struct Operand {
 
   float* at(const Frame& frame) const {
     switch (place) {
-      case Place::workspace: return reinterpret_cast<float*>(frame.workspace + offset);
-      case Place::input: return const_cast<float*>(frame.input) + tensor.offset();
-      case Place::constant: return tensor.data<float>();
-      case Place::none: break;
+      case Place::workspace:
+        return reinterpret_cast<float*>(frame.workspace + offset);
+      case Place::input:
+        return const_cast<float*>(frame.input) + tensor.offset();
+      case Place::constant:
+        return tensor.data<float>();
+      case Place::none:
+        break;
     }
     return nullptr;
   }
@@ -108,18 +112,30 @@ class Emitter {
 
   void emit(const FusedOperation& item) {
     switch (item.op.kind) {
-      case OpKind::linear: return linear(item);
-      case OpKind::layer_norm: return layer_norm(item.op);
-      case OpKind::residual_add: return residual_add(item.op);
-      case OpKind::attention: return attention(item.op);
-      case OpKind::patchify: return patchify(item.op);
-      case OpKind::activation: return activation(item.op);
-      case OpKind::silu_gate: return silu_gate(item.op);
-      case OpKind::add: return combine(item.op, [](float a, float b) { return a + b; });
-      case OpKind::mul: return combine(item.op, [](float a, float b) { return a * b; });
-      case OpKind::cat: return cat(item.op);
-      case OpKind::mean: return mean(item.op);
-      case OpKind::copy: return copy(item.op);
+      case OpKind::linear:
+        return linear(item);
+      case OpKind::layer_norm:
+        return layer_norm(item.op);
+      case OpKind::residual_add:
+        return residual_add(item.op);
+      case OpKind::attention:
+        return attention(item.op);
+      case OpKind::patchify:
+        return patchify(item.op);
+      case OpKind::activation:
+        return activation(item.op);
+      case OpKind::silu_gate:
+        return silu_gate(item.op);
+      case OpKind::add:
+        return combine(item.op, [](float a, float b) { return a + b; });
+      case OpKind::mul:
+        return combine(item.op, [](float a, float b) { return a * b; });
+      case OpKind::cat:
+        return cat(item.op);
+      case OpKind::mean:
+        return mean(item.op);
+      case OpKind::copy:
+        return copy(item.op);
     }
   }
 
@@ -193,7 +209,8 @@ class Emitter {
                   scale = parameter(op.inputs[2]), out = operand(op.outputs[0]);
     const Rows in = rows_of(x.tensor);
     add(op, "residual_add", 0, [=](const Frame& f) {
-      kernels::residual_layer_norm(x.at(f), y.at(f), scale.at(f), nullptr, nullptr, 0, out.at(f), nullptr, in.rows, in.cols);
+      kernels::residual_layer_norm(x.at(f), y.at(f), scale.at(f), nullptr, nullptr, 0, out.at(f), nullptr, in.rows,
+                                   in.cols);
     });
   }
 
@@ -258,9 +275,8 @@ class Emitter {
   template <class Op>
   void combine(const ops::Operation& op, Op function) {
     const Operand a = operand(op.inputs[0]), b = operand(op.inputs[1]), to = operand(op.outputs[0]);
-    add(op, name_of(op.kind), 0, [=](const Frame& f) {
-      combine_rows(a.at(f), a.tensor, b.at(f), b.tensor, to.at(f), to.tensor, function);
-    });
+    add(op, name_of(op.kind), 0,
+        [=](const Frame& f) { combine_rows(a.at(f), a.tensor, b.at(f), b.tensor, to.at(f), to.tensor, function); });
   }
 
   void cat(const ops::Operation& op) {

@@ -6,7 +6,8 @@ std::shared_ptr<const kernels::PackedLinear> PackedWeights::get(const Tensor& we
   const Key key{weight.storage().get(), weight.offset()};
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second.packed;
-  const Tensor dense = weight.to(DType::f32).contiguous(), offset = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
+  const Tensor dense = weight.to(DType::f32).contiguous(),
+               offset = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
   auto packed = std::make_shared<const kernels::PackedLinear>(
       dense.data<float>(), offset.defined() ? offset.data<float>() : nullptr, weight.size(0), weight.size(1));
   bytes_ += packed->packed_bytes();

@@ -23,7 +23,9 @@ image::EvalTransform transform_of(const models::Preprocessing& from, const std::
   if (!missing.empty()) {
     std::string options;
     for (const std::string& name : missing) options += (options.empty() ? "" : " ") + name;
-    throw Error(where, "preprocessing settings in the model's configuration, or the options " + options + " (or --preset imagenet|inception|cifar10|mnist)",
+    throw Error(where,
+                "preprocessing settings in the model's configuration, or the options " + options +
+                    " (or --preset imagenet|inception|cifar10|mnist)",
                 "none");
   }
   image::EvalTransform transform;

@@ -16,9 +16,9 @@ struct Frame {
 };
 
 struct Step {
-  std::string text;       // "linear+gelu %7 [1, 197, 192] × [768, 192] → %8 [1, 197, 768]"
-  double flops = 0;       // multiply-adds count two
-  double bytes = 0;       // read and written, each operand once
+  std::string text;  // "linear+gelu %7 [1, 197, 192] × [768, 192] → %8 [1, 197, 768]"
+  double flops = 0;  // multiply-adds count two
+  double bytes = 0;  // read and written, each operand once
   std::function<void(const Frame&)> run;
 };
 

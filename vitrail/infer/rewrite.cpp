@@ -9,7 +9,8 @@ namespace {
 using ops::OpKind;
 
 // How many times each buffer is read, by operations or as a result of the pass.
-std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& list,
+                                            const std::vector<Tensor>& outputs) {
   std::map<const Storage*, int> readers;
   for (const FusedOperation& item : list) {
     for (const Tensor& input : item.op.inputs) {
@@ -25,7 +26,8 @@ std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& l
 FusedOperation* producer_of(std::vector<FusedOperation>& list, const Tensor& tensor) {
   for (FusedOperation& item : list) {
     for (const Tensor& output : item.op.outputs) {
-      if (output.defined() && output.storage() == tensor.storage()) return output.numel() == tensor.numel() ? &item : nullptr;
+      if (output.defined() && output.storage() == tensor.storage())
+        return output.numel() == tensor.numel() ? &item : nullptr;
     }
   }
   return nullptr;

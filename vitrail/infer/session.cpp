@@ -17,12 +17,16 @@ constexpr size_t kMostPrograms = 16;
 Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Request& request) {
   const int64_t prefix = model.num_prefix_tokens();
   switch (request.tokens) {
-    case Tokens::pooled: return model.pool(tokens);
+    case Tokens::pooled:
+      return model.pool(tokens);
     case Tokens::cls:
-      if (!model.config().class_token) throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
+      if (!model.config().class_token)
+        throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
       return ops::contiguous(tokens.select(1, 0));
-    case Tokens::patch: return ops::contiguous(tokens.narrow(1, prefix, tokens.size(1) - prefix));
-    case Tokens::all: break;
+    case Tokens::patch:
+      return ops::contiguous(tokens.narrow(1, prefix, tokens.size(1) - prefix));
+    case Tokens::all:
+      break;
   }
   return tokens;
 }
@@ -63,12 +67,14 @@ Session::~Session() = default;
 
 std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
   switch (request.output) {
-    case Output::logits: return {model_.forward(images)};
+    case Output::logits:
+      return {model_.forward(images)};
     case Output::attention: {
       if (request.all_layers) return model_.attention_maps(images);
       return {model_.attention_maps(images, request.layer).at(0)};
     }
-    case Output::features: break;
+    case Output::features:
+      break;
   }
   return {select_tokens(model_, model_.intermediate(images, request.layer, request.normalize), request)};
 }
@@ -77,7 +83,8 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
   const std::lock_guard lock(mutex_);
   const Key key{request, {images[0], images[1], images[2], images[3]}};
-  const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const auto& item) { return item.first == key; });
+  const auto found =
+      std::find_if(programs_.begin(), programs_.end(), [&](const auto& item) { return item.first == key; });
   if (found != programs_.end()) {
     programs_.splice(programs_.begin(), programs_, found);
     return found->second;

@@ -43,16 +43,18 @@ ModelConfig read_config(const Files& files, const LoadOptions& options) {
       return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
     }
     const fs::path path = *options.config;
-    return parse_model_config(read_text(path), read_if_there(path.parent_path() / "preprocessor_config.json"), path.string());
+    return parse_model_config(read_text(path), read_if_there(path.parent_path() / "preprocessor_config.json"),
+                              path.string());
   }
   if (!fs::exists(files.config)) {
-    throw Error(files.weights.string(), "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
+    throw Error(files.weights.string(),
+                "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
   return parse_model_config(read_text(files.config), read_if_there(files.preprocessor), files.config.string());
 }
 
-weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
-                               const fs::path& folder) {
+weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const ModelConfig& config,
+                               const LoadOptions& options, const fs::path& folder) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) return weights::KeyMap::detect(checkpoint.names());
   if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");
@@ -83,11 +85,16 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {
-  return {{"img_size", config.img_size[0]},   {"patch_size", config.patch_size[0]},
-          {"in_chans", config.in_chans},      {"num_classes", config.num_classes},
-          {"embed_dim", config.embed_dim},    {"depth", config.depth},
-          {"num_heads", config.num_heads},    {"head_dim", config.head_dim.value_or(config.embed_dim / config.num_heads)},
-          {"mlp_hidden", mlp_hidden_of(config)}, {"reg_tokens", config.reg_tokens}};
+  return {{"img_size", config.img_size[0]},
+          {"patch_size", config.patch_size[0]},
+          {"in_chans", config.in_chans},
+          {"num_classes", config.num_classes},
+          {"embed_dim", config.embed_dim},
+          {"depth", config.depth},
+          {"num_heads", config.num_heads},
+          {"head_dim", config.head_dim.value_or(config.embed_dim / config.num_heads)},
+          {"mlp_hidden", mlp_hidden_of(config)},
+          {"reg_tokens", config.reg_tokens}};
 }
 
 VisionTransformer build_model(const OpenedModel& opened, DType dtype) {
