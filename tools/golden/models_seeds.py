@@ -133,6 +133,6 @@ if __name__ == "__main__":
                                  "weight_init": "xavier"},
           preprocessing(16, crop_pct=1.0))
     write("seed_004", Vit004(), {"mlp_hidden": 40, "norm_eps": 1e-5, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1,
-                                 "weight_init": "normal"},
+                                 "weight_init": "torch"},
           preprocessing(16, crop_pct=1.0))
     report()
