@@ -68,12 +68,13 @@ def patch_embed():
         "remainder": {"img_size": [14, 13], "allow_remainder": True},
     }
     for name, change in cases.items():
-        config = {"img_size": [12, 8], "patch_size": [4, 4], "in_chans": 3, "embed_dim": 10, "bias": True, "norm": False,
-                  "input_norm": False, "flatten": True, "allow_remainder": False, "norm_eps": 1e-6} | change
+        config = {"img_size": [12, 8], "patch_size": [4, 4], "in_chans": 3, "embed_dim": 10, "bias": True,
+                  "norm": False, "input_norm": False, "flatten": True, "allow_remainder": False, "norm_eps": 1e-6} | change
         rows, columns = config["patch_size"]
         pixels = config["in_chans"] * rows * columns
         layer = torch.nn.Module()
-        layer.proj = torch.nn.Conv2d(config["in_chans"], config["embed_dim"], (rows, columns), (rows, columns), bias=config["bias"])
+        layer.proj = torch.nn.Conv2d(config["in_chans"], config["embed_dim"], (rows, columns), (rows, columns),
+                                     bias=config["bias"])
         if config["norm"]:
             layer.norm = torch.nn.LayerNorm(config["embed_dim"], eps=1e-6)
         if config["input_norm"]:
@@ -87,7 +88,8 @@ def patch_embed():
             feature_map = layer.proj(image)
             tokens = feature_map.flatten(2).transpose(1, 2)
         output = layer.norm(tokens) if config["norm"] else tokens
-        save(f"patch_embed_{name}", parameters | {"input": image, "output": output if config["flatten"] else feature_map}, config)
+        save(f"patch_embed_{name}",
+             parameters | {"input": image, "output": output if config["flatten"] else feature_map}, config)
 
 
 # ---- attention
@@ -111,7 +113,8 @@ def merged(x):
 
 def attention():
     cases = {
-        "plain": {}, "qkv_bias": {"qkv_bias": True}, "qk_scale": {"qk_scale": 0.3}, "qk_norm": {"qkv_bias": True, "qk_norm": True},
+        "plain": {}, "qkv_bias": {"qkv_bias": True}, "qk_scale": {"qk_scale": 0.3},
+        "qk_norm": {"qkv_bias": True, "qk_norm": True},
         "head_dim": {"head_dim": 5, "qkv_bias": True}, "one_head": {"num_heads": 1, "qkv_bias": True},
         "wide": {"dim": 64, "num_heads": 2, "qkv_bias": True}, "single_token": {"tokens": 1, "qkv_bias": True},
     }
@@ -184,10 +187,11 @@ def multihead_attention():
         if name not in ("self", "no_bias"):
             key, value = draw(name + " key", b, s, dim), draw(name + " value", b, s, dim)
         total = masks.get("attn_bias", torch.zeros(()).double())
+        ignored = lambda where: torch.zeros(where.shape).double().masked_fill(where, -math.inf)
         if "attn_mask" in masks:
-            total = total + torch.zeros(masks["attn_mask"].shape).double().masked_fill(masks["attn_mask"] == 0, -math.inf)
+            total = total + ignored(masks["attn_mask"] == 0)
         if "key_padding_mask" in masks:
-            total = total + torch.zeros(b, 1, 1, s).double().masked_fill(masks["key_padding_mask"][:, None, None], -math.inf)
+            total = total + ignored(masks["key_padding_mask"][:, None, None])
         result, weights = attend(heads_of(layer.q_proj(query), heads), heads_of(layer.k_proj(key), heads),
                                  heads_of(layer.v_proj(value), heads), (dim // heads) ** -0.5, total)
         save(f"multihead_attention_{name}", parameters | masks | {
@@ -203,8 +207,8 @@ def downsampled_attention():
         parameters = parameters_of(layer, f"downsampled_attention_{rate}")
         q, k, v = draw("q", 2, 5, 24), draw("k", 2, 9, 24), draw("v", 2, 9, 24)
         heads = 3
-        result, _ = attend(heads_of(layer.q_proj(q), heads), heads_of(layer.k_proj(k), heads), heads_of(layer.v_proj(v), heads),
-                           (24 // rate // heads) ** -0.5)
+        result, _ = attend(heads_of(layer.q_proj(q), heads), heads_of(layer.k_proj(k), heads),
+                           heads_of(layer.v_proj(v), heads), (24 // rate // heads) ** -0.5)
         save(f"downsampled_attention_{rate}", parameters | {
             "input_query": q, "input_key": k, "input_value": v, "output": layer.out_proj(merged(result))},
             {"embedding_dim": 24, "num_heads": heads, "downsample_rate": rate})
@@ -216,17 +220,21 @@ def mlp():
     cases = {name: {"act": name} for name in ACTIVATIONS} | {
         "hidden_out": {"hidden_features": 17, "out_features": 9}, "no_bias": {"bias": False}}
     for name, change in cases.items():
-        config = {"in_features": 12, "hidden_features": None, "out_features": None, "act": "gelu", "bias": True} | change
-        layer = Mlp(12, config["hidden_features"] or 48, config["out_features"], lambda: Activation(config["act"]), bias=config["bias"])
+        config = {"in_features": 12, "hidden_features": None, "out_features": None, "act": "gelu",
+                  "bias": True} | change
+        layer = Mlp(12, config["hidden_features"] or 48, config["out_features"], lambda: Activation(config["act"]),
+                    bias=config["bias"])
         parameters = parameters_of(layer, "mlp_" + name)
         x = draw(name, 2, 7, 12, scale=2)
         save(f"mlp_{name}", parameters | {"input": x, "output": layer(x)}, config)
 
-    layer = torch.nn.ModuleDict({"norm": torch.nn.LayerNorm(12, eps=1e-5), "fc1": torch.nn.Linear(12, 20), "fc2": torch.nn.Linear(20, 12)})
+    layer = torch.nn.ModuleDict({"norm": torch.nn.LayerNorm(12, eps=1e-5), "fc1": torch.nn.Linear(12, 20),
+                                 "fc2": torch.nn.Linear(20, 12)})
     parameters = parameters_of(layer, "mlp_with_norm")
     x = draw("mlp_with_norm", 2, 7, 12, scale=0.01)  # small, so that eps shows
     output = layer["fc2"](F.gelu(layer["fc1"](layer["norm"](x))))
-    save("mlp_with_norm", parameters | {"input": x, "output": output}, {"in_features": 12, "hidden_features": 20, "norm_eps": 1e-5})
+    save("mlp_with_norm", parameters | {"input": x, "output": output},
+         {"in_features": 12, "hidden_features": 20, "norm_eps": 1e-5})
 
 
 def swiglu():
@@ -250,7 +258,8 @@ def block():
         config = {"dim": 24, "num_heads": 3, "mlp_ratio": 4.0, "qkv_bias": False, "qk_norm": False, "init_values": None,
                   "norm_first": True, "norm_eps": 1e-6} | change
         norm = lambda width, **kw: torch.nn.LayerNorm(width, eps=config["norm_eps"])
-        layer = Block(24, 3, config["mlp_ratio"], config["qkv_bias"], config["qk_norm"], init_values=config["init_values"], norm_layer=norm)
+        layer = Block(24, 3, config["mlp_ratio"], config["qkv_bias"], config["qk_norm"],
+                      init_values=config["init_values"], norm_layer=norm)
         parameters = parameters_of(layer, "block_" + name)
         x = draw(name, 2, 9, 24)
         if config["norm_first"]:
@@ -281,12 +290,14 @@ def layer_norm():
         x[0, 2] = x[0, 2] * 0.1 + 10  # a mean far above the deviation
         x[0, 3] = 0.5     # no variance at all
         x = x.float().double()
-        save(f"layer_norm_eps_{eps:.0e}".replace("e-", "e"), parameters | {"input": x, "output": layer(x)}, {"features": 19, "eps": eps})
+        save(f"layer_norm_eps_{eps:.0e}".replace("e-", "e"), parameters | {"input": x, "output": layer(x)},
+             {"features": 19, "eps": eps})
     for eps in (1e-6, 1e-2):
         layer = LayerNorm2d(11, eps=eps)
         parameters = parameters_of(layer, f"layer_norm_2d_{eps}")
         x = draw("layer_norm_2d", 2, 11, 3, 5)
-        save(f"layer_norm_2d_eps_{eps:.0e}".replace("e-", "e"), parameters | {"input": x, "output": layer(x)}, {"channels": 11, "eps": eps})
+        save(f"layer_norm_2d_eps_{eps:.0e}".replace("e-", "e"), parameters | {"input": x, "output": layer(x)},
+             {"channels": 11, "eps": eps})
 
 
 def positional_encoding():
@@ -351,7 +362,7 @@ def gradients():
 def backward(name, inputs, function, config):
     """Saves inputs, output, the gradient that comes in (grad_output) and those that come out (grad_NAME)."""
     inputs = {key: value.requires_grad_() for key, value in inputs.items()}
-    output = function(**dict(zip(inputs, inputs.values()))) if name != "grad_linear_no_bias" else function(*inputs.values())
+    output = function(*inputs.values())
     incoming = draw("incoming", *output.shape)
     grads = torch.autograd.grad(output, list(inputs.values()), incoming)
     save(name, inputs | {"output": output, "grad_output": incoming} | {f"grad_{k}": g for k, g in zip(inputs, grads)},
@@ -360,6 +371,6 @@ def backward(name, inputs, function, config):
 
 if __name__ == "__main__":
     ROOT.mkdir(parents=True, exist_ok=True)
-    for make in (patch_embed, attention, split_attention, multihead_attention, downsampled_attention, mlp, swiglu, block,
-                 layer_norm, positional_encoding, position_interpolation, gradients):
+    for make in (patch_embed, attention, split_attention, multihead_attention, downsampled_attention, mlp, swiglu,
+                 block, layer_norm, positional_encoding, position_interpolation, gradients):
         make()

@@ -90,7 +90,8 @@ def write_json(path, value):
 
 def write_weights(folder, state, form, wrap=lambda state: state):
     """form: safetensors, pth (PyTorch's zip), legacy_pth (before 1.6) or npz; wrap puts the state into a checkpoint."""
-    state = {key: value.detach().clone().contiguous() if torch.is_tensor(value) else value for key, value in state.items()}
+    state = {key: value.detach().clone().contiguous() if torch.is_tensor(value) else value for key,
+             value in state.items()}
     if form == "safetensors":
         safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     elif form == "pth":

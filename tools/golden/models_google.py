@@ -32,7 +32,8 @@ def attention(state, source, target, out):
 
 def flax_names(state):
     out = {"cls": state["cls_token"], "Transformer/posembed_input/pos_embedding": state["pos_embed"],
-           "embedding/kernel": state["patch_embed.proj.weight"].permute(2, 3, 1, 0), "embedding/bias": state["patch_embed.proj.bias"]}
+           "embedding/kernel": state["patch_embed.proj.weight"].permute(2, 3, 1,
+                                                                        0), "embedding/bias": state["patch_embed.proj.bias"]}
     for i in range(ARGS["depth"]):
         block, theirs = f"blocks.{i}", f"Transformer/encoderblock_{i}"
         norm(state, block + ".norm1", theirs + "/LayerNorm_0", out)
@@ -50,7 +51,8 @@ def flax_names(state):
 def write(name, model, vit_changes, form="npz", prefix=""):
     randomise(model, name)
     model_args = {k: v for k, v in ARGS.items() if k != "num_classes"} | vit_changes
-    config = {"architecture": "vit", "num_classes": 10, "model_args": model_args, "pretrained_cfg": preprocessing(16, mean_std=HALF)}
+    config = {"architecture": "vit", "num_classes": 10, "model_args": model_args,
+              "pretrained_cfg": preprocessing(16, mean_std=HALF)}
     state = {prefix + key: value for key, value in flax_names(model.state_dict()).items()}
     write_fixture(name, model, forward, config, size=16, form=form, state=state, reference=f"timm {timm.__version__}")
     if not vit_changes:

@@ -93,7 +93,8 @@ def dinov2():
     write("hf_dinov2", transformers.Dinov2ForImageClassification, plain(**small), size2=(20, 28))
     write("hf_dinov2_model", transformers.Dinov2Model, plain(**small), size2=(28, 12))
     write("hf_dinov2_swiglu", transformers.Dinov2Model, plain(**SMALL | dict(hidden_size=20, num_attention_heads=2),
-                                                         use_swiglu_ffn=True), size2=None, note="mlp_ratio 4: 56 features after the gate")
+                                                         use_swiglu_ffn=True), size2=None,
+          note="mlp_ratio 4: 56 features after the gate")
     write("hf_dinov2_registers", transformers.Dinov2WithRegistersForImageClassification,
           registers(**small, num_register_tokens=3), size2=(24, 12))
     write("hf_dinov2_registers_model", transformers.Dinov2WithRegistersModel,

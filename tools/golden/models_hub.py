@@ -65,17 +65,20 @@ def chunked(state, per_chunk=1):
     return {rename(key): value for key, value in state.items()}
 
 
-def write(name, vit_changes, size2, *, mask=True, registers=0, offset=0.1, antialias=False, rename=None, wrap=lambda s: s, **args):
+def write(name, vit_changes, size2, *, mask=True, registers=0, offset=0.1, antialias=False, rename=None,
+          wrap=lambda s: s, **args):
     args = SMALL | args
     model = HubTransformer(offset, antialias, registers, **args)
     if mask:
         model.mask_token = torch.nn.Parameter(torch.zeros(1, args["embed_dim"]))
     randomise(model, name)
     plain = {key: value for key, value in args.items() if isinstance(value, (int, float))}
-    model_args = plain | {"dynamic_img_size": True, "pos_interp": {"antialias": antialias, "offset": offset}} | vit_changes
+    model_args = plain | {"dynamic_img_size": True,
+                          "pos_interp": {"antialias": antialias, "offset": offset}} | vit_changes
     config = {"architecture": "vit", "num_classes": 0, "model_args": model_args, "pretrained_cfg": preprocessing(16)}
     state = model.state_dict()
-    write_fixture(name, model, lambda m, x: (m(x), m.forward_features(x)), config, size=16, size2=size2, form="pth", wrap=wrap,
+    write_fixture(name, model, lambda m, x: (m(x), m.forward_features(x)), config, size=16, size2=size2, form="pth",
+                  wrap=wrap,
                   state=rename(state) if rename else state,
                   reference=f"{'DINOv2' if mask else 'DINO'} hub, restated on timm {timm.__version__}")
 
@@ -89,6 +92,6 @@ if __name__ == "__main__":
     write("dinov2_hub_chunked", {}, (12, 20), rename=chunked, wrap=lambda state: {"model": state}, **scale)
     write("dinov2_hub_swiglu", {"mlp_layer": "swiglu"}, None, mlp_layer=SwiGLU, mlp_ratio=4.0, embed_dim=20,
           num_heads=2, **scale)
-    write("dinov2_hub_registers", {"reg_tokens": 4, "no_embed_class": True}, (24, 12), registers=4, offset=0.0, antialias=True,
-          **scale)
+    write("dinov2_hub_registers", {"reg_tokens": 4, "no_embed_reg": True}, (24, 12), registers=4, offset=0.0,
+          antialias=True, **scale)
     report()

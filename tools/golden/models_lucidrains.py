@@ -44,7 +44,8 @@ class OldAttention(nn.Module):
 class OldFeedForward(nn.Module):
     def __init__(self, dim, hidden):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Dropout(0.0), nn.Linear(hidden, dim), nn.Dropout(0.0))
+        self.net = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Dropout(0.0), nn.Linear(hidden, dim),
+                                 nn.Dropout(0.0))
 
     def forward(self, x):
         return self.net(x)
@@ -64,7 +65,9 @@ class OldVit(nn.Module):
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.transformer = nn.Module()
         self.transformer.layers = nn.ModuleList(nn.ModuleList([
-            PreNorm(dim, OldAttention(dim, heads, dim_head)), PreNorm(dim, OldFeedForward(dim, mlp_dim))]) for _ in range(depth))
+            PreNorm(dim, OldAttention(dim, heads, dim_head)), PreNorm(dim,
+                                                                      OldFeedForward(dim,
+                                                                                     mlp_dim))]) for _ in range(depth))
         self.mlp_head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes))
 
     def tokens(self, image):
@@ -95,11 +98,12 @@ def write(name, model, forward, vit_changes):
     with torch.no_grad():  # the blocks' input small, so that eps shows in the first of them
         for parameter in (model.cls_token, model.pos_embedding, *model.to_patch_embedding[-1].parameters()):
             parameter *= 0.01
-    model_args = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "head_dim": 10, "mlp_hidden": 40,
-                  "qkv_bias": False, "norm_eps": 1e-5, **vit_changes}
+    model_args = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "head_dim": 10,
+                  "mlp_hidden": 40, "qkv_bias": False, "norm_eps": 1e-5, **vit_changes}
     config = {"architecture": "vit", "num_classes": 10, "model_args": model_args, "pretrained_cfg": preprocessing(16)}
+    version = "vit-pytorch " + importlib.metadata.version("vit-pytorch")
     write_fixture(name, model, forward, config, size=16, form="pth",
-                  reference=f"vit-pytorch {importlib.metadata.version('vit-pytorch')}" + (", an older layout" if forward is old else ""))
+                  reference=version + (", an older layout" if forward is old else ""))
 
 
 if __name__ == "__main__":

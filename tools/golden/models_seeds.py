@@ -39,7 +39,8 @@ class Vit000(nn.Module):
         self.pos_embed = nn.Parameter(torch.zeros(1, grid * grid + 1, dim))
         self.blocks = nn.ModuleList(module(
             norm1=nn.LayerNorm(dim), attn=module(qkv=nn.Linear(dim, 3 * dim, bias=False), proj=nn.Linear(dim, dim)),
-            norm2=nn.LayerNorm(dim), mlp=module(fc1=nn.Linear(dim, 2 * dim), fc2=nn.Linear(2 * dim, dim))) for _ in range(depth))
+            norm2=nn.LayerNorm(dim), mlp=module(fc1=nn.Linear(dim, 2 * dim),
+                                                fc2=nn.Linear(2 * dim, dim))) for _ in range(depth))
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, classes)
 
     def tokens(self, image):
@@ -63,7 +64,8 @@ class Vit003(nn.Module):
         layers = nn.ModuleList(module(
             attention_norm=nn.LayerNorm(dim, eps=1e-6), ffn_norm=nn.LayerNorm(dim, eps=1e-6),
             ffn=module(fc1=nn.Linear(dim, hidden), fc2=nn.Linear(hidden, dim)),
-            attn=module(**{name: nn.Linear(dim, dim) for name in ("query", "key", "value", "out")})) for _ in range(depth))
+            attn=module(**{name: nn.Linear(dim, dim) for name in ("query", "key", "value",
+                                                                  "out")})) for _ in range(depth))
         encoder = module(layer=layers, encoder_norm=nn.LayerNorm(dim, eps=1e-6))
         self.transformer = module(embeddings=embeddings, encoder=encoder)
         self.head = nn.Linear(dim, classes)
@@ -127,8 +129,10 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     write("seed_000", Vit000(), {"num_heads": 2, "mlp_ratio": 2.0, "qkv_bias": False, "norm_eps": 1e-5},
           preprocessing(32, mean_std=CIFAR, crop_pct=1.0), size=32)
-    write("seed_003", Vit003(), {"mlp_hidden": 40, "norm_eps": 1e-6, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "weight_init": "xavier"},
+    write("seed_003", Vit003(), {"mlp_hidden": 40, "norm_eps": 1e-6, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1,
+                                 "weight_init": "xavier"},
           preprocessing(16, crop_pct=1.0))
-    write("seed_004", Vit004(), {"mlp_hidden": 40, "norm_eps": 1e-5, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "weight_init": "normal"},
+    write("seed_004", Vit004(), {"mlp_hidden": 40, "norm_eps": 1e-5, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1,
+                                 "weight_init": "torch"},
           preprocessing(16, crop_pct=1.0))
     report()

@@ -41,7 +41,8 @@ def hub(name, changes=None, *, architecture="vit_tiny_patch16_224", num_classes=
     """A model that timm builds from its own config.json."""
     args = SMALL | (changes or {})
     model = timm.create_model(architecture, pretrained=False, num_classes=num_classes, **args)
-    config = config_of(architecture, args, num_classes, args["img_size"], args.get("in_chans", 3), args.get("global_pool"))
+    config = config_of(architecture, args, num_classes, args["img_size"], args.get("in_chans", 3),
+                       args.get("global_pool"))
     write("timm_" + name, model, config, args, **options)
 
 
@@ -94,7 +95,9 @@ class WithPixelNorm(VisionTransformer):
 def sinusoid(rows, dim):
     """P[i, 2j] = sin(i / 10000^(2j/dim)), P[i, 2j+1] = cos(the same); document 004."""
     table = torch.zeros(1, rows, dim, dtype=torch.float64)
-    angle = torch.arange(rows, dtype=torch.float64)[:, None] / 10000 ** (torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    angle = torch.arange(rows, dtype=torch.float64)[:,
+                                                    None] / 10000 ** (torch.arange(0, dim, 2,
+                                                                                   dtype=torch.float64) / dim)
     table[0, :, 0::2], table[0, :, 1::2] = angle.sin(), angle.cos()
     return table
 

@@ -10,12 +10,14 @@ from models_common import preprocessing, randomise, report, write_fixture
 
 
 class EncoderVit(nn.Module):
-    def __init__(self, norm_first, activation, final_norm=True, eps=1e-5, dim=24, heads=3, hidden=40, classes=10, grid=4):
+    def __init__(self, norm_first, activation, final_norm=True, eps=1e-5, dim=24, heads=3, hidden=40, classes=10,
+                 grid=4):
         super().__init__()
         self.patch_embed = nn.Conv2d(3, dim, 4, 4)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.pos_embed = nn.Parameter(torch.zeros(1, grid * grid + 1, dim))
-        layer = nn.TransformerEncoderLayer(dim, heads, hidden, activation=activation, batch_first=True, norm_first=norm_first,
+        layer = nn.TransformerEncoderLayer(dim, heads, hidden, activation=activation, batch_first=True,
+                                           norm_first=norm_first,
                                            layer_norm_eps=eps)
         norm = nn.LayerNorm(dim, eps) if final_norm else None
         self.encoder = nn.TransformerEncoder(layer, 2, norm, enable_nested_tensor=False)
@@ -71,10 +73,12 @@ OWN_KEY_MAP = {
 def write(name, model, vit_changes, form="pth", state=lambda s: s, **extra):
     # Post-norm attends before it normalises: small inputs would leave the first attention nothing to tell apart.
     randomise(model, name, embed_scale=0.01 if vit_changes.get("norm_first", True) else 1.0)
-    model_args = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "mlp_hidden": 40, "norm_eps": 1e-5}
+    model_args = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "mlp_hidden": 40,
+                  "norm_eps": 1e-5}
     config = {"architecture": "vit", "num_classes": 10, "model_args": model_args | vit_changes,
               "pretrained_cfg": preprocessing(16), **extra}
-    write_fixture(name, model, lambda m, x: (m(x), m.tokens(x)), config, size=16, form=form, state=state(model.state_dict()),
+    write_fixture(name, model, lambda m, x: (m(x), m.tokens(x)), config, size=16, form=form,
+                  state=state(model.state_dict()),
                   reference=f"torch {torch.__version__} nn.TransformerEncoder")
 
 
