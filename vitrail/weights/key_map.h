@@ -38,13 +38,16 @@ class KeyMap {
   // A built-in family.  Throws Error with the list of families when there is none of that name.
   static KeyMap builtin(const std::string& name);
   static std::vector<std::string> builtin_names();  // in the order in which detect() tries them
-  // The first built-in family all of whose `detect` keys are among `keys`.  Throws Error that says what was seen.
+  // The first built-in family that recognises `keys`.  Throws Error that says what was seen.
   static KeyMap detect(const std::vector<std::string>& keys);
   // All families that recognise the keys, in order: detect() takes the first.
   static std::vector<std::string> matching(const std::vector<std::string>& keys);
 
   const std::string& name() const;
-  const std::vector<std::string>& detect_keys() const;
+  bool recognises(const std::vector<std::string>& keys) const;  // all its `detect` keys are among them
+  // The position of the class token is added to the token itself, and pos_embed keeps the patches' positions: exactly
+  // the same mathematics, and the form in which a model with register tokens has no position for those.
+  bool folds_class_position() const;
   const std::vector<KeyRule>& rules() const;
   // The first rule that matches the whole key wins; without one the key keeps its name.
   KeyMatch match(const std::string& key) const;

@@ -1,6 +1,10 @@
 # Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps(), in this list's order,
 # which is the order of recognition (a family whose keys include another's comes before it).
-set(VITRAIL_KEY_MAPS timm)
+set(VITRAIL_KEY_MAPS
+  dino_hub dinov2_hub_registers dinov2_hub timm
+  huggingface_dinov2_registers huggingface_dinov2 huggingface_deit huggingface_vit
+  torchvision google document_000 document_003 document_004 torch_encoder
+  vit_pytorch vit_pytorch_fn vit_pytorch_plain)
 
 set(key_maps_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_key_maps.cpp)
 set(key_maps_table "")

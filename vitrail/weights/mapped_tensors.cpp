@@ -7,12 +7,16 @@
 namespace vitrail::weights {
 namespace {
 
+constexpr std::string_view kPackedIn = "fc1.weight";
+constexpr const char *kPositions = "pos_embed", *kClassToken = "cls_token";
+
+int64_t parts_of(const MappedPart& part) { return part.rule == nullptr ? 1 : part.rule->parts; }
+
 // Parts by number: a tensor that needs no joining is part 0 of 1.
 std::string check_parts(MappedTensor& tensor) {
   std::sort(tensor.parts.begin(), tensor.parts.end(),
             [](const MappedPart& a, const MappedPart& b) { return a.part < b.part; });
-  const KeyRule* rule = tensor.parts.front().rule;
-  const int64_t wanted = rule == nullptr ? 1 : rule->parts;
+  const int64_t wanted = parts_of(tensor.parts.front());
   for (int64_t i = 0; i < wanted; ++i) {
     if (i >= static_cast<int64_t>(tensor.parts.size()) || tensor.parts[i].part != i) {
       return str("part ", i + 1, " of ", wanted, " is missing");
@@ -26,29 +30,62 @@ std::string check_parts(MappedTensor& tensor) {
 MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, FieldSizes sizes)
     : map_(map), sizes_(std::move(sizes)) {
   for (const TensorInfo& info : checkpoint.tensors()) {
+    if (info.shape.numel() == 0) continue;
     const KeyMatch match = map_.match(info.name);
     if (match.dropped()) continue;
     MappedTensor& tensor = tensors_[match.native];
     const MappedPart part{info.name, match.rule, match.rule == nullptr ? 0 : match.rule->part};
     for (const MappedPart& other : tensor.parts) {
-      const int64_t parts = part.rule == nullptr ? 1 : part.rule->parts;
-      const int64_t other_parts = other.rule == nullptr ? 1 : other.rule->parts;
-      if (other.part == part.part || parts != other_parts) {
-        throw Error(checkpoint.path(), str("one tensor for ", match.native, " (key map ", map_.name(), ")"),
-                    str("two: ", other.source, " and ", part.source));
-      }
+      if (other.part != part.part && parts_of(other) == parts_of(part)) continue;
+      throw Error(checkpoint.path(), str("one tensor for ", match.native, " (key map ", map_.name(), ")"),
+                  str("two: ", other.source, " and ", part.source));
     }
     tensor.parts.push_back(part);
   }
-  for (auto& [native, tensor] : tensors_) {
-    tensor.problem = check_parts(tensor);
-    if (!tensor.problem.empty()) continue;
-    try {
-      settle_shape(checkpoint, tensor);
-    } catch (const Error& error) {
-      tensor.problem = error.what();
+  for (auto& [native, tensor] : tensors_) settle(checkpoint, tensor);
+  rename_packed_swiglu();
+  if (map_.folds_class_position()) fold_class_position();
+}
+
+void MappedTensors::settle(const Checkpoint& checkpoint, MappedTensor& tensor) const {
+  tensor.problem = check_parts(tensor);
+  if (!tensor.problem.empty()) return;
+  try {
+    settle_shape(checkpoint, tensor);
+  } catch (const Error& error) {
+    tensor.problem = error.what();
+  }
+}
+
+void MappedTensors::rename_packed_swiglu() {
+  std::vector<std::string> packed;  // "blocks.0.mlp."
+  for (const auto& [native, tensor] : tensors_) {
+    if (!native.ends_with(kPackedIn)) continue;
+    const std::string mlp = native.substr(0, native.size() - kPackedIn.size());
+    const auto out = tensors_.find(mlp + "fc2.weight");
+    if (out == tensors_.end() || tensors_.contains(mlp + "w12.weight") || tensor.shape.rank() != 2 || out->second.shape.rank() != 2) continue;
+    if (tensor.shape[0] == 2 * out->second.shape[1]) packed.push_back(mlp);
+  }
+  for (const std::string& mlp : packed) {
+    for (const char* kind : {"weight", "bias"}) {
+      for (const auto& [from, to] : {std::pair("fc1.", "w12."), std::pair("fc2.", "w3.")}) {
+        auto node = tensors_.extract(mlp + from + kind);
+        if (node.empty()) continue;
+        node.key() = mlp + to + kind;
+        tensors_.insert(std::move(node));
+      }
     }
   }
+}
+
+void MappedTensors::fold_class_position() {
+  const auto positions = tensors_.find(kPositions), token = tensors_.find(kClassToken);
+  if (positions == tensors_.end() || token == tensors_.end()) return;
+  Shape& shape = positions->second.shape;
+  if (shape.rank() != 3 || shape[1] < 2 || token->second.shape != Shape{1, 1, shape[2]}) return;
+  --shape[1];
+  positions->second.fold = Fold::drop_first_position;
+  token->second.fold = Fold::add_first_position;
 }
 
 std::map<std::string, int64_t> MappedTensors::axis_sizes(const KeyRule& rule) const {
@@ -88,7 +125,7 @@ void MappedTensors::settle_shape(const Checkpoint& checkpoint, MappedTensor& ten
   }
 }
 
-Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
+Tensor MappedTensors::read_whole(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
   const auto read_part = [&](const MappedPart& part) {
     const Tensor source = checkpoint.tensor(part.source);
     if (part.rule == nullptr || !part.rule->rearrange) return source;
@@ -107,6 +144,19 @@ Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& ten
     row += part.size(0);
   }
   return joined;
+}
+
+Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
+  if (tensor.fold == Fold::none) return read_whole(checkpoint, tensor, dtype);
+  const Tensor positions = read_whole(checkpoint, tensors_.at(kPositions), DType::f64);
+  if (tensor.fold == Fold::drop_first_position) {
+    return positions.narrow(1, 1, positions.size(1) - 1).to(dtype).contiguous();
+  }
+  const Tensor token = read_whole(checkpoint, tensor, DType::f64).clone();
+  double* sum = token.data<double>();
+  const double* first = positions.data<double>();
+  for (int64_t i = 0; i < token.numel(); ++i) sum[i] += first[i];
+  return token.to(dtype);
 }
 
 std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes) {

@@ -20,16 +20,23 @@ struct MappedPart {
   int64_t part = 0;
 };
 
+// What a map's fold_class_position does to a tensor.
+enum class Fold : uint8_t { none, drop_first_position, add_first_position };
+
 // A native tensor: its parts in order, and the shape they make together.  `problem` says, for a user, why it cannot be
 // made (a part is missing, a shape does not fit the rule's pattern); empty when all is well.
 struct MappedTensor {
   std::vector<MappedPart> parts;
   Shape shape;
+  Fold fold = Fold::none;
   std::string problem;
 };
 
 // Native key → what it is made of.  Only shapes are looked at.  Throws Error when two tensors of the file claim the
-// same native key.
+// same native key.  Tensors without elements (vit-pytorch's class token when it pools the mean) are left out.
+//
+// timm calls the two matrices of a packed SwiGLU fc1 and fc2 as those of a plain Mlp; where fc1 is twice as tall as fc2
+// is wide they get their native names, w12 and w3.
 class MappedTensors {
  public:
   MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, FieldSizes sizes);
@@ -41,6 +48,10 @@ class MappedTensors {
 
  private:
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
+  void settle(const Checkpoint& checkpoint, MappedTensor& tensor) const;
+  void rename_packed_swiglu();
+  void fold_class_position();
+  Tensor read_whole(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const;
   void settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
   Shape part_shape(const Checkpoint& checkpoint, const MappedPart& part) const;
 

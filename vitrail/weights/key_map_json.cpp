@@ -1,0 +1,134 @@
+#include "vitrail/weights/key_map_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::weights {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kMaxParts = 64;
+
+void check_keys(const json& object, const std::vector<std::string>& known, const std::string& where) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw Error(where, "only the keys of a key map", "\"" + key + "\"");
+    }
+  }
+}
+
+std::string text_of(const json& object, const char* key, const std::string& where) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) {
+    throw Error(where, str("\"", key, "\" as a string"), found == object.end() ? "none" : found->type_name());
+  }
+  return found->get<std::string>();
+}
+
+void read_part(const json& value, KeyRule& rule) {
+  const auto is_count = [](const json& v) { return v.is_number_integer(); };
+  const bool pair = value.is_array() && value.size() == 2 && is_count(value[0]) && is_count(value[1]);
+  const int64_t part = pair ? value[0].get<int64_t>() : -1, parts = pair ? value[1].get<int64_t>() : -1;
+  if (part < 0 || parts < 1 || parts > kMaxParts || part >= parts) {
+    throw Error(rule.label, str("\"part\" as [i, n] with 0 <= i < n <= ", kMaxParts),
+                value.dump(-1, ' ', true).substr(0, 80));
+  }
+  rule.part = part;
+  rule.parts = parts;
+}
+
+void read_sizes(const json& value, KeyRule& rule) {
+  if (!value.is_object()) throw Error(rule.label, "\"sizes\" as an object", value.type_name());
+  for (const auto& [axis, size] : value.items()) {
+    if (!rule.rearrange || !rule.rearrange->has_axis(axis)) {
+      throw Error(rule.label, "\"sizes\" of axes in \"rearrange\"", "\"" + axis + "\"");
+    }
+    if (size.is_string()) {
+      rule.sizes[axis] = size.get<std::string>();
+    } else if (size.is_number_integer() && size.get<int64_t>() > 0) {
+      rule.sizes[axis] = size.get<int64_t>();
+    } else {
+      throw Error(rule.label, "a size as a positive integer or a field's name", "another value for \"" + axis + "\"");
+    }
+  }
+}
+
+KeyRule read_rule(const json& object, const std::string& where) {
+  if (!object.is_object()) throw Error(where, "an object", object.type_name());
+  KeyRule rule;
+  rule.label = where;
+  rule.from = text_of(object, "from", where);
+  rule.label = str(where, " (\"", rule.from.substr(0, 80), "\")");
+  check_keys(object, {"from", "to", "part", "rearrange", "sizes", "drop"}, rule.label);
+  if (const auto drop = object.find("drop"); drop != object.end()) {
+    if (!drop->is_boolean()) throw Error(rule.label, "\"drop\" as true or false", drop->type_name());
+    rule.drop = drop->get<bool>();
+  }
+  if (rule.drop) {
+    if (object.size() != 2) throw Error(rule.label, "nothing beside \"from\" and \"drop\"", "more");
+    return rule;
+  }
+  rule.to = text_of(object, "to", rule.label);
+  if (object.contains("part")) read_part(object["part"], rule);
+  if (object.contains("rearrange")) {
+    rule.rearrange = Rearrange::parse(text_of(object, "rearrange", rule.label), rule.label);
+  }
+  if (object.contains("sizes")) read_sizes(object["sizes"], rule);
+  return rule;
+}
+
+json parse_json(const std::string& text, const std::string& where) {
+  const auto shallow = [&](int depth, json::parse_event_t, json&) {
+    if (depth > 8) throw Error(where, "a key map", "JSON nested deeper than one");
+    return true;
+  };
+  json parsed;
+  try {
+    parsed = json::parse(text, shallow);
+  } catch (const json::exception& error) {
+    throw Error(where, "a key map in JSON", error.what());
+  }
+  if (!parsed.is_object()) throw Error(where, "a JSON object", parsed.type_name());
+  return parsed;
+}
+
+// An element is a key, or a list of keys of which one must exist.
+std::vector<std::vector<std::string>> read_detect(const json& map, const std::string& where) {
+  std::vector<std::vector<std::string>> detect;
+  const auto found = map.find("detect");
+  if (found == map.end()) return detect;
+  if (!found->is_array()) throw Error(where, "\"detect\" as an array of keys", found->type_name());
+  for (const json& element : *found) {
+    std::vector<std::string>& any = detect.emplace_back();
+    for (const json& key : element.is_array() ? element : json::array({element})) {
+      if (!key.is_string()) throw Error(where, "\"detect\" as an array of keys", key.type_name());
+      any.push_back(key.get<std::string>());
+    }
+  }
+  return detect;
+}
+
+}  // namespace
+
+KeyMapText read_key_map(const std::string& text, const std::string& where, bool only_detect) {
+  const json map = parse_json(text, where);
+  check_keys(map, {"name", "detect", "rules", "fold_class_position"}, where);
+  KeyMapText result;
+  result.name = text_of(map, "name", where);
+  result.detect = read_detect(map, where);
+  if (const auto fold = map.find("fold_class_position"); fold != map.end()) {
+    if (!fold->is_boolean()) throw Error(where, "\"fold_class_position\" as true or false", fold->type_name());
+    result.fold_class_position = fold->get<bool>();
+  }
+  const auto rules = map.find("rules");
+  if (rules == map.end() || !rules->is_array()) throw Error(where, "\"rules\" as an array", "none");
+  for (size_t i = 0; !only_detect && i < rules->size(); ++i) {
+    result.rules.push_back(read_rule((*rules)[i], str(where, ": rule ", i + 1)));
+  }
+  return result;
+}
+
+}  // namespace vitrail::weights

@@ -1,0 +1,96 @@
+#include "vitrail/weights/key_pattern.h"
+
+#include <string_view>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::weights {
+namespace {
+
+// Far above what real names need; they bound the memory and the recursion of the expression compiler.
+constexpr size_t kMaxPattern = 512;
+constexpr size_t kMaxKey = 1024;
+
+std::regex compile(const std::string& pattern, const std::string& where) {
+  if (pattern.size() > kMaxPattern)
+    throw Error(where, str("at most ", kMaxPattern, " characters"), str(pattern.size()));
+  try {
+#ifdef __GLIBCXX__
+    // The breadth-first matcher: the default one goes back over the key, by recursion.
+    return std::regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
+#else
+    return std::regex(pattern, std::regex::ECMAScript);
+#endif
+  } catch (const std::regex_error& error) {
+    throw Error(where, "a regular expression without back-references", str("\"", pattern, "\" (", error.what(), ")"));
+  }
+}
+
+// Where the bracketed class or the group that opens at `at` closes.
+size_t skip_brackets(std::string_view pattern, size_t at) {
+  int depth = 0;
+  bool in_class = false;
+  for (; at < pattern.size(); ++at) {
+    const char c = pattern[at];
+    if (c == '\\') {
+      ++at;
+    } else if (in_class) {
+      in_class = c != ']';
+    } else if (c == '[') {
+      in_class = true;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')') {
+      --depth;
+    }
+    if (depth == 0 && !in_class) return at;
+  }
+  return at;
+}
+
+}  // namespace
+
+// Only characters outside of groups and classes count, so what is optional inside them does not matter.
+std::string required_literal(const std::string& pattern) {
+  std::string longest, run;
+  const auto end_run = [&] {
+    if (run.size() > longest.size()) longest = run;
+    run.clear();
+  };
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '|') return "";
+    if (c == '(' || c == '[') {
+      end_run();
+      i = skip_brackets(pattern, i);
+    } else if (c == '*' || c == '?' || c == '{') {  // the character before may be absent
+      if (!run.empty()) run.pop_back();
+      end_run();
+      if (c == '{') i = pattern.find('}', i);
+      if (i == std::string::npos) return "";
+    } else if (c == '\\' && i + 1 < pattern.size() && (pattern[i + 1] == '.' || pattern[i + 1] == '/')) {
+      run += pattern[++i];
+    } else if (c == '\\') {
+      end_run();
+      ++i;
+    } else if (c == '.' || c == '+' || c == '^' || c == '$') {
+      end_run();
+    } else {
+      run += c;
+    }
+  }
+  end_run();
+  return longest;
+}
+
+KeyPattern::KeyPattern(const std::string& pattern, const std::string& where)
+    : literal_(required_literal(pattern)), expression_(compile(pattern, where)) {}
+
+std::optional<std::string> KeyPattern::replace(const std::string& key, const std::string& replacement) const {
+  if (key.size() > kMaxKey || key.find(literal_) == std::string::npos) return std::nullopt;
+  std::smatch groups;
+  if (!std::regex_match(key, groups, expression_)) return std::nullopt;
+  return groups.format(replacement);
+}
+
+}  // namespace vitrail::weights
