@@ -8,6 +8,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/inputs.h"
 #include "vitrail/data/ordered_prefetch.h"
+#include "vitrail/image/decode.h"
 
 namespace vitrail::app {
 namespace {
