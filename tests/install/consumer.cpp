@@ -1,14 +1,31 @@
-// Uses the installed library: a tensor, its views, and a parallel loop.
-#include <vitrail/base/parallel.h>
-#include <vitrail/tensor/tensor.h>
-#include <cstdio>
+// Classifies an image with the installed library.   consumer MODEL IMAGE
+#include <vitrail/data/imagenet_labels.h>
+#include <vitrail/data/metrics.h>
+#include <vitrail/image/decode.h>
+#include <vitrail/infer/preprocess.h>
+#include <vitrail/infer/session.h>
+#include <vitrail/models/load.h>
 
-int main() {
-  const vitrail::Tensor x = vitrail::Tensor::empty({2, 3});
-  vitrail::parallel_for(0, 6, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) x.data<float>()[i] = static_cast<float>(i);
-  });
-  const vitrail::Tensor y = x.transpose(0, 1).contiguous();
-  std::printf("%g\n", y.data<float>()[1]);
-  return y.data<float>()[1] == 3 ? 0 : 1;
+#include <cstdio>
+#include <exception>
+
+int main(int argc, char** argv) try {
+  if (argc != 3) return std::fprintf(stderr, "usage: consumer MODEL IMAGE\n"), 2;
+  using namespace vitrail;
+  const models::OpenedModel opened = models::open_model(argv[1]);
+  const image::EvalTransform transform = infer::transform_of(opened.config.preprocessing, argv[1]);
+  const infer::Session session(models::build_model(opened));
+
+  const Tensor pixels = image::apply(image::read_image(argv[2]), transform);  // [3, H, W]
+  const Tensor logits = session.logits(pixels.unsqueeze(0));                  // [1, classes]
+
+  const std::span<const float> row(logits.data<float>(), logits.numel());
+  const bool imagenet = row.size() == data::imagenet_class_names().size();
+  for (const data::Prediction& best : data::top_k(row, 3, argv[2])) {
+    const std::string name = imagenet ? std::string(data::imagenet_class_names()[best.index]) : "class";
+    std::printf("%5.1f %%  %4d %s\n", 100 * best.probability, static_cast<int>(best.index), name.c_str());
+  }
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "consumer: %s\n", error.what());
+  return 1;
 }

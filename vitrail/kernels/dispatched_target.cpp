@@ -3,7 +3,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/dispatched_target.cpp"
-#include "vitrail/kernels/highway.h"
+#include "vitrail/kernels/highway-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
