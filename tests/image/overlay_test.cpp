@@ -1,0 +1,90 @@
+#include "vitrail/image/overlay.h"
+
+#include <cmath>
+#include <limits>
+
+#include "tests/image/support.h"
+#include "vitrail/base/error.h"
+#include "vitrail/image/colormap.h"
+
+namespace vitrail::image {
+namespace {
+
+std::array<uint8_t, 3> pixel(const Image& image, int64_t x, int64_t y) {
+  const uint8_t* at = image.row(y) + 3 * x;
+  return {at[0], at[1], at[2]};
+}
+
+// Lightness (CIE 1976), from sRGB: a measure that the table was not made with.
+double lightness(const std::array<uint8_t, 3>& color) {
+  const auto linear = [](double x) { return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4); };
+  const double y =
+      0.2126 * linear(color[0] / 255.0) + 0.7152 * linear(color[1] / 255.0) + 0.0722 * linear(color[2] / 255.0);
+  return y > 0.008856 ? 116 * std::cbrt(y) - 16 : 903.3 * y;
+}
+
+// OKLab's steps are not CIE's, so they agree only roughly; what counts is that no step stands out or goes back.
+TEST(HeatColors, GrowLighterInEvenSteps) {
+  const auto& colors = heat_colors();
+  const double total = lightness(colors[255]) - lightness(colors[0]);
+  EXPECT_GT(total, 75);
+  for (int i = 0; i + 15 < 256; i += 15) {
+    const double step = (lightness(colors[i + 15]) - lightness(colors[i])) / (total / 17);
+    EXPECT_GT(step, 0.6) << i;
+    EXPECT_LT(step, 1.5) << i;
+  }
+}
+
+TEST(Overlay, TheLeastValueIsDarkestTheGreatestLightest) {
+  const Image image = make_image(40, 20, 3);
+  const std::vector<float> values{0, 1, 2, 3};
+  OverlayOptions options;
+  options.opacity = 1;
+  const Image result = overlay(image, {values, 4, 1}, options);
+  EXPECT_EQ(pixel(result, 0, 0), heat_colors()[0]);
+  EXPECT_EQ(pixel(result, 39, 19), heat_colors()[255]);
+  // Pixel 17 is a quarter of the way from the middle of cell 1 to that of cell 2.
+  EXPECT_EQ(pixel(result, 17, 10), heat_colors()[std::lround(255 * 1.25 / 3)]);
+}
+
+TEST(Overlay, OpacityBlendsWithTheImage) {
+  Image image = make_image(2, 2, 1);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{200});
+  const std::vector<float> values{5};
+  OverlayOptions options;
+  options.opacity = 0;
+  EXPECT_EQ(pixel(overlay(image, {values, 1, 1}, options), 1, 1), (std::array<uint8_t, 3>{200, 200, 200}));
+  options.opacity = 0.5;
+  const auto dark = heat_colors()[0];  // a map of equal values
+  EXPECT_EQ(pixel(overlay(image, {values, 1, 1}, options), 0, 0)[0], std::lround(100 + dark[0] * 0.5));
+  options.low = 0, options.high = 5, options.opacity = 1;
+  EXPECT_EQ(pixel(overlay(image, {values, 1, 1}, options), 0, 0), heat_colors()[255]);
+}
+
+TEST(Overlay, AMapThatIsNoMapIsAnError) {
+  const Image image = make_image(4, 4, 3);
+  const std::vector<float> values{0, 1, 2, std::numeric_limits<float>::quiet_NaN()};
+  EXPECT_THROW(overlay(image, {values, 2, 2}), Error);
+  EXPECT_THROW(overlay(image, {std::span(values).first(3), 2, 2}), Error);
+  EXPECT_THROW(overlay(image, {{}, 0, 0}), Error);
+  EXPECT_THROW(overlay(Image{}, {std::span(values).first(1), 1, 1}), Error);
+}
+
+TEST(Grid, PicturesLieInRowsWithGaps) {
+  std::vector<Image> pictures(5, make_image(3, 2, 1));
+  for (size_t i = 0; i < pictures.size(); ++i) std::fill(pictures[i].pixels.begin(), pictures[i].pixels.end(), i);
+  const Image result = grid(pictures, 0, 1);
+  EXPECT_EQ(result.width, 3 * 4 - 1);
+  EXPECT_EQ(result.height, 2 * 3 - 1);
+  EXPECT_EQ(pixel(result, 0, 0)[0], 0);
+  EXPECT_EQ(pixel(result, 3, 0)[0], 255);  // a gap
+  EXPECT_EQ(pixel(result, 8, 1)[2], 2);
+  EXPECT_EQ(pixel(result, 4, 4)[1], 4);
+  EXPECT_EQ(pixel(result, 9, 4)[0], 255);  // an empty place
+  pictures[1] = make_image(2, 2, 1);
+  EXPECT_THROW(grid(pictures), Error);
+  EXPECT_THROW(grid({}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::image

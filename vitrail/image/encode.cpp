@@ -1,0 +1,83 @@
+#include "vitrail/image/encode.h"
+
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+
+#include "vitrail/base/atomic_file.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::image {
+namespace {
+
+// libpng reports errors by longjmp; what the writing uses lives here, outside the function that sets the jump target.
+struct Writer {
+  png_structp png = nullptr;
+  png_infop info = nullptr;
+  std::vector<uint8_t> out;
+  std::jmp_buf failed;
+  char message[256] = "";
+
+  ~Writer() { png_destroy_write_struct(&png, &info); }
+};
+
+[[noreturn]] void on_error(png_structp png, png_const_charp message) {
+  Writer& writer = *static_cast<Writer*>(png_get_error_ptr(png));
+  std::strncpy(writer.message, message, sizeof(writer.message) - 1);
+  std::longjmp(writer.failed, 1);
+}
+
+void ignore_warning(png_structp, png_const_charp) {}
+
+bool append(std::vector<uint8_t>& out, const uint8_t* data, size_t count) noexcept {
+  try {
+    out.insert(out.end(), data, data + count);
+    return true;
+  } catch (...) {
+    return false;  // an exception must not cross libpng's frames
+  }
+}
+
+void write_bytes(png_structp png, png_bytep data, size_t count) {
+  if (!append(static_cast<Writer*>(png_get_io_ptr(png))->out, data, count)) png_error(png, "no memory");
+}
+
+void flush_nothing(png_structp) {}
+
+bool write(Writer& writer, const Image& image) {
+  if (setjmp(writer.failed) != 0) return false;
+  writer.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &writer, on_error, ignore_warning);
+  if (writer.png != nullptr) writer.info = png_create_info_struct(writer.png);
+  if (writer.info == nullptr) return false;
+  png_set_write_fn(writer.png, &writer, write_bytes, flush_nothing);
+  png_set_user_limits(writer.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+  png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(image.width), static_cast<png_uint_32>(image.height),
+               8, image.channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(writer.png, writer.info);
+  for (int64_t y = 0; y < image.height; ++y) png_write_row(writer.png, image.row(y));
+  png_write_end(writer.png, nullptr);
+  return true;
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_png(const Image& image) {
+  check_image(image, "encode_png");
+  if (image.width > PNG_UINT_31_MAX || image.height > PNG_UINT_31_MAX) {
+    throw Error("encode_png", "at most 2147483647 pixels a side", str(image.width, "×", image.height));
+  }
+  Writer writer;
+  if (!write(writer, image)) throw Error("encode_png", "an image that PNG can hold", writer.message);
+  return std::move(writer.out);
+}
+
+void write_png(const std::filesystem::path& path, const Image& image) {
+  const std::vector<uint8_t> bytes = encode_png(image);
+  AtomicFile file(path);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+}  // namespace vitrail::image

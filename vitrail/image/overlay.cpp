@@ -1,0 +1,103 @@
+#include "vitrail/image/overlay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/color.h"
+#include "vitrail/image/colormap.h"
+
+namespace vitrail::image {
+namespace {
+
+// Between which two cells a pixel lies, and how near to the second.
+struct Position {
+  int64_t first = 0, second = 0;
+  double weight = 0;  // of the second
+};
+
+std::vector<Position> positions(int64_t pixels, int64_t cells) {
+  std::vector<Position> result(pixels);
+  for (int64_t i = 0; i < pixels; ++i) {
+    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(cells) / static_cast<double>(pixels) - 0.5;
+    const double clamped = std::clamp(at, 0.0, static_cast<double>(cells - 1));
+    result[i].first = static_cast<int64_t>(clamped);
+    result[i].second = std::min(result[i].first + 1, cells - 1);
+    result[i].weight = clamped - static_cast<double>(result[i].first);
+  }
+  return result;
+}
+
+void check_map(const HeatMap& map) {
+  const bool whole = map.width > 0 && map.height > 0 && map.width <= static_cast<int64_t>(map.values.size()) &&
+                     static_cast<int64_t>(map.values.size()) / map.width == map.height &&
+                     static_cast<int64_t>(map.values.size()) % map.width == 0;
+  if (!whole) throw Error("overlay", str(map.width, "×", map.height, " values"), str(map.values.size()));
+  for (const float value : map.values) {
+    if (!std::isfinite(value)) throw Error("overlay", "finite values", str(value));
+  }
+}
+
+// Maps low…high to 0…255.
+struct Scale {
+  double low = 0, factor = 0;
+  int64_t operator()(double value) const { return std::clamp<int64_t>(std::lround((value - low) * factor), 0, 255); }
+};
+
+Scale scale_of(const HeatMap& map, const OverlayOptions& options) {
+  const auto [least, greatest] = std::minmax_element(map.values.begin(), map.values.end());
+  const double low = options.low.value_or(*least), high = options.high.value_or(*greatest);
+  return {low, high > low ? 255.0 / (high - low) : 0.0};
+}
+
+}  // namespace
+
+Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& options) {
+  check_image(image, "overlay");
+  check_map(map);
+  const double opacity = std::clamp(options.opacity, 0.0, 1.0);
+  Image result = to_mode(image, ColorMode::rgb);
+  const Scale scale = scale_of(map, options);
+  const std::vector<Position> columns = positions(image.width, map.width), rows = positions(image.height, map.height);
+  for (int64_t y = 0; y < result.height; ++y) {
+    const float* above = map.values.data() + rows[y].first * map.width;
+    const float* below = map.values.data() + rows[y].second * map.width;
+    uint8_t* pixel = result.row(y);
+    for (const Position& x : columns) {
+      const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
+      const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
+      const auto& color = heat_colors()[scale(top + (bottom - top) * rows[y].weight)];
+      for (const uint8_t channel : color) {
+        *pixel = static_cast<uint8_t>(std::lround(*pixel * (1 - opacity) + channel * opacity));
+        ++pixel;
+      }
+    }
+  }
+  return result;
+}
+
+Image grid(std::span<const Image> pictures, int64_t columns, int64_t gap) {
+  if (pictures.empty()) throw Error("grid", "at least one picture", "none");
+  if (columns < 0 || gap < 0) throw Error("grid", "columns and a gap of at least 0", str(columns, " and ", gap));
+  const int64_t count = static_cast<int64_t>(pictures.size());
+  if (columns == 0) columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  columns = std::min(columns, count);
+  const int64_t rows = (count + columns - 1) / columns;
+  const int64_t width = pictures[0].width, height = pictures[0].height;
+  Image result = make_image(columns * (width + gap) - gap, rows * (height + gap) - gap, 3);
+  std::fill(result.pixels.begin(), result.pixels.end(), uint8_t{255});
+  for (int64_t i = 0; i < count; ++i) {
+    check_image(pictures[i], "grid");
+    if (pictures[i].width != width || pictures[i].height != height) {
+      throw Error("grid", str("pictures of ", width, "×", height), str(pictures[i].width, "×", pictures[i].height));
+    }
+    const Image picture = to_mode(pictures[i], ColorMode::rgb);
+    const int64_t left = i % columns * (width + gap), top = i / columns * (height + gap);
+    for (int64_t y = 0; y < height; ++y)
+      std::memcpy(result.row(top + y) + left * 3, picture.row(y), picture.row_bytes());
+  }
+  return result;
+}
+
+}  // namespace vitrail::image
