@@ -1,0 +1,123 @@
+#include "vitrail/infer/session.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/golden.h"
+#include "tests/support/models.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/models/load.h"
+
+namespace vitrail::infer {
+namespace {
+
+class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
+
+models::VisionTransformer model_of(const std::string& fixture) {
+  return models::build_model(models::open_model(testing::model_fixture(fixture)));
+}
+
+// Compiled and eager run the same mathematics in another order of operations.
+constexpr double kTolerance = 1e-5;
+
+TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
+  const auto folder = testing::model_fixture(GetParam()).parent_path();
+  const testing::Golden golden = testing::read_golden(folder / "golden.safetensors");
+  const models::VisionTransformer eager = model_of(GetParam());
+  const Session session(model_of(GetParam()));
+  for (const std::string suffix : {"", "2"}) {
+    if (!golden.has("input" + suffix)) continue;
+    const Tensor input = golden["input" + suffix];
+    const Tensor logits = session.logits(input);
+    EXPECT_TRUE(testing::close(logits, eager.forward(input), kTolerance, kTolerance)) << suffix;
+    if (golden.has("logits" + suffix)) {
+      EXPECT_TRUE(testing::close(logits, golden["logits" + suffix], kTolerance, kTolerance)) << suffix;
+    }
+    const Request tokens{.output = Output::features, .tokens = Tokens::all};
+    EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], kTolerance, kTolerance)) << suffix;
+  }
+}
+
+TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
+  const auto folder = testing::model_fixture(GetParam()).parent_path();
+  const Tensor input = testing::read_golden(folder / "golden.safetensors")["input"];
+  const std::vector<Tensor> eager = model_of(GetParam()).attention_maps(input);
+  const std::vector<Tensor> compiled =
+      Session(model_of(GetParam())).run(input, {.output = Output::attention, .all_layers = true});
+  ASSERT_EQ(compiled.size(), eager.size());
+  for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),
+                         [](const auto& info) { return testing::test_name(info.param); });
+
+Tensor images(int64_t batch, uint64_t seed) { return Tensor::randn({batch, 3, 32, 32}, seed); }
+
+TEST(Session, EachImageOfABatchHasTheBitsThatItHasAlone) {
+  const Session session(model_of("timm_token"));
+  const Tensor batch = images(5, 3), together = session.logits(batch);
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), together.narrow(0, i, 1), 0)) << i;
+  }
+}
+
+TEST(Session, ConcurrentRunsOfThreeBatchSizesOnOnePackingAgreeWithSingleRuns) {
+  for (const int threads : {1, 2}) {
+    const Session session(model_of("timm_token"), {.threads = threads});
+    const Session reference(model_of("timm_token"), {.threads = threads});
+    std::vector<Tensor> inputs, expected;
+    for (const int64_t batch : {1, 3, 8}) {
+      inputs.push_back(images(batch, 10 + static_cast<uint64_t>(batch)));
+      expected.push_back(reference.logits(inputs.back()));
+    }
+    std::vector<std::thread> callers;
+    std::vector<int> wrong(4, 0);
+    for (size_t caller = 0; caller < wrong.size(); ++caller) {
+      callers.emplace_back([&, caller] {
+        for (size_t round = 0; round < 12; ++round) {
+          const size_t which = (caller + round) % inputs.size();
+          if (!testing::close(session.logits(inputs[which]), expected[which], 0)) ++wrong[caller];
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_EQ(wrong, std::vector<int>(4, 0)) << threads << " threads";
+  }
+}
+
+TEST(Session, LayersCountFromBothEnds) {
+  const Session session(model_of("timm_token"));
+  const Tensor input = images(1, 4);
+  const Request first{.output = Output::features, .tokens = Tokens::all, .layer = 0, .normalize = false};
+  Request from_end = first;
+  from_end.layer = -2;  // of two blocks
+  EXPECT_TRUE(testing::close(session.run(input, from_end)[0], session.run(input, first)[0], 0));
+  Request beyond = first;
+  beyond.layer = 2;
+  EXPECT_THROW(session.run(input, beyond), Error);
+}
+
+TEST(Session, AnImageSizeThatTheModelDoesNotTakeIsAnErrorThatNamesBoth) {
+  const Session session(model_of("timm_token"));
+  try {
+    session.logits(Tensor::randn({1, 3, 24, 32}, 1));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("24×32"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("32×32"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(session.logits(images(1, 1)));  // still usable
+}
+
+TEST(Session, SourceMemoryIsGivenBackOncePacked) {
+  const Session session(model_of("timm_token"));
+  session.logits(images(1, 1));
+  EXPECT_GT(session.packed_bytes(), 0u);
+  EXPECT_TRUE(session.model().parameter("blocks.0.attn.qkv.weight").is_meta());
+  EXPECT_FALSE(session.model().parameter("pos_embed").is_meta());
+}
+
+}  // namespace
+}  // namespace vitrail::infer

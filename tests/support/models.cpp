@@ -1,0 +1,34 @@
+#include "tests/support/models.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "tests/support/paths.h"
+
+namespace vitrail::testing {
+namespace fs = std::filesystem;
+
+std::vector<std::string> model_fixtures() {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(fixture("models"))) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+fs::path model_fixture(const std::string& name) {
+  const fs::path folder = fixture("models/" + name);
+  for (const char* file : {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz"}) {
+    if (fs::exists(folder / file)) return folder / file;
+  }
+  throw std::runtime_error("no weights in " + folder.string());
+}
+
+std::string test_name(const std::string& name) {
+  std::string result = name;
+  std::replace_if(result.begin(), result.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return result;
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,13 @@
+#pragma once
+// The model fixtures: one folder each under tests/fixtures/models.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail::testing {
+
+std::vector<std::string> model_fixtures();                        // their names, sorted
+std::filesystem::path model_fixture(const std::string& name);     // the weights file inside, whatever its format
+std::string test_name(const std::string& name);                   // for INSTANTIATE_TEST_SUITE_P
+
+}  // namespace vitrail::testing
