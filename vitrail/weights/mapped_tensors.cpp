@@ -7,7 +7,6 @@
 namespace vitrail::weights {
 namespace {
 
-constexpr std::string_view kPackedIn = "fc1.weight";
 constexpr const char *kPositions = "pos_embed", *kClassToken = "cls_token";
 
 int64_t parts_of(const MappedPart& part) { return part.rule == nullptr ? 1 : part.rule->parts; }
@@ -43,7 +42,6 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
     tensor.parts.push_back(part);
   }
   for (auto& [native, tensor] : tensors_) settle(checkpoint, tensor);
-  rename_packed_swiglu();
   if (map_.folds_class_position()) fold_class_position();
 }
 
@@ -54,27 +52,6 @@ void MappedTensors::settle(const Checkpoint& checkpoint, MappedTensor& tensor) c
     settle_shape(checkpoint, tensor);
   } catch (const Error& error) {
     tensor.problem = error.what();
-  }
-}
-
-void MappedTensors::rename_packed_swiglu() {
-  std::vector<std::string> packed;  // "blocks.0.mlp."
-  for (const auto& [native, tensor] : tensors_) {
-    if (!native.ends_with(kPackedIn)) continue;
-    const std::string mlp = native.substr(0, native.size() - kPackedIn.size());
-    const auto out = tensors_.find(mlp + "fc2.weight");
-    if (out == tensors_.end() || tensors_.contains(mlp + "w12.weight") || tensor.shape.rank() != 2 || out->second.shape.rank() != 2) continue;
-    if (tensor.shape[0] == 2 * out->second.shape[1]) packed.push_back(mlp);
-  }
-  for (const std::string& mlp : packed) {
-    for (const char* kind : {"weight", "bias"}) {
-      for (const auto& [from, to] : {std::pair("fc1.", "w12."), std::pair("fc2.", "w3.")}) {
-        auto node = tensors_.extract(mlp + from + kind);
-        if (node.empty()) continue;
-        node.key() = mlp + to + kind;
-        tensors_.insert(std::move(node));
-      }
-    }
   }
 }
 

@@ -34,9 +34,6 @@ struct MappedTensor {
 
 // Native key → what it is made of.  Only shapes are looked at.  Throws Error when two tensors of the file claim the
 // same native key.  Tensors without elements (vit-pytorch's class token when it pools the mean) are left out.
-//
-// timm calls the two matrices of a packed SwiGLU fc1 and fc2 as those of a plain Mlp; where fc1 is twice as tall as fc2
-// is wide they get their native names, w12 and w3.
 class MappedTensors {
  public:
   MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, FieldSizes sizes);
@@ -49,7 +46,6 @@ class MappedTensors {
  private:
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
   void settle(const Checkpoint& checkpoint, MappedTensor& tensor) const;
-  void rename_packed_swiglu();
   void fold_class_position();
   Tensor read_whole(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const;
   void settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
