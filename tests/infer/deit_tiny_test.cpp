@@ -29,7 +29,7 @@ TEST(DeitTiny, LogitsOverAllSharedImagesEqualTimms) {
   const image::EvalTransform transform = transform_of(opened.config.preprocessing, "deit");
   const Session session(models::build_model(opened));
   for (size_t i = 0; i < files.size(); ++i) {
-    const auto path = assets / "images" / files[i].get<std::string>();
+    const auto path = assets / files[i].get<std::string>();
     const Tensor logits = session.logits(image::apply(image::read_image(path), transform).unsqueeze(0));
     const Tensor expected = golden["logits"].narrow(0, static_cast<int64_t>(i), 1);
     EXPECT_TRUE(testing::close(logits, expected, 1e-4)) << path;

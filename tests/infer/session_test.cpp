@@ -18,6 +18,9 @@ class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
 models::VisionTransformer model_of(const std::string& fixture) {
   return models::build_model(models::open_model(testing::model_fixture(fixture)));
 }
+models::VisionTransformer model_of(const std::string& fixture, const Tensor& input) {
+  return models::build_model(models::open_model(testing::model_fixture(fixture), testing::options_for(input)));
+}
 
 // Compiled and eager run the same mathematics in another order of operations.
 constexpr double kTolerance = 1e-5;
@@ -25,11 +28,11 @@ constexpr double kTolerance = 1e-5;
 TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
   const testing::Golden golden = testing::read_golden(folder / "golden.safetensors");
-  const models::VisionTransformer eager = model_of(GetParam());
-  const Session session(model_of(GetParam()));
   for (const std::string suffix : {"", "2"}) {
     if (!golden.has("input" + suffix)) continue;
     const Tensor input = golden["input" + suffix];
+    const models::VisionTransformer eager = model_of(GetParam(), input);
+    const Session session(model_of(GetParam(), input));
     const Tensor logits = session.logits(input);
     EXPECT_TRUE(testing::close(logits, eager.forward(input), kTolerance, kTolerance)) << suffix;
     if (golden.has("logits" + suffix)) {

@@ -25,6 +25,12 @@ fs::path model_fixture(const std::string& name) {
   throw std::runtime_error("no weights in " + folder.string());
 }
 
+models::LoadOptions options_for(const Tensor& images) {
+  models::LoadOptions options;
+  options.image_size = {images.size(2), images.size(3)};
+  return options;
+}
+
 std::string test_name(const std::string& name) {
   std::string result = name;
   std::replace_if(result.begin(), result.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
