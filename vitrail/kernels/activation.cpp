@@ -11,14 +11,17 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-void activate_span(Activation activation, const float* x, float* y, int64_t n) {
+template <Activation kind>
+void activate_all(const float* x, float* y, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  with_activation(activation, [&](auto kind) HWY_ATTR {
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) hn::StoreU(activate<kind()>(d, hn::LoadU(d, x + i)), d, y + i);
-    if (i < n) store_first(d, activate<kind()>(d, load_first(d, x + i, n - i)), y + i, n - i);
-  });
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(activate<kind>(d, hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) store_first(d, activate<kind>(d, load_first(d, x + i, n - i)), y + i, n - i);
+}
+
+void activate_span(Activation activation, const float* x, float* y, int64_t n) {
+  with_activation(activation, [=](auto kind) HWY_ATTR { activate_all<kind()>(x, y, n); });
 }
 
 void silu_gate_row(const float* x, float* y, int64_t cols) {

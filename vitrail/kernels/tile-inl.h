@@ -30,18 +30,34 @@ constexpr int64_t kTileRows = 6;
 
 HWY_INLINE int64_t panel_columns() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())); }
 
-// c [rows, panel] (+)= a [rows, k] · panel [k, panel columns].  c's rows may be unaligned.  Each sum runs over k in
-// order, whatever the number of rows: a row's bits do not depend on the tile that it falls in.
-template <size_t... row>
-HWY_INLINE void tile(std::index_sequence<row...>, const float* a, int64_t lda, const float* panel, int64_t k,
-                     bool accumulate, float* c, int64_t ldc) {
+// What a tile's sums begin with and where they go: sums [rows, panel columns] in memory.
+template <bool accumulate>
+struct StoredSums {
+  float* c;
+  int64_t ldc;
+  template <class D>
+  HWY_INLINE hn::Vec<D> begin(D d, int64_t row, int64_t column) const {
+    return accumulate ? hn::LoadU(d, c + row * ldc + column) : hn::Zero(d);
+  }
+  template <class D>
+  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
+    hn::StoreU(left, d, c + row * ldc);
+    hn::StoreU(right, d, c + row * ldc + static_cast<int64_t>(hn::Lanes(d)));
+  }
+};
+
+// `sums` goes by value: through a reference its members would be read again after every store.
+// sums of rows [first, first + number of `row`) = their beginning + a [rows, k] · panel [k, panel columns].
+template <class Sums, size_t... row>
+HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* a, int64_t lda, const float* panel,
+                       int64_t k, Sums sums) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
-  V left[] = {(accumulate ? hn::LoadU(d, c + row * ldc) : hn::Zero(d))...};
-  V right[] = {(accumulate ? hn::LoadU(d, c + row * ldc + lanes) : hn::Zero(d))...};
-  const float* const a_rows[] = {(a + row * lda)...};
+  V left[] = {sums.begin(d, first + static_cast<int64_t>(row), 0)...};
+  V right[] = {sums.begin(d, first + static_cast<int64_t>(row), lanes)...};
+  const float* const a_rows[] = {(a + (first + static_cast<int64_t>(row)) * lda)...};
   for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
     const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
     auto step = [&](V value, V& l, V& r) HWY_ATTR {
@@ -50,33 +66,26 @@ HWY_INLINE void tile(std::index_sequence<row...>, const float* a, int64_t lda, c
     };
     (step(hn::Set(d, a_rows[row][p]), left[row], right[row]), ...);
   }
-  (hn::StoreU(left[row], d, c + row * ldc), ...);
-  (hn::StoreU(right[row], d, c + row * ldc + lanes), ...);
-}
-
-template <size_t rows>
-HWY_NOINLINE void tile_of(const float* a, int64_t lda, const float* panel, int64_t k, bool accumulate, float* c,
-                          int64_t ldc) {
-  tile(std::make_index_sequence<rows>(), a, lda, panel, k, accumulate, c, ldc);
+  (sums.end(d, first + static_cast<int64_t>(row), left[row], right[row]), ...);
 }
 
 // The last rows, fewer than a tile has.
-template <size_t... rows>
-HWY_INLINE void tile_of_any(std::index_sequence<rows...>, int64_t count, const float* a, int64_t lda,
-                            const float* panel, int64_t k, bool accumulate, float* c, int64_t ldc) {
-  (void)((count == static_cast<int64_t>(rows + 1) && (tile_of<rows + 1>(a, lda, panel, k, accumulate, c, ldc), true)) ||
+template <class Sums, size_t... rows>
+HWY_INLINE void tile_of_any(std::index_sequence<rows...>, int64_t count, int64_t first, const float* a, int64_t lda,
+                            const float* panel, int64_t k, Sums sums) {
+  (void)((count == static_cast<int64_t>(rows + 1) &&
+          (tile(std::make_index_sequence<rows + 1>(), first, a, lda, panel, k, sums), true)) ||
          ...);
 }
 
-// As tile(), for any number of rows.
-HWY_INLINE void multiply_panel(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows,
-                               bool accumulate, float* c, int64_t ldc) {
+// Any number of rows, in tiles.  Each sum runs over k in order: a row's bits do not depend on the tile it falls in.
+template <class Sums>
+HWY_INLINE void multiply_panel(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows, Sums sums) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows) {
-    tile_of<kTileRows>(a + r * lda, lda, panel, k, accumulate, c + r * ldc, ldc);
+    tile(std::make_index_sequence<kTileRows>(), r, a, lda, panel, k, sums);
   }
-  tile_of_any(std::make_index_sequence<kTileRows - 1>(), rows - r, a + r * lda, lda, panel, k, accumulate, c + r * ldc,
-              ldc);
+  tile_of_any(std::make_index_sequence<kTileRows - 1>(), rows - r, r, a, lda, panel, k, sums);
 }
 
 }  // namespace HWY_NAMESPACE

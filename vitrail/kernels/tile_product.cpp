@@ -1,5 +1,5 @@
-// PackedLinear by our own tiles.  The weight is packed in panels (tile-inl.h); a task is one block of rows of x by one
-// panel, and the rows' epilogue follows while the products are in the first-level cache.
+// PackedLinear by our own tiles.  The weight is packed in panels (tile-inl.h); a task is one block of rows of x by a
+// few neighbouring panels, whose sums stay in the cache until bias, activation and residual have been applied.
 #include "vitrail/kernels/packed_product.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -14,16 +14,18 @@
 namespace vitrail::kernels {
 namespace {
 
-// One panel's sums for a block of rows stay in the first-level cache beside a block of the panel:
-// 96 rows × 64 B = 6 KiB and 256 × 64 B = 16 KiB of AVX2's 32 KiB (twice both with AVX-512).
-constexpr int64_t kMostRows = 96;
-constexpr int64_t kMostDepth = 256;
+// What stays in which cache while one block of depth goes through a task: a panel's block, 384 × 64 B = 24 KiB, in the
+// first level; the rows of x, 192 × 1.5 KiB, and the sums, 192 × 512 B, in the second (512 KiB on Zen 3).  Measured on
+// Zen 3 for all of ViT-Ti, S and B's products: 96 rows or a depth of 256 cost 0-10 % on the large ones.
+constexpr int64_t kMostRows = 192;
+constexpr int64_t kMostDepth = 384;
+constexpr int64_t kMostColumns = 128;
 
-struct PanelTask {
+struct Task {
   const float* x;
   int64_t ldx;
-  const float* panel;  // [in][panel columns]
-  const float* bias;   // [panel columns]
+  const float* panels;  // each [in][panel columns]
+  const float* bias;
   int64_t in, rows, columns;
   float* y;
   int64_t ldy;
@@ -49,39 +51,95 @@ void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) 
   }
 }
 
+// The epilogue of sums that lie in memory, along whole rows: for activations, which take longer than the stores.
 template <Activation kind>
-HWY_INLINE void finish_rows(const PanelTask& task, const float* sums) {
+HWY_INLINE void finish_rows(const Task& task, const float* sums, int64_t first_column) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t c = 0; c < task.columns; c += lanes) {
-    const int64_t left = std::min(task.columns - c, lanes);
-    const bool whole = left == lanes;
-    auto get = [&](const float* p) HWY_ATTR { return whole ? hn::LoadU(d, p) : load_first(d, p, left); };
-    const auto bias = hn::Load(d, task.bias + c);
-    const auto scale = task.residual.scale ? get(task.residual.scale + c) : hn::Set(d, 1.0f);
-    for (int64_t r = 0; r < task.rows; ++r) {
-      auto v = activate<kind>(d, hn::Add(hn::Load(d, sums + r * 2 * lanes + c), bias));
-      if (task.residual.data) v = hn::MulAdd(scale, v, get(task.residual.data + r * task.residual.ld + c));
-      float* const to = task.y + r * task.ldy + c;
-      if (whole) {
-        hn::StoreU(v, d, to);
-      } else {
-        store_first(d, v, to, left);
-      }
+  const auto one = hn::Set(d, 1.0f);
+  const float* const scale = task.residual.scale;
+  const float* const bias = task.bias;
+  const int64_t columns = task.columns;
+  for (int64_t r = 0; r < task.rows; ++r, sums += kMostColumns) {
+    float* const y = task.y + r * task.ldy;
+    const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
+    int64_t c = first_column;
+    for (; c + lanes <= columns; c += lanes) {
+      auto v = activate<kind>(d, hn::Add(hn::Load(d, sums + c), hn::Load(d, bias + c)));
+      if (residual) v = hn::MulAdd(scale ? hn::LoadU(d, scale + c) : one, v, hn::LoadU(d, residual + c));
+      hn::StoreU(v, d, y + c);
+    }
+    if (const int64_t left = columns - c; left > 0) {
+      auto v = activate<kind>(d, hn::Add(hn::Load(d, sums + c), hn::Load(d, bias + c)));
+      if (residual) v = hn::MulAdd(scale ? load_first(d, scale + c, left) : one, v, load_first(d, residual + c, left));
+      store_first(d, v, y + c, left);
     }
   }
 }
 
-void run_panel(const PanelTask& task) {
-  HWY_ALIGN float sums[kMostRows * 2 * HWY_MAX_BYTES / sizeof(float)];
-  const int64_t width = panel_columns();
-  const int64_t blocks = std::max<int64_t>(1, (task.in + kMostDepth - 1) / kMostDepth);
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = task.in * block / blocks, last = task.in * (block + 1) / blocks;
-    multiply_panel(task.x + first, task.ldx, task.panel + first * width, last - first, task.rows, block > 0, sums,
-                   width);
+// The epilogue without an activation, on sums still in registers: the stores, which miss the cache, then overlap with
+// the next tile's products.  For whole panels.
+template <bool accumulate>
+struct FinishedSums {
+  StoredSums<accumulate> before;
+  const float* bias;
+  const float* scale;
+  const float* residual;
+  int64_t ld_residual;
+  float* y;
+  int64_t ldy;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> begin(D d, int64_t row, int64_t column) const {
+    return before.begin(d, row, column);
   }
-  with_activation(task.activation, [&](auto kind) HWY_ATTR { finish_rows<kind()>(task, sums); });
+  template <class D>
+  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
+    finish(d, row, 0, left);
+    finish(d, row, static_cast<int64_t>(hn::Lanes(d)), right);
+  }
+  template <class D>
+  HWY_INLINE void finish(D d, int64_t row, int64_t c, hn::Vec<D> v) const {
+    v = hn::Add(v, hn::Load(d, bias + c));
+    if (scale) v = hn::Mul(hn::LoadU(d, scale + c), v);
+    if (residual) v = hn::Add(v, hn::LoadU(d, residual + row * ld_residual + c));
+    hn::StoreU(v, d, y + row * ldy + c);
+  }
+};
+
+template <bool accumulate>
+HWY_INLINE void run_depth(const Task& task, int64_t first, int64_t last, float* sums) {
+  const int64_t width = panel_columns();
+  const bool finish = last == task.in && task.activation == Activation::none;
+  for (int64_t column = 0; column < task.columns; column += width) {
+    const float* const panel = task.panels + column * task.in + first * width;
+    const StoredSums<accumulate> stored{sums + column, kMostColumns};
+    if (finish && column + width <= task.columns) {
+      const Residual& add = task.residual;
+      multiply_panel(
+          task.x + first, task.ldx, panel, last - first, task.rows,
+          FinishedSums<accumulate>{stored, task.bias + column, add.scale ? add.scale + column : nullptr,
+                                   add.data ? add.data + column : nullptr, add.ld, task.y + column, task.ldy});
+    } else {
+      multiply_panel(task.x + first, task.ldx, panel, last - first, task.rows, stored);
+    }
+  }
+}
+
+void run_task(const Task& task) {
+  HWY_ALIGN float sums[kMostRows * kMostColumns];
+  const int64_t blocks = std::max<int64_t>(1, (task.in + kMostDepth - 1) / kMostDepth);
+  run_depth<false>(task, 0, task.in / blocks, sums);
+  for (int64_t block = 1; block < blocks; ++block) {
+    run_depth<true>(task, task.in * block / blocks, task.in * (block + 1) / blocks, sums);
+  }
+  if (task.activation == Activation::none) {
+    const int64_t width = panel_columns();
+    finish_rows<Activation::none>(task, sums, task.columns / width * width);
+  } else {
+    const float* const done = sums;
+    with_activation(task.activation, [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -97,7 +155,7 @@ namespace {
 
 HWY_EXPORT(columns_of_panel);
 HWY_EXPORT(pack_panel);
-HWY_EXPORT(run_panel);
+HWY_EXPORT(run_task);
 
 class TileProduct : public PackedProduct {
  public:
@@ -106,7 +164,7 @@ class TileProduct : public PackedProduct {
         in_(in),
         width_(HWY_DYNAMIC_DISPATCH(columns_of_panel)()),
         panels_((out + width_ - 1) / width_),
-        run_panel_(&HWY_DYNAMIC_DISPATCH(run_panel)),
+        run_task_(&HWY_DYNAMIC_DISPATCH(run_task)),
         weight_(hwy::AllocateAligned<float>(std::max<int64_t>(1, panels_ * width_ * in))),
         bias_(hwy::AllocateAligned<float>(std::max<int64_t>(1, panels_ * width_))) {
     if (!weight_ || !bias_) throw std::bad_alloc();
@@ -121,15 +179,16 @@ class TileProduct : public PackedProduct {
 
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
-    // Tasks in order of rows, then panels: a thread goes through many panels with the same rows of x, which stay in
-    // its second-level cache.
-    const int64_t blocks = row_blocks(args.rows);
-    const int64_t flops = 2 * width_ * in_ * (args.rows / blocks);
+    // In order of rows, then panels: each thread gets a stretch of equal length, to the panel.
+    const int64_t rows = block_rows(args.rows), blocks = (args.rows + rows - 1) / rows;
+    const int64_t flops = 2 * width_ * in_ * rows;
     const int64_t grain = 1 + 200000 / (flops + 1);  // 200,000 operations take 2 µs: what it costs to wake a team
     parallel_for(0, blocks * panels_, grain, [&](int64_t first, int64_t last) {
-      for (int64_t task = first; task < last; ++task) {
-        const int64_t block = task / panels_, panel = task % panels_;
-        run_panel_(panel_task(args, args.rows * block / blocks, args.rows * (block + 1) / blocks, panel));
+      while (first < last) {
+        const int64_t block = first / panels_, panel = first % panels_;
+        const int64_t count = std::min({kMostColumns / width_, panels_ - panel, last - first});
+        run_task_(task(args, block * rows, std::min(rows, args.rows - block * rows), panel, count));
+        first += count;
       }
     });
   }
@@ -139,25 +198,24 @@ class TileProduct : public PackedProduct {
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (in_ + 1)) * sizeof(float); }
 
  private:
-  int64_t row_blocks(int64_t rows) const {
-    constexpr int64_t kBlockBytes = 256 << 10;  // half of Zen 3's second-level cache
-    const int64_t by_cache = std::max<int64_t>(12, kBlockBytes / (static_cast<int64_t>(sizeof(float)) * (in_ + 1)));
-    const int64_t most = std::min(kMostRows, by_cache);
-    return (rows + most - 1) / most;
+  // Blocks of about equal length, in whole tiles of 6 or 12.
+  static int64_t block_rows(int64_t rows) {
+    const int64_t blocks = (rows + kMostRows - 1) / kMostRows, least = (rows + blocks - 1) / blocks;
+    return std::min(kMostRows, (least + 5) / 6 * 6);
   }
 
-  PanelTask panel_task(const ProductArgs& args, int64_t first, int64_t last, int64_t panel) const {
+  Task task(const ProductArgs& args, int64_t first, int64_t rows, int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
     Residual residual = args.residual;
     if (residual.data) residual.data += first * residual.ld + column;
     if (residual.scale) residual.scale += column;
     return {.x = args.x + first * args.ldx,
             .ldx = args.ldx,
-            .panel = weight_.get() + column * in_,
+            .panels = weight_.get() + column * in_,
             .bias = bias_.get() + column,
             .in = in_,
-            .rows = last - first,
-            .columns = std::min(width_, out_ - column),
+            .rows = rows,
+            .columns = std::min(count * width_, out_ - column),
             .y = args.y + first * args.ldy + column,
             .ldy = args.ldy,
             .activation = args.activation,
@@ -165,7 +223,7 @@ class TileProduct : public PackedProduct {
   }
 
   int64_t out_, in_, width_, panels_;
-  void (*run_panel_)(const PanelTask&);
+  void (*run_task_)(const Task&);
   hwy::AlignedFreeUniquePtr<float[]> weight_, bias_;
 };
 

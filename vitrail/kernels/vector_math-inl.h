@@ -1,6 +1,9 @@
 // exp, 2^x and the activations on a vector of floats.  NaN gives NaN; coefficients are minimax fits made for this file
 // (Lawson's iteration on Chebyshev nodes, relative error for the exponentials, absolute error of GELU for its tail).
 // Included once for each target (no #pragma once: Highway toggles the guard).
+#include <algorithm>
+#include <utility>
+
 #include "hwy/highway.h"
 #include "vitrail/kernels/activation.h"
 
@@ -16,44 +19,58 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// c0 + c1 x + … by Horner's rule.
-template <class D, class V>
-HWY_INLINE V polynomial(D d, V, float last) {
-  return hn::Set(d, last);
+// c0 + c1 x + c2 x² …, the terms joined in pairs, the pairs in pairs and so on (Estrin): half the latency of Horner's
+// rule, which counts while few vectors are in flight.
+template <class D, class V, size_t n>
+HWY_INLINE V join_pairs(D d, V x, const V (&terms)[n]) {
+  if constexpr (n == 1) {
+    return terms[0];
+  } else {
+    return [&]<size_t... i>(std::index_sequence<i...>) HWY_ATTR {
+      const V joined[] = {
+          (2 * i + 1 < n ? hn::MulAdd(terms[std::min(2 * i + 1, n - 1)], x, terms[2 * i]) : terms[2 * i])...};
+      return join_pairs(d, hn::Mul(x, x), joined);
+    }
+    (std::make_index_sequence<(n + 1) / 2>());
+  }
 }
-template <class D, class V, class... More>
-HWY_INLINE V polynomial(D d, V x, float c, float next, More... more) {
-  return hn::MulAdd(polynomial(d, x, next, more...), x, hn::Set(d, c));
+template <class D, class V, class... Coefficients>
+HWY_INLINE V polynomial(D d, V x, Coefficients... c) {
+  const V terms[] = {hn::Set(d, c)...};
+  return join_pairs(d, x, terms);
 }
 
-// m · 2^n for integral −125 ≤ n ≤ 128 in a float vector: 2m · 2^(n−1), whose second factor is always a normal number.
+// Splits x ≤ 128 into a nearby integer n and 2^n, −126 ≤ n.  Adding 1.5 · 2^23 leaves the integer in the sum's low
+// bits, which become the exponent.  n = 128 gives 2^n = ∞.
 template <class D, class V>
-HWY_INLINE V scale_by_power(D d, V m, V n) {
+HWY_INLINE V nearest_integer(D d, V x, V* power) {
   const hn::RebindToSigned<D> di;
-  const auto exponent = hn::Add(hn::NearestInt(n), hn::Set(di, 126));
-  return hn::Mul(hn::Add(m, m), hn::BitCast(d, hn::ShiftLeft<23>(exponent)));
+  const V magic = hn::Set(d, 12582912.0f), shifted = hn::Add(x, magic);
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  *power = hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, hn::Set(d, 1.0f))));
+  return hn::Sub(shifted, magic);
 }
 
-// e^x, at most 2 ulp off.  Below −86.6 (e^x < 2.5e−38) the result is 0; above 88.73 it is infinite.
+// e^x, at most 2 ulp off.  Below −86.6 (e^x < 2.5e−38) the result is 0; above 88.37 it is infinite.
 template <class D, class V>
 HWY_INLINE V exp(D d, V x) {
   // x = n ln2 + r, |r| ≤ ln2 / 2; ln2 in two parts, the first short enough that n times it is exact without FMA.
-  const V n = hn::Min(hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f))), hn::Set(d, 128.0f));
+  V power;
+  const V n = nearest_integer(d, hn::Min(hn::Mul(x, hn::Set(d, 1.44269504f)), hn::Set(d, 128.0f)), &power);
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693145752f), x);
   r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6f), r);
   const V m = polynomial(d, r, 1.0f, 1.0f, 0.49999994f, 0.166664317f, 0.0416680016f, 0.00837416295f, 0.00138436444f);
-  const V y = scale_by_power(d, m, n);
-  // Comparisons with NaN are false: it passes through as r, m and y.
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -86.6f)), hn::Zero(d), y);
+  // Comparisons with NaN are false: it passes through as r and m.
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -86.6f)), hn::Mul(m, power));
 }
 
 // 2^x for x ≤ 1, relative error 1.5e-7; 0 below −125.
 template <class D, class V>
 HWY_INLINE V exp2(D d, V x) {
-  const V n = hn::Round(x);
-  const V r = hn::Sub(x, n);
+  V power;
+  const V r = hn::Sub(x, nearest_integer(d, x, &power));
   const V m = polynomial(d, r, 1.0f, 0.693147004f, 0.240222424f, 0.0555073395f, 0.00967152324f, 0.00132647133f);
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -125.0f)), hn::Zero(d), scale_by_power(d, m, n));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -125.0f)), hn::Mul(m, power));
 }
 
 // x·Φ(x) = max(x, 0) − |x|·Φ(−|x|), where log2 Φ(−u) is a polynomial in u.  Nothing cancels, as it does in 1 + erf:
