@@ -20,10 +20,10 @@ struct ScoreBias {
 
 struct AttentionArgs {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_dim = 0;
-  HeadView<const float> q, k, v;
-  HeadView<float> out;
+  HeadView<const float> q{}, k{}, v{};
+  HeadView<float> out{};
   float scale = 1;
-  ScoreBias bias;            // data null: none
+  ScoreBias bias{};          // data null: none
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
 };
 

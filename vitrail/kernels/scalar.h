@@ -107,6 +107,22 @@ void softmax(const T* x, T* y, int64_t rows, int64_t cols) {
   }
 }
 
+// One query: weights = softmax(scale · q kᵀ + bias), out = weights · v.  bias [keys] may be null.
+template <class T>
+void attention_row(const T* q, const T* k, int64_t k_stride, const T* v, int64_t v_stride, int64_t keys,
+                   int64_t head_dim, T scale, const T* bias, T* weights, T* out) {
+  for (int64_t s = 0; s < keys; ++s) {
+    T dot = 0;
+    for (int64_t e = 0; e < head_dim; ++e) dot += q[e] * k[s * k_stride + e];
+    weights[s] = dot * scale + (bias ? bias[s] : T(0));
+  }
+  softmax(weights, weights, 1, keys);
+  std::fill(out, out + head_dim, T(0));
+  for (int64_t s = 0; s < keys; ++s) {
+    for (int64_t e = 0; e < head_dim; ++e) out[e] += weights[s] * v[s * v_stride + e];
+  }
+}
+
 template <class T>
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
           int64_t ldb, bool accumulate, T* c, int64_t ldc) {

@@ -71,6 +71,17 @@ HWY_INLINE float exp_row(const float* x, float most, float* y, int64_t cols) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
 }
 
+// y += x
+HWY_INLINE void add_row(const float* x, float* y, int64_t cols) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= cols; c += lanes) hn::StoreU(hn::Add(hn::LoadU(d, y + c), hn::LoadU(d, x + c)), d, y + c);
+  if (const int64_t left = cols - c; left > 0) {
+    store_first(d, hn::Add(load_first(d, y + c, left), load_first(d, x + c, left)), y + c, left);
+  }
+}
+
 // y = factor · x; y may be x.
 HWY_INLINE void scale_row(const float* x, float factor, float* y, int64_t cols) {
   const hn::ScalableTag<float> d;

@@ -1,0 +1,212 @@
+#include "vitrail/kernels/attention.h"
+
+#include <limits>
+#include <thread>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::Buffer;
+using testing::random_floats;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Sizes {
+  int64_t batch, heads, queries, keys, head_dim;
+};
+
+// q, k and v as a fused projection leaves them: [B, N, 3, H, D] when queries == keys, else three [B, N, H, D].
+struct Problem {
+  Sizes s;
+  std::vector<float> q, k, v, bias, out, weights;
+  AttentionArgs args;
+
+  Problem(const Sizes& sizes, bool with_bias, bool with_weights, float spread = 1) : s(sizes) {
+    const int64_t width = s.heads * s.head_dim;
+    out.assign(s.batch * s.queries * width, 7.0f);
+    args = {.batch = s.batch, .heads = s.heads, .queries = s.queries, .keys = s.keys, .head_dim = s.head_dim};
+    args.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+    args.out = {out.data(), s.queries * width, s.head_dim, width};
+    if (s.queries == s.keys) {
+      q = random_floats(s.batch * s.queries * 3 * width, 1, spread);
+      const int64_t token = 3 * width, batch = s.queries * token;
+      args.q = {q.data(), batch, s.head_dim, token};
+      args.k = {q.data() + width, batch, s.head_dim, token};
+      args.v = {q.data() + 2 * width, batch, s.head_dim, token};
+    } else {
+      q = random_floats(s.batch * s.queries * width, 1, spread);
+      k = random_floats(s.batch * s.keys * width, 2, spread);
+      v = random_floats(s.batch * s.keys * width, 3);
+      args.q = {q.data(), s.queries * width, s.head_dim, width};
+      args.k = {k.data(), s.keys * width, s.head_dim, width};
+      args.v = {v.data(), s.keys * width, s.head_dim, width};
+    }
+    if (with_bias) {
+      bias = random_floats(s.heads * s.queries * s.keys, 4);
+      for (size_t i = 0; i < bias.size(); i += 5) bias[i] = -kInfinity;
+      args.bias = {bias.data(), 0, s.queries * s.keys, s.keys};
+    }
+    if (with_weights) {
+      weights.assign(s.batch * s.heads * s.queries * s.keys, 7.0f);
+      args.weights = weights.data();
+    }
+  }
+  Problem(const Problem&) = delete;
+
+  static std::vector<double> wide(const float* p, int64_t n) { return {p, p + n}; }
+
+  // The definition in double, row by row; weights in the order [B, H, T, S], results in that of out.
+  void expected(std::vector<double>* want_out, std::vector<double>* want_weights) const {
+    want_out->assign(out.size(), 0);
+    want_weights->assign(s.batch * s.heads * s.queries * s.keys, 0);
+    for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
+      const int64_t t = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
+      auto head = [&](const auto& view) { return view.data + b * view.batch_stride + h * view.head_stride; };
+      std::vector<double> key, value;
+      for (int64_t j = 0; j < s.keys; ++j) {
+        for (int64_t e = 0; e < s.head_dim; ++e) {
+          key.push_back(head(args.k)[j * args.k.token_stride + e]);
+          value.push_back(head(args.v)[j * args.v.token_stride + e]);
+        }
+      }
+      const auto query = wide(head(args.q) + t * args.q.token_stride, s.head_dim);
+      std::vector<double> mask;
+      if (args.bias.data) mask = wide(head(args.bias) + t * args.bias.query_stride, s.keys);
+      scalar::attention_row<double>(query.data(), key.data(), s.head_dim, value.data(), s.head_dim, s.keys, s.head_dim,
+                                    args.scale, mask.empty() ? nullptr : mask.data(),
+                                    want_weights->data() + row * s.keys,
+                                    want_out->data() + (head(args.out) - out.data()) + t * args.out.token_stride);
+    }
+  }
+
+  // Scores of standard normal q and k are sums of D products with Σ|q k| scale < 1.5 √D + 4: their error bounds the
+  // relative error of a weight, e^ε ≈ 1 + ε; a result is Σ weights · v with |v| < 5 and Σ weights = 1.
+  double weight_error() const {
+    const double depth = static_cast<double>(s.head_dim);
+    return kEps / 2 * (depth + 4) * (1.5 * std::sqrt(depth) + 4) + kEps * (8 + static_cast<double>(s.keys) / 8);
+  }
+};
+
+void check(const Sizes& sizes, bool with_bias, bool with_weights) {
+  SCOPED_TRACE(::testing::Message() << sizes.batch << "×" << sizes.heads << " heads, " << sizes.queries << " queries, "
+                                    << sizes.keys << " keys of " << sizes.head_dim);
+  Problem problem(sizes, with_bias, with_weights);
+  attention(problem.args);
+  std::vector<double> out, weights;
+  problem.expected(&out, &weights);
+  const double relative = problem.weight_error();
+  testing::expect_close(problem.out, out, [&](int64_t) { return 5 * relative + 1e-7; });
+  if (with_weights) {
+    testing::expect_close(problem.weights, weights, [&](int64_t i) { return relative * weights[i] + 1e-37; });
+  }
+}
+
+TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t n : {1, 2, 5, 6, 7, 13, 16, 17, 33, 50, 65}) {
+      for (int64_t head_dim : {1, 3, 8, 16, 20, 32, 64, 80}) check({2, 3, n, n, head_dim}, n % 2 == 0, n % 3 == 0);
+    }
+    check({1, 1, 197, 197, 64}, true, true);
+    check({1, 2, 50, 50, 256}, false, true);
+  });
+}
+
+TEST(Attention, TakesMoreKeysOrMoreQueries) {
+  testing::for_each_isa([](Isa) {
+    check({2, 2, 1, 37, 24}, true, true);
+    check({2, 2, 40, 3, 24}, true, true);
+    check({1, 2, 3, 1500, 8}, false, true);  // scores of a block are longer than its budget
+  });
+}
+
+TEST(Attention, FullyMaskedRowGivesZeros) {
+  testing::for_each_isa([](Isa) {
+    Problem problem({1, 2, 9, 9, 24}, true, true);
+    std::fill_n(problem.bias.data() + 9 * 9 + 4 * 9, 9, -kInfinity);  // head 1, query 4
+    attention(problem.args);
+    for (int64_t j = 0; j < 9; ++j) EXPECT_EQ(problem.weights[9 * 9 + 4 * 9 + j], 0.0f);
+    for (int64_t e = 0; e < 24; ++e) EXPECT_EQ(problem.out[4 * 48 + 24 + e], 0.0f);
+    EXPECT_NE(problem.out[4 * 48], 0.0f);
+  });
+}
+
+TEST(Attention, NoKeysGiveZeros) {
+  testing::for_each_isa([](Isa) {
+    Problem problem({1, 1, 3, 0, 5}, false, false);
+    attention(problem.args);
+    EXPECT_EQ(problem.out, std::vector<float>(15, 0.0f));
+  });
+}
+
+TEST(Attention, HugeScoresStayFinite) {
+  testing::for_each_isa([](Isa) {
+    Problem problem({1, 1, 20, 20, 16}, false, true, 300.0f);
+    attention(problem.args);
+    for (int64_t t = 0; t < 20; ++t) {
+      double sum = 0;
+      for (int64_t j = 0; j < 20; ++j) sum += problem.weights[t * 20 + j];
+      EXPECT_NEAR(sum, 1, 20 * kEps);
+    }
+  });
+}
+
+TEST(Attention, PropagatesNaNWhereItReaches) {
+  testing::for_each_isa([](Isa) {
+    Problem in_query({1, 1, 20, 20, 16}, true, true);
+    in_query.q[7 * 48 + 2] = std::numeric_limits<float>::quiet_NaN();
+    attention(in_query.args);
+    for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_query.out[i]), i / 16 == 7) << i;
+    Problem in_value({1, 1, 20, 20, 16}, false, false);
+    in_value.q[19 * 48 + 32 + 5] = std::numeric_limits<float>::quiet_NaN();
+    attention(in_value.args);
+    for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_value.out[i]), i % 16 == 5) << i;
+    Problem in_key({1, 1, 20, 20, 16}, false, false);
+    in_key.q[19 * 48 + 16 + 5] = std::numeric_limits<float>::quiet_NaN();
+    attention(in_key.args);
+    for (float v : in_key.out) EXPECT_TRUE(std::isnan(v));
+  });
+}
+
+TEST(Attention, WritesNothingOutsideItsHeads) {
+  testing::for_each_isa([](Isa) {
+    for (int64_t head_dim : {3, 16, 19}) {
+      Problem problem({1, 1, 11, 11, head_dim}, false, false);
+      const int64_t stride = head_dim + 2;
+      Buffer out(11 * stride, 1);
+      std::fill_n(out.data(), 11 * stride, 9.0f);
+      problem.args.out = {out.data(), 0, 0, stride};
+      attention(problem.args);
+      out.check();
+      for (int64_t t = 0; t < 11; ++t) {
+        EXPECT_EQ(out.data()[t * stride + head_dim], 9.0f);
+        EXPECT_EQ(out.data()[t * stride + head_dim + 1], 9.0f);
+      }
+    }
+  });
+}
+
+TEST(Attention, BitsDoNotDependOnThreadsAndCallersMayOverlap) {
+  testing::for_each_isa([](Isa) {
+    std::vector<float> results[3];
+    auto run = [&](int threads) {
+      ThreadCount count(threads);
+      Problem problem({2, 3, 67, 67, 40}, true, false);
+      attention(problem.args);
+      results[threads - 1] = problem.out;
+    };
+    std::thread one(run, 1), two(run, 2), three(run, 3);
+    one.join();
+    two.join();
+    three.join();
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels
