@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/resample.h"
 
 namespace vitrail::image {
 namespace {
@@ -68,7 +69,7 @@ Kernel kernel_of(Filter filter) {
 }
 
 int32_t to_fixed(double weight) {
-  const double scaled = weight * (1 << kWeightBits);
+  const double scaled = weight * (1 << kernels::kResampleBits);
   return static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
 }
 

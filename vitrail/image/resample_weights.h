@@ -7,8 +7,6 @@
 
 namespace vitrail::image {
 
-constexpr int kWeightBits = 22;  // 32 − 8 for the pixel − 2 for sums outside [0, 1]
-
 // One axis of a resize: [from, to) of `source_size` positions become `size`; of these, [begin, end) are wanted.
 // from and to are single-precision values, as Pillow keeps them.
 struct Axis {
@@ -24,7 +22,7 @@ struct ResampleWeights {
   int64_t taps = 0;              // weights stored per result position; those past `counts` are zero
   std::vector<int64_t> firsts;   // [n]
   std::vector<int64_t> counts;   // [n]
-  std::vector<int32_t> weights;  // [n, taps], fixed point with kWeightBits fractional bits
+  std::vector<int32_t> weights;  // [n, taps], fixed point with kernels::kResampleBits fractional bits
 };
 
 // The weights of the positions [begin, end).  `filter` is not nearest.

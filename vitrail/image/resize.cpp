@@ -5,62 +5,47 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/resample_weights.h"
+#include "vitrail/kernels/resample.h"
 
 namespace vitrail::image {
 namespace {
 
-uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
-
 constexpr int64_t kMaxSize = 0x7fffffff;  // Pillow's sizes are 32-bit too
-constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
-template <int kChannels>
-void resample_row(const uint8_t* source, const ResampleWeights& x_weights, uint8_t* out) {
-  for (size_t x = 0; x < x_weights.firsts.size(); ++x) {
-    const uint8_t* pixel = source + x_weights.firsts[x] * kChannels;
-    const int32_t* weights = x_weights.weights.data() + static_cast<int64_t>(x) * x_weights.taps;
-    int32_t sums[kChannels];
-    for (int32_t& sum : sums) sum = kHalf;
-    for (int64_t tap = 0; tap < x_weights.counts[x]; ++tap) {
-      for (int c = 0; c < kChannels; ++c) sums[c] += *pixel++ * weights[tap];
-    }
-    for (const int32_t sum : sums) *out++ = rounded(sum);
-  }
+kernels::ResampleAxis view(const ResampleWeights& weights) {
+  return {static_cast<int64_t>(weights.firsts.size()), weights.taps, weights.firsts.data(), weights.counts.data(),
+          weights.weights.data()};
 }
 
-// Part of the picture that the passes count in: the pixel at (left, top) of it is the first one of `image`.
-struct Part {
-  const Image& image;
-  int64_t left = 0, top = 0;
+// Rows [top, top + rows) of the source, each resampled along x.
+Image resample_rows(const Image& source, const ResampleWeights& weights, int64_t top, int64_t rows) {
+  Image result = make_image(static_cast<int64_t>(weights.firsts.size()), rows, source.channels);
+  const kernels::PixelRows pixels{source.row(top), rows, source.row_bytes(), static_cast<int>(source.channels)};
+  kernels::resample_x(pixels, view(weights), result.pixels.data());
+  return result;
+}
+
+// Columns [left, left + width) of the source, resampled along y.
+Image resample_columns(const Image& source, const ResampleWeights& weights, int64_t left, int64_t width) {
+  Image result = make_image(width, static_cast<int64_t>(weights.firsts.size()), source.channels);
+  const kernels::PixelRows pixels{source.pixels.data(), source.height, source.row_bytes(),
+                                  static_cast<int>(source.channels)};
+  kernels::resample_y(pixels, left * source.channels, result.row_bytes(), view(weights), result.pixels.data());
+  return result;
+}
+
+// What a pass reads: source positions [first, last).
+struct Extent {
+  int64_t first = 0, last = 0;
 };
 
-// Rows [top, top + rows) of the picture, each resampled along x.
-Image resample_rows(const Part& source, const ResampleWeights& x_weights, int64_t top, int64_t rows) {
-  Image result = make_image(static_cast<int64_t>(x_weights.firsts.size()), rows, source.image.channels);
-  const auto resample = result.channels == 3 ? resample_row<3> : resample_row<1>;
-  for (int64_t y = 0; y < rows; ++y) {
-    resample(source.image.row(top + y - source.top) - source.left * result.channels, x_weights, result.row(y));
-  }
-  return result;
+Extent extent_of(const ResampleWeights& weights) {
+  return {weights.firsts.front(), weights.firsts.back() + weights.counts.back()};
 }
 
-// Columns [left, left + width) of the picture, resampled along y: each row is a weighted sum of rows.
-Image resample_columns(const Part& source, const ResampleWeights& y_weights, int64_t left, int64_t width) {
-  Image result = make_image(width, static_cast<int64_t>(y_weights.firsts.size()), source.image.channels);
-  const int64_t bytes = result.row_bytes();
-  std::vector<int32_t> sums(bytes);
-  for (int64_t y = 0; y < result.height; ++y) {
-    const int32_t* weights = y_weights.weights.data() + y * y_weights.taps;
-    std::fill(sums.begin(), sums.end(), kHalf);
-    for (int64_t tap = 0; tap < y_weights.counts[y]; ++tap) {
-      const uint8_t* row =
-          source.image.row(y_weights.firsts[y] + tap - source.top) + (left - source.left) * result.channels;
-      for (int64_t i = 0; i < bytes; ++i) sums[i] += row[i] * weights[tap];
-    }
-    uint8_t* out = result.row(y);
-    for (int64_t i = 0; i < bytes; ++i) out[i] = rounded(sums[i]);
-  }
-  return result;
+// The same weights for a source that begins at `position` of the one they were made for.
+void count_from(int64_t position, ResampleWeights& weights) {
+  for (int64_t& first : weights.firsts) first -= position;
 }
 
 Image crop(const Image& source, const Window& window) {
@@ -115,21 +100,21 @@ bool columns_first(const Axis& x_axis, const Axis& y_axis) {
 
 Image resize_filtered(const Image& source, const Axis& x_axis, const Axis& y_axis, Filter filter) {
   const int64_t width = x_axis.end - x_axis.begin, height = y_axis.end - y_axis.begin;
-  if (changes_nothing(y_axis)) {
-    return resample_rows(Part{source, 0, 0}, resample_weights(x_axis, filter), y_axis.begin, height);
-  }
-  const ResampleWeights y_weights = resample_weights(y_axis, filter);
-  if (changes_nothing(x_axis)) return resample_columns(Part{source, 0, 0}, y_weights, x_axis.begin, width);
-  const ResampleWeights x_weights = resample_weights(x_axis, filter);
+  if (changes_nothing(y_axis)) return resample_rows(source, resample_weights(x_axis, filter), y_axis.begin, height);
+  ResampleWeights y_weights = resample_weights(y_axis, filter);
+  if (changes_nothing(x_axis)) return resample_columns(source, y_weights, x_axis.begin, width);
+  ResampleWeights x_weights = resample_weights(x_axis, filter);
   // The first pass makes only what the second one reads.
   if (columns_first(x_axis, y_axis)) {
-    const int64_t left = x_weights.firsts.front(), right = x_weights.firsts.back() + x_weights.counts.back();
-    const Image columns = resample_columns(Part{source, 0, 0}, y_weights, left, right - left);
-    return resample_rows({columns, left, 0}, x_weights, 0, height);
+    const Extent used = extent_of(x_weights);
+    const Image columns = resample_columns(source, y_weights, used.first, used.last - used.first);
+    count_from(used.first, x_weights);
+    return resample_rows(columns, x_weights, 0, height);
   }
-  const int64_t top = y_weights.firsts.front(), bottom = y_weights.firsts.back() + y_weights.counts.back();
-  const Image rows = resample_rows(Part{source, 0, 0}, x_weights, top, bottom - top);
-  return resample_columns({rows, 0, top}, y_weights, 0, width);
+  const Extent used = extent_of(y_weights);
+  const Image rows = resample_rows(source, x_weights, used.first, used.last - used.first);
+  count_from(used.first, y_weights);
+  return resample_columns(rows, y_weights, 0, width);
 }
 
 void check(const Image& source, const Axis& x_axis, const Axis& y_axis) {
