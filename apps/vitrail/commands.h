@@ -6,6 +6,7 @@ namespace vitrail::app {
 
 void add_classify(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_embed(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_attention(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run);

@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   app::Run run;
   app::add_classify(program, global, run);
   app::add_embed(program, global, run);
+  app::add_attention(program, global, run);
   app::add_eval(program, global, run);
   app::add_inspect(program, global, run);
   app::add_bench(program, global, run);

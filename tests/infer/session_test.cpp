@@ -39,7 +39,8 @@ TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
       EXPECT_TRUE(testing::close(logits, golden["logits" + suffix], kTolerance, kTolerance)) << suffix;
     }
     const Request tokens{.output = Output::features, .tokens = Tokens::all};
-    EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], kTolerance, kTolerance)) << suffix;
+    EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], kTolerance, kTolerance))
+        << suffix;
   }
 }
 
@@ -50,7 +51,8 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
   const std::vector<Tensor> compiled =
       Session(model_of(GetParam())).run(input, {.output = Output::attention, .all_layers = true});
   ASSERT_EQ(compiled.size(), eager.size());
-  for (size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
+  for (size_t i = 0; i < eager.size(); ++i)
+    EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),

@@ -33,7 +33,8 @@ models::LoadOptions options_for(const Tensor& images) {
 
 std::string test_name(const std::string& name) {
   std::string result = name;
-  std::replace_if(result.begin(), result.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      result.begin(), result.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return result;
 }
 

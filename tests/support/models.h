@@ -8,9 +8,9 @@
 
 namespace vitrail::testing {
 
-std::vector<std::string> model_fixtures();                        // their names, sorted
-std::filesystem::path model_fixture(const std::string& name);     // the weights file inside, whatever its format
-models::LoadOptions options_for(const Tensor& images);            // to run the model at these images' size
-std::string test_name(const std::string& name);                   // for INSTANTIATE_TEST_SUITE_P
+std::vector<std::string> model_fixtures();                     // their names, sorted
+std::filesystem::path model_fixture(const std::string& name);  // the weights file inside, whatever its format
+models::LoadOptions options_for(const Tensor& images);         // to run the model at these images' size
+std::string test_name(const std::string& name);                // for INSTANTIATE_TEST_SUITE_P
 
 }  // namespace vitrail::testing

@@ -1,0 +1,20 @@
+#pragma once
+// The built program, run as a user runs it.
+#include <map>
+#include <string>
+#include <vector>
+
+namespace vitrail::testing {
+
+struct Ended {
+  int status = -1;  // exit status; 128 + n when signal n killed it
+  std::string out, err;
+};
+
+// Runs vitrail with these arguments, `input` on its standard input and `environment` added to this process's.
+Ended run_program(const std::vector<std::string>& arguments, const std::string& input = "",
+                  const std::map<std::string, std::string>& environment = {});
+
+std::vector<std::string> lines_of(const std::string& text);
+
+}  // namespace vitrail::testing
