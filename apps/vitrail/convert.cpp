@@ -15,6 +15,12 @@ struct Options {
   std::string output, dtype = "fp32";
 };
 
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
 int convert(const Options& options, const GlobalOptions& global) {
   if (options.dtype == "int8") throw CLI::ValidationError("--dtype", "int8 is not part of this version");
   const DType dtype = dtype_from_name(options.dtype);
@@ -27,9 +33,9 @@ int convert(const Options& options, const GlobalOptions& global) {
   const std::filesystem::path folder = options.output;
   std::filesystem::create_directories(folder);
   weights::write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  AtomicFile config(folder / "config.json");
-  config.write(models::write_model_config(opened.config));
-  config.commit();
+  write_text(folder / "config.json", models::write_model_config(opened.config));
+  const std::string preprocessor = models::write_preprocessor_config(opened.config.preprocessing);
+  if (!preprocessor.empty()) write_text(folder / "preprocessor_config.json", preprocessor);
   if (!global.quiet) {
     fmt::print(stderr, "{}: {} tensors, {} parameters, {} (read as {}, {})\n", folder.string(), tensors.size(),
                model.num_parameters(), name_of(dtype), opened.key_map.name(), opened.checkpoint->format());

@@ -14,10 +14,10 @@ TEST(Embed, WritesRowsInInputOrderAndThePathsBesideThem) {
   const Ended ended = run_program({"embed", "-m", small_model(), folder, "-o", file, "--normalize"});
   ASSERT_EQ(ended.status, 0) << ended.err;
   const NpyArray features = read_npy(file);
-  ASSERT_EQ(features.shape, (std::vector<int64_t>{3, 24}));
+  ASSERT_EQ(features.shape, (std::vector<int64_t>{3, 18}));
   for (size_t row = 0; row < 3; ++row) {
     double squares = 0;
-    for (size_t i = 0; i < 24; ++i) squares += std::pow(features.f32[row * 24 + i], 2);
+    for (size_t i = 0; i < 18; ++i) squares += std::pow(features.f32[row * 18 + i], 2);
     EXPECT_NEAR(squares, 1.0, 1e-5);
   }
   std::ifstream paths(file.parent_path() / "features.txt");
@@ -36,8 +36,8 @@ TEST(Embed, TokensLayersAndNormAreAsAsked) {
     EXPECT_EQ(ended.status, 0) << ended.err;
     return read_npy(file);
   };
-  EXPECT_EQ(embed({"--tokens", "all"}).shape, (std::vector<int64_t>{1, 17, 24}));
-  EXPECT_EQ(embed({"--tokens", "patch"}).shape, (std::vector<int64_t>{1, 16, 24}));
+  EXPECT_EQ(embed({"--tokens", "all"}).shape, (std::vector<int64_t>{1, 17, 18}));
+  EXPECT_EQ(embed({"--tokens", "patch"}).shape, (std::vector<int64_t>{1, 16, 18}));
   const NpyArray cls = embed({"--tokens", "cls"});
   EXPECT_EQ(cls.f32, embed({}).f32);  // the head of this model reads the class token
   EXPECT_EQ(cls.f32, embed({"--tokens", "cls", "--layer", "1"}).f32);
@@ -51,9 +51,9 @@ TEST(Embed, AFailedImageIsARowOfNaN) {
   const Ended ended = run_program({"embed", "-m", small_model(), folder, "-o", file});
   EXPECT_EQ(ended.status, 1);
   const NpyArray features = read_npy(file);
-  ASSERT_EQ(features.shape, (std::vector<int64_t>{2, 24}));
+  ASSERT_EQ(features.shape, (std::vector<int64_t>{2, 18}));
   EXPECT_TRUE(std::isnan(features.f32[0]));
-  EXPECT_FALSE(std::isnan(features.f32[24]));
+  EXPECT_FALSE(std::isnan(features.f32[18]));
 }
 
 TEST(AttentionCommand, OverlayHasTheSizeThatTheModelSees) {

@@ -84,8 +84,9 @@ TEST(Convert, HalfPrecisionHalvesTheFile) {
   }
   const auto full = std::filesystem::file_size(folder / "fp32/model.safetensors");
   const auto half = std::filesystem::file_size(folder / "bf16/model.safetensors");
-  EXPECT_LT(half, full * 0.6);
-  EXPECT_EQ(half, std::filesystem::file_size(folder / "fp16/model.safetensors"));
+  EXPECT_LT(static_cast<double>(half), 0.6 * static_cast<double>(full));
+  // "BF16" and "F16" differ in the header by a letter a tensor.
+  EXPECT_NEAR(half, std::filesystem::file_size(folder / "fp16/model.safetensors"), 64);
 }
 
 TEST(Models, RegisteredArchitecturesAreListedWithTheirSizes) {

@@ -8,5 +8,6 @@ namespace vitrail::models {
 ModelConfig read_timm_config(const Json& json, const std::string& where);  // needs "architecture"
 // needs "model_type"; `preprocessor` is null when there is no preprocessor_config.json
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 
 }  // namespace vitrail::models

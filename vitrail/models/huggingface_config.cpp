@@ -119,6 +119,8 @@ std::string filter_name(const JsonFields& file) {
   return kPillow[number];
 }
 
+}  // namespace
+
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
   const JsonFields file(json, where);
   Preprocessing result;
@@ -147,8 +149,6 @@ Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig&
   }
   return result;
 }
-
-}  // namespace
 
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
   const JsonFields file(json, where);

@@ -20,11 +20,15 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
                                const std::string& where) {
   const Json json = parse_json(text, where);
   const JsonFields file(json, where);
+  const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, where);
   ModelConfig config;
   if (file.text("architecture")) {
     config = read_timm_config(json, where);
+    // A model converted from Hugging Face keeps its processor's steps.
+    if (!preprocessor.is_null() && !config.preprocessing.crop_pct) {
+      config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
+    }
   } else if (file.text("model_type")) {
-    const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, where);
     config = read_huggingface_config(json, preprocessor, where);
   } else {
     throw Error(where, "\"architecture\" (timm) or \"model_type\" (Hugging Face)", "neither");

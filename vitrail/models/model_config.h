@@ -23,8 +23,12 @@ struct ModelConfig {
 // model_args, a wrong type or a value that makes no model is an Error that names its path in the file.
 ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where);
 
-// config.json for hub layout: "vit" with every field that differs from the default in model_args, the preprocessing as
-// pretrained_cfg, and the labels.  parse_model_config reads it back to the same configuration.
+// config.json for hub layout; parse_model_config reads it back to the same configuration.  "architecture" is a name
+// that timm registers where the model is that architecture but for arguments that timm takes (in model_args; what timm
+// has no argument for stands in vitrail_args); otherwise "vit".
 std::string write_model_config(const ModelConfig& config);
+
+// preprocessor_config.json, for preprocessing by Hugging Face's rules; empty for timm's, which config.json holds.
+std::string write_preprocessor_config(const Preprocessing& preprocessing);
 
 }  // namespace vitrail::models

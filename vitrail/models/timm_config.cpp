@@ -64,6 +64,9 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
     const Json pool{{"global_pool", file.at("global_pool")}};
     read_model_args(JsonFields(pool, where), config.vit);
   }
+  // vitrail_args: what timm has no argument for, kept out of model_args so that timm can open the file.
+  if (file.has("vitrail_args"))
+    read_model_args(JsonFields(file.at("vitrail_args"), file.path("vitrail_args")), config.vit);
   if (file.has("model_args")) read_model_args(JsonFields(file.at("model_args"), file.path("model_args")), config.vit);
   read_preprocessing(file, config.preprocessing);
   if (file.has("pretrained_cfg")) {
@@ -72,30 +75,6 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
   config.labels = label_names(file);
   config.descriptions = label_descriptions(file, config.labels);
   return config;
-}
-
-std::string write_model_config(const ModelConfig& config) {
-  Json json{{"architecture", "vit"}, {"num_classes", config.vit.num_classes}};
-  json["num_features"] = config.vit.embed_dim;
-  json["model_args"] = write_model_args(config.vit);
-  json["model_args"].erase("num_classes");
-  const Preprocessing& from = config.preprocessing;
-  Json preprocessing = Json::object();
-  if (from.input_size)
-    preprocessing["input_size"] = {config.vit.in_chans, (*from.input_size)[0], (*from.input_size)[1]};
-  if (from.interpolation) preprocessing["interpolation"] = *from.interpolation;
-  if (from.crop_pct) preprocessing["crop_pct"] = *from.crop_pct;
-  preprocessing["crop_mode"] = from.crop_mode;
-  if (from.mean) preprocessing["mean"] = *from.mean;
-  if (from.std) preprocessing["std"] = *from.std;
-  json["pretrained_cfg"] = preprocessing;
-  if (!config.labels.empty()) json["label_names"] = config.labels;
-  if (!config.descriptions.empty()) {
-    Json texts = Json::object();
-    for (size_t i = 0; i < config.labels.size(); ++i) texts[config.labels[i]] = config.descriptions[i];
-    json["label_descriptions"] = texts;
-  }
-  return json.dump(2) + "\n";
 }
 
 }  // namespace vitrail::models

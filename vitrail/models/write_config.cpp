@@ -1,0 +1,122 @@
+// config.json and preprocessor_config.json for hub layout.
+#include <algorithm>
+#include <set>
+
+#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/model_args_internal.h"
+#include "vitrail/models/model_options.h"
+#include "vitrail/models/registry.h"
+
+namespace vitrail::models {
+namespace {
+
+// Fields that timm's VisionTransformer takes as arguments under the same name and with the same meaning.
+const std::set<std::string>& timm_fields() {
+  static const std::set<std::string> names{
+      "img_size",       "patch_size",      "in_chans",      "num_classes",     "global_pool",    "embed_dim",
+      "depth",          "num_heads",       "mlp_ratio",     "qkv_bias",        "qk_norm",        "pre_norm",
+      "final_norm",     "fc_norm",         "init_values",   "class_token",     "reg_tokens",     "no_embed_class",
+      "act_layer",      "drop_rate",       "pos_drop_rate", "patch_drop_rate", "attn_drop_rate", "proj_drop_rate",
+      "drop_path_rate", "dynamic_img_size"};
+  return names;
+}
+
+// Fields that change no parameter's name or shape: timm opens the file without them, its numbers differ by what they
+// do.
+const std::set<std::string>& harmless_fields() {
+  static const std::set<std::string> names{"norm_eps", "pos_interp", "weight_init"};
+  return names;
+}
+
+// mlp_ratio says the same as mlp_hidden where it can, as timm has it.
+VisionTransformerConfig normalized(VisionTransformerConfig config) {
+  if (!config.mlp_hidden || config.mlp_layer != MlpLayer::mlp) return config;
+  VisionTransformerConfig ratio = config;
+  ratio.mlp_hidden.reset();
+  ratio.mlp_ratio = static_cast<double>(*config.mlp_hidden) / static_cast<double>(config.embed_dim);
+  return mlp_hidden_of(ratio) == *config.mlp_hidden ? ratio : config;
+}
+
+// The registered architecture that is this model but for arguments timm takes; null when there is none.
+const Architecture* timm_architecture(const VisionTransformerConfig& config, const std::string& own_name) {
+  const Architecture* best = nullptr;
+  size_t least = SIZE_MAX;
+  for (const Architecture& row : architectures()) {
+    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit_")) continue;  // timm does not know the others
+    const Json differences = write_model_args(config, row.config);
+    bool expressible = true;
+    for (const auto& item : differences.items()) {
+      expressible = expressible && (timm_fields().contains(item.key()) || harmless_fields().contains(item.key()));
+    }
+    if (!expressible) continue;
+    const size_t cost = row.name == own_name ? 0 : 1 + differences.size();
+    if (cost < least) {
+      least = cost;
+      best = &row;
+    }
+  }
+  return best;
+}
+
+Json pretrained_cfg(const Preprocessing& from, int64_t channels) {
+  Json json = Json::object();
+  if (from.input_size) json["input_size"] = {channels, (*from.input_size)[0], (*from.input_size)[1]};
+  if (from.interpolation) json["interpolation"] = *from.interpolation;
+  if (from.crop_pct) json["crop_pct"] = *from.crop_pct;
+  if (from.rule == ResizeRule::timm) json["crop_mode"] = from.crop_mode;
+  if (from.mean) json["mean"] = *from.mean;
+  if (from.std) json["std"] = *from.std;
+  return json;
+}
+
+Json size_json(const std::array<int64_t, 2>& size) { return {{"height", size[0]}, {"width", size[1]}}; }
+
+}  // namespace
+
+std::string write_model_config(const ModelConfig& model) {
+  const VisionTransformerConfig config = normalized(model.vit);
+  const std::string own_name = model.architecture.substr(0, model.architecture.find('.'));
+  const Architecture* timm = timm_architecture(config, own_name);
+  Json args = write_model_args(config, timm ? timm->config : VisionTransformerConfig{});
+  Json json{{"architecture", timm ? timm->name : "vit"},
+            {"num_classes", config.num_classes},
+            {"num_features", config.embed_dim}};
+  if (args.contains("global_pool")) json["global_pool"] = args["global_pool"];
+  args.erase("num_classes");
+  args.erase("global_pool");
+  Json ours = Json::object();
+  for (const std::string& name : harmless_fields()) {
+    if (timm && args.contains(name)) ours[name] = args[name];
+    if (timm) args.erase(name);
+  }
+  if (!args.empty()) json["model_args"] = args;
+  if (!ours.empty()) json["vitrail_args"] = ours;
+  json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
+  if (!model.labels.empty()) json["label_names"] = model.labels;
+  if (!model.descriptions.empty()) {
+    Json texts = Json::object();
+    for (size_t i = 0; i < model.labels.size(); ++i) texts[model.labels[i]] = model.descriptions[i];
+    json["label_descriptions"] = texts;
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string write_preprocessor_config(const Preprocessing& from) {
+  if (from.rule != ResizeRule::huggingface) return "";
+  static const std::vector<std::string> kPillow{"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+  Json json{{"do_resize", from.resize_to || from.resize_shortest}, {"do_center_crop", from.center_crop.has_value()}};
+  if (from.resize_to) json["size"] = size_json(*from.resize_to);
+  if (from.resize_shortest) json["size"] = {{"shortest_edge", *from.resize_shortest}};
+  if (from.center_crop) json["crop_size"] = size_json(*from.center_crop);
+  if (from.interpolation) {
+    json["resample"] = std::find(kPillow.begin(), kPillow.end(), *from.interpolation) - kPillow.begin();
+  }
+  json["do_rescale"] = true;
+  json["rescale_factor"] = from.rescale_factor;
+  json["do_normalize"] = true;
+  if (from.mean) json["image_mean"] = *from.mean;
+  if (from.std) json["image_std"] = *from.std;
+  return json.dump(2) + "\n";
+}
+
+}  // namespace vitrail::models
