@@ -73,6 +73,19 @@ TEST(Decode, AMissingEndMarkerCountsForJpegOnly) {
   EXPECT_EQ(without_last("plain.gif", 1), "");
 }
 
+// A PNG chunk ends in a checksum, and so does the compressed stream inside.  Pillow looks at the header's and the
+// stream's.
+TEST(Decode, AWrongChecksumOfPngDataCountsWhereItDoesForPillow) {
+  const auto with_flipped = [](size_t from_end, size_t from_start) {
+    std::vector<uint8_t> bytes = file_bytes("rgb_8.png");
+    bytes[from_end > 0 ? bytes.size() - from_end : from_start] ^= 1;
+    return failure(bytes);
+  };
+  EXPECT_NE(with_flipped(0, 8 + 8 + 13 + 3), "");  // the header's
+  EXPECT_EQ(with_flipped(12 + 1, 0), "");          // the data chunk's
+  EXPECT_NE(with_flipped(12 + 4 + 1, 0), "");      // the stream's
+}
+
 TEST(Decode, AFileOfAnotherKindIsAnErrorThatSaysWhatCame) {
   const auto text = [](std::string_view content) { return std::vector<uint8_t>(content.begin(), content.end()); };
   EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP or GIF image, got an empty file");

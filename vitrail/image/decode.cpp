@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "vitrail/base/error.h"
@@ -60,9 +61,13 @@ void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::st
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where) {
   const Codec codec = codec_for(bytes);
   if (codec == nullptr) throw Error(where, "a JPEG, PNG, WebP or GIF image", description(bytes));
-  Image image = codec(bytes, options, where);
-  if (options.apply_exif) image = upright(std::move(image), exif_orientation(bytes));
-  return image;
+  try {
+    Image image = codec(bytes, options, where);
+    if (options.apply_exif) image = upright(std::move(image), exif_orientation(bytes));
+    return image;
+  } catch (const std::bad_alloc&) {
+    throw Error(where, "memory for the picture", "none: it is too large for this machine");
+  }
 }
 
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options) {

@@ -68,6 +68,8 @@ bool read_header(Reader& reader) {
 // Asks for one byte a sample: no alpha, and indices and grey below 8 bits unpacked.  libpng allocates rows here.
 bool start(Reader& reader) {
   if (setjmp(reader.failed) != 0) return false;
+  // From here on there is pixel data only.  Its checksums are left to zlib, which has one of its own, as Pillow does.
+  png_set_crc_action(reader.png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
   png_set_packing(reader.png);  // indices below 8 bits to a byte each
   if (reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth < 8) png_set_expand_gray_1_2_4_to_8(reader.png);
   if ((reader.color_type & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(reader.png);
