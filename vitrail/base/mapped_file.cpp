@@ -37,6 +37,15 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::prefetch(const std::byte* data, size_t size) const {
+#ifdef MADV_POPULATE_READ
+  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(data) / page * page;
+  // A failure (an older kernel) only means that the pages come when they are touched.
+  ::madvise(reinterpret_cast<void*>(first), reinterpret_cast<uintptr_t>(data) + size - first, MADV_POPULATE_READ);
+#endif
+}
+
 void MappedFile::release(const std::byte* data, size_t size) const {
   // Only whole pages inside the part: its neighbours may still be in use.
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));

@@ -22,13 +22,13 @@ void copy_booleans(std::byte* to, const std::byte* from, size_t count) {
 FileBytes FileBytes::map(const std::filesystem::path& path) {
   auto file = std::make_shared<MappedFile>(path);
   const auto data = file->bytes();
-  return {data, std::move(file), release_pages, path.string()};
+  return {data, std::move(file), path.string(), true};
 }
 
 FileBytes FileBytes::hold(std::vector<std::byte> bytes, const std::string& where) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   const std::span<const std::byte> data = *owner;
-  return {data, std::move(owner), nullptr, where};
+  return {data, std::move(owner), where};
 }
 
 Tensor FileBytes::tensor(uint64_t offset, DType dtype, const Shape& shape) const {
@@ -41,8 +41,9 @@ Tensor FileBytes::tensor(uint64_t offset, DType dtype, const Shape& shape) const
   const std::byte* first = data.data() + offset;
   const size_t bytes = count * size_of(dtype);
   const bool aligned = reinterpret_cast<uintptr_t>(first) % size_of(dtype) == 0;
+  if (mapped) static_cast<const MappedFile*>(owner.get())->prefetch(first, bytes);
   if (aligned && dtype != DType::boolean) {
-    auto storage = Storage::borrow(first, bytes, owner, on_release);
+    auto storage = Storage::borrow(first, bytes, owner, mapped ? release_pages : nullptr);
     return Tensor(std::move(storage), dtype, shape, contiguous_strides(shape), 0);
   }
   Tensor copy = Tensor::empty(shape, dtype);

@@ -14,9 +14,9 @@ namespace vitrail::weights {
 // Copyable handle: tensors made from it keep the bytes alive.
 struct FileBytes {
   std::span<const std::byte> data;
-  std::shared_ptr<void> owner;            // keeps `data` where it is
-  Storage::Release on_release = nullptr;  // gives pages of `data` back to the operating system
-  std::string where;                      // the path, for errors
+  std::shared_ptr<void> owner;  // keeps `data` where it is
+  std::string where;            // the path, for errors
+  bool mapped = false;          // `owner` is a MappedFile: tensors' pages are fetched and given back in one call
 
   static FileBytes map(const std::filesystem::path& path);                        // throws Error as MappedFile does
   static FileBytes hold(std::vector<std::byte> bytes, const std::string& where);  // in memory: tests, inflated entries

@@ -11,9 +11,26 @@ namespace {
 constexpr size_t kMaxPattern = 512;
 constexpr size_t kMaxKey = 1024;
 
+// What the expression compiler must not see: back-references, which nothing can match in linear time, and counts so
+// large that the expression would be unrolled to thousands of states (or that overflow its integers).
+void check_pattern(const std::string& pattern, const std::string& where) {
+  const auto is_digit = [&](size_t i) { return i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; };
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\') {
+      if (is_digit(i + 1)) throw Error(where, "a regular expression without back-references", "\"" + pattern + "\"");
+      ++i;
+    } else if (pattern[i] == '{' || pattern[i] == ',') {
+      if (is_digit(i + 1) && is_digit(i + 2) && is_digit(i + 3)) {
+        throw Error(where, "counts below 100 in a regular expression", "\"" + pattern + "\"");
+      }
+    }
+  }
+}
+
 std::regex compile(const std::string& pattern, const std::string& where) {
   if (pattern.size() > kMaxPattern)
     throw Error(where, str("at most ", kMaxPattern, " characters"), str(pattern.size()));
+  check_pattern(pattern, where);
   try {
 #ifdef __GLIBCXX__
     // The breadth-first matcher: the default one goes back over the key, by recursion.
@@ -22,7 +39,7 @@ std::regex compile(const std::string& pattern, const std::string& where) {
     return std::regex(pattern, std::regex::ECMAScript);
 #endif
   } catch (const std::regex_error& error) {
-    throw Error(where, "a regular expression without back-references", str("\"", pattern, "\" (", error.what(), ")"));
+    throw Error(where, "a regular expression", str("\"", pattern, "\" (", error.what(), ")"));
   }
 }
 

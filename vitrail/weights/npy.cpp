@@ -138,6 +138,7 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& w
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + begin, length);
   NpyHeader header = HeaderParser(text, where).parse();
+  checked_numel({header.shape.begin(), header.shape.end()}, where);
   header.data_offset = begin + length;
   return header;
 }

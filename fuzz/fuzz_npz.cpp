@@ -1,0 +1,43 @@
+// Feeds arbitrary bytes to the readers of .npy and of zip entries, stored and deflated: arrays or a vitrail::Error,
+// nothing else.
+#include "vitrail/base/error.h"
+#include "vitrail/base/gzip.h"
+#include "vitrail/base/zip.h"
+#include "vitrail/weights/npy.h"
+#include "vitrail/weights/npz.h"
+
+namespace {
+
+constexpr uint64_t kMaxContent = 1 << 20;
+
+template <class Read>
+void attempt(Read read) {
+  try {
+    read();
+  } catch (const vitrail::Error&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace vitrail;
+  const auto* first = reinterpret_cast<const std::byte*>(data);
+  const weights::FileBytes bytes = weights::FileBytes::hold({first, first + size}, "fuzz");
+  attempt([&] {
+    const weights::NpyHeader header = weights::read_npy_header(bytes.data, "fuzz");
+    weights::read_npy(bytes, 0, size, header).clone();
+  });
+  attempt([&] { gunzip(bytes.data, kMaxContent, "fuzz"); });
+  attempt([&] {
+    const ZipReader zip(bytes.data, "fuzz");
+    for (const ZipEntry& entry : zip.entries()) attempt([&] { zip.read(entry, kMaxContent); });
+  });
+  attempt([&] {
+    const auto file = weights::open_npz(bytes, ZipReader(bytes.data, "fuzz"));
+    for (size_t i = 0; i < file->tensors().size(); ++i) {
+      if (file->tensors()[i].shape.numel() < int64_t{1} << 17) attempt([&] { file->tensor(i).clone(); });
+    }
+  });
+  return 0;
+}

@@ -1,0 +1,74 @@
+#include "vitrail/weights/hub_layout.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+std::string error_of(const fs::path& folder) {
+  try {
+    find_hub_files(folder);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(HubLayout, AWrittenFolderIsFoundAgain) {
+  const fs::path folder = testing::scratch_folder() / "new" / "model";
+  write_hub_folder(folder, "{\"architecture\": \"vit\"}", {{"w", Tensor::full({2}, 3)}});
+  const HubFiles files = find_hub_files(folder);
+  EXPECT_EQ(*files.config, folder / "config.json");
+  EXPECT_FALSE(files.preprocessor_config);
+  ASSERT_EQ(files.weights, std::vector{folder / "model.safetensors"});
+  EXPECT_EQ(files.open().tensor("w").data<float>()[1], 3.0f);
+  EXPECT_EQ(files.open().metadata().at("format"), "pt");
+}
+
+TEST(HubLayout, ShardsAreOneCheckpoint) {
+  const fs::path folder = testing::scratch_folder();
+  write_safetensors(folder / "a.safetensors", {{"x", Tensor::full({2}, 1)}});
+  write_safetensors(folder / "b.safetensors", {{"y", Tensor::full({2}, 2)}, {"z", Tensor::full({1}, 3)}});
+  write(folder / "model.safetensors.index.json",
+        R"({"metadata": {}, "weight_map": {"x": "a.safetensors", "y": "b.safetensors", "z": "b.safetensors"}})");
+  const Checkpoint checkpoint = find_hub_files(folder).open();
+  EXPECT_EQ(checkpoint.tensors().size(), 3u);
+  EXPECT_EQ(checkpoint.tensor("x").data<float>()[0], 1.0f);
+  EXPECT_EQ(checkpoint.tensor("z").data<float>()[0], 3.0f);
+
+  write_safetensors(folder / "b.safetensors", {{"x", Tensor::full({2}, 2)}});
+  EXPECT_THROW(find_hub_files(folder).open(), Error) << "a name in two shards";
+}
+
+TEST(HubLayout, AFolderOrIndexThatCannotBeUsedIsAnError) {
+  const fs::path folder = testing::scratch_folder();
+  EXPECT_NE(error_of(folder / "absent").find("nothing there"), std::string::npos);
+  EXPECT_NE(error_of(folder).find("none of them"), std::string::npos);
+  const fs::path index = folder / "model.safetensors.index.json";
+  const std::pair<const char*, const char*> bad[] = {
+      {"{", "no JSON"},
+      {"{}", "weight_map"},
+      {R"({"weight_map": {}})", "at least one shard"},
+      {R"({"weight_map": {"x": 1}})", "number"},
+      {R"({"weight_map": {"x": "../a.safetensors"}})", "../a.safetensors"},
+      {R"({"weight_map": {"x": "/etc/passwd"}})", "/etc/passwd"},
+      {R"({"weight_map": {"x": ".."}})", "\"..\""},
+      {R"({"weight_map": {"x": "gone.safetensors"}})", "gone.safetensors"}};
+  for (const auto& [text, part] : bad) {
+    write(index, text);
+    EXPECT_NE(error_of(folder).find(part), std::string::npos) << error_of(folder);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::weights

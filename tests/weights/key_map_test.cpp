@@ -1,0 +1,267 @@
+#include "vitrail/weights/key_map.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/checkpoint_params.h"
+#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string map_with(const std::string& rules) { return R"~({"name": "test", "rules": [)~" + rules + "]}"; }
+
+std::string error_of(const std::string& json) {
+  try {
+    KeyMap::parse(json, "map.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::shared_ptr<const Checkpoint> checkpoint_of(const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  const auto path = testing::scratch_folder() / "weights.safetensors";
+  write_safetensors(path, tensors);
+  return std::make_shared<const Checkpoint>(Checkpoint::open(path));
+}
+
+Checkpoint open_model(const std::string& name) {
+  const fs::path folder = testing::fixture("models/" + name);
+  for (const char* file : {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz"}) {
+    if (fs::exists(folder / file)) return Checkpoint::open(folder / file);
+  }
+  throw Error(folder.string() + ": no weights");
+}
+
+TEST(KeyMap, TheFirstRuleThatMatchesTheWholeKeyWinsAndOthersKeepTheirName) {
+  const KeyMap map = KeyMap::parse(map_with(R"~({"from": "layer\\.(\\d+)\\.(w|b)", "to": "blocks.$1.$2"},
+                                               {"from": "layer\\..*", "drop": true})~"),
+                                   "map.json");
+  EXPECT_EQ(map.match("layer.12.w").native, "blocks.12.w");
+  EXPECT_EQ(map.match("layer.12.b").rule, &map.rules()[0]);
+  EXPECT_TRUE(map.match("layer.12.wide").dropped());
+  EXPECT_EQ(map.match("a.layer.12.w").native, "a.layer.12.w");
+  EXPECT_EQ(map.match("a.layer.12.w").rule, nullptr);
+}
+
+TEST(KeyMap, AVeryLongKeyMatchesNothing) {
+  const KeyMap map = KeyMap::parse(map_with(R"~({"from": "a*", "to": "b"})~"), "map.json");
+  EXPECT_EQ(map.match(std::string(1000000, 'a')).rule, nullptr);
+  EXPECT_EQ(map.match(std::string(1000, 'a')).native, "b");
+}
+
+TEST(KeyMap, APatternThatGoesBackAndForthElsewhereTakesNoTimeHere) {
+  const KeyMap map = KeyMap::parse(map_with(R"~({"from": "(a+)+(a|a)*b", "to": "b"})~"), "map.json");
+  EXPECT_EQ(map.match(std::string(1000, 'a')).rule, nullptr);  // 2^1000 ways for a matcher that tries them in turn
+}
+
+TEST(KeyPattern, TheRequiredLiteralIsPartOfEveryMatch) {
+  EXPECT_EQ(required_literal(R"~((?:vit\.)?(?:encoder\.layer|layers)\.(\d+)\.mlp\.fc1\.(weight|bias))~"), ".mlp.fc1.");
+  EXPECT_EQ(required_literal("cls_token"), "cls_token");
+  EXPECT_EQ(required_literal("abc?d"), "ab");
+  EXPECT_EQ(required_literal("abcx{0,2}d"), "abc");
+  EXPECT_EQ(required_literal("long_one|b"), "");
+  EXPECT_EQ(required_literal(R"~(a[)(|]bc)~"), "bc");
+  EXPECT_EQ(required_literal(R"~(\w+(a(b)c)d)~"), "d");
+  EXPECT_EQ(required_literal(".*"), "");
+}
+
+TEST(KeyMap, BadMapsAreErrorsThatNameTheRule) {
+  const auto has = [](const std::string& error, const std::string& part) {
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_EQ(error.rfind("map.json", 0), 0u) << error;
+  };
+  has(error_of("{"), "JSON");
+  has(error_of("[]"), "object");
+  has(error_of(R"~({"rules": []})~"), "\"name\"");
+  has(error_of(R"~({"name": "a"})~"), "\"rules\"");
+  has(error_of(R"~({"name": "a", "rules": [], "else": 1})~"), "\"else\"");
+  has(error_of(R"~({"name": "a", "rules": [], "detect": [1]})~"), "detect");
+  has(error_of(R"~({"name": "a", "rules": [], "fold_class_position": 1})~"), "fold_class_position");
+  has(error_of(map_with("1")), "rule 1");
+  has(error_of(map_with(R"~({"from": "a", "to": "b"}, {"to": "b"})~")), "rule 2: expected \"from\"");
+  has(error_of(map_with(R"~({"from": "a"})~")), "rule 1 (\"a\"): expected \"to\"");
+  has(error_of(map_with(R"~({"from": "(a", "to": "b"})~")), "rule 1 (\"(a\"): expected a regular expression");
+  has(error_of(map_with(R"~({"from": "(a)\\1", "to": "b"})~")), "back-references");
+  has(error_of(map_with(R"~({"from": "a{1000}", "to": "b"})~")), "counts below 100");
+  has(error_of(map_with("{\"from\": \"" + std::string(600, '(') + "\", \"to\": \"b\"}")), "at most 512");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "part": [3, 3]})~")), "\"part\"");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "part": [0.5, 3]})~")), "\"part\"");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a b"})~")), "rearrange");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"c": 1}})~")), "\"c\"");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"a": 0}})~")), "\"a\"");
+  has(error_of(map_with(R"~({"from": "a", "drop": true, "to": "b"})~")), "nothing beside");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "wat": 1})~")), "\"wat\"");
+  has(error_of(map_with(R"~({"from": "a", "to": [[[[[[[[[[1]]]]]]]]]]})~")), "nested deeper");
+}
+
+TEST(KeyMap, PartsAreJoinedInTheirOrderWhateverTheFilesOrderIs) {
+  const auto file = checkpoint_of(
+      {{"v.w", Tensor::full({1, 2}, 3)}, {"q.w", Tensor::full({2, 2}, 1)}, {"k.w", Tensor::full({1, 2}, 2)}});
+  const KeyMap map = KeyMap::parse(map_with(R"~({"from": "q\\.w", "to": "qkv", "part": [0, 3]},
+      {"from": "k\\.w", "to": "qkv", "part": [1, 3]}, {"from": "v\\.w", "to": "qkv", "part": [2, 3]})~"),
+                                   "map.json");
+  CheckpointParams params(file, map);
+  const Tensor qkv = params.get("qkv", {4, 2}, {});
+  params.finish();
+  const std::vector<float> expected{1, 1, 1, 1, 2, 2, 3, 3};
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(qkv.data<float>()[i], expected[i]);
+}
+
+TEST(KeyMap, WhatCannotBeJoinedIsReportedWithItsSource) {
+  const std::string rules = R"~({"from": "q", "to": "qkv", "part": [0, 2]}, {"from": "k", "to": "qkv", "part": [1, 2]},
+      {"from": "p", "to": "patch", "rearrange": "d (p c) -> d c p", "sizes": {"p": "patch_size"}})~";
+  const KeyMap map = KeyMap::parse(map_with(rules), "map.json");
+  const auto report = [&](const std::vector<std::pair<std::string, Tensor>>& tensors, const FieldSizes& sizes) {
+    try {
+      CheckpointParams params(checkpoint_of(tensors), map, sizes);
+      for (const auto& [key, tensor] :
+           params.has("qkv") ? std::map<std::string, int>{{"qkv", 0}} : std::map<std::string, int>{{"patch", 0}}) {
+        params.get(key, {2, 2}, {});
+      }
+      params.finish();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const Tensor t = Tensor::zeros({1, 2});
+  EXPECT_NE(report({{"q", t}}, {}).find("qkv (from q): part 2 of 2 is missing"), std::string::npos)
+      << report({{"q", t}}, {});
+  EXPECT_NE(report({{"q", t}, {"k", Tensor::zeros({1, 3})}}, {}).find("joins [1, 2] along axis 0"), std::string::npos);
+  EXPECT_NE(report({{"q", t}, {"qkv", t}}, {}).find("one tensor for qkv"), std::string::npos);
+  EXPECT_NE(report({{"p", t}}, {}).find("the configuration's patch_size"), std::string::npos);
+  EXPECT_NE(report({{"p", t}}, {{"patch_size", 3}}).find("\"d (p c) -> d c p\""), std::string::npos);
+}
+
+TEST(KeyMap, KeysOfNoFamilyAreAnErrorThatSaysWhatWasSeen) {
+  try {
+    KeyMap::detect({"conv1.weight", "fc.bias"});
+    FAIL();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("conv1.weight, fc.bias"), std::string::npos) << text;
+    EXPECT_NE(text.find("huggingface_vit"), std::string::npos) << text;
+  }
+  EXPECT_THROW(KeyMap::builtin("resnet"), Error);
+}
+
+TEST(KeyMap, EveryBuiltInFamilyCanBeReadAndHasDetectKeysOfItsOwn) {
+  for (const std::string& name : KeyMap::builtin_names()) {
+    const KeyMap map = KeyMap::builtin(name);
+    EXPECT_EQ(map.name(), name);
+    EXPECT_FALSE(map.recognises({})) << name;
+  }
+}
+
+// The reference models' checkpoints: the family that is chosen, and all that would recognise the keys.
+TEST(KeyMap, EveryFixtureIsRecognisedAsItsFamily) {
+  const std::map<std::string, std::vector<std::string>> expected{
+      {"timm_token", {"timm"}},
+      {"timm_pth_bf16", {"timm"}},
+      {"dino_hub", {"timm"}},  // its backbone has timm's names exactly
+      {"dinov2_hub", {"dinov2_hub", "timm"}},
+      {"dinov2_hub_chunked", {"dinov2_hub"}},
+      {"dinov2_hub_registers", {"dinov2_hub_registers", "dinov2_hub", "timm"}},
+      {"hf_vit", {"huggingface_vit"}},
+      {"hf_vit_model", {"huggingface_vit"}},
+      {"hf_vit_new_keys", {"huggingface_vit"}},
+      {"hf_deit", {"huggingface_deit"}},
+      {"hf_deit_model", {"huggingface_deit", "huggingface_vit"}},
+      {"hf_deit_teacher", {"huggingface_deit_teacher", "huggingface_deit"}},
+      {"hf_dinov2", {"huggingface_dinov2"}},
+      {"hf_dinov2_model", {"huggingface_dinov2"}},
+      {"hf_dinov2_swiglu", {"huggingface_dinov2"}},
+      {"hf_dinov2_registers", {"huggingface_dinov2_registers"}},
+      {"hf_dinov2_registers_model", {"huggingface_dinov2_registers", "huggingface_dinov2"}},
+      {"torchvision_vit", {"torchvision"}},
+      {"torchvision_vit_old_names", {"torchvision"}},
+      {"google_npz", {"google"}},
+      {"google_npz_compressed", {"google"}},
+      {"seed_000", {"document_000"}},
+      {"seed_003", {"document_003"}},
+      {"seed_004", {"document_004"}},
+      {"torch_encoder_pre_norm", {"torch_encoder"}},
+      {"torch_encoder_post_norm", {"torch_encoder"}},
+      {"lucidrains_vit", {"vit_pytorch"}},
+      {"lucidrains_vit_mean", {"vit_pytorch"}},
+      {"lucidrains_fn", {"vit_pytorch_fn", "vit_pytorch_plain"}},
+      {"lucidrains_old", {"vit_pytorch_plain"}}};
+  for (const auto& [fixture, families] : expected) {
+    const std::vector<std::string> keys = open_model(fixture).names();
+    EXPECT_EQ(KeyMap::matching(keys), families) << fixture;
+    EXPECT_EQ(KeyMap::detect(keys).name(), families.front()) << fixture;
+  }
+}
+
+// Prefixes of training scripts, and heads that are no part of the model.
+TEST(KeyMap, ADinoTrainingCheckpointGivesItsBackbone) {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const char* key : {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight"}) {
+    tensors.emplace_back(str("module.backbone.", key), Tensor::zeros({1}));
+  }
+  for (const char* key : {"mlp.0.weight", "mlp.2.bias", "last_layer.weight_g", "last_layer.weight_v"}) {
+    tensors.emplace_back(str("module.head.", key), Tensor::zeros({1}));
+  }
+  const auto file = checkpoint_of(tensors);
+  const KeyMap map = KeyMap::detect(file->names());
+  EXPECT_EQ(map.name(), "dino_hub");
+  EXPECT_EQ(mapped_shapes(*file, map, {}).size(), 3u);
+}
+
+// One element of each tensor whose axes move, against the file itself.
+TEST(KeyMap, GooglesKernelsAreMovedToTheNativeLayout) {
+  const auto file = std::make_shared<const Checkpoint>(open_model("google_npz"));
+  CheckpointParams params(file, KeyMap::detect(file->names()));
+  const Tensor qkv = params.get("blocks.1.attn.qkv.weight", {72, 24}, {}),
+               proj = params.get("blocks.1.attn.proj.weight", {24, 24}, {});
+  const Tensor patch = params.get("patch_embed.proj.weight", {24, 3, 4, 4}, {}),
+               bias = params.get("blocks.1.attn.qkv.bias", {72}, {});
+  const std::string block = "Transformer/encoderblock_1/MultiHeadDotProductAttention_1/";
+  const Tensor key = file->tensor(block + "key/kernel"),
+               value_bias = file->tensor(block + "value/bias");  // [D, H, K], [H, K]
+  const Tensor out = file->tensor(block + "out/kernel"),
+               kernel = file->tensor("embedding/kernel");  // [H, K, D], [h, w, c, D]
+  EXPECT_EQ(qkv.data<float>()[(24 + 2 * 8 + 5) * 24 + 7], key.data<float>()[(7 * 3 + 2) * 8 + 5]);
+  EXPECT_EQ(bias.data<float>()[48 + 2 * 8 + 5], value_bias.data<float>()[2 * 8 + 5]);
+  EXPECT_EQ(proj.data<float>()[7 * 24 + 2 * 8 + 5], out.data<float>()[(2 * 8 + 5) * 24 + 7]);
+  EXPECT_EQ(patch.data<float>()[((7 * 3 + 2) * 4 + 1) * 4 + 3], kernel.data<float>()[((1 * 4 + 3) * 3 + 2) * 24 + 7]);
+}
+
+TEST(KeyMap, VitPytorchsPatchesAndTokensAreMovedToTheNativeLayout) {
+  const auto file = std::make_shared<const Checkpoint>(open_model("lucidrains_vit"));
+  CheckpointParams params(file, KeyMap::detect(file->names()), {{"patch_size", 4}});
+  const Tensor patch = params.get("patch_embed.proj.weight", {24, 3, 4, 4}, {}),
+               norm = params.get("patch_embed.input_norm.bias", {48}, {});
+  EXPECT_FALSE(params.get("cls_token", {1, 1, 24}, {}).is_meta());
+  EXPECT_FALSE(params.get("pos_embed", {1, 17, 24}, {}).is_meta());
+  EXPECT_EQ(patch.data<float>()[((7 * 3 + 2) * 4 + 1) * 4 + 3],
+            file->tensor("to_patch_embedding.2.weight").data<float>()[7 * 48 + (1 * 4 + 3) * 3 + 2]);
+  EXPECT_EQ(norm.data<float>()[(2 * 4 + 1) * 4 + 3],
+            file->tensor("to_patch_embedding.1.bias").data<float>()[(1 * 4 + 3) * 3 + 2]);
+}
+
+TEST(KeyMap, AClassTokenWithoutElementsIsNone) {
+  const Checkpoint file = open_model("lucidrains_vit_mean");
+  EXPECT_EQ(file.info("cls_token").shape, (Shape{0, 24}));
+  EXPECT_FALSE(mapped_shapes(file, KeyMap::detect(file.names()), {{"patch_size", 4}}).contains("cls_token"));
+}
+
+TEST(KeyMap, TheClassPositionIsFoldedIntoTheClassTokenWhereRegistersHaveNone) {
+  const auto file = std::make_shared<const Checkpoint>(open_model("dinov2_hub_registers"));
+  CheckpointParams params(file, KeyMap::detect(file->names()));
+  const Tensor token = params.get("cls_token", {1, 1, 18}, {}), positions = params.get("pos_embed", {1, 16, 18}, {});
+  const Tensor old_token = file->tensor("cls_token"), old_positions = file->tensor("pos_embed");
+  for (int i = 0; i < 18; ++i) {
+    EXPECT_EQ(token.data<float>()[i], old_token.data<float>()[i] + old_positions.data<float>()[i]);
+    EXPECT_EQ(positions.data<float>()[15 * 18 + i], old_positions.data<float>()[16 * 18 + i]);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::weights

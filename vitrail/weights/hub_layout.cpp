@@ -1,0 +1,82 @@
+#include "vitrail/weights/hub_layout.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "vitrail/base/atomic_file.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kWeightFiles[] = {"model.safetensors", "model.safetensors.index.json",
+                                        "pytorch_model.bin", "pytorch_model.bin.index.json",
+                                        "model.pth",         "model.pt",
+                                        "model.npz"};
+
+// A shard's name is a plain file name: an index must not reach out of its folder.
+fs::path shard_in(const fs::path& folder, const std::string& name, const fs::path& index) {
+  const fs::path shard = name;
+  if (name.empty() || name == "." || name == ".." || shard.filename() != shard ||
+      name.find('\0') != std::string::npos) {
+    throw Error(index.string(), "file names in \"weight_map\"", "\"" + name.substr(0, 80) + "\"");
+  }
+  if (!fs::exists(folder / shard)) throw Error(index.string(), "the shard " + name + " beside it", "none");
+  return folder / shard;
+}
+
+// {"weight_map": {tensor's name: file's name}}.  Which tensors a file has it says itself.
+std::vector<fs::path> shards_of(const fs::path& index) {
+  const FileBytes bytes = FileBytes::map(index);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
+  const json parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("weight_map") || !parsed["weight_map"].is_object()) {
+    throw Error(index.string(), "a JSON object with \"weight_map\"", parsed.is_discarded() ? "no JSON" : "another");
+  }
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : parsed["weight_map"].items()) {
+    if (!file.is_string()) throw Error(index.string(), "file names in \"weight_map\"", file.type_name());
+    names.insert(file.get<std::string>());
+  }
+  if (names.empty()) throw Error(index.string(), "at least one shard", "none");
+  std::vector<fs::path> shards;
+  for (const std::string& name : names) shards.push_back(shard_in(index.parent_path(), name, index));
+  return shards;
+}
+
+std::optional<fs::path> if_there(const fs::path& path) { return fs::exists(path) ? std::optional(path) : std::nullopt; }
+
+}  // namespace
+
+HubFiles find_hub_files(const fs::path& folder) {
+  if (!fs::is_directory(folder)) {
+    throw Error(folder.string(), "a folder with config.json and model.safetensors",
+                fs::exists(folder) ? "a file" : "nothing there");
+  }
+  HubFiles files{folder, if_there(folder / "config.json"), if_there(folder / "preprocessor_config.json"), {}};
+  for (const char* name : kWeightFiles) {
+    const fs::path path = folder / name;
+    if (!fs::exists(path)) continue;
+    files.weights = path.extension() == ".json" ? shards_of(path) : std::vector{path};
+    return files;
+  }
+  throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder", "none of them");
+}
+
+void write_hub_folder(const fs::path& folder, const std::string& config_json,
+                      const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Error(str(folder.string(), ": cannot be made: ", error.message()));
+  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});  // transformers wants the format named
+  AtomicFile config(folder / "config.json");
+  config.write(config_json);
+  config.commit();
+}
+
+}  // namespace vitrail::weights
