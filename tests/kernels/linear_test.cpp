@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <limits>
+#include <map>
 #include <thread>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/scalar.h"
 
@@ -48,86 +50,165 @@ struct Problem {
 
 const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
 
-TEST(PackedLinear, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
-  testing::for_each_isa([](Isa) {
-    for (int64_t out : kSizes) {
-      for (int64_t in : kSizes) {
-        const Problem problem(13, in, out);
-        const PackedLinear linear(problem.weight.data(), problem.bias.data(), out, in);
-        const Buffer x(problem.x, 1);
-        Buffer y(13 * out, 3);
-        linear.run(x.data(), in, y.data(), out, 13, Activation::none, nullptr);
-        y.check();
-        testing::expect_close(y.values(), problem.expected(Activation::none),
-                              [&](int64_t i) { return problem.tolerance(i); });
-      }
-    }
+// Runs with a scratch of the size it asks for, from an aligned address.
+void run(const PackedProduct& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
+         Activation activation = Activation::none, const Residual& residual = {}) {
+  std::vector<std::byte> scratch(product.scratch_bytes(rows) + 64);
+  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  product.run({x, ldx, y, ldy, rows, activation, residual, aligned});
+}
+
+using Body = std::function<void(const PackedProduct&)>;
+
+// The product that PackedLinear is made of under each instruction set, and the others that this machine can make.
+void for_each_product(const float* weight, const float* bias, int64_t out, int64_t in, const Body& body) {
+  testing::for_each_isa([&](Isa isa) {
+    if (isa == Isa::scalar) return body(*make_plain_product(weight, bias, out, in));
+    body(*make_tile_product(weight, bias, out, in));
+    if (isa != available_isas().back() || !onednn::available() || out == 0 || in == 0) return;
+    SCOPED_TRACE("oneDNN");
+    if (const auto product = make_onednn_product(weight, bias, out, in)) body(*product);
   });
 }
 
-TEST(PackedLinear, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
-  testing::for_each_isa([](Isa) {
-    const Problem problem(211, 600, 35);
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 35, 600);
-    std::vector<float> y(211 * 35);
-    linear.run(problem.x.data(), 600, y.data(), 35, 211, Activation::none, nullptr);
+TEST(PackedProduct, MatchesTheDoubleReferenceAtEverySize) {
+  for (int64_t out : kSizes) {
+    for (int64_t in : kSizes) {
+      const Problem problem(13, in, out);
+      const std::vector<double> want = problem.expected(Activation::none);
+      for_each_product(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedProduct& product) {
+        const Buffer x(problem.x, 1);
+        Buffer y(13 * out, 3);
+        run(product, x.data(), in, y.data(), out, 13);
+        y.check();
+        testing::expect_close(y.values(), want, [&](int64_t i) { return problem.tolerance(i); });
+      });
+    }
+  }
+}
+
+TEST(PackedProduct, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
+  const Problem problem(401, 900, 35);
+  for_each_product(problem.weight.data(), problem.bias.data(), 35, 900, [&](const PackedProduct& product) {
+    std::vector<float> y(401 * 35);
+    run(product, problem.x.data(), 900, y.data(), 35, 401);
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
   });
 }
 
-TEST(PackedLinear, AppliesBiasAndEveryActivation) {
-  testing::for_each_isa([](Isa) {
-    const Problem problem(7, 37, 21);
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 21, 37);
-    for (Activation activation :
-         {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::relu, Activation::silu}) {
-      SCOPED_TRACE(name_of(activation));
+TEST(PackedProduct, CoversMoreColumnsThanOneTaskHas) {
+  const Problem problem(3, 20, 333);
+  for_each_product(problem.weight.data(), problem.bias.data(), 333, 20, [&](const PackedProduct& product) {
+    std::vector<float> y(3 * 333);
+    run(product, problem.x.data(), 20, y.data(), 333, 3);
+    testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+  });
+}
+
+TEST(PackedProduct, AppliesBiasAndEveryActivation) {
+  const Problem problem(7, 37, 21);
+  for (Activation activation :
+       {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::relu, Activation::silu}) {
+    SCOPED_TRACE(name_of(activation));
+    const std::vector<double> want = problem.expected(activation);
+    for_each_product(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedProduct& product) {
       std::vector<float> y(7 * 21);
-      linear.run(problem.x.data(), 37, y.data(), 21, 7, activation, nullptr);
-      const std::vector<double> want = problem.expected(activation);
+      run(product, problem.x.data(), 37, y.data(), 21, 7, activation);
       // No activation is steeper than 1.13; the rest is its own rounding (activation_test).
       testing::expect_close(
           y, want, [&](int64_t i) { return 1.13 * problem.tolerance(i) + 4 * kEps * std::abs(want[i]) + 1e-6; });
-    }
-  });
+    });
+  }
 }
 
-TEST(PackedLinear, AddsTheScaledResidualAlsoInPlace) {
-  testing::for_each_isa([](Isa) {
-    const Problem problem(29, 300, 37);
-    const std::vector<float> residual = random_floats(29 * 40, 5), scale = random_floats(37, 6);
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 37, 300);
-    const std::vector<double> product = problem.expected(Activation::none);
+TEST(PackedProduct, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
+  const Problem problem(29, 300, 37);
+  const std::vector<float> residual = random_floats(29 * 40, 5), scale = random_floats(37, 6);
+  for (Activation activation : {Activation::none, Activation::relu}) {
+    const std::vector<double> result = problem.expected(activation);
     for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
-      std::vector<float> y(29 * 40, 8.0f), in_place = residual;
-      linear.run(problem.x.data(), 300, y.data(), 40, 29, Activation::none, nullptr, {residual.data(), 40, factor});
-      linear.run(problem.x.data(), 300, in_place.data(), 40, 29, Activation::none, nullptr,
-                 {in_place.data(), 40, factor});
-      for (int64_t i = 0; i < 29 * 37; ++i) {
-        const int64_t at = i / 37 * 40 + i % 37;
-        const double s = factor ? scale[i % 37] : 1.0, want = residual[at] + s * product[i];
-        EXPECT_NEAR(y[at], want,
-                    std::abs(s) * problem.tolerance(i) + kEps * (std::abs(want) + std::abs(s * product[i])));
-        EXPECT_EQ(y[at], in_place[at]);
-      }
-      for (int64_t r = 0; r < 29; ++r) EXPECT_EQ(y[r * 40 + 38], 8.0f);
+      for_each_product(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedProduct& product) {
+        std::vector<float> y(29 * 40, 8.0f), in_place = residual;
+        run(product, problem.x.data(), 300, y.data(), 40, 29, activation, {residual.data(), 40, factor});
+        run(product, problem.x.data(), 300, in_place.data(), 40, 29, activation, {in_place.data(), 40, factor});
+        for (int64_t i = 0; i < 29 * 37; ++i) {
+          const int64_t at = i / 37 * 40 + i % 37;
+          const double s = factor ? scale[i % 37] : 1.0, want = residual[at] + s * result[i];
+          EXPECT_NEAR(y[at], want,
+                      std::abs(s) * problem.tolerance(i) + kEps * (std::abs(want) + std::abs(s * result[i])));
+          EXPECT_EQ(y[at], in_place[at]);
+        }
+        for (int64_t r = 0; r < 29; ++r) EXPECT_EQ(y[r * 40 + 38], 8.0f);
+      });
     }
-  });
+  }
 }
 
-TEST(PackedLinear, TakesStridesAndNoBias) {
-  testing::for_each_isa([](Isa) {
-    Problem problem(9, 19, 18);
-    std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
-    const PackedLinear linear(problem.weight.data(), nullptr, 18, 19);
+TEST(PackedProduct, TakesStridesAndNoBias) {
+  Problem problem(9, 19, 18);
+  std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
+  for_each_product(problem.weight.data(), nullptr, 18, 19, [&](const PackedProduct& product) {
     std::vector<float> x(9 * 24), y(9 * 23, 7.0f), dense;
     for (int64_t r = 0; r < 9; ++r) std::copy_n(&problem.x[r * 19], 19, &x[r * 24]);
-    linear.run(x.data(), 24, y.data(), 23, 9, Activation::none, nullptr);
+    run(product, x.data(), 24, y.data(), 23, 9);
     for (int64_t r = 0; r < 9; ++r) {
       dense.insert(dense.end(), &y[r * 23], &y[r * 23] + 18);
       for (int64_t c = 18; c < 23; ++c) EXPECT_EQ(y[r * 23 + c], 7.0f);
     }
     testing::expect_close(dense, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+  });
+}
+
+TEST(PackedProduct, PropagatesNaNInItsRowOnly) {
+  for (Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
+    Problem problem(15, 20, 20);
+    problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
+    for_each_product(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedProduct& product) {
+      std::vector<float> y(15 * 20);
+      run(product, problem.x.data(), 20, y.data(), 20, 15, activation);
+      for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
+    });
+  }
+}
+
+// One packing, three numbers of rows, two callers at once: everyone gets the bits that the same call gives alone.
+TEST(PackedProduct, GivesTheSameBitsToEveryCallerAtOnce) {
+  const Problem problem(200, 300, 50);
+  for_each_product(problem.weight.data(), problem.bias.data(), 50, 300, [&](const PackedProduct& product) {
+    std::map<std::pair<int, int64_t>, std::vector<float>> alone;
+    auto result = [&](int64_t rows) {
+      std::vector<float> y(rows * 50);
+      run(product, problem.x.data(), 300, y.data(), 50, rows, Activation::gelu);
+      return y;
+    };
+    for (int threads : {1, 2}) {
+      ThreadCount count(threads);
+      for (int64_t rows : {1, 25, 200}) alone[{threads, rows}] = result(rows);
+    }
+    std::atomic<int> wrong{0};
+    auto caller = [&](int threads) {
+      ThreadCount count(threads);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        for (int64_t rows : {1, 25, 200}) wrong += result(rows) != alone.at({threads, rows});
+      }
+    };
+    std::thread first(caller, 1), second(caller, 2);
+    first.join();
+    second.join();
+    EXPECT_EQ(wrong, 0);
+  });
+}
+
+TEST(TileProduct, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
+  const Problem problem(200, 900, 50);
+  testing::for_each_isa([&](Isa isa) {
+    if (isa == Isa::scalar) return;
+    const auto product = make_tile_product(problem.weight.data(), problem.bias.data(), 50, 900);
+    std::vector<float> rows(200 * 50), batch(200 * 50);
+    for (int64_t r = 0; r < 200; ++r) run(*product, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, Activation::gelu);
+    ThreadCount count(3);
+    run(*product, problem.x.data(), 900, batch.data(), 50, 200, Activation::gelu);
+    EXPECT_EQ(rows, batch);
   });
 }
 
@@ -143,49 +224,18 @@ TEST(PackedLinear, ZeroRowsAndZeroInputsAreFine) {
   });
 }
 
-TEST(PackedLinear, PropagatesNaNInItsRowOnly) {
-  testing::for_each_isa([](Isa) {
-    for (Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
-      Problem problem(15, 20, 20);
-      problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
-      const PackedLinear linear(problem.weight.data(), problem.bias.data(), 20, 20);
-      std::vector<float> y(15 * 20);
-      linear.run(problem.x.data(), 20, y.data(), 20, 15, activation, nullptr);
-      for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
-    }
-  });
-}
-
-// One packing, three numbers of rows, two threads at once, one to three compute threads: each row's bits stay those
-// that it has when it is computed alone.
-TEST(PackedLinear, GivesTheSameBitsToEveryCallerAtOnce) {
-  testing::for_each_isa([](Isa) {
-    const Problem problem(200, 300, 50);
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 50, 300);
-    std::vector<float> alone(200 * 50);
-    {
-      ThreadCount one(1);
-      for (int64_t r = 0; r < 200; ++r) {
-        linear.run(&problem.x[r * 300], 300, &alone[r * 50], 50, 1, Activation::gelu, nullptr);
-      }
-    }
-    std::atomic<int> wrong{0};
-    auto caller = [&](int threads) {
-      ThreadCount count(threads);
-      for (int repeat = 0; repeat < 3; ++repeat) {
-        for (int64_t rows : {1, 25, 200}) {
-          std::vector<std::byte> scratch(linear.scratch_bytes(rows) + 64);
-          auto* aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-          std::vector<float> y(rows * 50);
-          linear.run(problem.x.data(), 300, y.data(), 50, rows, Activation::gelu, aligned);
-          wrong += !std::equal(y.begin(), y.end(), alone.begin());
-        }
-      }
-    };
-    std::thread first(caller, 1), second(caller, 3);
-    first.join();
-    second.join();
-    EXPECT_EQ(wrong, 0);
+TEST(PackedLinear, KeepsItsInstructionSetWhenAnotherIsForced) {
+  const Problem problem(5, 33, 18);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 18, 33);
+    force_isa(Isa::scalar);
+    std::vector<std::byte> scratch(linear.scratch_bytes(5) + 64);
+    auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    std::vector<float> y(5 * 18);
+    linear.prepare(5, 33, 18, Activation::none);
+    linear.run(problem.x.data(), 33, y.data(), 18, 5, Activation::none, aligned);
+    testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+    EXPECT_GE(linear.packed_bytes(), 33 * 18 * sizeof(float));
   });
 }
 

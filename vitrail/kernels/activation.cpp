@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/activation.cpp"
 #include "vitrail/kernels/highway-inl.h"
-// After highway.h: what is compiled for each target.
+// After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/vector_math-inl.h"
 #include "vitrail/kernels/vector_memory-inl.h"
 

@@ -23,8 +23,8 @@ struct Residual {
 class PackedProduct;
 
 // A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
-// construction: any number of threads may call run() at once, each with a scratch of its own.  A row's result has the
-// same bits whatever the other rows are and however many threads there are.
+// construction: any number of threads may call run() at once, each with a scratch of its own.  The same rows with the
+// same thread count give the same bits; below AVX-512, a row gives them in every batch and with any thread count.
 class PackedLinear {
  public:
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.

@@ -1,19 +1,40 @@
 #include "vitrail/kernels/onednn.h"
 
-#include <stdexcept>
-#include <string>
-
 #if VITRAIL_ONEDNN
+#include <dnnl.hpp>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
 
-#include <dnnl.h>
+#include "vitrail/base/error.h"
 
 namespace vitrail::kernels::onednn {
 namespace {
 
-void check(dnnl_status_t status, const char* what) {
-  if (status == dnnl_out_of_memory) throw std::bad_alloc();
-  if (status != dnnl_success)
-    throw std::runtime_error(std::string("oneDNN: ") + what + " failed with status " + std::to_string(status));
+using dnnl::memory;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+dnnl::engine& cpu() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::desc matrix(int64_t rows, int64_t columns, int64_t ld) { return {{rows, columns}, kFloat, {ld, 1}}; }
+
+// A matmul of x [rows, in] with weights described by `weights`, into y [rows, out]; the scratchpad is the caller's.
+dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
+                                      const memory::desc& weights) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const memory::desc x = matrix(rows, in, ldx), y = matrix(rows, out, ldy);
+  const memory::desc b = bias ? matrix(1, out, out) : memory::desc();
+#if DNNL_VERSION_MAJOR >= 3
+  return {cpu(), x, weights, b, y, attributes};
+#else
+  return {{x, weights, b, y}, attributes, cpu()};
+#endif
 }
 
 }  // namespace
@@ -48,24 +69,87 @@ Isa effective_isa() {
 
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
-  check(dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb,
-                   accumulate ? 1.0f : 0.0f, c, ldc),
-        "sgemm");
+  const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
+                                          ldb, accumulate ? 1.0f : 0.0f, c, ldc);
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
+  if (status != dnnl_success) throw std::runtime_error(str("oneDNN: sgemm failed with status ", status));
+}
+
+struct PackedMatmul::Impl {
+  struct Product {
+    memory::desc x, y, scratchpad;
+    dnnl::matmul matmul;
+  };
+  using Key = std::tuple<int64_t, int64_t, int64_t>;  // rows, ldx, ldy
+
+  int64_t out, in;
+  memory weights, bias;
+  bool fast = true;
+  mutable std::mutex guard;
+  mutable std::map<Key, std::unique_ptr<Product>> products;
+
+  dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
+    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
+  }
+
+  // Never removed, so that the reference stays good.  A program meets a handful of numbers of rows.
+  const Product& product(int64_t rows, int64_t ldx, int64_t ldy) const {
+    std::lock_guard lock(guard);
+    std::unique_ptr<Product>& entry = products[{rows, ldx, ldy}];
+    if (!entry) {
+      const auto described = description(rows, ldx, ldy);
+      entry.reset(new Product{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
+                              dnnl::matmul(described)});
+    }
+    return *entry;
+  }
+};
+
+PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in) : impl_(new Impl) {
+  impl_->out = out;
+  impl_->in = in;
+  const memory::desc any({in, out}, kFloat, memory::format_tag::any);
+  const memory::desc chosen = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
+  impl_->weights = memory(chosen, cpu());
+  // oneDNN takes no const pointer, and only reads this one.
+  memory given({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
+  dnnl::stream stream(cpu());
+  dnnl::reorder(given, impl_->weights).execute(stream, given, impl_->weights);
+  stream.wait();
+  if (bias) {
+    impl_->bias = memory(matrix(1, out, out), cpu());
+    std::copy(bias, bias + out, static_cast<float*>(impl_->bias.get_data_handle()));
+  }
+  for (int64_t rows : {int64_t{1}, kTypicalRows, 8 * kTypicalRows}) {
+    const std::string implementation = impl_->description(rows, in, out).impl_info_str();
+    impl_->fast = impl_->fast && implementation.find("ref") == std::string::npos;
+  }
+}
+PackedMatmul::~PackedMatmul() = default;
+
+bool PackedMatmul::fast() const { return impl_->fast; }
+
+void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
+  const Impl::Product& product = impl_->product(rows, ldx, ldy);
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<float*>(x))},
+                                            {DNNL_ARG_WEIGHTS, impl_->weights},
+                                            {DNNL_ARG_DST, memory(product.y, cpu(), y)},
+                                            {DNNL_ARG_SCRATCHPAD, memory(product.scratchpad, cpu(), scratchpad)}};
+  if (impl_->bias) arguments.emplace(DNNL_ARG_BIAS, impl_->bias);
+  dnnl::stream stream(cpu());
+  product.matmul.execute(stream, arguments);
+  stream.wait();
+}
+
+void PackedMatmul::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { impl_->product(rows, ldx, ldy); }
+
+size_t PackedMatmul::scratchpad_bytes(int64_t rows, int64_t ldx, int64_t ldy) const {
+  return impl_->product(rows, ldx, ldy).scratchpad.get_size();
+}
+
+size_t PackedMatmul::packed_bytes() const {
+  return impl_->weights.get_desc().get_size() + static_cast<size_t>(impl_->bias ? impl_->out : 0) * sizeof(float);
 }
 
 }  // namespace vitrail::kernels::onednn
-
-#else
-
-namespace vitrail::kernels::onednn {
-
-bool available() { return false; }
-bool cap_isa(Isa) { return true; }
-Isa effective_isa() { throw std::logic_error("built without oneDNN (VITRAIL_ONEDNN)"); }
-void sgemm(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, bool, float*, int64_t) {
-  throw std::logic_error("built without oneDNN (VITRAIL_ONEDNN)");
-}
-
-}  // namespace vitrail::kernels::onednn
-
 #endif

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/softmax.cpp"
 #include "vitrail/kernels/highway-inl.h"
-// After highway.h: what is compiled for each target.
+// After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();

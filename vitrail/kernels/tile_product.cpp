@@ -5,7 +5,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/tile_product.cpp"
 #include "vitrail/kernels/highway-inl.h"
-// After highway.h: what is compiled for each target.
+// After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/tile-inl.h"
 #include "vitrail/kernels/vector_math-inl.h"
 

@@ -1,0 +1,38 @@
+// Attention over the fused projection of ViT-Ti, S and B.  Arguments: batch, heads, tokens, threads.
+#include "benchmarks/kernel_benchmark.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/attention.h"
+
+namespace vitrail::benchmarks {
+namespace {
+
+void attention(benchmark::State& state) {
+  const int64_t batch = state.range(0), heads = state.range(1), tokens = state.range(2), dim = 64;
+  ThreadCount threads(static_cast<int>(state.range(3)));
+  const int64_t width = heads * dim, token = 3 * width;
+  const std::vector<float> qkv = random_floats(batch * tokens * token);
+  std::vector<float> out(batch * tokens * width);
+  kernels::AttentionArgs args{.batch = batch, .heads = heads, .queries = tokens, .keys = tokens, .head_dim = dim};
+  args.scale = 0.125f;
+  args.q = {qkv.data(), tokens * token, dim, token};
+  args.k = {qkv.data() + width, tokens * token, dim, token};
+  args.v = {qkv.data() + 2 * width, tokens * token, dim, token};
+  args.out = {out.data(), tokens * width, dim, width};
+  for (auto _ : state) kernels::attention(args);
+  count_operations(state, 4.0 * static_cast<double>(batch * heads * tokens * tokens * dim));
+}
+
+void shapes(benchmark::internal::Benchmark* benchmark) {
+  for (int64_t threads : {1, available_threads()}) {
+    for (int64_t batch : {1, 8}) {
+      for (int64_t heads : {3, 6, 12}) benchmark->Args({batch, heads, 197, threads});
+    }
+    benchmark->Args({1, 12, 1370, threads});  // DINOv2-B at 518 × 518
+  }
+  benchmark->UseRealTime();
+}
+
+BENCHMARK(attention)->Apply(shapes);
+
+}  // namespace
+}  // namespace vitrail::benchmarks

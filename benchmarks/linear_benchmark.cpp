@@ -1,0 +1,71 @@
+// The products of ViT-Ti, S and B at batch 1 and 8, by every way that PackedLinear knows, and oneDNN's sgemm beside
+// them.  Arguments: rows, in, out, threads.
+#include "benchmarks/kernel_benchmark.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/packed_product.h"
+
+namespace vitrail::benchmarks {
+namespace {
+
+using namespace kernels;
+
+struct Operands {
+  int64_t rows, in, out;
+  std::vector<float> x, weight, bias, y;
+  explicit Operands(const benchmark::State& state)
+      : rows(state.range(0)),
+        in(state.range(1)),
+        out(state.range(2)),
+        x(random_floats(rows * in)),
+        weight(random_floats(out * in)),
+        bias(random_floats(out)),
+        y(rows * out) {}
+  double operations() const { return 2.0 * static_cast<double>(rows * in * out); }
+};
+
+using Maker = std::unique_ptr<PackedProduct> (*)(const float*, const float*, int64_t, int64_t);
+
+void linear(benchmark::State& state, Maker maker, Activation activation) {
+  Operands o(state);
+  ThreadCount threads(static_cast<int>(state.range(3)));
+  if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
+  const auto product = maker(o.weight.data(), o.bias.data(), o.out, o.in);
+  if (!product) return state.SkipWithError("no fast implementation here");
+  std::vector<std::byte> scratch(product->scratch_bytes(o.rows) + 64);
+  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  for (auto _ : state) product->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
+  count_operations(state, o.operations());
+}
+
+void sgemm(benchmark::State& state) {
+  Operands o(state);
+  ThreadCount threads(static_cast<int>(state.range(3)));
+  active_isa();
+  if (!onednn::available()) return state.SkipWithError("built without oneDNN");
+  for (auto _ : state) {
+    onednn::sgemm(false, true, o.rows, o.out, o.in, o.x.data(), o.in, o.weight.data(), o.in, false, o.y.data(), o.out);
+  }
+  count_operations(state, o.operations());
+}
+
+void shapes(benchmark::internal::Benchmark* benchmark) {
+  for (int64_t rows : {197, 8 * 197}) {
+    for (int64_t dim : {192, 384, 768}) {
+      for (const auto& [in, out] : {std::pair{dim, 3 * dim}, {dim, dim}, {dim, 4 * dim}, {4 * dim, dim}}) {
+        for (int64_t threads : {1, available_threads()}) benchmark->Args({rows, in, out, threads});
+      }
+    }
+  }
+  benchmark->UseRealTime();
+}
+
+BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, tiles_gelu, make_tile_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn, make_onednn_product, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_product, Activation::gelu)->Apply(shapes);
+BENCHMARK(sgemm)->Apply(shapes);
+
+}  // namespace
+}  // namespace vitrail::benchmarks
