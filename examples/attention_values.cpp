@@ -42,7 +42,8 @@ int main() {
       std::printf("\n");
       show::check("step " + std::to_string(next) + " is " + name, name == "attn." + step);
       show::shape(name, tensor, expected);
-      show::values(tensor.rank() == 4 ? "  heads × rows, at index 1 of the last axis" : "  tokens × channels", slice(tensor));
+      show::values(tensor.rank() == 4 ? "  heads × rows, at index 1 of the last axis" : "  tokens × channels",
+                   slice(tensor));
       if (step == "weights") weights = tensor.clone();
     });
     traced = layer.forward(x);

@@ -1,5 +1,6 @@
 // The graph and the engine: what is recorded, what accumulates, what is freed, what is refused.
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <functional>
 
@@ -113,18 +114,30 @@ TEST(Graph, DroppingTheEndFreesIt) {
   EXPECT_EQ(variable_of(x).use_count(), 2);  // x itself, and the handle asked for here
 }
 
-TEST(Graph, DepthIsNotLimitedByTheStack) {
+// Builds, walks and frees a graph of 50000 nodes in a row, and one where each is reached in two ways and kept by both.
+void* deep_graph(void*) {
   const Tensor x = leaf({1}, 1);
   const Tensor zero = Tensor::zeros({1}, DType::f64);
   Tensor chain = x, forked = x;
-  for (int i = 0; i < 100000; ++i) chain = ops::residual_add(chain, zero);
-  for (int i = 0; i < 20000; ++i) forked = ops::residual_add(forked, forked, zero);  // two ways to each, which it keeps
+  for (int i = 0; i < 50000; ++i) chain = ops::residual_add(chain, zero);
+  for (int i = 0; i < 20000; ++i) forked = ops::residual_add(forked, forked, zero);
   backward(chain);
   backward(forked);
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({1}, 2), 0));
   chain = {};
   forked = {};
   EXPECT_EQ(variable_of(x).use_count(), 2);
+  return nullptr;
+}
+
+TEST(Graph, DepthIsNotLimitedByTheStack) {
+  pthread_attr_t attributes;  // a thread of 512 KiB, because a shell may have set no limit for the main one
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 512 << 10), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, deep_graph, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
 }
 
 TEST(Graph, OperationsWithoutABackwardRefuseByName) {
