@@ -54,9 +54,13 @@ void backward(const Tensor& root, const Tensor& grad) {
   if (!grad.defined() && root.numel() != 1) {
     throw Error("backward", "a loss of one element, or a gradient of it", "shape " + root.shape().to_string());
   }
+  if (grad.defined() && !(grad.shape() == root.shape())) {
+    throw Error("backward", "a gradient of shape " + root.shape().to_string(), grad.shape().to_string());
+  }
   const NoGrad scope;
   std::unordered_map<Variable*, Tensor> pending;
-  pending[variable.get()] = grad.defined() ? grad : Tensor::full(root.shape(), 1.0, root.dtype());
+  // A copy: the gradient of an addition is the incoming one itself, which must not become a leaf's.
+  pending[variable.get()] = grad.defined() ? grad.clone() : Tensor::full(root.shape(), 1.0, root.dtype());
   const auto order = topological_order(variable);
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const auto found = pending.find(it->get());

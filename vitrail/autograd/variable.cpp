@@ -11,6 +11,21 @@ thread_local bool enabled = true;
 
 }  // namespace
 
+// What a backward function keeps are inputs of its node, so that it is enough to hold on to these while it is freed.
+Node::~Node() {
+  std::vector<std::shared_ptr<Variable>> doomed = std::move(inputs);
+  backward = nullptr;
+  while (!doomed.empty()) {
+    const std::shared_ptr<Variable> variable = std::move(doomed.back());
+    doomed.pop_back();
+    if (!variable || variable.use_count() > 1) continue;
+    const std::shared_ptr<Node> producer = std::move(variable->producer);
+    if (!producer || producer.use_count() > 1) continue;
+    for (auto& input : producer->inputs) doomed.push_back(std::move(input));
+    producer->backward = nullptr;
+  }
+}
+
 bool grad_enabled() { return enabled; }
 NoGrad::NoGrad() : previous_(enabled) { enabled = false; }
 NoGrad::~NoGrad() { enabled = previous_; }

@@ -17,6 +17,11 @@ struct Variable;
 // One operation that ran.  A node has one output; its backward maps the output's gradient to one gradient per input
 // (undefined where an input needs none).
 struct Node {
+  Node() = default;
+  ~Node();  // frees a graph however deep without recursion
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
   std::string name;
   std::vector<std::shared_ptr<Variable>> inputs;  // null where that input needs no gradient
   std::function<std::vector<Tensor>(const Tensor& grad)> backward;

@@ -13,6 +13,7 @@ namespace {
 
 int64_t head_dim_of(const AttentionConfig& config, const std::string& where) {
   if (config.num_heads < 1) throw Error(where, "at least one head", str(config.num_heads));
+  if (config.head_dim && *config.head_dim < 1) throw Error(where, "a head_dim of at least 1", str(*config.head_dim));
   if (config.head_dim) return *config.head_dim;
   if (config.dim % config.num_heads != 0) {
     throw Error(where, "a width that num_heads divides (or a head_dim)",
@@ -28,10 +29,10 @@ Attention::Attention(const AttentionConfig& config, const ParamSource& params)
       config_(config),
       head_dim_(head_dim_of(config, params.path().empty() ? "attention" : params.path())),
       scale_(config.qk_scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)))),
-      attn_drop_(config.attn_drop, params.path() + ".attn_drop"),
+      attn_drop_(config.attn_drop, params.child("attn_drop").path()),
       proj_(config.num_heads * head_dim_, config.dim, true, params.child(config.split ? "out" : "proj"),
             init::linear(config.init, init::Role::attn_proj, config.num_heads * head_dim_, config.dim)),
-      proj_drop_(config.proj_drop, params.path() + ".proj_drop") {
+      proj_drop_(config.proj_drop, params.child("proj_drop").path()) {
   const int64_t inner = config.num_heads * head_dim_;
   if (config.split) {
     const auto part_init = init::linear(config.init, init::Role::attn_proj, config.dim, inner);

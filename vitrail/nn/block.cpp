@@ -15,9 +15,9 @@ Block::Block(const BlockConfig& config, const ParamSource& params)
       norm_first_(config.norm_first),
       norm1_(config.attention.dim, config.norm_eps, params.child("norm1")),
       attn_(config.attention, params.child("attn")),
-      drop_path1_(config.drop_path, params.path() + ".drop_path1"),
+      drop_path1_(config.drop_path, params.child("drop_path1").path()),
       norm2_(config.attention.dim, config.norm_eps, params.child("norm2")),
-      drop_path2_(config.drop_path, params.path() + ".drop_path2") {
+      drop_path2_(config.drop_path, params.child("drop_path2").path()) {
   const int64_t dim = config.attention.dim, hidden = config.mlp_hidden > 0 ? config.mlp_hidden : 4 * dim;
   if (config.swiglu) {
     swiglu_.emplace(SwiGluConfig{.in_features = dim, .hidden_features = hidden, .init = config.attention.init},

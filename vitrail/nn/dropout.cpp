@@ -13,7 +13,8 @@ namespace {
 thread_local uint64_t current_seed = 0, current_step = 0;
 
 double checked_probability(double p, const std::string& path) {
-  if (!(p >= 0 && p < 1)) throw Error(path, "a dropout probability in [0, 1)", python_float(p));
+  if (!(p >= 0 && p < 1))
+    throw Error(path.empty() ? "dropout" : path, "a dropout probability in [0, 1)", python_float(p));
   return p;
 }
 

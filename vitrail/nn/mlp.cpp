@@ -15,10 +15,10 @@ Mlp::Mlp(const MlpConfig& config, const ParamSource& params)
       config_(config),
       fc1_(config.in_features, hidden_of(config), config.bias, params.child(config.sam_names ? "lin1" : "fc1"),
            init::linear(config.init, init::Role::mlp, config.in_features, hidden_of(config))),
-      drop1_(config.dropout, params.path() + ".drop1"),
+      drop1_(config.dropout, params.child("drop1").path()),
       fc2_(hidden_of(config), out_of(config), config.bias, params.child(config.sam_names ? "lin2" : "fc2"),
            init::linear(config.init, init::Role::mlp, hidden_of(config), out_of(config))),
-      drop2_(config.dropout, params.path() + ".drop2") {
+      drop2_(config.dropout, params.child("drop2").path()) {
   if (config.norm_eps) norm_.emplace(config.in_features, *config.norm_eps, params.child("norm"));
 }
 

@@ -91,7 +91,10 @@ Tensor Module::parameter(const std::string& name) const {
 void Module::to(DType dtype) {
   Walker walker;
   walker.on_parameter = [&](const std::string&, Tensor& tensor) {
-    if (is_floating(tensor.dtype())) tensor = tensor.to(dtype);
+    if (!is_floating(tensor.dtype()) || tensor.dtype() == dtype) return;
+    const bool wants_grad = autograd::requires_grad(tensor);
+    tensor = tensor.to(dtype);
+    if (wants_grad) autograd::set_requires_grad(tensor, true);
   };
   walker.walk(*this);
 }
@@ -137,6 +140,7 @@ std::string Module::to_string() const {
 std::string python_float(double value) {
   char buffer[32];
   const double magnitude = std::abs(value);
+  if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
   const bool scientific = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
   const auto format = scientific ? std::chars_format::scientific : std::chars_format::fixed;
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, format).ptr;

@@ -36,7 +36,14 @@ void check_mask(const Tensor& mask, const Shape& scores, const char* name) {
 
 // All masks as one additive bias that broadcasts to [B, H, T, S]; undefined when there are none.
 Tensor combined_bias(const AttentionMasks& masks, const Shape& scores) {
-  Tensor bias;
+  if (masks.attn_bias.defined()) {
+    check_mask(masks.attn_bias, scores, "attn_bias");
+    if (!is_floating(masks.attn_bias.dtype())) {
+      throw Error("MultiheadAttention", "a floating attn_bias (an integer or boolean mask is attn_mask)",
+                  name_of(masks.attn_bias.dtype()));
+    }
+  }
+  Tensor bias = masks.attn_bias;  // first, because the sum keeps its dtype; 0 and −∞ fit any
   auto include = [&bias](const Tensor& part) { bias = bias.defined() ? ops::add(bias, part) : part; };
   if (masks.key_padding_mask.defined()) {
     if (!(masks.key_padding_mask.shape() == Shape{scores[0], scores[3]})) {
@@ -48,10 +55,6 @@ Tensor combined_bias(const AttentionMasks& masks, const Shape& scores) {
   if (masks.attn_mask.defined()) {
     check_mask(masks.attn_mask, scores, "attn_mask");
     include(bias_from_mask(masks.attn_mask, false, "attn_mask"));
-  }
-  if (masks.attn_bias.defined()) {
-    check_mask(masks.attn_bias, scores, "attn_bias");
-    include(masks.attn_bias);
   }
   return bias;
 }
@@ -65,7 +68,7 @@ MultiheadAttention::MultiheadAttention(const MultiheadAttentionConfig& config, c
       k_proj_(config.embed_dim, config.embed_dim, config.bias, params.child("k_proj")),
       v_proj_(config.embed_dim, config.embed_dim, config.bias, params.child("v_proj")),
       out_proj_(config.embed_dim, config.embed_dim, config.bias, params.child("out_proj")),
-      dropout_(config.dropout, params.path() + ".dropout") {
+      dropout_(config.dropout, params.child("dropout").path()) {
   if (config.num_heads < 1 || config.embed_dim % config.num_heads != 0) {
     throw Error("MultiheadAttention", "an embed_dim that num_heads divides",
                 str("embed_dim ", config.embed_dim, " and ", config.num_heads, " heads"));

@@ -13,6 +13,9 @@ std::string size_text(int64_t height, int64_t width) { return str(height, "×", 
 
 void check_divides(const PatchEmbedConfig& config, int64_t height, int64_t width) {
   const auto [patch_height, patch_width] = config.patch_size;
+  if (patch_height < 1 || patch_width < 1) {
+    throw Error("patch_embed", "a patch of at least 1×1", size_text(patch_height, patch_width));
+  }
   const bool fits = height >= patch_height && width >= patch_width &&
                     (config.allow_remainder || (height % patch_height == 0 && width % patch_width == 0));
   if (!fits) {
@@ -20,6 +23,12 @@ void check_divides(const PatchEmbedConfig& config, int64_t height, int64_t width
                 str("an image size that the patch size ", size_text(patch_height, patch_width), " divides"),
                 size_text(height, width));
   }
+}
+
+// Sizes are checked before anything is allocated.
+const PatchEmbedConfig& checked(const PatchEmbedConfig& config) {
+  check_divides(config, config.img_size[0], config.img_size[1]);
+  return config;
 }
 
 }  // namespace
@@ -48,8 +57,7 @@ void PatchProjection::visit(Visitor& visitor) {
 }
 
 PatchEmbed::PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params)
-    : Module(params.path()), config_(config), proj_(config, params.child("proj")) {
-  check_divides(config, config.img_size[0], config.img_size[1]);
+    : Module(params.path()), config_(checked(config)), proj_(config, params.child("proj")) {
   const int64_t pixels = config.in_chans * config.patch_size[0] * config.patch_size[1];
   if (config.input_norm_eps) input_norm_.emplace(pixels, *config.input_norm_eps, params.child("input_norm"));
   if (config.norm_eps) norm_.emplace(config.embed_dim, *config.norm_eps, params.child("norm"));

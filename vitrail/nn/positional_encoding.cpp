@@ -56,6 +56,7 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
 // One axis of a [outer, length, inner] array of doubles.
 std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, int64_t length, int64_t inner,
                                   int64_t target, double scale, bool antialias) {
+  if (antialias && target == length) return x;  // torch leaves such an axis alone, whatever the offset
   std::vector<double> result(static_cast<size_t>(outer * target * inner), 0.0);
   for (int64_t t = 0; t < target; ++t) {
     const Taps taps = taps_of(t, length, scale, antialias);
@@ -94,7 +95,7 @@ Tensor sinusoidal_positions(int64_t length, int64_t dim) {
 PositionalEncoding::PositionalEncoding(int64_t dim, double dropout, int64_t max_len, std::string path)
     : Module(std::move(path)),
       table_(sinusoidal_positions(max_len, dim)),
-      dropout_(dropout, this->path() + ".dropout") {}
+      dropout_(dropout, this->path().empty() ? "dropout" : this->path() + ".dropout") {}
 
 Tensor PositionalEncoding::forward(const Tensor& x) const {
   if (x.rank() != 3 || x.size(2) != table_.size(2) || x.size(1) > table_.size(1)) {
@@ -106,10 +107,11 @@ Tensor PositionalEncoding::forward(const Tensor& x) const {
 
 Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,
                           std::array<int64_t, 2> to, const PositionResampling& how) {
-  const int64_t dim = positions.size(2);
-  if (positions.size(1) != prefix + from[0] * from[1]) {
-    throw Error("positions", str(prefix, " + ", from[0], "×", from[1], " positions"), str(positions.size(1)));
+  if (positions.rank() != 3 || positions.size(1) != prefix + from[0] * from[1]) {
+    throw Error("positions", str("[1, ", prefix, " + ", from[0], "×", from[1], ", D]"), positions.shape().to_string());
   }
+  if (to[0] < 1 || to[1] < 1) throw Error("positions", "a grid of at least 1×1", str(to[0], "×", to[1]));
+  const int64_t dim = positions.size(2);
   if (from == to) return positions;
   const Tensor grid = positions.narrow(1, prefix, from[0] * from[1]).to(DType::f64).contiguous();
   std::vector<double> values(grid.data<double>(), grid.data<double>() + grid.numel());

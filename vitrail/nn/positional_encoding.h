@@ -28,8 +28,8 @@ struct PositionResampling {
   double offset = 0;      // added to the target extents when the scale is computed: 0.1 in DINO's and DINOv2's code
 };
 
-// positions [1, prefix + h·w, D] for the grid `from` → [1, prefix + h'·w', D] for `to`: bicubic (a = −0.75, pixel
-// centres aligned as torch's align_corners=False), the prefix kept.  Computed in float.
+// positions [1, prefix + h·w, D] for the grid `from` → [1, prefix + h'·w', D] for `to`: bicubic (pixel centres
+// aligned as torch's align_corners=False; a = −0.75, with antialias −0.5), the prefix kept.  Computed in double.
 // Sources: timm resample_abs_pos_embed; transformers' interpolate_pos_encoding; DINOv2's interpolate_pos_encoding.
 Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,
                           std::array<int64_t, 2> to, const PositionResampling& how);

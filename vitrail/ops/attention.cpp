@@ -11,11 +11,17 @@
 namespace vitrail::ops {
 namespace {
 
-void check(const Tensor& q, const Tensor& k, const Tensor& v) {
+void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias) {
   const bool fits = q.rank() == 4 && k.rank() == 4 && v.shape() == k.shape() && q.size(0) == k.size(0) &&
                     q.size(1) == k.size(1) && q.size(3) == k.size(3);
   if (!fits) {
     throw Error("attention", "q [B, H, T, d], k and v [B, H, S, d]", str(q.shape(), ", ", k.shape(), ", ", v.shape()));
+  }
+  if (!bias.defined()) return;
+  const Shape scores{q.size(0), q.size(1), q.size(2), k.size(2)};
+  if (!is_floating(bias.dtype()) || !(broadcast_shapes(scores, bias.shape(), "attention") == scores)) {
+    throw Error("attention", str("a floating bias that broadcasts to ", scores),
+                str(name_of(bias.dtype()), " ", bias.shape()));
   }
 }
 
@@ -43,7 +49,7 @@ AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tens
 
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias,
                           bool need_weights) {
-  check(q, k, v);
+  check(q, k, v, bias);
   autograd::require_no_grad("attention", {q, k, v, bias});
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2), keys = k.size(2), dim = q.size(3);
   const Shape out_shape{batch, queries, heads * dim}, weights_shape{batch, heads, queries, keys};

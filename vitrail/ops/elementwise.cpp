@@ -149,8 +149,8 @@ Tensor mean(const Tensor& x, int axis) {
 }
 
 Tensor contiguous(const Tensor& x) {
+  if (x.is_contiguous()) return x;  // its gradient too
   autograd::require_no_grad("contiguous", {x});
-  if (x.is_contiguous()) return x;
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(x.shape(), x.dtype());
     record(OpKind::copy, {x}, {result});

@@ -24,7 +24,7 @@ void layer_norm_forward(const double* x, const double* gamma, const double* beta
 template <class T>
 std::vector<Tensor> layer_norm_backward(const Tensor& x, const Tensor& gamma, bool has_beta, T eps,
                                         const Tensor& grad) {
-  const int64_t cols = x.size(-1), rows = x.numel() / cols;
+  const int64_t cols = x.size(-1), rows = cols ? x.numel() / cols : 0;
   Tensor grad_x = Tensor::empty(x.shape(), x.dtype()), grad_gamma, grad_beta;
   if (gamma.defined()) grad_gamma = Tensor::zeros({cols}, x.dtype());
   if (has_beta) grad_beta = Tensor::zeros({cols}, x.dtype());

@@ -35,10 +35,17 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
+// All extents but the last, as one.
+int64_t rows_of(const Tensor& x) {
+  int64_t rows = 1;
+  for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.size(axis);
+  return rows;
+}
+
 // pre [rows, out] = x Wᵀ + b
 template <class T>
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& pre) {
-  const int64_t rows = x.numel() / x.size(-1), out = weight.size(0), in = weight.size(1);
+  const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
   T* y = pre.data<T>();
   gemm(false, true, rows, out, in, x.data<T>(), weight.data<T>(), y);
   const T* b = data_or_null<T>(bias);
@@ -60,7 +67,7 @@ Tensor activation_backward(Activation activation, const Tensor& pre, const Tenso
 
 template <class T>
 std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, bool has_bias, const Tensor& grad) {
-  const int64_t rows = x.numel() / x.size(-1), out = weight.size(0), in = weight.size(1);
+  const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
   Tensor grad_x = Tensor::empty(x.shape(), x.dtype()), grad_weight = Tensor::empty(weight.shape(), x.dtype());
   gemm(false, false, rows, in, out, grad.data<T>(), weight.data<T>(), grad_x.data<T>());
   gemm(true, false, out, in, rows, grad.data<T>(), x.data<T>(), grad_weight.data<T>());

@@ -8,6 +8,9 @@ namespace vitrail::ops {
 
 Tensor patchify(const Tensor& image, int64_t patch_height, int64_t patch_width) {
   autograd::require_no_grad("patchify", {image});
+  if (patch_height < 1 || patch_width < 1) {
+    throw Error("patchify", "a patch of at least 1×1", str(patch_height, "×", patch_width));
+  }
   if (image.rank() != 4 || image.size(2) < patch_height || image.size(3) < patch_width) {
     throw Error("patchify", str("an image [B, C, H, W] of at least ", patch_height, "×", patch_width),
                 image.shape().to_string());

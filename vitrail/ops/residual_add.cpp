@@ -71,14 +71,15 @@ Tensor residual_add(const Tensor& x, const Tensor& y, const Tensor& scale, const
   }
   const DType dtype = compute_dtype(x, "residual_add");
   const Tensor xc = prepared(x, dtype), yc = prepared(y, dtype), sc = prepared(scale, dtype);
+  const Tensor kc = prepared(keep, DType::f64);
   Tensor result = Tensor::empty(x.shape(), dtype);
-  dispatch_compute(dtype, [&](auto tag) { residual_add_forward<decltype(tag)>(xc, yc, sc, keep, result); });
+  dispatch_compute(dtype, [&](auto tag) { residual_add_forward<decltype(tag)>(xc, yc, sc, kc, result); });
   result = result.to(x.dtype());
   if (autograd::recording({x, y, scale})) {
-    autograd::record(result, "residual_add", {x, y, scale}, [yc, sc, keep](const Tensor& grad) {
+    autograd::record(result, "residual_add", {x, y, scale}, [yc, sc, kc](const Tensor& grad) {
       std::vector<Tensor> grads;
       dispatch_compute(yc.dtype(), [&](auto tag) {
-        grads = residual_add_backward<decltype(tag)>(yc, sc, keep, prepared(grad, yc.dtype()));
+        grads = residual_add_backward<decltype(tag)>(yc, sc, kc, prepared(grad, yc.dtype()));
       });
       return grads;
     });

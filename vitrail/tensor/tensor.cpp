@@ -17,17 +17,18 @@ int wrap_axis(int axis, int rank, const char* where) {
 // Resolves one extent of -1 so that the product is `numel`.
 Shape resolve(const Shape& wanted, int64_t numel, const char* where) {
   Shape shape = wanted;
-  int64_t known = 1;
   int open = -1;
   for (int i = 0; i < shape.rank(); ++i) {
-    if (shape[i] == -1 && open < 0) {
-      open = i;
-    } else {
-      known *= shape[i];
-    }
+    if (shape[i] != -1) continue;
+    if (open >= 0) throw Error(where, "at most one extent of -1", wanted.to_string());
+    open = i;
+    shape[i] = 1;
   }
-  if (open >= 0 && known > 0 && numel % known == 0) shape[open] = numel / known;
-  if (shape.numel() != numel) throw Error(where, str("a shape of ", numel, " elements"), wanted.to_string());
+  const int64_t known = checked_numel({shape.begin(), shape.end()}, where);
+  if (open >= 0 && known > 0) shape[open] = numel / known;
+  if ((open >= 0 && known == 0) || shape.numel() != numel) {
+    throw Error(where, str("a shape of ", numel, " elements"), wanted.to_string());
+  }
   return shape;
 }
 
@@ -39,8 +40,7 @@ bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides) {
   int64_t chunk = 1, base = tensor.strides().back();
   for (int i = tensor.rank() - 1; i >= 0; --i) {  // walk runs of old axes that lie one after another in memory
     chunk *= tensor.shape()[i];
-    const bool run_ends =
-        i == 0 || (tensor.shape()[i - 1] != 1 && tensor.strides()[i - 1] != tensor.shape()[i] * tensor.strides()[i]);
+    const bool run_ends = i == 0 || (tensor.shape()[i - 1] != 1 && tensor.strides()[i - 1] != chunk * base);
     if (!run_ends) continue;
     int64_t covered = 1;
     while (axis >= 0 && (covered < chunk || shape[axis] == 1)) {
@@ -209,7 +209,7 @@ Tensor Tensor::transpose(int a, int b) const {
 
 Tensor Tensor::narrow(int axis, int64_t start, int64_t length) const {
   axis = wrap_axis(axis, rank(), "narrow");
-  if (start < 0 || length < 0 || start + length > shape_[axis]) {
+  if (start < 0 || length < 0 || start > shape_[axis] || length > shape_[axis] - start) {
     throw Error("narrow", str("a range inside ", shape_[axis]), str(start, " + ", length));
   }
   Tensor result(storage_, dtype_, shape_, strides_, offset_ + start * strides_[axis]);
@@ -253,6 +253,7 @@ Tensor Tensor::squeeze(int axis) const {
 Tensor Tensor::flatten(int first, int last) const {
   first = wrap_axis(first, rank(), "flatten");
   last = wrap_axis(last, rank(), "flatten");
+  if (first > last) throw Error("flatten", "the first axis before the last", str(first, " and ", last));
   Shape shape;
   int64_t joined = 1;
   for (int i = 0; i < rank(); ++i) {
@@ -270,7 +271,7 @@ Tensor Tensor::expand(const Shape& shape) const {
   for (int i = 0; i < shape.rank(); ++i) {
     const int64_t from = i < lead ? 1 : shape_[i - lead];
     if (wanted[i] == -1) wanted[i] = from;
-    if (from != 1 && from != wanted[i]) {
+    if (wanted[i] < 0 || (from != 1 && from != wanted[i])) {
       throw Error("expand", str("a shape that ", shape_, " broadcasts to"), shape.to_string());
     }
     strides[i] = from == 1 && wanted[i] != 1 ? 0 : (i < lead ? 0 : strides_[i - lead]);

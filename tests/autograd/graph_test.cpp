@@ -1,0 +1,204 @@
+// The graph and the engine: what is recorded, what accumulates, what is freed, what is refused.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <functional>
+
+#include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/gradient_check.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/ops/attention.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/patchify.h"
+#include "vitrail/ops/residual_add.h"
+
+namespace vitrail::autograd {
+namespace {
+
+Tensor leaf(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
+  Tensor t = Tensor::randn(shape, seed, dtype);
+  set_requires_grad(t, true);
+  return t;
+}
+
+TEST(Graph, SharedInputsAccumulate) {
+  const Tensor x = leaf({2, 3}, 1);
+  const Tensor twice = ops::residual_add(x, x), four = ops::residual_add(twice, twice);
+  backward(four, Tensor::full({2, 3}, 1, DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 4), 0));
+  backward(four, Tensor::full({2, 3}, 1, DType::f64));  // and over calls
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 8), 0));
+  clear_grad(x);
+  EXPECT_FALSE(grad_of(x).defined());
+}
+
+TEST(Graph, ALossOfOneElementNeedsNoGradient) {
+  const Tensor x = leaf({1, 3}, 1), w = leaf({1, 3}, 2);
+  backward(ops::linear(x, w, {}));
+  EXPECT_TRUE(testing::close(grad_of(w), x, 0));
+  EXPECT_TRUE(testing::close(grad_of(x), w, 0));
+}
+
+TEST(Graph, BackwardRefusesWhatItCannotStartFrom) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2);
+  const Tensor out = ops::linear(x, w, {});
+  EXPECT_THROW(backward(out), Error);                                     // eight elements, no gradient
+  EXPECT_THROW(backward(out, Tensor::zeros({2, 3}, DType::f64)), Error);  // another shape
+  EXPECT_THROW(backward(Tensor::zeros({1})), Error);                      // depends on no parameter
+  EXPECT_FALSE(grad_of(x).defined());
+}
+
+TEST(Graph, ALeafsGradientIsNeverTheCallersTensor) {
+  const Tensor x = leaf({2}, 1), y = leaf({2}, 2);
+  const Tensor incoming = Tensor::full({2}, 1, DType::f64);
+  backward(ops::residual_add(x, y), incoming);
+  EXPECT_NE(grad_of(x).storage(), incoming.storage());
+  backward(x, incoming);  // a leaf is a graph too
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2}, 2), 0));
+}
+
+TEST(Graph, NothingIsRecordedWithoutAWish) {
+  const Tensor x = Tensor::randn({2, 3}, 1), w = Tensor::randn({4, 3}, 2);
+  EXPECT_EQ(ops::linear(x, w, {}).autograd(), nullptr);
+  EXPECT_EQ(ops::layer_norm(x, {}, {}, 1e-6).autograd(), nullptr);
+  EXPECT_EQ(ops::residual_add(x, x).autograd(), nullptr);
+}
+
+TEST(Graph, NothingIsRecordedUnderNoGrad) {
+  const Tensor x = leaf({2, 3}, 1);
+  {
+    const NoGrad outer;
+    { const NoGrad inner; }
+    EXPECT_FALSE(grad_enabled());
+    EXPECT_EQ(ops::residual_add(x, x).autograd(), nullptr);
+    EXPECT_NO_THROW(ops::add(x, x));  // without a backward, but none is asked for
+  }
+  EXPECT_TRUE(grad_enabled());
+  EXPECT_TRUE(requires_grad(ops::residual_add(x, x)));
+}
+
+TEST(Graph, OnlyInputsThatWantAGradientGetOne) {
+  const Tensor x = leaf({2, 3}, 1);
+  Tensor w = leaf({4, 3}, 2);
+  set_requires_grad(w, false);
+  const Tensor out = ops::linear(x, w, {});
+  EXPECT_EQ(variable_of(out)->producer->name, "linear");
+  EXPECT_EQ(variable_of(out)->producer->inputs[1], nullptr);
+  backward(out, Tensor::full({2, 4}, 1, DType::f64));
+  EXPECT_TRUE(grad_of(x).defined());
+  EXPECT_FALSE(grad_of(w).defined());
+}
+
+TEST(Graph, InteriorGradientsAreNotKept) {
+  const Tensor x = leaf({2, 3}, 1);
+  const Tensor inner = ops::layer_norm(x, {}, {}, 1e-6), out = ops::residual_add(inner, inner);
+  backward(out, Tensor::randn({2, 3}, 3, DType::f64));
+  EXPECT_TRUE(grad_of(x).defined());
+  EXPECT_FALSE(grad_of(inner).defined());
+  EXPECT_FALSE(grad_of(out).defined());
+}
+
+TEST(Graph, DroppingTheEndFreesIt) {
+  const Tensor x = leaf({2, 3}, 1);
+  Tensor inner = ops::layer_norm(x, {}, {}, 1e-6);
+  Tensor out = ops::residual_add(inner, inner);
+  const std::weak_ptr<Variable> watched = variable_of(inner);
+  inner = {};
+  EXPECT_FALSE(watched.expired()) << "the graph holds it";
+  out = {};
+  EXPECT_TRUE(watched.expired());
+  EXPECT_EQ(variable_of(x).use_count(), 2);  // x itself, and the handle asked for here
+}
+
+// Builds, walks and frees a graph of 50000 nodes in a row, and one where each is reached in two ways and kept by both.
+void* deep_graph(void*) {
+  const Tensor x = leaf({1}, 1);
+  const Tensor zero = Tensor::zeros({1}, DType::f64);
+  Tensor chain = x, forked = x;
+  for (int i = 0; i < 50000; ++i) chain = ops::residual_add(chain, zero);
+  for (int i = 0; i < 20000; ++i) forked = ops::residual_add(forked, forked, zero);
+  backward(chain);
+  backward(forked);
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({1}, 2), 0));
+  chain = {};
+  forked = {};
+  EXPECT_EQ(variable_of(x).use_count(), 2);
+  return nullptr;
+}
+
+TEST(Graph, DepthIsNotLimitedByTheStack) {
+  pthread_attr_t attributes;  // a thread of 512 KiB, because a shell may have set no limit for the main one
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 512 << 10), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, deep_graph, nullptr), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+TEST(Graph, OperationsWithoutABackwardRefuseByName) {
+  const Tensor x = leaf({2, 4}, 1), heads = leaf({1, 2, 3, 4}, 2);
+  const std::vector<std::pair<std::string, std::function<void()>>> operations{
+      {"add", [&] { ops::add(x, x); }},
+      {"mul", [&] { ops::mul(x, x); }},
+      {"activation", [&] { ops::activation(x, kernels::Activation::gelu); }},
+      {"silu_gate", [&] { ops::silu_gate(x); }},
+      {"cat",
+       [&] {
+         ops::cat({x, x}, 0);
+       }},
+      {"mean", [&] { ops::mean(x, 0); }},
+      {"matmul", [&] { ops::matmul(x, x.transpose(0, 1)); }},
+      {"softmax", [&] { ops::softmax(x); }},
+      {"attention", [&] { ops::attention(heads, heads, heads, 1); }},
+      {"patchify", [&] { ops::patchify(heads, 1, 1); }}};
+  for (const auto& [name, run] : operations) {
+    try {
+      run();
+      ADD_FAILURE() << name << " took an input that wants a gradient";
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).rfind(name + ":", 0), 0u) << error.what();
+    }
+    const NoGrad scope;
+    EXPECT_NO_THROW(run()) << name;
+  }
+}
+
+TEST(Graph, ContiguousPassesADenseTensorAndItsGradient) {
+  const Tensor x = leaf({2, 3}, 1);
+  backward(ops::residual_add(ops::contiguous(x), x), Tensor::full({2, 3}, 1, DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 2), 0));
+}
+
+TEST(Graph, OnlyFloatingTensorsWantGradients) {
+  Tensor integers = Tensor::zeros({2}, DType::i64);
+  EXPECT_THROW(set_requires_grad(integers, true), Error);
+  EXPECT_NO_THROW(set_requires_grad(integers, false));
+}
+
+TEST(GradientCheck, FindsAWrongGradient) {
+  // A forward of x + x whose backward claims a slope of 3.
+  const auto wrong = [](const std::vector<Tensor>& in) {
+    Tensor out;
+    {
+      const NoGrad scope;
+      out = ops::add(in[0], in[0]);
+    }
+    if (recording(in)) {
+      record(out, "wrong", in,
+             [](const Tensor& grad) { return std::vector<Tensor>{ops::mul(grad, Tensor::full({1}, 3, DType::f64))}; });
+    }
+    return out;
+  };
+  const GradientCheck check = check_gradients(wrong, {Tensor::randn({3}, 1, DType::f64)});
+  EXPECT_GT(check.worst, 0.1);
+  EXPECT_EQ(check.input, 0);
+  EXPECT_THROW(check_gradients(wrong, {Tensor::randn({3}, 1)}), Error);  // f32
+}
+
+}  // namespace
+}  // namespace vitrail::autograd

@@ -1,0 +1,103 @@
+#include "vitrail/nn/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::nn {
+namespace {
+
+const Tensor ones = Tensor::full({100, 1000}, 1);
+
+Dropout training_dropout(double p, const std::string& path = "drop") {
+  Dropout layer(p, path);
+  layer.train();
+  return layer;
+}
+
+TEST(Dropout, IsTheIdentityInEval) {
+  const Dropout layer(0.5, "drop");
+  EXPECT_EQ(layer.forward(ones).storage(), ones.storage());
+  EXPECT_EQ(training_dropout(0).forward(ones).storage(), ones.storage());
+}
+
+// Of n = 10^5 draws, the share that is dropped has the deviation √(p (1 − p) / n) ≤ 1.6e-3; six of them are allowed.
+TEST(Dropout, DropsItsShareAndScalesTheRest) {
+  for (const double p : {0.1, 0.5, 0.9}) {
+    const Tensor y = training_dropout(p).forward(ones);
+    const auto kept = static_cast<float>(1 / (1 - p));
+    int64_t dropped = 0;
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const float value = y.data<float>()[i];
+      dropped += value == 0;
+      ASSERT_TRUE(value == 0 || value == kept) << value;
+    }
+    EXPECT_NEAR(static_cast<double>(dropped) / static_cast<double>(y.numel()), p, 6 * std::sqrt(p * (1 - p) / 1e5));
+  }
+}
+
+TEST(Dropout, DrawsUnderSeedStepAndPath) {
+  const auto draw = [](uint64_t seed, uint64_t step, const std::string& path) {
+    const RandomScope scope(seed, step);
+    return training_dropout(0.5, path).forward(ones);
+  };
+  const Tensor first = draw(1, 2, "blocks.0.drop");
+  EXPECT_TRUE(testing::close(draw(1, 2, "blocks.0.drop"), first, 0));
+  EXPECT_FALSE(testing::close(draw(2, 2, "blocks.0.drop"), first, 0));
+  EXPECT_FALSE(testing::close(draw(1, 3, "blocks.0.drop"), first, 0));
+  EXPECT_FALSE(testing::close(draw(2, 1, "blocks.0.drop"), first, 0));
+  EXPECT_FALSE(testing::close(draw(1, 2, "blocks.1.drop"), first, 0));
+}
+
+TEST(Dropout, ScopesNest) {
+  const Dropout layer = training_dropout(0.5);
+  const RandomScope outer(1, 1);
+  const Tensor before = layer.forward(ones);
+  {
+    const RandomScope inner(1, 2);
+    EXPECT_FALSE(testing::close(layer.forward(ones), before, 0));
+  }
+  EXPECT_TRUE(testing::close(layer.forward(ones), before, 0));
+}
+
+TEST(Dropout, AProbabilityOutsideIsAnErrorThatNamesTheLayer) {
+  for (const double p : {-0.1, 1.0, 1.5, std::nan("")}) {
+    EXPECT_THROW(Dropout(p, "drop"), Error) << p;
+    EXPECT_THROW(DropPath(p, "drop"), Error) << p;
+  }
+  try {
+    Dropout(1.0, "blocks.3.attn.proj_drop");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "blocks.3.attn.proj_drop: expected a dropout probability in [0, 1), got 1.0");
+  }
+}
+
+TEST(DropPath, KeepsWholeSamplesAndScalesThem) {
+  DropPath layer(0.25, "path");
+  EXPECT_FALSE(layer.keep(4).defined()) << "eval";
+  layer.train();
+  const Tensor keep = layer.keep(10000);
+  EXPECT_EQ(keep.dtype(), DType::f64);
+  const double* begin = keep.data<double>();
+  const auto kept = std::count(begin, begin + 10000, 1 / 0.75);
+  EXPECT_EQ(kept + std::count(begin, begin + 10000, 0.0), 10000);
+  EXPECT_NEAR(static_cast<double>(kept), 7500, 6 * std::sqrt(0.25 * 0.75 * 10000));  // six deviations
+  EXPECT_TRUE(testing::close(layer.keep(10000), keep, 0));
+}
+
+TEST(RandomOrder, IsAPermutationOfItsOwnSample) {
+  const RandomScope scope(3, 4);
+  std::vector<int64_t> order = random_order("patch_drop", 0, 100);
+  EXPECT_EQ(order, random_order("patch_drop", 0, 100));
+  EXPECT_NE(order, random_order("patch_drop", 1, 100));
+  std::sort(order.begin(), order.end());
+  for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+}
+
+}  // namespace
+}  // namespace vitrail::nn

@@ -1,0 +1,133 @@
+#include "vitrail/nn/init.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/nn/block.h"
+#include "vitrail/nn/linear.h"
+
+namespace vitrail::nn::init {
+namespace {
+
+struct Statistics {
+  double mean = 0, deviation = 0, lowest = 0, highest = 0;
+};
+
+constexpr int64_t kDraws = 50000;
+
+Statistics statistics_of(const Initializer& init) {
+  Tensor x = Tensor::empty({kDraws}, DType::f64);
+  init(x, 7);
+  const double* data = x.data<double>();
+  Statistics s{.lowest = *std::min_element(data, data + kDraws), .highest = *std::max_element(data, data + kDraws)};
+  for (int64_t i = 0; i < kDraws; ++i) s.mean += data[i] / kDraws;
+  for (int64_t i = 0; i < kDraws; ++i) s.deviation += (data[i] - s.mean) * (data[i] - s.mean) / kDraws;
+  s.deviation = std::sqrt(s.deviation);
+  return s;
+}
+
+// Of n = 5·10^4 draws the mean is off by σ / √n = 0.0045 σ and the deviation by at most as much: 2 % is over four times
+// that.
+void expect_spread(const Initializer& init, double deviation) {
+  const Statistics s = statistics_of(init);
+  EXPECT_NEAR(s.mean, 0, 0.02 * deviation);
+  EXPECT_NEAR(s.deviation, deviation, 0.02 * deviation);
+}
+
+void expect_uniform(const Initializer& init, double bound) {
+  expect_spread(init, bound / std::sqrt(3.0));
+  const Statistics s = statistics_of(init);
+  EXPECT_GE(s.lowest, -bound);
+  EXPECT_LT(s.highest, bound);
+  EXPECT_LT(s.lowest, -0.999 * bound);  // and reaches both ends
+  EXPECT_GT(s.highest, 0.999 * bound);
+}
+
+void expect_constant(const Initializer& init, double value) {
+  const Statistics s = statistics_of(init);
+  EXPECT_EQ(s.lowest, value);
+  EXPECT_EQ(s.highest, value);
+}
+
+TEST(Init, Normals) {
+  expect_spread(normal(1), 1);
+  expect_spread(normal(1e-6), 1e-6);
+  expect_spread(truncated_normal(0.02), 0.02);  // torch's cut at ±2 is a hundred deviations away
+  const Statistics wide = statistics_of(truncated_normal(2));
+  EXPECT_NEAR(wide.deviation, 2 * 0.5396, 0.02);  // N(0, 1) cut at ±1 has the deviation 0.5396
+  EXPECT_GE(wide.lowest, -2);
+  EXPECT_LE(wide.highest, 2);
+}
+
+TEST(Init, LecunNormalHasTheVarianceOfOneOverFanIn) {
+  expect_spread(lecun_normal(48), std::sqrt(1.0 / 48));
+  const double cut = 2 * std::sqrt(1.0 / 48) / 0.87962566103423978;
+  EXPECT_LE(statistics_of(lecun_normal(48)).highest, cut);
+  EXPECT_GT(statistics_of(lecun_normal(48)).highest, 0.99 * cut);
+}
+
+TEST(Init, Uniforms) {
+  expect_uniform(uniform(0.3), 0.3);
+  expect_uniform(xavier_uniform(10, 20), std::sqrt(6.0 / 30));
+  expect_uniform(torch_default(25), 0.2);  // Kaiming uniform with a = √5: √(6 / (1 + 5) / fan_in)
+}
+
+TEST(Init, SchemesPerRole) {
+  const int64_t in = 64, out = 192;
+  const auto of = [&](Scheme scheme, Role role) { return linear(scheme, role, in, out); };
+  const double torch = 1 / 8.0, xavier = std::sqrt(6.0 / 256);
+  for (const Role role : {Role::patch, Role::qkv, Role::attn_proj, Role::mlp, Role::head}) {
+    expect_uniform(of(Scheme::torch, role).weight, torch);
+    expect_uniform(of(Scheme::torch, role).bias, torch);
+  }
+  for (const Scheme scheme : {Scheme::timm, Scheme::moco, Scheme::xavier}) {  // the patch convolution stays as it is
+    expect_uniform(of(scheme, Role::patch).weight, torch);
+    expect_uniform(of(scheme, Role::patch).bias, torch);
+  }
+  expect_spread(of(Scheme::timm, Role::mlp).weight, 0.02);
+  expect_constant(of(Scheme::timm, Role::mlp).bias, 0);
+
+  expect_spread(of(Scheme::jax, Role::patch).weight, 1 / 8.0);
+  expect_uniform(of(Scheme::jax, Role::qkv).weight, xavier);
+  expect_constant(of(Scheme::jax, Role::qkv).bias, 0);
+  expect_spread(of(Scheme::jax, Role::mlp).bias, 1e-6);
+  expect_constant(of(Scheme::jax, Role::head).weight, 0);
+  expect_constant(of(Scheme::jax, Role::head).bias, 0);
+  expect_constant(of(Scheme::jax_nlhb, Role::head).bias, -std::log(192.0));
+
+  expect_uniform(of(Scheme::moco, Role::qkv).weight, std::sqrt(6.0 / (64 + 64)));  // as three matrices of their own
+  expect_uniform(of(Scheme::moco, Role::attn_proj).weight, xavier);
+
+  expect_uniform(of(Scheme::xavier, Role::mlp).weight, xavier);  // document 003
+  expect_spread(of(Scheme::xavier, Role::mlp).bias, 1e-6);
+  expect_constant(of(Scheme::xavier, Role::attn_proj).bias, 0);
+}
+
+TEST(Init, IsReproducibleBySeedAndIndependentOfOrder) {
+  const auto block = [](uint64_t seed) {
+    RandomParams params(seed);
+    return Block({.attention = {.dim = 8, .num_heads = 2}}, ParamSource(params, "blocks.1"));
+  };
+  const Block first = block(1), again = block(1), other = block(2);
+  RandomParams params(1);
+  const Linear alone(8, 32, true, ParamSource(params, "blocks.1.mlp.fc1"));  // built without what came before it
+  const Linear sibling(8, 32, true, ParamSource(params, "blocks.2.mlp.fc1"));
+  const Tensor weight = first.parameter("mlp.fc1.weight");
+  EXPECT_TRUE(testing::close(again.parameter("mlp.fc1.weight"), weight, 0));
+  EXPECT_TRUE(testing::close(alone.parameter("weight"), weight, 0));
+  EXPECT_FALSE(testing::close(sibling.parameter("weight"), weight, 0));
+  EXPECT_FALSE(testing::close(other.parameter("mlp.fc1.weight"), weight, 0));
+}
+
+TEST(Init, EveryFloatingDtypeGetsTheSameDraws) {
+  Tensor f64 = Tensor::empty({100}, DType::f64), bf16 = Tensor::empty({100}, DType::bf16);
+  truncated_normal(0.02)(f64, 3);
+  truncated_normal(0.02)(bf16, 3);
+  EXPECT_TRUE(testing::close(bf16, f64.to(DType::bf16), 0));
+}
+
+}  // namespace
+}  // namespace vitrail::nn::init

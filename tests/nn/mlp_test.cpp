@@ -1,0 +1,85 @@
+#include "vitrail/nn/mlp.h"
+
+#include "tests/nn/layer_fixture.h"
+#include "vitrail/base/error.h"
+#include "vitrail/nn/swiglu.h"
+
+namespace vitrail::nn {
+namespace {
+
+class MlpGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(MlpGolden, EqualsTheReference) {
+  const LayerFixture fixture("mlp_" + GetParam());
+  const MlpConfig config{
+      .in_features = fixture.get<int64_t>("in_features"),
+      .hidden_features = fixture.optional<int64_t>("hidden_features"),
+      .out_features = fixture.optional<int64_t>("out_features"),
+      .activation = kernels::activation_from_name(fixture.optional<std::string>("act").value_or("gelu")),
+      .bias = fixture.optional<bool>("bias").value_or(true),
+      .norm_eps = fixture.optional<double>("norm_eps")};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Mlp layer = build(fixture, dtype, [&](const ParamSource& params) { return Mlp(config, params); });
+    EXPECT_TRUE(matches(layer.forward(fixture["input"].to(dtype)), fixture["output"]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, MlpGolden,
+                         ::testing::Values("gelu", "gelu_tanh", "silu", "relu", "quick_gelu", "hidden_out", "no_bias",
+                                           "with_norm"),
+                         name_of_case);
+
+TEST(Mlp, SamNamesAreTheSameLayer) {
+  RandomParams params(1);
+  const Mlp own({.in_features = 6}, ParamSource(params));
+  testing::Golden renamed;
+  for (const auto& [name, tensor] : own.named_parameters()) {
+    renamed.tensors["lin" + name.substr(2)] = tensor;
+  }
+  testing::GoldenParams sam_params(renamed);
+  const Mlp sam({.in_features = 6, .sam_names = true}, ParamSource(sam_params));
+  sam_params.finish();
+  const Tensor x = Tensor::randn({2, 3, 6}, 1);
+  EXPECT_TRUE(testing::close(sam.forward(x), own.forward(x), 0));
+}
+
+TEST(Mlp, DropsTwiceInTraining) {
+  RandomParams params(1);
+  Mlp layer({.in_features = 8, .dropout = 0.5}, ParamSource(params));
+  const Tensor x = Tensor::randn({4, 8}, 1);
+  const Tensor eval = layer.forward(x);
+  layer.train();
+  const Tensor train = layer.forward(x);
+  int zeros = 0;
+  for (int64_t i = 0; i < train.numel(); ++i) zeros += train.data<float>()[i] == 0;
+  EXPECT_GT(zeros, 0);
+  EXPECT_LT(zeros, train.numel());
+  EXPECT_FALSE(testing::close(train, eval, 1e-3));
+  EXPECT_THROW(layer.forward(Tensor::zeros({4, 9})), Error);
+}
+
+class SwiGluGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SwiGluGolden, EqualsTheReference) {
+  const LayerFixture fixture("swiglu_" + GetParam());
+  const auto in = fixture.get<int64_t>("in_features");
+  const SwiGluConfig config{
+      .in_features = in,
+      .hidden_features = fixture.optional<int64_t>("hidden_features").value_or(dinov2_swiglu_hidden(4 * in)),
+      .bias = fixture.get<bool>("bias")};
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const SwiGlu layer = build(fixture, dtype, [&](const ParamSource& params) { return SwiGlu(config, params); });
+    EXPECT_TRUE(matches(layer.forward(fixture["input"].to(dtype)), fixture["output"]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, SwiGluGolden, ::testing::Values("default", "hidden", "no_bias"), name_of_case);
+
+TEST(SwiGlu, HiddenWidthIsDinov2s) {
+  EXPECT_EQ(dinov2_swiglu_hidden(4 * 1536), 4096);
+  EXPECT_EQ(dinov2_swiglu_hidden(4 * 12), 32);
+  EXPECT_EQ(dinov2_swiglu_hidden(4 * 13), 40);  // ⌊2/3 · 52⌋ = 34 → 40
+}
+
+}  // namespace
+}  // namespace vitrail::nn

@@ -1,0 +1,94 @@
+#include "vitrail/nn/patch_embed.h"
+
+#include "tests/nn/layer_fixture.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::nn {
+namespace {
+
+PatchEmbedConfig config_of(const LayerFixture& fixture) {
+  PatchEmbedConfig config{.img_size = fixture.get<std::array<int64_t, 2>>("img_size"),
+                          .patch_size = fixture.get<std::array<int64_t, 2>>("patch_size"),
+                          .in_chans = fixture.get<int64_t>("in_chans"),
+                          .embed_dim = fixture.get<int64_t>("embed_dim"),
+                          .bias = fixture.get<bool>("bias"),
+                          .flatten = fixture.get<bool>("flatten"),
+                          .allow_remainder = fixture.get<bool>("allow_remainder")};
+  if (fixture.get<bool>("norm")) config.norm_eps = fixture.get<double>("norm_eps");
+  if (fixture.get<bool>("input_norm")) config.input_norm_eps = fixture.get<double>("norm_eps");
+  return config;
+}
+
+class PatchEmbedGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PatchEmbedGolden, EqualsTheReference) {
+  const LayerFixture fixture("patch_embed_" + GetParam());
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const PatchEmbed layer =
+        build(fixture, dtype, [&](const ParamSource& params) { return PatchEmbed(config_of(fixture), params); });
+    EXPECT_TRUE(matches(layer.forward(fixture["input"].to(dtype)), fixture["output"]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, PatchEmbedGolden,
+                         ::testing::Values("plain", "no_bias", "norm", "feature_map", "rectangle", "input_norm",
+                                           "both_norms", "remainder"),
+                         name_of_case);
+
+PatchEmbed random_layer(const PatchEmbedConfig& config) {
+  RandomParams params(1);
+  return PatchEmbed(config, ParamSource(params));
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PatchEmbed, AnImageSizeThatThePatchDoesNotDivideIsAnErrorAtConstruction) {
+  EXPECT_EQ(error_of([] {
+              random_layer({.img_size = {225, 224}, .embed_dim = 4});
+            }),
+            "patch_embed: expected an image size that the patch size 16×16 divides, got 225×224");
+  EXPECT_THROW(random_layer({.img_size = {224, 225}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_layer({.img_size = {8, 8}, .embed_dim = 4, .allow_remainder = true}), Error);  // not one patch
+  EXPECT_THROW(random_layer({.patch_size = {0, 16}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_layer({.patch_size = {16, -16}, .embed_dim = 4}), Error);
+  EXPECT_THROW(random_layer({.patch_size = {0, 0}, .embed_dim = 4, .allow_remainder = true}), Error);
+}
+
+TEST(PatchEmbed, AFixedSizeRefusesAnotherAndNamesBoth) {
+  const PatchEmbed layer = random_layer({.img_size = {32, 48}, .embed_dim = 4});
+  EXPECT_EQ(layer.forward(Tensor::zeros({1, 3, 32, 48})).shape(), (Shape{1, 6, 4}));
+  EXPECT_EQ(error_of([&] {
+              layer.forward(Tensor::zeros({1, 3, 48, 32}));
+            }),
+            "patch_embed: expected an image of 32×48, got 48×32");
+  EXPECT_THROW(layer.forward(Tensor::zeros({1, 1, 32, 48})), Error);
+  EXPECT_THROW(layer.forward(Tensor::zeros({3, 32, 48})), Error);
+}
+
+TEST(PatchEmbed, ADynamicSizeTakesAnyMultipleOfThePatch) {
+  const PatchEmbed layer = random_layer({.img_size = {32, 32}, .embed_dim = 4, .dynamic_img_size = true});
+  EXPECT_EQ(layer.forward(Tensor::zeros({2, 3, 16, 80})).shape(), (Shape{2, 5, 4}));
+  EXPECT_EQ(layer.grid_of(48, 16), (std::array<int64_t, 2>{3, 1}));
+  EXPECT_THROW(layer.forward(Tensor::zeros({2, 3, 33, 32})), Error);
+  EXPECT_THROW(layer.forward(Tensor::zeros({2, 3, 0, 32})), Error);
+}
+
+TEST(PatchEmbed, AFeatureMapIsTheTokensInAnotherLayout) {
+  PatchEmbedConfig config{.img_size = {8, 12}, .patch_size = {4, 4}, .embed_dim = 5};
+  const Tensor image = Tensor::randn({2, 3, 8, 12}, 1);
+  const Tensor tokens = random_layer(config).forward(image);
+  config.flatten = false;
+  const Tensor map = random_layer(config).forward(image);
+  EXPECT_EQ(map.shape(), (Shape{2, 5, 2, 3}));
+  EXPECT_TRUE(testing::close(map.flatten(2).transpose(1, 2), tokens, 0));
+}
+
+}  // namespace
+}  // namespace vitrail::nn

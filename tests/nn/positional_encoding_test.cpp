@@ -1,0 +1,87 @@
+#include "vitrail/nn/positional_encoding.h"
+
+#include <cmath>
+
+#include "tests/nn/layer_fixture.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::nn {
+namespace {
+
+class PositionalEncodingGolden : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(PositionalEncodingGolden, EqualsTheReference) {
+  const LayerFixture fixture("positional_encoding_" + GetParam());
+  const PositionalEncoding layer(fixture.get<int64_t>("dim"), 0, fixture.get<int64_t>("max_len"));
+  EXPECT_TRUE(matches(layer.forward(fixture["input"]), fixture["output"]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, PositionalEncodingGolden, ::testing::Values("8", "24"), name_of_case);
+
+TEST(PositionalEncoding, AlternatesSineAndCosine) {
+  const Tensor table = sinusoidal_positions(3, 4);
+  const auto at = [&](int64_t i, int64_t j) { return table.data<float>()[i * 4 + j]; };
+  EXPECT_EQ(table.shape(), (Shape{1, 3, 4}));
+  for (int64_t i = 0; i < 3; ++i) {
+    EXPECT_FLOAT_EQ(at(i, 0), std::sin(static_cast<double>(i)));
+    EXPECT_FLOAT_EQ(at(i, 1), std::cos(static_cast<double>(i)));
+    EXPECT_FLOAT_EQ(at(i, 2), std::sin(static_cast<double>(i) / 100));  // 10000^(2/4) = 100
+    EXPECT_FLOAT_EQ(at(i, 3), std::cos(static_cast<double>(i) / 100));
+  }
+}
+
+TEST(PositionalEncoding, OddWidthsAndLongSequencesAreErrors) {
+  EXPECT_THROW(PositionalEncoding(7), Error);
+  EXPECT_THROW(PositionalEncoding(8, 1.0), Error);
+  const PositionalEncoding layer(8, 0, 10);
+  EXPECT_NO_THROW(layer.forward(Tensor::zeros({1, 10, 8})));
+  EXPECT_THROW(layer.forward(Tensor::zeros({1, 11, 8})), Error);
+  EXPECT_THROW(layer.forward(Tensor::zeros({1, 5, 6})), Error);
+  EXPECT_THROW(layer.forward(Tensor::zeros({5, 8})), Error);
+}
+
+TEST(PositionalEncoding, DropsInTrainingOnly) {
+  PositionalEncoding layer(8, 0.5);
+  const Tensor x = Tensor::full({1, 4, 8}, 3);
+  EXPECT_TRUE(testing::close(layer.forward(x).select(0, 0).select(0, 0),
+                             Tensor::from<float>({8}, {3, 4, 3, 4, 3, 4, 3, 4}), 0));
+  layer.train();
+  EXPECT_FALSE(testing::close(layer.forward(x), PositionalEncoding(8).forward(x), 1));
+}
+
+class Interpolation : public ::testing::TestWithParam<std::string> {};
+
+// Each value is a sum of at most 4·4 (with antialiasing 14·14) products with weights whose absolute values sum to less
+// than 2, computed in double, and stored as f32 on both sides: two roundings of 2^-24 of values below 4.
+TEST_P(Interpolation, EqualsTheFamilysOwn) {
+  const LayerFixture fixture("position_interpolation_" + GetParam());
+  const PositionResampling how{.antialias = fixture.get<bool>("antialias"), .offset = fixture.get<double>("offset")};
+  const auto grid = fixture.get<std::array<int64_t, 2>>("grid");
+  const auto prefix = fixture.get<int64_t>("prefix");
+  for (const auto& target : fixture.get<std::vector<std::array<int64_t, 2>>>("targets")) {
+    const std::string name = str("output_", target[0], "x", target[1]);
+    EXPECT_TRUE(
+        testing::close(resample_positions(fixture["input"], prefix, grid, target, how), fixture[name], 2 * 4 * kStored))
+        << name;
+    EXPECT_TRUE(testing::close(resample_positions(fixture["input"].to(DType::f64), prefix, grid, target, how),
+                               fixture[name], kExact, kStored))
+        << name << " in f64";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, Interpolation,
+                         ::testing::Values("timm_square", "timm_rectangle", "timm_large", "hf_square", "hf_rectangle",
+                                           "hf_large", "dinov2_square", "dinov2_rectangle", "dinov2_large",
+                                           "dinov2_antialias_square", "dinov2_antialias_rectangle",
+                                           "dinov2_antialias_large"),
+                         name_of_case);
+
+TEST(PositionResampling, AGridThatIsNotTheTensorsIsAnError) {
+  EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 5}, {7, 7}, {}), Error);
+  EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 0, {4, 4}, {7, 7}, {}), Error);
+  EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 4}, {0, 7}, {}), Error);
+  EXPECT_THROW(resample_positions(Tensor::zeros({17, 4}), 1, {4, 4}, {2, 2}, {}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::nn
