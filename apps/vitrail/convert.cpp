@@ -5,7 +5,7 @@
 #include "apps/vitrail/commands.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
-#include "vitrail/weights/safetensors.h"
+#include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::app {
 namespace {
@@ -14,12 +14,6 @@ struct Options {
   ModelOptions model;
   std::string output, dtype = "fp32";
 };
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
 
 int convert(const Options& options, const GlobalOptions& global) {
   if (options.dtype == "int8") throw CLI::ValidationError("--dtype", "int8 is not part of this version");
@@ -31,11 +25,13 @@ int convert(const Options& options, const GlobalOptions& global) {
   for (const nn::NamedTensor& parameter : model.named_parameters())
     tensors.emplace_back(parameter.name, parameter.tensor);
   const std::filesystem::path folder = options.output;
-  std::filesystem::create_directories(folder);
-  weights::write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
-  write_text(folder / "config.json", models::write_model_config(opened.config));
+  weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors);
   const std::string preprocessor = models::write_preprocessor_config(opened.config.preprocessing);
-  if (!preprocessor.empty()) write_text(folder / "preprocessor_config.json", preprocessor);
+  if (!preprocessor.empty()) {
+    AtomicFile file(folder / "preprocessor_config.json");
+    file.write(preprocessor);
+    file.commit();
+  }
   if (!global.quiet) {
     fmt::print(stderr, "{}: {} tensors, {} parameters, {} (read as {}, {})\n", folder.string(), tensors.size(),
                model.num_parameters(), name_of(dtype), opened.key_map.name(), opened.checkpoint->format());

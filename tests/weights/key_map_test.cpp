@@ -82,7 +82,6 @@ TEST(KeyMap, BadMapsAreErrorsThatNameTheRule) {
   has(error_of(R"~({"name": "a"})~"), "\"rules\"");
   has(error_of(R"~({"name": "a", "rules": [], "else": 1})~"), "\"else\"");
   has(error_of(R"~({"name": "a", "rules": [], "detect": [1]})~"), "detect");
-  has(error_of(R"~({"name": "a", "rules": [], "fold_class_position": 1})~"), "fold_class_position");
   has(error_of(map_with("1")), "rule 1");
   has(error_of(map_with(R"~({"from": "a", "to": "b"}, {"to": "b"})~")), "rule 2: expected \"from\"");
   has(error_of(map_with(R"~({"from": "a"})~")), "rule 1 (\"a\"): expected \"to\"");
@@ -250,17 +249,6 @@ TEST(KeyMap, AClassTokenWithoutElementsIsNone) {
   const Checkpoint file = open_model("lucidrains_vit_mean");
   EXPECT_EQ(file.info("cls_token").shape, (Shape{0, 24}));
   EXPECT_FALSE(mapped_shapes(file, KeyMap::detect(file.names()), {{"patch_size", 4}}).contains("cls_token"));
-}
-
-TEST(KeyMap, TheClassPositionIsFoldedIntoTheClassTokenWhereRegistersHaveNone) {
-  const auto file = std::make_shared<const Checkpoint>(open_model("dinov2_hub_registers"));
-  CheckpointParams params(file, KeyMap::detect(file->names()));
-  const Tensor token = params.get("cls_token", {1, 1, 18}, {}), positions = params.get("pos_embed", {1, 16, 18}, {});
-  const Tensor old_token = file->tensor("cls_token"), old_positions = file->tensor("pos_embed");
-  for (int i = 0; i < 18; ++i) {
-    EXPECT_EQ(token.data<float>()[i], old_token.data<float>()[i] + old_positions.data<float>()[i]);
-    EXPECT_EQ(positions.data<float>()[15 * 18 + i], old_positions.data<float>()[16 * 18 + i]);
-  }
 }
 
 }  // namespace

@@ -324,7 +324,7 @@ Program compile(std::vector<ops::Operation> operations, const Tensor& input, con
     if (!output.is_contiguous()) throw Error("compile", "contiguous results", output.shape().to_string());
     places.push_back({output.shape(), plan.offset_of(output)});
   }
-  return Program(std::move(emitter.steps), std::move(places), plan.bytes() + emitter.scratch_bytes);
+  return Program(std::move(emitter.steps), std::move(places), plan.bytes(), emitter.scratch_bytes);
 }
 
 }  // namespace vitrail::infer

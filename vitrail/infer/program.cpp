@@ -16,7 +16,7 @@ void Program::run(const Frame& frame, const std::function<void(size_t, double)>&
 std::string Program::listing() const {
   std::string text;
   for (const Step& step : steps_) text += step.text + "\n";
-  return text + "workspace " + std::to_string(workspace_bytes_) + " bytes\n";
+  return text + "buffers " + std::to_string(buffer_bytes_) + " bytes\n";
 }
 
 }  // namespace vitrail::infer

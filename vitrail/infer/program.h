@@ -31,8 +31,12 @@ struct ProgramOutput {
 // Immutable; run() may be called by any number of threads, each with a workspace of its own.
 class Program {
  public:
-  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t workspace_bytes)
-      : steps_(std::move(steps)), outputs_(std::move(outputs)), workspace_bytes_(workspace_bytes) {}
+  // The workspace holds the buffers of intermediate results, then the scratch of whichever step runs.
+  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t buffer_bytes, size_t scratch_bytes)
+      : steps_(std::move(steps)),
+        outputs_(std::move(outputs)),
+        buffer_bytes_(buffer_bytes),
+        workspace_bytes_(buffer_bytes + scratch_bytes) {}
 
   void run(const Frame& frame) const {
     for (const Step& step : steps_) step.run(frame);
@@ -43,12 +47,12 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<ProgramOutput>& outputs() const { return outputs_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  std::string listing() const;  // a line a step, then the workspace's size
+  std::string listing() const;  // a line a step, then the buffers' size: the same on every machine
 
  private:
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
-  size_t workspace_bytes_;
+  size_t buffer_bytes_, workspace_bytes_;
 };
 
 }  // namespace vitrail::infer

@@ -7,6 +7,7 @@
 #include "vitrail/models/model_options.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/weights/checkpoint_params.h"
+#include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
@@ -23,18 +24,16 @@ std::string read_text(const fs::path& path) {
 std::string read_if_there(const fs::path& path) { return fs::exists(path) ? read_text(path) : ""; }
 
 struct Files {
-  fs::path weights, config, preprocessor;
+  std::vector<fs::path> weights;  // one file, or all shards
+  fs::path config, preprocessor;  // where they would be
 };
 
 Files find_files(const fs::path& path) {
   if (!fs::exists(path)) throw Error(path.string(), "a model's folder or weights file", "nothing there");
-  if (!fs::is_directory(path)) {
-    return {path, path.parent_path() / "config.json", path.parent_path() / "preprocessor_config.json"};
-  }
-  for (const char* name : {"model.safetensors", "pytorch_model.bin", "model.pth", "model.pt", "model.npz"}) {
-    if (fs::exists(path / name)) return {path / name, path / "config.json", path / "preprocessor_config.json"};
-  }
-  throw Error(path.string(), "model.safetensors or pytorch_model.bin in the folder", "neither");
+  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
+  if (fs::is_directory(path)) files.weights = weights::find_hub_files(path).weights;
+  return files;
 }
 
 ModelConfig read_config(const Files& files, const LoadOptions& options) {
@@ -47,7 +46,7 @@ ModelConfig read_config(const Files& files, const LoadOptions& options) {
                               path.string());
   }
   if (!fs::exists(files.config)) {
-    throw Error(files.weights.string(),
+    throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
   return parse_model_config(read_text(files.config), read_if_there(files.preprocessor), files.config.string());
@@ -80,7 +79,7 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   ModelConfig config = read_config(files, options);
   if (options.image_size) apply_image_size(config, *options.image_size);
   auto checkpoint = std::make_shared<const weights::Checkpoint>(weights::Checkpoint::open(files.weights));
-  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.parent_path());
+  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};
 }
 

@@ -81,7 +81,6 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
 
 const std::string& KeyMap::name() const { return impl_->text.name; }
 const std::vector<KeyRule>& KeyMap::rules() const { return impl_->text.rules; }
-bool KeyMap::folds_class_position() const { return impl_->text.fold_class_position; }
 
 bool KeyMap::recognises(const std::vector<std::string>& keys) const {
   return vitrail::weights::recognises(impl_->text.detect, KeySet(keys.begin(), keys.end()));

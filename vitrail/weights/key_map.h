@@ -45,9 +45,6 @@ class KeyMap {
 
   const std::string& name() const;
   bool recognises(const std::vector<std::string>& keys) const;  // all its `detect` keys are among them
-  // The position of the class token is added to the token itself, and pos_embed keeps the patches' positions: exactly
-  // the same mathematics, and the form in which a model with register tokens has no position for those.
-  bool folds_class_position() const;
   const std::vector<KeyRule>& rules() const;
   // The first rule that matches the whole key wins; without one the key keeps its name.
   KeyMatch match(const std::string& key) const;

@@ -115,14 +115,10 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
 
 KeyMapText read_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
-  check_keys(map, {"name", "detect", "rules", "fold_class_position"}, where);
+  check_keys(map, {"name", "detect", "rules"}, where);
   KeyMapText result;
   result.name = text_of(map, "name", where);
   result.detect = read_detect(map, where);
-  if (const auto fold = map.find("fold_class_position"); fold != map.end()) {
-    if (!fold->is_boolean()) throw Error(where, "\"fold_class_position\" as true or false", fold->type_name());
-    result.fold_class_position = fold->get<bool>();
-  }
   const auto rules = map.find("rules");
   if (rules == map.end() || !rules->is_array()) throw Error(where, "\"rules\" as an array", "none");
   for (size_t i = 0; !only_detect && i < rules->size(); ++i) {

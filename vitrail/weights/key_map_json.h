@@ -11,7 +11,6 @@ namespace vitrail::weights {
 struct KeyMapText {
   std::string name;
   std::vector<std::vector<std::string>> detect;
-  bool fold_class_position = false;
   std::vector<KeyRule> rules;
 };
 

@@ -7,8 +7,6 @@
 namespace vitrail::weights {
 namespace {
 
-constexpr const char *kPositions = "pos_embed", *kClassToken = "cls_token";
-
 int64_t parts_of(const MappedPart& part) { return part.rule == nullptr ? 1 : part.rule->parts; }
 
 // Parts by number: a tensor that needs no joining is part 0 of 1.
@@ -42,7 +40,6 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
     tensor.parts.push_back(part);
   }
   for (auto& [native, tensor] : tensors_) settle(checkpoint, tensor);
-  if (map_.folds_class_position()) fold_class_position();
 }
 
 void MappedTensors::settle(const Checkpoint& checkpoint, MappedTensor& tensor) const {
@@ -53,16 +50,6 @@ void MappedTensors::settle(const Checkpoint& checkpoint, MappedTensor& tensor) c
   } catch (const Error& error) {
     tensor.problem = error.what();
   }
-}
-
-void MappedTensors::fold_class_position() {
-  const auto positions = tensors_.find(kPositions), token = tensors_.find(kClassToken);
-  if (positions == tensors_.end() || token == tensors_.end()) return;
-  Shape& shape = positions->second.shape;
-  if (shape.rank() != 3 || shape[1] < 2 || token->second.shape != Shape{1, 1, shape[2]}) return;
-  --shape[1];
-  positions->second.fold = Fold::drop_first_position;
-  token->second.fold = Fold::add_first_position;
 }
 
 std::map<std::string, int64_t> MappedTensors::axis_sizes(const KeyRule& rule) const {
@@ -102,7 +89,7 @@ void MappedTensors::settle_shape(const Checkpoint& checkpoint, MappedTensor& ten
   }
 }
 
-Tensor MappedTensors::read_whole(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
+Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
   const auto read_part = [&](const MappedPart& part) {
     const Tensor source = checkpoint.tensor(part.source);
     if (part.rule == nullptr || !part.rule->rearrange) return source;
@@ -121,19 +108,6 @@ Tensor MappedTensors::read_whole(const Checkpoint& checkpoint, const MappedTenso
     row += part.size(0);
   }
   return joined;
-}
-
-Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
-  if (tensor.fold == Fold::none) return read_whole(checkpoint, tensor, dtype);
-  const Tensor positions = read_whole(checkpoint, tensors_.at(kPositions), DType::f64);
-  if (tensor.fold == Fold::drop_first_position) {
-    return positions.narrow(1, 1, positions.size(1) - 1).to(dtype).contiguous();
-  }
-  const Tensor token = read_whole(checkpoint, tensor, DType::f64).clone();
-  double* sum = token.data<double>();
-  const double* first = positions.data<double>();
-  for (int64_t i = 0; i < token.numel(); ++i) sum[i] += first[i];
-  return token.to(dtype);
 }
 
 std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes) {

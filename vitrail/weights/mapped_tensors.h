@@ -20,15 +20,11 @@ struct MappedPart {
   int64_t part = 0;
 };
 
-// What a map's fold_class_position does to a tensor.
-enum class Fold : uint8_t { none, drop_first_position, add_first_position };
-
 // A native tensor: its parts in order, and the shape they make together.  `problem` says, for a user, why it cannot be
 // made (a part is missing, a shape does not fit the rule's pattern); empty when all is well.
 struct MappedTensor {
   std::vector<MappedPart> parts;
   Shape shape;
-  Fold fold = Fold::none;
   std::string problem;
 };
 
@@ -46,8 +42,6 @@ class MappedTensors {
  private:
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
   void settle(const Checkpoint& checkpoint, MappedTensor& tensor) const;
-  void fold_class_position();
-  Tensor read_whole(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const;
   void settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
   Shape part_shape(const Checkpoint& checkpoint, const MappedPart& part) const;
 
