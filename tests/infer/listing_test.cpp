@@ -14,10 +14,14 @@ namespace vitrail::infer {
 namespace {
 
 // Every shape of program: plain, distilled, registers with LayerScale and SwiGLU, the documents' own.
-constexpr const char* kArchitectures[] = {"vit_tiny_patch16_224",          "vit_small_patch16_224",
-                                          "vit_base_patch16_224",          "deit_tiny_distilled_patch16_224",
-                                          "vit_small_patch14_reg4_dinov2", "vit_giant_patch14_dinov2",
-                                          "cifar_vit_d192",                "cifar_vit_d384"};
+constexpr const char* kArchitectures[] = {"vit_tiny_patch16_224",
+                                          "vit_small_patch16_224",
+                                          "vit_base_patch16_224",
+                                          "deit_tiny_distilled_patch16_224",
+                                          "vit_small_patch14_reg4_dinov2",
+                                          "vit_giant_patch14_dinov2",
+                                          "cifar_vit_d192",
+                                          "cifar_vit_d384"};
 
 std::string listing_of(const std::string& name) {
   models::VisionTransformerConfig config = models::find_architecture(name)->config;

@@ -23,7 +23,8 @@ TEST_P(Parity, LogitsAndTokensEqualTheReference) {
     const Tensor tokens = model.forward_features(golden["input" + suffix]);
     EXPECT_TRUE(testing::close(tokens, golden["tokens" + suffix], kTolerance, kTolerance)) << suffix;
     if (!golden.has("logits" + suffix)) continue;
-    EXPECT_TRUE(testing::close(model.forward_head(tokens), golden["logits" + suffix], kTolerance, kTolerance)) << suffix;
+    EXPECT_TRUE(testing::close(model.forward_head(tokens), golden["logits" + suffix], kTolerance, kTolerance))
+        << suffix;
   }
 }
 
