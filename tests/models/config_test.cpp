@@ -1,0 +1,113 @@
+#include "vitrail/models/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::models {
+namespace {
+
+ModelConfig parse(const std::string& json, const std::string& preprocessor = "") {
+  return parse_model_config(json, preprocessor, "config.json");
+}
+
+std::string error_of(const std::string& json, const std::string& preprocessor = "") {
+  try {
+    parse(json, preprocessor);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_error(const std::string& json, const std::string& part) {
+  EXPECT_NE(error_of(json).find(part), std::string::npos) << json << "\n" << error_of(json);
+}
+
+TEST(Config, MistakesAreNamedByTheirPath) {
+  expect_error("", "JSON");
+  expect_error("[1]", "a JSON object");
+  expect_error("{}", "\"architecture\" (timm) or \"model_type\" (Hugging Face)");
+  expect_error(R"({"architecture": "vit_bse_patch16_224"})", "vit_base_patch16_224");
+  expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})",
+               "config.json: model_args: expected one of the keys");
+  expect_error(R"({"architecture": "vit", "model_args": {"depth": "12"}})",
+               "config.json: model_args: depth: expected an integer");
+  expect_error(R"({"architecture": "vit", "model_args": {"depth": 1.5}})", "an integer, got 1.5");
+  expect_error(R"({"architecture": "vit", "model_args": {"depth": -1}})", "depth");
+  expect_error(R"({"architecture": "vit", "model_args": {"depth": 99999999999999999999}})", "depth");
+  expect_error(R"({"architecture": "vit", "model_args": {"qkv_bias": 1}})", "true or false");
+  expect_error(R"({"architecture": "vit", "model_args": {"act_layer": "mish"}})", "\"gelu_tanh\"");
+  expect_error(R"({"architecture": "vit", "model_args": {"pos_interp": {"bicubic": true}}})", "antialias and offset");
+  expect_error(R"({"architecture": "vit", "model_args": {"class_token": false}})", "global_pool");
+  expect_error(R"({"architecture": "vit", "label_names": ["a", "b"]})", "1000 label names");
+  expect_error(R"({"model_type": "bert"})", "vit, deit, dinov2");
+  expect_error(R"({"model_type": "vit", "hidden_act": "mish"})", "hidden_act");
+  expect_error(std::string(100000, '['), "nesting");
+}
+
+TEST(Config, UnknownKeysOutsideModelArgsAreOtherToolsBusiness) {
+  EXPECT_NO_THROW(parse(R"({"architecture": "vit", "some_tool": {"x": 1}, "pretrained_cfg": {"y": 2}})"));
+}
+
+TEST(Config, TimmsSettingsAreRead) {
+  const ModelConfig config = parse(R"({"architecture": "deit_tiny_patch16_224", "num_classes": 3, "global_pool": "avg",
+      "label_names": ["a", "b", "c"], "label_descriptions": {"a": "an a", "c": "a c"},
+      "pretrained_cfg": {"input_size": [3, 192, 160], "interpolation": "bicubic", "crop_pct": 0.9, "crop_mode": "border",
+                         "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}})");
+  EXPECT_EQ(config.vit.embed_dim, 192);
+  EXPECT_EQ(config.vit.num_classes, 3);
+  EXPECT_EQ(config.vit.global_pool, GlobalPool::avg);
+  EXPECT_EQ(*config.preprocessing.input_size, (std::array<int64_t, 2>{192, 160}));
+  EXPECT_EQ(config.preprocessing.crop_mode, "border");
+  EXPECT_EQ(config.descriptions, (std::vector<std::string>{"an a", "b", "a c"}));
+  EXPECT_TRUE(config.preprocessing.missing().empty());
+}
+
+TEST(Config, WhatIsMissingForPreprocessingIsNamedByItsOption) {
+  const Preprocessing none = parse(R"({"architecture": "vit"})").preprocessing;
+  EXPECT_EQ(none.missing(),
+            (std::vector<std::string>{"--mean", "--std", "--interpolation", "--crop-pct", "--image-size"}));
+  Preprocessing preset = none;
+  apply_preset("imagenet", preset);
+  EXPECT_EQ(preset.missing(), (std::vector<std::string>{"--image-size"}));
+  EXPECT_THROW(apply_preset("imagnet", preset), Error);
+}
+
+TEST(Config, WrittenAndReadAgainIsTheSame) {
+  for (
+      const std::string json :
+      {R"({"architecture": "vit_small_patch16_224", "num_classes": 7, "model_args": {"img_size": [96, 64], "init_values": 0.1}})",
+       R"({"architecture": "vit", "model_args": {"norm_first": false, "embed_dim": 48, "num_heads": 4, "patch_norm": "both",
+            "pos_embed": "sinusoidal", "head_hidden": 20, "head_act": "relu", "qk_scale": 0.3, "mlp_hidden": 50}})",
+       R"({"model_type": "dinov2_with_registers", "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4,
+            "image_size": 28, "patch_size": 14, "num_register_tokens": 2})",
+       R"({"model_type": "deit", "hidden_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 100})"}) {
+    const std::string once = write_model_config(parse(json));
+    EXPECT_EQ(write_model_config(parse(once)), once) << json;
+    EXPECT_EQ(parse(once).vit.norm_eps, parse(json).vit.norm_eps) << once;
+    EXPECT_EQ(parse(once).vit.pos_interp.antialias, parse(json).vit.pos_interp.antialias) << once;
+    EXPECT_EQ(parse(once).vit.reg_tokens, parse(json).vit.reg_tokens) << once;
+    EXPECT_EQ(parse(once).vit.init_values, parse(json).vit.init_values) << once;
+  }
+}
+
+TEST(Config, HuggingFaceProcessorsKeepTheirSteps) {
+  const std::string vit =
+      R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": {"1": "b", "0": "a"}})";
+  const ModelConfig fixed =
+      parse(vit, R"({"size": {"height": 200, "width": 180}, "resample": 3, "image_mean": [0.5], "image_std": [0.5]})");
+  EXPECT_EQ(fixed.labels, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(*fixed.preprocessing.resize_to, (std::array<int64_t, 2>{200, 180}));
+  EXPECT_EQ(*fixed.preprocessing.interpolation, "bicubic");
+  const ModelConfig crop =
+      parse(vit, R"({"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}, "resample": 2,
+      "do_center_crop": true, "image_mean": [0.5], "image_std": [0.5]})");
+  EXPECT_EQ(*crop.preprocessing.resize_shortest, 256);
+  EXPECT_EQ(*crop.preprocessing.input_size, (std::array<int64_t, 2>{224, 224}));
+  EXPECT_EQ(write_preprocessor_config(parse(vit, write_preprocessor_config(crop.preprocessing)).preprocessing),
+            write_preprocessor_config(crop.preprocessing));
+}
+
+}  // namespace
+}  // namespace vitrail::models
