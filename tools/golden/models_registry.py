@@ -22,7 +22,8 @@ NAMES = [
 rows = ["name,parameters,tensors,image"]
 for name in NAMES:
     with torch.device("meta"):
-        model = timm.create_model(name, pretrained=False)
+        # Names that timm has without a head (no ImageNet-1k weights) have 1,000 classes here; DINOv2's have none in both.
+        model = timm.create_model(name, pretrained=False, num_classes=0 if "dinov2" in name else 1000)
     parameters = list(model.parameters())
     image = model.patch_embed.img_size[0]
     rows.append(f"{name},{sum(p.numel() for p in parameters)},{len(parameters)},{image}")
