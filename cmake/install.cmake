@@ -1,5 +1,4 @@
 # `cmake --install` puts down the program, the library, its headers and what find_package(vitrail) needs.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS vitrail_lib EXPORT vitrailTargets)

@@ -1,0 +1,222 @@
+#include "vitrail/infer/emitter.h"
+
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+#include "vitrail/infer/row_loops.h"
+#include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/layer_norm.h"
+#include "vitrail/kernels/patchify.h"
+
+namespace vitrail::infer {
+namespace {
+
+using ops::OpKind;
+
+// Rows of a tensor whose leading axes are evenly spaced in memory.
+struct Rows {
+  int64_t rows, cols, ld;
+};
+Rows rows_of(const Tensor& tensor) {
+  const int64_t cols = tensor.size(-1);
+  const Tensor flat = tensor.view({-1, cols});
+  return {flat.size(0), cols, flat.strides()[0]};
+}
+
+}  // namespace
+
+void Emitter::emit(const FusedOperation& item) {
+  switch (item.op.kind) {
+    case OpKind::linear:
+      return linear(item);
+    case OpKind::layer_norm:
+      return layer_norm(item.op);
+    case OpKind::residual_add:
+      return residual_add(item.op);
+    case OpKind::attention:
+      return attention(item.op);
+    case OpKind::patchify:
+      return patchify(item.op);
+    case OpKind::activation:
+      return activation(item.op);
+    case OpKind::silu_gate:
+      return silu_gate(item.op);
+    case OpKind::add:
+      return combine(item.op, [](float a, float b) { return a + b; });
+    case OpKind::mul:
+      return combine(item.op, [](float a, float b) { return a * b; });
+    case OpKind::cat:
+      return cat(item.op);
+    case OpKind::mean:
+      return mean(item.op);
+    case OpKind::copy:
+      return copy(item.op);
+  }
+}
+
+Operand Emitter::operand(const Tensor& tensor) const {
+  if (!tensor.defined()) return {};
+  if (tensor.storage() == input_.storage()) return {tensor, Operand::Place::input, 0};
+  if (plan_.holds(tensor)) return {tensor, Operand::Place::workspace, plan_.offset_of(tensor)};
+  return {tensor.to(DType::f32), Operand::Place::constant, 0};
+}
+Operand Emitter::parameter(const Tensor& tensor) const {
+  return tensor.defined() ? operand(tensor.contiguous()) : Operand{};
+}
+
+std::string Emitter::name(const Tensor& tensor) const {
+  if (tensor.storage() == input_.storage()) return "input " + tensor.shape().to_string();
+  if (!plan_.holds(tensor)) return "constant " + tensor.shape().to_string();
+  return str("%", plan_.number_of(tensor), " ", tensor.shape());
+}
+void Emitter::add(const ops::Operation& op, const std::string& what, double flops,
+                  std::function<void(const Frame&)> run) {
+  std::string text = what;
+  double bytes = 0;
+  for (const Tensor& input : op.inputs) {
+    if (!input.defined()) continue;
+    bytes += static_cast<double>(input.numel()) * sizeof(float);
+    if (plan_.holds(input) || input.storage() == input_.storage()) text += " " + name(input);
+  }
+  text += " →";
+  for (const Tensor& output : op.outputs) {
+    if (!output.defined()) continue;
+    bytes += static_cast<double>(output.numel()) * sizeof(float);
+    text += " " + name(output);
+  }
+  steps_.push_back({std::move(text), flops, bytes, std::move(run)});
+}
+
+void Emitter::linear(const FusedOperation& item) {
+  const ops::Operation& op = item.op;
+  const auto packed = weights_.get(op.inputs[1], op.inputs[2]);
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
+                scale = parameter(item.scale);
+  const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
+  const kernels::Activation act = op.attributes.activation;
+  packed->prepare(in.rows, in.ld, out.ld, act);
+  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(in.rows));
+  std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
+                         item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
+                         op.inputs[1].shape());
+  const size_t scratch_at = plan_.bytes();
+  add(op, what, 2.0 * static_cast<double>(in.rows) * static_cast<double>(in.cols) * static_cast<double>(out.cols),
+      [=](const Frame& frame) {
+        const kernels::Residual addend{residual.at(frame), out.cols, scale.at(frame)};
+        packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend);
+      });
+}
+
+void Emitter::layer_norm(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), gamma = parameter(op.inputs[1]), beta = parameter(op.inputs[2]),
+                y = operand(op.outputs[0]);
+  const Rows in = rows_of(x.tensor);
+  const auto eps = static_cast<float>(op.attributes.eps);
+  add(op, "layer_norm", 0, [=](const Frame& f) {
+    kernels::layer_norm(x.at(f), in.ld, gamma.at(f), beta.at(f), eps, y.at(f), in.cols, in.rows, in.cols);
+  });
+}
+
+void Emitter::residual_add(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0].contiguous()), y = operand(op.inputs[1].contiguous()),
+                scale = parameter(op.inputs[2]), out = operand(op.outputs[0]);
+  const Rows in = rows_of(x.tensor);
+  add(op, "residual_add", 0, [=](const Frame& f) {
+    kernels::residual_layer_norm(x.at(f), y.at(f), scale.at(f), nullptr, nullptr, 0, out.at(f), nullptr, in.rows,
+                                 in.cols);
+  });
+}
+
+void Emitter::attention(const ops::Operation& op) {
+  if (op.inputs[3].defined()) throw Error("compile", "attention without masks", "an attention bias");
+  const Operand q = operand(op.inputs[0]), k = operand(op.inputs[1]), v = operand(op.inputs[2]),
+                out = operand(op.outputs[0]), weights = operand(op.outputs[1]);
+  kernels::AttentionArgs args;
+  args.batch = q.tensor.size(0);
+  args.heads = q.tensor.size(1);
+  args.queries = q.tensor.size(2);
+  args.keys = k.tensor.size(2);
+  args.head_dim = q.tensor.size(3);
+  args.scale = static_cast<float>(op.attributes.scale);
+  auto strides = [](auto& view, const Operand& from) {
+    view.batch_stride = from.tensor.strides()[0];
+    view.head_stride = from.tensor.strides()[1];
+    view.token_stride = from.tensor.strides()[2];
+  };
+  strides(args.q, q);
+  strides(args.k, k);
+  strides(args.v, v);
+  args.out.batch_stride = args.queries * args.heads * args.head_dim;
+  args.out.head_stride = args.head_dim;
+  args.out.token_stride = args.heads * args.head_dim;
+  const double flops = 4.0 * static_cast<double>(args.batch * args.heads) *
+                       static_cast<double>(args.queries * args.keys) * static_cast<double>(args.head_dim);
+  add(op, str("attention heads=", args.heads), flops, [=](const Frame& f) {
+    kernels::AttentionArgs now = args;
+    now.q.data = q.at(f);
+    now.k.data = k.at(f);
+    now.v.data = v.at(f);
+    now.out.data = out.at(f);
+    now.weights = weights.at(f);
+    kernels::attention(now);
+  });
+}
+
+void Emitter::patchify(const ops::Operation& op) {
+  const Operand image = operand(op.inputs[0]), rows = operand(op.outputs[0]);
+  const Shape shape = image.tensor.shape();
+  const int64_t height = op.attributes.height, width = op.attributes.width;
+  add(op, str("patchify ", height, "×", width), 0, [=](const Frame& f) {
+    kernels::patchify(image.at(f), shape[0], shape[1], shape[2], shape[3], height, width, rows.at(f));
+  });
+}
+
+void Emitter::activation(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
+  const kernels::Activation act = op.attributes.activation;
+  const int64_t n = x.tensor.numel();
+  add(op, kernels::name_of(act), 0, [=](const Frame& f) { kernels::activate(act, x.at(f), y.at(f), n); });
+}
+
+void Emitter::silu_gate(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
+  const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
+  add(op, "silu_gate", 0,
+      [=](const Frame& f) { kernels::silu_gate(x.at(f), in.ld, y.at(f), out.ld, out.rows, out.cols); });
+}
+
+template <class Op>
+void Emitter::combine(const ops::Operation& op, Op function) {
+  const Operand a = operand(op.inputs[0]), b = operand(op.inputs[1]), to = operand(op.outputs[0]);
+  add(op, name_of(op.kind), 0,
+      [=](const Frame& f) { combine_rows(a.at(f), a.tensor, b.at(f), b.tensor, to.at(f), to.tensor, function); });
+}
+
+void Emitter::cat(const ops::Operation& op) {
+  std::vector<std::pair<Operand, Operand>> copies;
+  int64_t start = 0;
+  for (const Tensor& part : op.inputs) {
+    const int64_t length = part.size(op.attributes.axis);
+    const Tensor slice = op.outputs[0].narrow(op.attributes.axis, start, length);
+    start += length;
+    if (part.storage() != op.outputs[0].storage()) copies.emplace_back(operand(part), operand(slice));
+  }
+  add(op, str("cat axis=", op.attributes.axis), 0, [=](const Frame& f) {
+    for (const auto& [from, to] : copies) copy_rows(from.at(f), from.tensor, to.at(f), to.tensor);
+  });
+}
+
+void Emitter::mean(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
+  if (x.tensor.rank() != 3 || op.attributes.axis != 1 || x.tensor.strides()[2] != 1) {
+    throw Error("compile", "a mean over the tokens of [B, N, C]", x.tensor.shape().to_string());
+  }
+  add(op, "mean", 0, [=](const Frame& f) { mean_rows(x.at(f), x.tensor, y.at(f)); });
+}
+
+void Emitter::copy(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
+  add(op, "copy", 0, [=](const Frame& f) { copy_rows(x.at(f), x.tensor, y.at(f), y.tensor); });
+}
+
+}  // namespace vitrail::infer
