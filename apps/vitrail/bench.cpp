@@ -120,10 +120,12 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command, false);
   command->add_option("--batch", options->batches, "Batch sizes, with commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   command->add_option("--precision", options->precisions, "Precisions, with commas")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "How long each is timed")
       ->capture_default_str()

@@ -17,14 +17,18 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
   command.add_option("--key-map", key_map,
                      "Key map of the weights: a JSON file or a built-in family (default: recognised)");
   const char* group = "Preprocessing (default: the model's)";
-  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT WIDTH")
-      ->expected(1, 2)
+  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT,WIDTH")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is not swallowed: it is an input
       ->group(group)
       ->check(CLI::PositiveNumber);
   command.add_option("--preset", preset, "imagenet, inception, cifar10 or mnist: mean, std and what is unset")
       ->group(group);
-  command.add_option("--mean", mean, "Mean per channel, of values in [0, 1]")->expected(1, 4)->group(group);
-  command.add_option("--std", std, "Deviation per channel")->expected(1, 4)->group(group);
+  command.add_option("--mean", mean, "Mean per channel, of values in [0, 1]: 0.485,0.456,0.406")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  command.add_option("--std", std, "Deviation per channel")->delimiter(',')->allow_extra_args(false)->group(group);
   command.add_option("--interpolation", interpolation, "bicubic, bilinear, lanczos, box, hamming or nearest")
       ->group(group);
   command.add_option("--crop-pct", crop_pct, "The part of the resized image that is kept")->group(group);
@@ -35,6 +39,7 @@ models::OpenedModel ModelOptions::open() const {
   if (model.empty()) {
     throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
   }
+  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
   models::LoadOptions load;
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;

@@ -143,7 +143,8 @@ void add_inspect(CLI::App& program, const GlobalOptions&, Run& run) {
   command->add_flag("--keys", options->keys, "Every tensor of the file with dtype and shape");
   command->add_option("--trace", options->trace,
                       "An image, or 'random': every intermediate result of one forward pass");
-  command->add_option("--slice", options->slices, "With --trace: the values of NAME[…], as Python slices; repeatable");
+  command->add_option("--slice", options->slices, "With --trace: the values of NAME[…], as Python slices; repeatable")
+      ->allow_extra_args(false);
   command->callback([options, &run] { run = [options] { return inspect(*options); }; });
 }
 

@@ -32,6 +32,15 @@ TEST(Usage, EverySubcommandHelpsWithAnExample) {
   EXPECT_TRUE(run_program({"--version"}).out.starts_with("vitrail "));
 }
 
+TEST(Usage, OptionsWithListsLeaveTheInputsAlone) {
+  const auto picture = picture_folder(1) / "a.png";
+  const Ended ended = run_program({"classify", "-m", small_model(), "--mean", "0.5,0.5,0.5", "--std", "0.5,0.5,0.5",
+                                   "--image-size", "32", picture, "--format", "json"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(json_lines(ended.out).size(), 1u);
+  EXPECT_EQ(run_program({"bench", "--batch", "1,2", "cifar_vit_d192", "--seconds", "0.01"}).status, 0);
+}
+
 TEST(Usage, WithoutAModelTheErrorSaysHowToNameOne) {
   const Ended ended = run_program({"classify", "x.png"});
   EXPECT_EQ(ended.status, 1);
