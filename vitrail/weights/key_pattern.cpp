@@ -1,5 +1,6 @@
 #include "vitrail/weights/key_pattern.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "vitrail/base/error.h"
@@ -9,19 +10,36 @@ namespace {
 
 // Far above what real names need; they bound the memory and the recursion of the expression compiler.
 constexpr size_t kMaxPattern = 512;
-constexpr size_t kMaxKey = 1024;
+constexpr size_t kMaxKey = 512;
+// Counts such as {2,4} unroll what they count, and nested ones multiply.  With these bounds the worst pattern on the
+// longest key takes about a second; names need no counts at all.
+constexpr int kMaxCounts = 20;
 
-// What the expression compiler must not see: back-references, which nothing can match in linear time, and counts so
-// large that the expression would be unrolled to thousands of states (or that overflow its integers).
+// The largest number between the braces that open at `at`; beyond kMaxCounts only that it is.
+int largest_count(std::string_view pattern, size_t at) {
+  int largest = 1, number = 0;
+  for (++at; at < pattern.size() && pattern[at] != '}'; ++at) {
+    const bool digit = pattern[at] >= '0' && pattern[at] <= '9';
+    number = digit ? std::min(number * 10 + (pattern[at] - '0'), kMaxCounts + 1) : 0;
+    largest = std::max(largest, number);
+  }
+  return largest;
+}
+
+// What the expression compiler must not see: back-references, which nothing can match in linear time, and large counts
+// (it also computes with them unchecked).
 void check_pattern(const std::string& pattern, const std::string& where) {
-  const auto is_digit = [&](size_t i) { return i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; };
+  int counts = 1;
   for (size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] == '\\') {
-      if (is_digit(i + 1)) throw Error(where, "a regular expression without back-references", "\"" + pattern + "\"");
       ++i;
-    } else if (pattern[i] == '{' || pattern[i] == ',') {
-      if (is_digit(i + 1) && is_digit(i + 2) && is_digit(i + 3)) {
-        throw Error(where, "counts below 100 in a regular expression", "\"" + pattern + "\"");
+      if (i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9') {
+        throw Error(where, "a regular expression without back-references", "\"" + pattern + "\"");
+      }
+    } else if (pattern[i] == '{') {
+      counts *= largest_count(pattern, i);
+      if (counts > kMaxCounts) {
+        throw Error(where, str("counts in braces that multiply to at most ", kMaxCounts), "\"" + pattern + "\"");
       }
     }
   }
