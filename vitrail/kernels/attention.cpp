@@ -48,10 +48,9 @@ void pack_head(const Head& head, const HeadScratch& scratch) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t width = panel_columns();
-  for (int64_t s = 0; s < scratch.ld_scores; ++s) {
-    float* const to = scratch.keys + s / width * width * head.head_dim + s % width;
-    const float* const key = head.k + s * head.k_stride;
-    for (int64_t e = 0; e < head.head_dim; ++e) to[e * width] = s < head.keys ? head.scale * key[e] : 0.0f;
+  for (int64_t s = 0; s < head.keys; s += width) {
+    pack_transposed(head.k + s * head.k_stride, head.k_stride, std::min(width, head.keys - s), head.head_dim,
+                    head.scale, scratch.keys + s * head.head_dim);
   }
   for (int64_t s = 0; s < head.keys; ++s) {
     const float* const value = head.v + s * head.v_stride;

@@ -4,6 +4,7 @@
 // A panel is kPanel columns of b, packed [k][kPanel]: the product reads it front to back, aligned.  a is read where it
 // lies: a tile walks along kTileRows rows at once, each value is used for a whole panel, so packing it would cost more
 // than it saves (K = 192: one copy for 12 panels).
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -29,6 +30,42 @@ constexpr int64_t kTileRows = 6;
 #endif
 
 HWY_INLINE int64_t panel_columns() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())); }
+
+// Four rows of four, transposed: to[i] of row stride `width` = factor · from[0..3][i].
+HWY_INLINE void transpose_4x4(const float* from, int64_t ld, float factor, float* to, int64_t width) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int64_t i = 0; i < 4; ++i) {
+    for (int64_t j = 0; j < 4; ++j) to[i * width + j] = factor * from[j * ld + i];
+  }
+#else
+  const hn::FixedTag<float, 4> d;
+  const auto f = hn::Set(d, factor);
+  const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + ld), r2 = hn::LoadU(d, from + 2 * ld),
+             r3 = hn::LoadU(d, from + 3 * ld);
+  const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
+  const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
+  hn::Store(hn::Mul(f, hn::ConcatLowerLower(d, low23, low01)), d, to);
+  hn::Store(hn::Mul(f, hn::ConcatUpperUpper(d, low23, low01)), d, to + width);
+  hn::Store(hn::Mul(f, hn::ConcatLowerLower(d, high23, high01)), d, to + 2 * width);
+  hn::Store(hn::Mul(f, hn::ConcatUpperUpper(d, high23, high01)), d, to + 3 * width);
+#endif
+}
+
+// panel [k][panel columns] = factor · the transpose of rows [columns, k]; columns that the rows do not fill are 0.
+HWY_INLINE void pack_transposed(const float* rows, int64_t ld, int64_t columns, int64_t k, float factor, float* panel) {
+  const int64_t width = panel_columns();
+  for (int64_t c = 0; c < width; c += 4) {
+    int64_t p = 0;
+    if (c + 4 <= std::min(columns, width)) {
+      for (; p + 4 <= k; p += 4) transpose_4x4(rows + c * ld + p, ld, factor, panel + p * width + c, width);
+    }
+    for (; p < k; ++p) {
+      for (int64_t i = c; i < std::min(c + 4, width); ++i) {
+        panel[p * width + i] = i < columns ? factor * rows[i * ld + p] : 0.0f;
+      }
+    }
+  }
+}
 
 // What a tile's sums begin with and where they go: sums [rows, panel columns] in memory.
 template <bool accumulate>

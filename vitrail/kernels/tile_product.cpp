@@ -43,12 +43,8 @@ namespace HWY_NAMESPACE {
 
 int64_t columns_of_panel() { return panel_columns(); }
 
-// weight's rows [first, first + columns), transposed, to [in][panel columns]; the columns beyond are 0.
 void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) {
-  const int64_t width = panel_columns();
-  for (int64_t p = 0; p < in; ++p) {
-    for (int64_t c = 0; c < width; ++c) panel[p * width + c] = c < columns ? weight[c * in + p] : 0.0f;
-  }
+  pack_transposed(weight, in, columns, in, 1.0f, panel);
 }
 
 // The epilogue of sums that lie in memory, along whole rows: for activations, which take longer than the stores.
