@@ -4,15 +4,17 @@ find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-if(VITRAIL_ONEDNN)
-  find_package(dnnl REQUIRED)
-endif()
 if(VITRAIL_PARALLEL STREQUAL "openmp")
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 
-# Those that Debian 12 packages without a CMake target of their own (or with one that is not in every version).
-foreach(library webp gif hwy)
+# Those that Debian 12 packages without a CMake target of their own, or with one that is not in every version; and
+# oneDNN, whose own target insists on OpenCL's development files, which nothing here needs.
+set(VITRAIL_plain_libraries webp gif hwy)
+if(VITRAIL_ONEDNN)
+  list(APPEND VITRAIL_plain_libraries dnnl)
+endif()
+foreach(library ${VITRAIL_plain_libraries})
   if(NOT TARGET vitrail::${library})
     find_library(VITRAIL_${library}_LIBRARY ${library} REQUIRED)
     mark_as_advanced(VITRAIL_${library}_LIBRARY)
