@@ -39,7 +39,8 @@ void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
       throw Error("compile", "operations that read what was written before",
                   str("a read of ", tensor.shape(), " from nowhere"));
     }
-    buffers_[storage] = {static_cast<int>(buffers_.size()), at, at, aligned(storage->bytes()), 0, nullptr};
+    const int number = static_cast<int>(buffers_.size());  // before the map grows
+    buffers_[storage] = {number, at, at, aligned(storage->bytes()), 0, nullptr};
   }
   buffers_[storage].last = at;
 }
