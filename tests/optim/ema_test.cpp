@@ -26,7 +26,8 @@ EmaOptions options_of(const nlohmann::json& config) {
 TEST(Ema, EqualsTimmsModelEmaV3) {
   const auto golden = testing::read_golden(testing::fixture("optim/averages.safetensors"));
   const Tensor walk = golden["walk"];
-  for (const auto& [name, config] : nlohmann::json::parse(golden.config).items()) {
+  const auto cases = nlohmann::json::parse(golden.config);
+  for (const auto& [name, config] : cases.items()) {
     const Tensor weight = walk.select(0, 0).clone();
     Ema ema({{"w", weight}}, options_of(config));
     for (int64_t step = 1; step < walk.size(0); ++step) {

@@ -29,7 +29,8 @@ ScheduleOptions options_of(const nlohmann::json& config) {
 // multiplies its way from step to step: 60 · 2^-53 and a little.
 TEST(Schedule, EqualsTimmsAndTorchs) {
   const auto golden = testing::read_golden(testing::fixture("optim/schedules.safetensors"));
-  for (const auto& [name, config] : nlohmann::json::parse(golden.config).items()) {
+  const auto cases = nlohmann::json::parse(golden.config);
+  for (const auto& [name, config] : cases.items()) {
     const Schedule schedule(options_of(config));
     const Tensor want = golden[name];
     const Tensor got = Tensor::empty(want.shape(), DType::f64);
