@@ -5,8 +5,13 @@
 #include <chrono>
 
 #include "tests/dist/team.h"
+#include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/buckets_internal.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/loss.h"
 
 namespace vitrail::dist {
 namespace {
@@ -93,6 +98,33 @@ TEST(GradientReducer, ReducesWhileTheBackwardPassStillRuns) {
     EXPECT_GT(reducer.last().overlapped, 0);
     EXPECT_LE(reducer.last().overlapped, reducer.last().communication);
     EXPECT_LT(reducer.last().waited, 0.02);
+  });
+}
+
+// Two processes, each with its half of a batch, end with the gradients of one process that has all of it.
+TEST(GradientReducer, OfABackwardPassGivesTheGradientsOfTheWholeBatch) {
+  const Tensor x = Tensor::randn({8, 6}, 1), labels = Tensor::from<int64_t>({8}, {0, 1, 2, 3, 3, 2, 1, 0});
+  const auto leaves = [] {
+    std::vector<Tensor> made{Tensor::randn({5, 6}, 2), Tensor::randn({5}, 3), Tensor::randn({4, 5}, 4)};
+    for (Tensor& leaf : made) autograd::set_requires_grad(leaf, true);
+    return made;
+  };
+  const auto loss = [&](const std::vector<Tensor>& w, int64_t first, int64_t count) {
+    const Tensor hidden = ops::linear(x.narrow(0, first, count), w[0], w[1], kernels::Activation::gelu);
+    return ops::cross_entropy(ops::linear(hidden, w[2], {}), labels.narrow(0, first, count));
+  };
+  const std::vector<Tensor> whole = leaves();
+  autograd::backward(loss(whole, 0, 8));
+  testing::as_team(2, [&](const std::shared_ptr<Communicator>& communicator) {
+    const std::vector<Tensor> half = leaves();
+    GradientReducer reducer(communicator, half, {.bucket_bytes = 64});
+    reducer.begin();
+    autograd::backward(loss(half, 4 * communicator->rank(), 4), {},
+                       {.on_leaf = [&](autograd::Variable& leaf) { reducer.ready(leaf, leaf.grad); }});
+    reducer.finish();
+    for (size_t i = 0; i < half.size(); ++i) {  // sums of 8 products of order 1, in another order
+      EXPECT_TRUE(vitrail::testing::close(autograd::grad_of(half[i]), autograd::grad_of(whole[i]), 16 * 0x1p-23));
+    }
   });
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
 
 #include "vitrail/base/error.h"
 #include "vitrail/dist/buckets_internal.h"
@@ -42,6 +43,7 @@ struct GradientReducer::Impl {
   std::vector<Bucket> buckets;
   std::vector<size_t> bucket_of;  // [parameter]
   std::vector<Tensor> shapes;     // meta tensors: what each gradient must look like
+  std::unordered_map<const AutogradSlot*, size_t> index_of;
 
   // Owned by the caller's thread until its bucket is handed over, by the communication thread from then on.
   std::vector<Tensor> gradients;
@@ -130,7 +132,10 @@ GradientReducer::GradientReducer(std::shared_ptr<Communicator> communicator, con
   for (size_t b = 0; b < impl_->buckets.size(); ++b) {
     for (const Bucket::Member& member : impl_->buckets[b].members) impl_->bucket_of[member.parameter] = b;
   }
-  for (const Tensor& p : parameters) impl_->shapes.push_back(Tensor::empty(p.shape(), p.dtype(), Device::meta));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    impl_->shapes.push_back(Tensor::empty(parameters[i].shape(), parameters[i].dtype(), Device::meta));
+    if (parameters[i].autograd()) impl_->index_of.emplace(parameters[i].autograd().get(), i);
+  }
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
 
@@ -175,6 +180,15 @@ void GradientReducer::ready(size_t index, const Tensor& gradient) {
   size_t complete = self.handed;  // only this thread changes it
   while (complete < self.buckets.size() && self.missing[complete] == 0) ++complete;
   self.hand_over(complete);
+}
+
+void GradientReducer::ready(const AutogradSlot& leaf, const Tensor& gradient) {
+  if (impl_->communicator->size() == 1) return;
+  const auto found = impl_->index_of.find(&leaf);
+  if (found == impl_->index_of.end()) {
+    throw Error("gradient reducer", "gradients of the parameters that it was made for", "one of another tensor");
+  }
+  ready(found->second, gradient);
 }
 
 void GradientReducer::finish() {

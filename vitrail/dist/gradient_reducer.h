@@ -27,7 +27,8 @@ struct ReducerTimes {
 // With one process nothing is done.
 class GradientReducer {
  public:
-  // `parameters`: only their shapes and dtypes (f32 or f64) count; the same in every process.
+  // `parameters`: their shapes and dtypes (f32 or f64) count, the same in every process, and the autograd slots by
+  // which ready() knows them.
   GradientReducer(std::shared_ptr<Communicator> communicator, const std::vector<Tensor>& parameters,
                   const ReducerOptions& options = {});
   ~GradientReducer();
@@ -38,6 +39,9 @@ class GradientReducer {
   // The gradient of parameter `index` is final.  It is contiguous, and its memory holds the average after finish().
   // Called at most once for each parameter in a pass, from one thread.
   void ready(size_t index, const Tensor& gradient);
+  // The same for the parameter with this slot, as the engine names it:
+  //   backward(loss, {}, {.on_leaf = [&](Variable& leaf) { reducer.ready(leaf, leaf.grad); }})
+  void ready(const AutogradSlot& leaf, const Tensor& gradient);
   // Sends what is left (parameters without a gradient count as zeros) and waits.  Rethrows what failed on the thread.
   void finish();
 
