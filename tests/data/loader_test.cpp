@@ -170,10 +170,10 @@ TEST(Loader, RanksTogetherSeeWhatOneProcessSees) {
         ASSERT_EQ(part.size(), whole.size());
         for (size_t step = 0; step < part.size(); ++step) {
           for (size_t i = 0; i < part[step].samples.size(); ++i) {
-            const auto [at, fresh] = seen.emplace(
-                std::pair(step, part[step].samples[i]),
-                std::pair(elements<float>(part[step].images.select(0, static_cast<int64_t>(i))),
-                          elements<float>(part[step].targets.select(0, static_cast<int64_t>(i)))));
+            const auto [at, fresh] =
+                seen.emplace(std::pair(step, part[step].samples[i]),
+                             std::pair(elements<float>(part[step].images.select(0, static_cast<int64_t>(i))),
+                                       elements<float>(part[step].targets.select(0, static_cast<int64_t>(i)))));
             EXPECT_TRUE(fresh) << "two ranks show sample " << part[step].samples[i];
           }
         }
@@ -273,6 +273,21 @@ TEST(Loader, AnUnreadablePictureMayShortenItsBatch) {
   EXPECT_EQ(batches[1].skipped, (std::vector<int64_t>{7}));
 }
 
+TEST(Loader, AVanishedFileIsNamedOrSkipped) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png", "train/dog/2.png"});
+  const std::shared_ptr<const Dataset> dataset = open_dataset(root, {.split = "train"});
+  fs::remove(root / "train/cat/2.png");
+  LoaderOptions options = small(4);
+  Loader strict(dataset, options);
+  strict.start(0);
+  EXPECT_TRUE(contains(error_of([&] { strict.next(); }), "cat/2.png"));
+  options.unreadable = Unreadable::replace;
+  Loader lenient(dataset, options);
+  lenient.start(0);
+  EXPECT_EQ(lenient.next()->skipped, (std::vector<int64_t>{1}));
+}
+
 TEST(Loader, ADatasetWithNothingReadableIsAnError) {
   std::set<int64_t> all;
   for (int64_t i = 0; i < 10; ++i) all.insert(i);
@@ -281,6 +296,18 @@ TEST(Loader, ADatasetWithNothingReadableIsAnError) {
   Loader loader(std::make_shared<Noise>(10, all), options);
   loader.start(0);
   EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "100 draws"));
+}
+
+TEST(Loader, ABatchBeyondAllMemoryIsAnError) {
+  LoaderOptions options = small(4);
+  options.augment.reset();
+  options.batch_size = 1 << 20;
+  options.drop_last = false;
+  options.transform.size = {1 << 16, 1 << 16};
+  options.subset.assign(1 << 20, 0);
+  Loader loader(std::make_shared<Noise>(1), options);
+  loader.start(0);
+  EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "memory for batch 0"));
 }
 
 TEST(Loader, NonsenseIsAnErrorThatNamesTheOption) {
@@ -299,9 +326,8 @@ TEST(Loader, NonsenseIsAnErrorThatNamesTheOption) {
   refused("loader.repeats", [](auto& o) { o.repeats = 0; });
   refused("loader.channels", [](auto& o) { o.channels = 2; });
   refused("loader.subset", [](auto& o) { o.subset = {0, 1, 2, 3, 20}; });
-  refused("loader.unreadable", [](auto& o) {
-    o.mix.mixup_alpha = 1, o.mix.classes = 4, o.unreadable = Unreadable::leave_out;
-  });
+  refused("loader.unreadable",
+          [](auto& o) { o.mix.mixup_alpha = 1, o.mix.classes = 4, o.unreadable = Unreadable::leave_out; });
   refused("mix.classes", [](auto& o) { o.mix.mixup_alpha = 1, o.mix.classes = 3; });
   Loader loader(dataset, small(4));
   EXPECT_THROW(loader.next(), Error) << "not started";
@@ -362,8 +388,8 @@ TEST(HoldOut, IsStratifiedAndKeyed) {
   EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
   std::map<int64_t, int> counts;
   for (const int64_t i : split.held_out) ++counts[dataset.label(i)];
-  for (const auto& [label, count] : std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}},
-                                                                          {3, {9, 10}}}) {
+  for (const auto& [label, count] :
+       std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}}, {3, {9, 10}}}) {
     EXPECT_GE(counts[label], count.first);
     EXPECT_LE(counts[label], count.second);
   }
@@ -372,6 +398,17 @@ TEST(HoldOut, IsStratifiedAndKeyed) {
   EXPECT_TRUE(hold_out(dataset, 0, 1).held_out.empty());
   EXPECT_THROW(hold_out(dataset, 100, 1), Error);
   EXPECT_THROW(hold_out(dataset, -1, 1), Error);
+}
+
+TEST(HoldOut, TakesFiveHundredOfEachOfCifarsClasses) {
+  VITRAIL_NEED_ASSETS(assets);
+  const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});
+  const HoldOut split = hold_out(*dataset, 5000, 0);
+  EXPECT_EQ(split.train.size(), 45000u);
+  std::map<int64_t, int> counts;
+  for (const int64_t i : split.held_out) ++counts[dataset->label(i)];
+  EXPECT_EQ(counts.size(), 10u);
+  for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ TEST(Mix, CutLeavesTheShareThatLambdaSays) {
     EXPECT_DOUBLE_EQ(mix.lambda, 1 - cut);
     area += cut;
   }
-  // A square of side s with its middle anywhere keeps (s − s²/4)² of the unit square; s = √(1 − λ), λ uniform: 0.2903 on
-  // average, a little less for sides cut to whole pixels (at most 1/24 + 1/32 of the side).
+  // A square of side s with its middle anywhere keeps (s − s²/4)² of the unit square; s = √(1 − λ), λ uniform: 0.2903
+  // on average, a little less for sides cut to whole pixels (at most 1/24 + 1/32 of the side).
   EXPECT_GT(area / kDraws, 0.25);
   EXPECT_LT(area / kDraws, 0.31);
 }

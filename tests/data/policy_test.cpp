@@ -51,7 +51,8 @@ std::vector<std::vector<OpCall>> drawn(const Policy& policy, int draws, int64_t 
   return all;
 }
 
-// A count of `trials` that succeed with probability p lies within 5 standard deviations: one wrong alarm in 1.7 million.
+// A count of `trials` that succeed with probability p lies within 5 standard deviations: one wrong alarm in 1.7
+// million.
 ::testing::AssertionResult plausible(int64_t count, int64_t trials, double p) {
   const double expected = static_cast<double>(trials) * p, deviation = std::sqrt(expected * (1 - p));
   if (std::abs(static_cast<double>(count) - expected) <= 5 * deviation + 1e-9) return ::testing::AssertionSuccess();
@@ -60,8 +61,8 @@ std::vector<std::vector<OpCall>> drawn(const Policy& policy, int draws, int64_t 
 
 TEST(TimmPolicy, ArgumentsEqualTimms) {
   for (const json& entry : golden().at("timm")) {
-    const double got = timm_argument(op_named(entry[0]), entry[2].get<double>() / 10, entry[3], entry[1] == 1,
-                                     entry[4], entry[5]);
+    const double got =
+        timm_argument(op_named(entry[0]), entry[2].get<double>() / 10, entry[3], entry[1] == 1, entry[4], entry[5]);
     EXPECT_DOUBLE_EQ(got, entry[6].get<double>()) << entry.dump();
   }
 }
@@ -211,10 +212,9 @@ TEST(Policy, OneKeyGivesOneSequence) {
 }
 
 TEST(Policy, NonsenseNamesAreErrors) {
-  for (const std::string name :
-       {"", "rand9", "rand-m9-x3", "rand-m", "rand-m9-m8", "rand-m-3", "rand-p1.5", "rand-m1.5", "rand-n0",
-        "randaugment-m31", "randaugment-b1", "randaugment-n2-q7", "autoaugment", "autoaugment-svhn", "trivialaugment-m3",
-        "augmix"}) {
+  for (const std::string name : {"", "rand9", "rand-m9-x3", "rand-m", "rand-m9-m8", "rand-m-3", "rand-p1.5",
+                                 "rand-m1.5", "rand-n0", "randaugment-m31", "randaugment-b1", "randaugment-n2-q7",
+                                 "autoaugment", "autoaugment-svhn", "trivialaugment-m3", "augmix"}) {
     EXPECT_THROW(policy_from_name(name), Error) << name;
   }
   EXPECT_TRUE(contains(error_of([] { policy_from_name("rand-m9-x3"); }), "'x3'"));
