@@ -29,15 +29,15 @@ std::vector<std::string> differences(const Fingerprint& before, const Fingerprin
 
 struct CheckpointState {
   Position position;
-  std::string recipe;                         // write_recipe's text
-  std::string counters;                       // the trainer's running sums, as JSON
+  std::string recipe;    // write_recipe's text
+  std::string counters;  // the trainer's running sums, as JSON
   Fingerprint fingerprint;
   std::vector<nn::NamedTensor> model, optimizer, average;  // average: empty without an EMA
 };
 
-// One file: safetensors (tensors "model/NAME", "optimizer/NAME", "average/NAME"; the rest in the metadata), whole or not
-// at all, with a CRC-32C over everything in it.  The file that was there becomes `previous_of(path)`; at no moment is
-// there none.  Throws Error when it cannot be written; what was there is left then.
+// One file: safetensors (tensors "model/NAME", "optimizer/NAME", "average/NAME"; the rest in the metadata), whole or
+// not at all, with a CRC-32C over everything in it.  The file that was there becomes `previous_of(path)`; at no moment
+// is there none.  Throws Error when it cannot be written; what was there is left then.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
 // Throws Error for a file that is missing, cut short, or whose checksum does not fit.

@@ -32,17 +32,29 @@ std::string plain(std::string name) {
   return name;
 }
 
+// "0", "1", …: what classes without names are called.
+bool are_numbers(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != std::to_string(i)) return false;
+  }
+  return true;
+}
+
 // For each class, the row of the checkpoint's head that is its own; -1: none.
 std::vector<int64_t> head_rows(const ModelConfig& source, const std::vector<std::string>& classes, int64_t count) {
   std::vector<int64_t> rows(static_cast<size_t>(count), -1);
   const std::vector<std::string> known = names_of(source);
-  if (known.empty() || classes.empty()) {
+  if (known.empty() || are_numbers(known) || are_numbers(classes)) {
     if (source.vit.num_classes != count) return rows;
     for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = i;
     return rows;
   }
   std::map<std::string, int64_t> place;
   for (size_t i = 0; i < known.size(); ++i) place.emplace(plain(known[i]), static_cast<int64_t>(i));
+  if (known.size() == 1000) {  // folders are often called by WordNet's ids
+    const auto ids = data::imagenet_wordnet_ids();
+    for (size_t i = 0; i < ids.size(); ++i) place.emplace(ids[i], static_cast<int64_t>(i));
+  }
   for (size_t i = 0; i < classes.size(); ++i) {
     const auto found = place.find(plain(classes[i]));
     if (found != place.end()) rows[i] = found->second;
@@ -175,6 +187,46 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   return config;
 }
 
+namespace {
+
+models::OpenedModel open_source(const ModelRecipe& recipe) {
+  models::LoadOptions load;
+  if (!recipe.config.empty()) load.config = expand_path(recipe.config);
+  if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
+  return models::open_model(expand_path(recipe.init), load);
+}
+
+}  // namespace
+
+int64_t input_channels(const ModelRecipe& recipe) {
+  VisionTransformerConfig config;
+  if (!recipe.init.empty()) config = open_source(recipe).config.vit;
+  if (!recipe.architecture.empty()) config = models::find_architecture(recipe.architecture)->config;
+  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
+  models::read_model_args(models::JsonFields(args, "model"), config);
+  return config.in_chans;
+}
+
+models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConfig& config) {
+  models::Preprocessing result = config.preprocessing;
+  result.rule = models::ResizeRule::timm;
+  result.input_size = config.vit.img_size;
+  if (!recipe.preset.empty()) models::apply_preset(recipe.preset, result);
+  if (!recipe.mean.empty()) result.mean = recipe.mean;
+  if (!recipe.std.empty()) result.std = recipe.std;
+  if (!recipe.interpolation.empty()) result.interpolation = recipe.interpolation;
+  if (recipe.crop_pct) result.crop_pct = recipe.crop_pct;
+  const std::vector<double> half(static_cast<size_t>(config.vit.in_chans), 0.5);
+  if (!result.mean) result.mean = half;
+  if (!result.std) result.std = half;
+  if (!result.interpolation) result.interpolation = "bicubic";
+  if (!result.crop_pct) result.crop_pct = 1.0;
+  for (auto* values : {&*result.mean, &*result.std}) {  // a colour checkpoint that reads grey pictures from now on
+    if (values->size() == 3 && config.vit.in_chans == 1) *values = {((*values)[0] + (*values)[1] + (*values)[2]) / 3};
+  }
+  return result;
+}
+
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed) {
   RandomParams random(seed);
   if (recipe.init.empty()) {
@@ -182,17 +234,13 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
     models::VisionTransformer model(config.vit, ParamSource(random));
     return {std::move(config), std::move(model), {}};
   }
-  models::LoadOptions load;
-  if (!recipe.config.empty()) load.config = expand_path(recipe.config);
-  if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
-  const std::string path = expand_path(recipe.init);
-  const models::OpenedModel opened = models::open_model(path, load);
+  const models::OpenedModel opened = open_source(recipe);
   const models::VisionTransformer source = models::build_model(opened);
   ModelConfig config = model_config(recipe, classes, &opened.config);
   models::VisionTransformer model(config.vit, ParamSource(random));
   Transplant transplant(opened.config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transplant.into(parameter);
-  std::vector<std::string> notes = transplant.finish(path);
+  std::vector<std::string> notes = transplant.finish(recipe.init);
   return {std::move(config), std::move(model), std::move(notes)};
 }
 

@@ -20,6 +20,13 @@ struct PreparedModel {
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                                  const models::ModelConfig* source);
 
+// How many colour channels that model reads, before the classes are known.
+int64_t input_channels(const ModelRecipe& recipe);
+
+// How pictures are prepared for it: the checkpoint's settings, the recipe's over them, and what neither says as for
+// small pictures (bicubic, the whole picture, values around 0.5 ± 0.5).
+models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::ModelConfig& config);
+
 // f32 weights of its own memory, from `seed` or from the checkpoint `recipe.init`.  Of a checkpoint
 //   the head is kept for the classes that both name alike, row by row; other classes get new rows; where either names
 //     none, the head is kept if it has as many classes and is new otherwise;

@@ -30,20 +30,20 @@ struct ModelRecipe {
 
 // "data": paths are as `eval` takes them; $VITRAIL_ASSETS at their beginning is replaced (see expand_path).
 struct DataRecipe {
-  std::string train;                          // with a split of that name, which is then read
-  std::string val;                            // see open_data
-  std::string test;                           // read once, at the end
+  std::string train;                               // with a split of that name, which is then read
+  std::string val;                                 // see open_data
+  std::string test;                                // read once, at the end
   std::string train_split, val_split, test_split;  // where the default is not meant
-  std::optional<int64_t> holdout;             // images of the training split that choose the best weights
-  uint64_t holdout_seed = 0;                  // apart from `seed`, so that runs of several seeds hold out the same
-  std::string preset;                         // mean, std and what else is not set (models::apply_preset)
+  std::optional<int64_t> holdout;                  // images of the training split that choose the best weights
+  uint64_t holdout_seed = 0;                       // apart from `seed`, so that runs of several seeds hold out the same
+  std::string preset;                              // mean, std and what else is not set (models::apply_preset)
   std::vector<double> mean, std;
   std::string interpolation;
   std::optional<double> crop_pct;
   data::Unreadable unreadable = data::Unreadable::error;
-  int64_t keep_decoded_mb = 1024;             // small datasets stay decoded in memory
-  int64_t workers = 0;                        // threads that decode and augment; 0: as many as compute
-  int64_t in_flight = 3;                      // batches made ahead
+  int64_t keep_decoded_mb = 1024;  // small datasets stay decoded in memory
+  int64_t workers = 0;             // threads that decode and augment; 0: as many as compute
+  int64_t in_flight = 3;           // batches made ahead
 };
 
 // "schedule": in epochs, which may be fractions.
@@ -59,9 +59,9 @@ struct ScheduleRecipe {
 
 // "loss.distillation"
 struct DistillationRecipe {
-  std::string teacher;       // a model
+  std::string teacher;        // a model
   std::string kind = "soft";  // or hard
-  double alpha = 0.5;        // (1 − alpha) · loss + alpha · distillation
+  double alpha = 0.5;         // (1 − alpha) · loss + alpha · distillation
   double temperature = 3;
 };
 
@@ -84,8 +84,8 @@ struct Recipe {
   ModelRecipe model;
   DataRecipe data;
   int64_t epochs = 0;
-  int64_t batch_size = 128;  // of an optimiser step's part on one process
-  int64_t accumulate = 1;    // batches per optimiser step
+  int64_t batch_size = 128;        // of an optimiser step's part on one process
+  int64_t accumulate = 1;          // batches per optimiser step
   std::string precision = "fp32";  // or bf16: products in bf16, weights and sums in fp32
   uint64_t seed = 0;
   double lr = 1e-3;
@@ -107,8 +107,8 @@ struct Recipe {
 };
 
 // Reads a recipe.  Every field is checked; all that is wrong stands in one Error, a line each: the path of the field,
-// what was expected and what came.  `overrides`: "key.path=value" over the file, the value as JSON, or a string where it
-// is none.  `where` names the file.
+// what was expected and what came.  `overrides`: "key.path=value" over the file, the value as JSON, or a string where
+// it is none.  `where` names the file.
 Recipe parse_recipe(const std::string& json, const std::string& where, const std::vector<std::string>& overrides = {});
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 

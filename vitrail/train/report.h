@@ -2,6 +2,7 @@
 // report.html: one self-contained file about a run.
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "vitrail/image/image.h"
@@ -28,7 +29,7 @@ struct Mistake {
 };
 
 struct Report {
-  std::string title;
+  std::string title, subtitle;
   std::vector<std::pair<std::string, std::string>> facts;  // "Test top-1" → "88.1 %", shown first and large
   std::vector<Chart> charts;
   std::vector<std::string> classes;             // by index

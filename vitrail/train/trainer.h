@@ -39,10 +39,10 @@ struct TrainerCallbacks {
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder;  // of the run
-  bool resume = false;           // go on from the folder's checkpoint
-  bool allow_changes = false;    // resume with another recipe, warning instead of failing
-  int threads = 0;               // 0: all that the process may use
+  std::filesystem::path folder;                      // of the run
+  bool resume = false;                               // go on from the folder's checkpoint
+  bool allow_changes = false;                        // resume with another recipe, warning instead of failing
+  int threads = 0;                                   // 0: all that the process may use
   std::shared_ptr<dist::Communicator> communicator;  // null: one process
 };
 
