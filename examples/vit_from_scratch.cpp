@@ -5,6 +5,7 @@
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/nn/multihead_attention.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/tokens.h"
 
 namespace {
 

@@ -90,13 +90,17 @@ TEST(DropPath, KeepsWholeSamplesAndScalesThem) {
   EXPECT_TRUE(testing::close(layer.keep(10000), keep, 0));
 }
 
-TEST(RandomOrder, IsAPermutationOfItsOwnSample) {
+TEST(RandomOrders, ArePermutationsByPositionInTheBatch) {
   const RandomScope scope(3, 4);
-  std::vector<int64_t> order = random_order("patch_drop", 0, 100);
-  EXPECT_EQ(order, random_order("patch_drop", 0, 100));
-  EXPECT_NE(order, random_order("patch_drop", 1, 100));
-  std::sort(order.begin(), order.end());
-  for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+  const auto orders = random_orders("patch_drop", 2, 100);
+  EXPECT_EQ(orders, random_orders("patch_drop", 2, 100));
+  EXPECT_NE(orders[0], orders[1]);
+  for (std::vector<int64_t> order : orders) {
+    std::sort(order.begin(), order.end());
+    for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(order[i], i);
+  }
+  const RandomScope second_half(3, 4, {1, 7});
+  EXPECT_EQ(random_orders("patch_drop", 2, 100)[0], orders[1]);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "vitrail/nn/patch_embed.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {

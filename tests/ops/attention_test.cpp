@@ -7,6 +7,7 @@
 #include "tests/support/golden.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/softmax.h"
 
 namespace vitrail::ops {
 namespace {

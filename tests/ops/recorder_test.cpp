@@ -4,12 +4,14 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 namespace {

@@ -5,25 +5,40 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/elementwise.h"
 
 namespace vitrail::autograd {
 namespace {
 
-// into += from; both have one shape and dtype.  `into` may be shared with a node, so the sum is a new tensor.
-Tensor sum(const Tensor& into, const Tensor& from) {
-  if (!into.defined()) return from;
-  if (!(into.shape() == from.shape())) throw Error("backward", into.shape().to_string(), from.shape().to_string());
-  Tensor result = into.clone();
-  const Tensor other = from.contiguous().to(result.dtype());
-  dispatch_dtype(result.dtype(), [&](auto tag) {
+// Memory that nothing else holds may be added to in place.
+bool owned(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
+
+void accumulate(const Tensor& into, const Tensor& from) {
+  dispatch_dtype(into.dtype(), [&](auto tag) {
     using T = decltype(tag);
-    if constexpr (std::is_floating_point_v<T>) {
-      for (int64_t i = 0; i < result.numel(); ++i) result.data<T>()[i] += other.data<T>()[i];
+    if constexpr (std::is_same_v<T, float>) {
+      kernels::add(into.data<float>(), from.data<float>(), into.data<float>(), into.numel());
+    } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>) {
+      using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      for (int64_t i = 0; i < into.numel(); ++i) {
+        into.data<T>()[i] =
+            convert_element<T>(convert_element<Sum>(into.data<T>()[i]) + convert_element<Sum>(from.data<T>()[i]));
+      }
     } else {
-      throw Error("backward", "gradients in f32 or f64", name_of(result.dtype()));
+      throw Error("backward", "floating gradients", name_of(into.dtype()));
     }
   });
-  return result;
+}
+
+// into + from, of one shape; undefined is 0.
+Tensor sum(Tensor into, Tensor from) {
+  if (!into.defined()) return from;
+  if (!(into.shape() == from.shape())) throw Error("backward", into.shape().to_string(), from.shape().to_string());
+  if (into.dtype() != from.dtype()) from = from.to(into.dtype());
+  if (!owned(into) && owned(from)) std::swap(into, from);
+  if (!owned(into)) into = into.clone();
+  accumulate(into, from.contiguous());
+  return into;
 }
 
 // Interior variables so that each comes after the ones it was computed from.  Iterative: graphs are deep.
@@ -44,11 +59,15 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
   return order;
 }
 
-}  // namespace
+// A leaf's gradient is memory of its own: what scales or reduces it must not reach another tensor.
+void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
+  leaf.grad = sum(std::move(leaf.grad), std::move(grad));
+  if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
+  if (options.on_leaf) options.on_leaf(leaf);
+}
 
-void backward(const Tensor& root, const Tensor& grad) {
-  const auto variable = variable_of(root);
-  if (!variable || !variable->requires_grad) {
+void check(const Tensor& root, const Tensor& grad) {
+  if (!requires_grad(root)) {
     throw Error("backward", "a tensor that depends on a parameter", "one that needs no gradient");
   }
   if (!grad.defined() && root.numel() != 1) {
@@ -57,26 +76,36 @@ void backward(const Tensor& root, const Tensor& grad) {
   if (grad.defined() && !(grad.shape() == root.shape())) {
     throw Error("backward", "a gradient of shape " + root.shape().to_string(), grad.shape().to_string());
   }
+}
+
+}  // namespace
+
+void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
+  check(root, grad);
   const NoGrad scope;
+  std::vector<std::shared_ptr<Variable>> order = topological_order(variable_of(root));
   std::unordered_map<Variable*, Tensor> pending;
-  // A copy: the gradient of an addition is the incoming one itself, which must not become a leaf's.
-  pending[variable.get()] = grad.defined() ? grad.clone() : Tensor::full(root.shape(), 1.0, root.dtype());
-  const auto order = topological_order(variable);
-  for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    const auto found = pending.find(it->get());
+  pending[order.back().get()] = grad.defined() ? grad : Tensor::full(root.shape(), 1.0, root.dtype());
+  while (!order.empty()) {
+    const std::shared_ptr<Variable> variable = std::move(order.back());
+    order.pop_back();
+    const auto found = pending.find(variable.get());
     if (found == pending.end()) continue;
-    const Tensor at_output = std::move(found->second);
+    Tensor at_output = std::move(found->second);
     pending.erase(found);
-    if (!(*it)->producer) {
-      (*it)->grad = sum((*it)->grad, at_output);
+    if (!variable->producer) {
+      add_to_leaf(*variable, std::move(at_output), options);
       continue;
     }
-    const Node& node = *(*it)->producer;
-    const std::vector<Tensor> grads = node.backward(at_output);
+    Node& node = *variable->producer;
+    if (!node.backward) throw Error("backward", "a graph that has not run yet (or keep_graph)", "one that has");
+    std::vector<Tensor> grads = node.backward(at_output);
+    if (!options.keep_graph) node.backward = nullptr;
+    at_output = Tensor();  // before the sums: what it shares its memory with may now be added to in place
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i] || !grads[i].defined()) continue;
       Tensor& slot = pending[node.inputs[i].get()];
-      slot = sum(slot, grads[i]);
+      slot = sum(std::move(slot), std::move(grads[i]));
     }
   }
 }

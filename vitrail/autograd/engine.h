@@ -1,11 +1,21 @@
 #pragma once
-#include "vitrail/tensor/tensor.h"
+#include <functional>
+
+#include "vitrail/autograd/variable.h"
 
 namespace vitrail::autograd {
 
+struct BackwardOptions {
+  bool keep_graph = false;  // otherwise what the nodes keep is freed as they are done, and the graph runs once
+  // Called when a leaf's gradient is final, with the leaf's variable, in the order in which they become so: late layers
+  // first.  On the thread that runs backward().
+  std::function<void(Variable&)> on_leaf{};
+};
+
 // Runs the graph behind `root` backwards, each node after all its consumers, and adds to the gradients of the leaves.
 // `grad` is the gradient of root itself; undefined: ones (root must then have one element, as a loss has).
-// Gradients of intermediate results are freed as they are used.
-void backward(const Tensor& root, const Tensor& grad = Tensor());
+// Gradients of intermediate results are freed as they are used.  Throws Error when root needs no gradient, or when its
+// graph has run before.
+void backward(const Tensor& root, const Tensor& grad = Tensor(), const BackwardOptions& options = {});
 
 }  // namespace vitrail::autograd

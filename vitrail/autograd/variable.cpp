@@ -73,8 +73,4 @@ void record(Tensor& output, std::string name, const std::vector<Tensor>& inputs,
   output.set_autograd(std::move(variable));
 }
 
-void require_no_grad(const char* operation, const std::vector<Tensor>& inputs) {
-  if (recording(inputs)) throw Error(operation, "inputs that need no gradient (it has no backward)", "one that does");
-}
-
 }  // namespace vitrail::autograd

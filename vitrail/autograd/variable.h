@@ -15,7 +15,8 @@ namespace vitrail::autograd {
 struct Variable;
 
 // One operation that ran.  A node has one output; its backward maps the output's gradient to one gradient per input
-// (undefined where an input needs none).
+// (undefined where an input needs none).  What it keeps for that must not lead back to its own output: a result is kept
+// as result.detach().
 struct Node {
   Node() = default;
   ~Node();  // frees a graph however deep without recursion
@@ -31,6 +32,9 @@ struct Variable : AutogradSlot {
   bool requires_grad = false;
   Tensor grad;                     // leaves only: the accumulated gradient, undefined before the first backward
   std::shared_ptr<Node> producer;  // null for leaves
+
+  // Records views and copies (views.cpp).
+  void derived(const Tensor& source, Tensor& result) const override;
 };
 
 // Whether operations record on this thread.  On by default, but nothing is recorded unless an input needs a gradient.
@@ -62,8 +66,5 @@ bool recording(const std::vector<Tensor>& inputs);
 // Hangs a node on `output`.  Call only when recording(inputs).
 void record(Tensor& output, std::string name, const std::vector<Tensor>& inputs,
             std::function<std::vector<Tensor>(const Tensor& grad)> backward);
-
-// Throws an Error that names the operation when recording(inputs): what has no backward must not pass as a constant.
-void require_no_grad(const char* operation, const std::vector<Tensor>& inputs);
 
 }  // namespace vitrail::autograd

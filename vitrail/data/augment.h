@@ -74,6 +74,9 @@ struct AugmentOptions {
   // "autoaugment-imagenet", "trivialaugment".  Empty: none.
   std::string policy{};
   double policy_share = 1;  // of the pictures that the policy is applied to
+  // Of a policy's geometric operations: nearest, bilinear, bicubic; one is drawn where there are several.  Empty: the
+  // reference's default (timm: bilinear or bicubic, torchvision: nearest).
+  std::vector<image::Filter> policy_interpolation{};
   std::optional<ColorJitter> color_jitter;
   RandomErasing erasing{};
   // What comes in where a policy, an affine map or padding uncovers nothing: one value a channel, or one for all, 0 to

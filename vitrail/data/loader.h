@@ -41,14 +41,16 @@ struct LoaderOptions {
   int64_t repeats = 1;              // repeated augmentation (Hoffer et al. 2019, DeiT's RASampler): this many places in a
                                     // row show one sample; an epoch keeps its length, so it shows fewer samples
   std::vector<int64_t> subset{};    // the samples to use; empty: all
+  int64_t channels = 3;             // of the dataset's pictures (DatasetOptions::decode): 1 or 3
   image::EvalTransform transform{};         // size, mean, std; the whole transform where nothing is augmented
   std::optional<AugmentOptions> augment{};  // nothing: the evaluation transform, bit for bit
   MixOptions mix{};
   Unreadable unreadable = Unreadable::error;
 };
 
-// What training asks for, and what validation does, on the same transform.
-LoaderOptions evaluation_options(LoaderOptions training);  // in order, nothing augmented or mixed, the last batch kept
+// What validation asks for on the same transform: in order, nothing augmented or mixed, the last batch kept, unreadable
+// pictures left out where training replaces them.  The subset stays as it is.
+LoaderOptions evaluation_options(LoaderOptions training);
 
 class Loader {
  public:
@@ -70,9 +72,8 @@ class Loader {
   const LoaderOptions& options() const;
 
  private:
-  class Work;
   struct Epoch;
-  std::shared_ptr<const Work> work_;
+  std::unique_ptr<const class BatchMaker> maker_;
   std::unique_ptr<Epoch> epoch_;
   double waited_ = 0;
 };
@@ -87,7 +88,7 @@ std::shared_ptr<const Dataset> keep_decoded(std::shared_ptr<const Dataset> datas
 struct HoldOut {
   std::vector<int64_t> train, held_out;
 };
-// Throws Error unless 0 ≤ held_out < dataset size and every class keeps a training sample where held_out allows.
+// Throws Error unless 0 ≤ held_out < dataset size.
 HoldOut hold_out(const Dataset& dataset, int64_t held_out, uint64_t seed);
 
 }  // namespace vitrail::data

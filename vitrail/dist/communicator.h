@@ -1,6 +1,6 @@
 #pragma once
-// What training processes say to each other.  One process needs nothing; several are started by mpirun and talk through a
-// module that is loaded on first use, so that the program itself links no MPI.
+// What training processes say to each other.  One process needs nothing; several are started by mpirun and talk through
+// a module that is loaded on first use, so that the program itself links no MPI.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

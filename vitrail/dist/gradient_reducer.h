@@ -26,8 +26,8 @@ struct ReducerTimes {
   double waited = 0;         // seconds that finish() waited
 };
 
-// Buckets are filled in the reverse order of the parameters (the order in which a backward pass ends them), fixed when the
-// reducer is made and sent in that order, whatever the order in which gradients come: all processes do the same.
+// Buckets are filled in the reverse order of the parameters (the order in which a backward pass ends them), fixed when
+// the reducer is made and sent in that order, whatever the order in which gradients come: all processes do the same.
 // One thread of the reducer's own communicates; between begin() and finish() nobody else may use the communicator.
 class GradientReducer {
  public:

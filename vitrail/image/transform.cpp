@@ -1,48 +1,15 @@
 #include "vitrail/image/transform.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/geometry.h"
+#include "vitrail/image/normalize.h"
 #include "vitrail/image/resize.h"
 
 namespace vitrail::image {
 namespace {
-
-// The value of a channel for each of the 256 bytes, with the reference's operations in its order and precision.
-std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
-  const auto pick = [&](const std::vector<double>& values) {
-    return static_cast<float>(values.size() == 1 ? values[0] : values[channel]);
-  };
-  const bool normalize = !transform.processor || transform.processor->normalize;
-  const float mean = normalize ? pick(transform.mean) : 0.0f, std = normalize ? pick(transform.std) : 1.0f;
-  std::array<float, 256> values;
-  for (int i = 0; i < 256; ++i) {
-    float x = static_cast<float>(i);
-    if (!transform.processor) {
-      x /= 255.0f;  // torchvision's ToTensor
-    } else if (transform.processor->rescale) {
-      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: in double, then rounded
-    }
-    values[i] = normalize ? (x - mean) / std : x;
-  }
-  return values;
-}
-
-void check_statistics(const EvalTransform& transform, int64_t channels) {
-  if (transform.processor && !transform.processor->normalize) return;
-  for (const auto* values : {&transform.mean, &transform.std}) {
-    const int64_t count = static_cast<int64_t>(values->size());
-    if (count != 1 && count != channels) {
-      throw Error("image transform", str("mean and std with ", channels, " values"), str(count));
-    }
-  }
-  for (const double value : transform.std) {
-    if (!(value > 0)) throw Error("image transform", "a positive std", str(value));
-  }
-}
 
 // The part of the resized picture that the frame shows.  Only this part is ever computed.
 struct Overlap {
@@ -95,13 +62,7 @@ Image apply_geometry(const Image& source, const EvalTransform& transform) {
 }
 
 void apply_into(const Image& source, const EvalTransform& transform, float* out) {
-  const Image image = apply_geometry(source, transform);
-  const int64_t pixels = image.width * image.height;
-  for (int64_t c = 0; c < image.channels; ++c) {
-    const std::array<float, 256> values = normalized_values(transform, c);
-    const uint8_t* in = image.pixels.data() + c;
-    for (int64_t i = 0; i < pixels; ++i) *out++ = values[in[i * image.channels]];
-  }
+  Normalizer(transform).apply_into(apply_geometry(source, transform), out);
 }
 
 Tensor apply(const Image& source, const EvalTransform& transform) {

@@ -3,6 +3,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
 

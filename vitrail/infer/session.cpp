@@ -6,7 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/infer/compile.h"
-#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
 namespace {

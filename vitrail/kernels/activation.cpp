@@ -24,6 +24,23 @@ void activate_span(Activation activation, const float* x, float* y, int64_t n) {
   with_activation(activation, [=](auto kind) HWY_ATTR { activate_all<kind()>(x, y, n); });
 }
 
+template <Activation kind>
+void slope_all(const float* x, const float* grad, float* out, int64_t n) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, grad + i), slope<kind>(d, hn::LoadU(d, x + i))), d, out + i);
+  }
+  if (const int64_t left = n - i; left > 0) {
+    store_first(d, hn::Mul(load_first(d, grad + i, left), slope<kind>(d, load_first(d, x + i, left))), out + i, left);
+  }
+}
+
+void slope_span(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
+  with_activation(activation, [=](auto kind) HWY_ATTR { slope_all<kind()>(x, grad, out, n); });
+}
+
 void silu_gate_row(const float* x, float* y, int64_t cols) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -54,6 +71,7 @@ namespace vitrail::kernels {
 namespace {
 
 HWY_EXPORT(activate_span);
+HWY_EXPORT(slope_span);
 HWY_EXPORT(silu_gate_row);
 
 constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
@@ -80,6 +98,15 @@ void activate(Activation activation, const float* x, float* y, int64_t n) {
   auto* const span = &HWY_DYNAMIC_DISPATCH(activate_span);
   parallel_for(0, n, kElementsPerTask,
                [&](int64_t first, int64_t last) { span(activation, x + first, y + first, last - first); });
+}
+
+void activation_backward(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
+  const bool plain = active_isa() == Isa::scalar;
+  auto* const span = &HWY_DYNAMIC_DISPATCH(slope_span);
+  parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) {
+    if (!plain) return span(activation, x + first, grad + first, out + first, last - first);
+    for (int64_t i = first; i < last; ++i) out[i] = grad[i] * scalar::activation_slope(activation, x[i]);
+  });
 }
 
 void silu_gate(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {

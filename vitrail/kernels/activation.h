@@ -15,6 +15,9 @@ Activation activation_from_name(const std::string& name);  // throws Error that 
 // y[i] = activation(x[i]); y may be x.
 void activate(Activation activation, const float* x, float* y, int64_t n);
 
+// out[i] = grad[i] · activation'(x[i]); out may be grad.
+void activation_backward(Activation activation, const float* x, const float* grad, float* out, int64_t n);
+
 // y[r, c] = silu(x[r, c]) · x[r, cols + c]: SwiGLU's gate on the two halves of a row.  ldx and ldy in elements.
 void silu_gate(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols);
 

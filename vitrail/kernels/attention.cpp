@@ -116,10 +116,10 @@ void attend(const Head& head, const HeadScratch& scratch, int64_t first, int64_t
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "hwy/aligned_allocator.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa.h"
 #include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/thread_scratch.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -146,20 +146,6 @@ Head head_of(const AttentionArgs& args, int64_t pair) {
           .keys = args.keys,
           .head_dim = args.head_dim,
           .scale = args.scale};
-}
-
-// The calling thread's scratch, which grows and stays: nothing is allocated once every shape has been seen.
-float* thread_scratch(int64_t floats) {
-  thread_local hwy::AlignedFreeUniquePtr<float[]> memory;
-  thread_local int64_t size = 0;
-  if (size < floats) {
-    memory.reset();
-    size = 0;
-    memory = hwy::AllocateAligned<float>(static_cast<size_t>(floats));
-    if (!memory) throw std::bad_alloc();
-    size = floats;
-  }
-  return memory.get();
 }
 
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }

@@ -30,4 +30,14 @@ struct AttentionArgs {
 // out = softmax(scale · q kᵀ + bias) v.  A query whose keys are all masked gives zero weights and a zero result.
 void attention(const AttentionArgs& args);
 
+struct AttentionGradArgs {
+  AttentionArgs forward{};                       // as attention() had it; out and weights are not looked at
+  HeadView<const float> grad{};                  // of out
+  HeadView<float> grad_q{}, grad_k{}, grad_v{};  // written
+  float* grad_scores = nullptr;  // if not null: contiguous [B, H, T, S], receives the gradient of the biased scores
+};
+
+// The gradients of attention().  The weights are computed again; memory grows with a head's scores, not with B or H.
+void attention_backward(const AttentionGradArgs& args);
+
 }  // namespace vitrail::kernels

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "vitrail/kernels/layer_norm.cpp"
 #include "vitrail/kernels/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/row_sums-inl.h"
 #include "vitrail/kernels/vector_memory-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,27 +15,6 @@ namespace HWY_NAMESPACE {
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
-
-// Σ f(element): four running sums, so that additions do not wait for each other; the order depends on cols alone.
-// f maps a vector of elements to a vector of terms; the lanes beyond the row are cleared afterwards.
-template <class F>
-HWY_INLINE float sum_row(D d, const float* x, int64_t cols, F&& f) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  int64_t c = 0;
-  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
-    s0 = hn::Add(s0, f(hn::LoadU(d, x + c)));
-    s1 = hn::Add(s1, f(hn::LoadU(d, x + c + lanes)));
-    s2 = hn::Add(s2, f(hn::LoadU(d, x + c + 2 * lanes)));
-    s3 = hn::Add(s3, f(hn::LoadU(d, x + c + 3 * lanes)));
-  }
-  for (; c + lanes <= cols; c += lanes) s0 = hn::Add(s0, f(hn::LoadU(d, x + c)));
-  if (c < cols) {
-    const auto inside = hn::FirstN(d, static_cast<size_t>(cols - c));
-    s1 = hn::Add(s1, hn::IfThenElseZero(inside, f(load_first(d, x + c, cols - c))));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-}
 
 // Three passes over a row that is in the first-level cache.  The variance is taken from the differences to the mean:
 // E[x²] − mean² would cancel.

@@ -87,6 +87,29 @@ void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T
 }
 
 // out = x + scale · y; scale may be null (1).
+// grad_gamma and grad_beta, where not null, are added to.
+template <class T>
+void layer_norm_backward(const T* x, const T* gamma, T eps, const T* grad, int64_t rows, int64_t cols, T* grad_x,
+                         T* grad_gamma, T* grad_beta) {
+  for (int64_t r = 0; r < rows; ++r, x += cols, grad += cols, grad_x += cols) {
+    T mean = 0, variance = 0, sum_g = 0, sum_gx = 0;
+    for (int64_t c = 0; c < cols; ++c) mean += x[c] / T(cols);
+    for (int64_t c = 0; c < cols; ++c) variance += (x[c] - mean) * (x[c] - mean) / T(cols);
+    const T inverse = T(1) / std::sqrt(variance + eps);
+    for (int64_t c = 0; c < cols; ++c) {
+      const T hat = (x[c] - mean) * inverse, g = grad[c] * (gamma ? gamma[c] : T(1));
+      sum_g += g;
+      sum_gx += g * hat;
+      if (grad_gamma) grad_gamma[c] += grad[c] * hat;
+      if (grad_beta) grad_beta[c] += grad[c];
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      const T hat = (x[c] - mean) * inverse, g = grad[c] * (gamma ? gamma[c] : T(1));
+      grad_x[c] = (g - sum_g / T(cols) - hat * sum_gx / T(cols)) * inverse;
+    }
+  }
+}
+
 template <class T>
 void add_scaled(const T* x, const T* y, const T* scale, T* out, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) out[c] = x[c] + (scale ? scale[c] * y[c] : y[c]);
@@ -120,6 +143,29 @@ void attention_row(const T* q, const T* k, int64_t k_stride, const T* v, int64_t
   std::fill(out, out + head_dim, T(0));
   for (int64_t s = 0; s < keys; ++s) {
     for (int64_t e = 0; e < head_dim; ++e) out[e] += weights[s] * v[s * v_stride + e];
+  }
+}
+
+// The gradients of attention_row: `weights` are its weights, `slopes` [keys] is memory to work in.  grad_q is written,
+// grad_k and grad_v are added to.
+template <class T>
+void attention_row_backward(const T* q, const T* k, int64_t k_stride, const T* v, int64_t v_stride, int64_t keys,
+                            int64_t head_dim, T scale, const T* weights, const T* grad, T* slopes, T* grad_q, T* grad_k,
+                            int64_t grad_k_stride, T* grad_v, int64_t grad_v_stride) {
+  T mean = 0;  // Σ weights · their gradients
+  for (int64_t s = 0; s < keys; ++s) {
+    slopes[s] = 0;
+    for (int64_t e = 0; e < head_dim; ++e) slopes[s] += grad[e] * v[s * v_stride + e];
+    mean += weights[s] * slopes[s];
+  }
+  std::fill(grad_q, grad_q + head_dim, T(0));
+  for (int64_t s = 0; s < keys; ++s) {
+    slopes[s] = weights[s] * (slopes[s] - mean);
+    for (int64_t e = 0; e < head_dim; ++e) {
+      grad_q[e] += scale * slopes[s] * k[s * k_stride + e];
+      grad_k[s * grad_k_stride + e] += scale * slopes[s] * q[e];
+      grad_v[s * grad_v_stride + e] += weights[s] * grad[e];
+    }
   }
 }
 

@@ -84,8 +84,9 @@ struct StoredSums {
 };
 
 // `sums` goes by value: through a reference its members would be read again after every store.
-// sums of rows [first, first + number of `row`) = their beginning + a [rows, k] · panel [k, panel columns].
-template <class Sums, size_t... row>
+// sums of rows [first, first + number of `row`) = their beginning + a [rows, k] · panel [k, panel columns].  With
+// transposed_a, a is [k, rows]: the values of a tile lie side by side.
+template <bool transposed_a, class Sums, size_t... row>
 HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* a, int64_t lda, const float* panel,
                        int64_t k, Sums sums) {
   const hn::ScalableTag<float> d;
@@ -94,35 +95,37 @@ HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* 
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
   V left[] = {sums.begin(d, first + static_cast<int64_t>(row), 0)...};
   V right[] = {sums.begin(d, first + static_cast<int64_t>(row), lanes)...};
-  const float* const a_rows[] = {(a + (first + static_cast<int64_t>(row)) * lda)...};
+  const float* const a_rows[] = {
+      (a + (transposed_a ? first + static_cast<int64_t>(row) : (first + static_cast<int64_t>(row)) * lda))...};
+  const int64_t a_step = transposed_a ? lda : 1;
   for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
     const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
     auto step = [&](V value, V& l, V& r) HWY_ATTR {
       l = hn::MulAdd(value, b0, l);
       r = hn::MulAdd(value, b1, r);
     };
-    (step(hn::Set(d, a_rows[row][p]), left[row], right[row]), ...);
+    (step(hn::Set(d, a_rows[row][p * a_step]), left[row], right[row]), ...);
   }
   (sums.end(d, first + static_cast<int64_t>(row), left[row], right[row]), ...);
 }
 
 // The last rows, fewer than a tile has.
-template <class Sums, size_t... rows>
+template <bool transposed_a, class Sums, size_t... rows>
 HWY_INLINE void tile_of_any(std::index_sequence<rows...>, int64_t count, int64_t first, const float* a, int64_t lda,
                             const float* panel, int64_t k, Sums sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (tile(std::make_index_sequence<rows + 1>(), first, a, lda, panel, k, sums), true)) ||
+          (tile<transposed_a>(std::make_index_sequence<rows + 1>(), first, a, lda, panel, k, sums), true)) ||
          ...);
 }
 
 // Any number of rows, in tiles.  Each sum runs over k in order: a row's bits do not depend on the tile it falls in.
-template <class Sums>
+template <bool transposed_a = false, class Sums>
 HWY_INLINE void multiply_panel(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows, Sums sums) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows) {
-    tile(std::make_index_sequence<kTileRows>(), r, a, lda, panel, k, sums);
+    tile<transposed_a>(std::make_index_sequence<kTileRows>(), r, a, lda, panel, k, sums);
   }
-  tile_of_any(std::make_index_sequence<kTileRows - 1>(), rows - r, r, a, lda, panel, k, sums);
+  tile_of_any<transposed_a>(std::make_index_sequence<kTileRows - 1>(), rows - r, r, a, lda, panel, k, sums);
 }
 
 }  // namespace HWY_NAMESPACE

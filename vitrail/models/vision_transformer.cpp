@@ -3,7 +3,9 @@
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_options.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::models {
 namespace {
@@ -145,16 +147,15 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
 // in random order as timm leaves it.
 Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
   const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
-  const auto kept =
+  const auto count =
       std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - config_.patch_drop_rate)));
-  const Tensor result = Tensor::empty({tokens.size(0), prefix + kept, tokens.size(2)}, tokens.dtype());
-  for (int64_t b = 0; b < tokens.size(0); ++b) {
-    const Tensor from = tokens.select(0, b), to = result.select(0, b);
-    to.narrow(0, 0, prefix).copy_(from.narrow(0, 0, prefix));
-    const std::vector<int64_t> order = nn::random_order("patch_drop", b, patches);
-    for (int64_t i = 0; i < kept; ++i) to.select(0, prefix + i).copy_(from.select(0, prefix + order[i]));
+  std::vector<std::vector<int64_t>> kept = nn::random_orders("patch_drop", tokens.size(0), patches);
+  for (std::vector<int64_t>& order : kept) {
+    order.resize(static_cast<size_t>(count));
+    for (int64_t& token : order) token += prefix;
+    for (int64_t i = prefix; i-- > 0;) order.insert(order.begin(), i);
   }
-  return result;
+  return ops::gather_tokens(tokens, kept);
 }
 
 Tensor VisionTransformer::forward_features(const Tensor& images) const {

@@ -7,6 +7,7 @@
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/softmax.h"
 
 namespace vitrail::nn {
 namespace {
@@ -66,12 +67,18 @@ Attention::Heads Attention::project(const Tensor& x) const {
   return result;
 }
 
+AttentionOutput Attention::mix(const Tensor& x, bool need_weights) const {
+  const bool plain = qkv_ && !q_norm_ && !need_weights && !tracing() && !attn_drop_.active();
+  if (plain) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}};
+  const Heads heads = project(x);
+  return attend(*this, heads.q, heads.k, heads.v, scale_, {}, &attn_drop_, need_weights);
+}
+
 AttentionOutput Attention::forward(const Tensor& x, bool need_weights) const {
   if (x.rank() != 3 || x.size(2) != config_.dim) {
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
-  const Heads heads = project(x);
-  AttentionOutput result = attend(*this, heads.q, heads.k, heads.v, scale_, {}, &attn_drop_, need_weights);
+  AttentionOutput result = mix(x, need_weights);
   result.out = proj_.forward(result.out);
   trace(*this, "proj", result.out);
   result.out = proj_drop_.forward(result.out);

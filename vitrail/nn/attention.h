@@ -41,6 +41,7 @@ class Attention : public Module {
     Tensor q, k, v;  // [B, H, N, d]
   };
   Heads project(const Tensor& x) const;
+  AttentionOutput mix(const Tensor& x, bool need_weights) const;  // before the last projection
 
   AttentionConfig config_;
   int64_t head_dim_;

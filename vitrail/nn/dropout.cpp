@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <numeric>
+#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
@@ -10,7 +11,9 @@
 namespace vitrail::nn {
 namespace {
 
-thread_local uint64_t current_seed = 0, current_step = 0;
+thread_local RandomScope::State current;
+
+uint64_t key_of(const std::string& path) { return random_key(path, current.seed, current.step); }
 
 double checked_probability(double p, const std::string& path) {
   if (!(p >= 0 && p < 1))
@@ -20,37 +23,35 @@ double checked_probability(double p, const std::string& path) {
 
 }  // namespace
 
-RandomScope::RandomScope(uint64_t seed, uint64_t step) : seed_(current_seed), step_(current_step) {
-  current_seed = seed;
-  current_step = step;
-}
-RandomScope::~RandomScope() {
-  current_seed = seed_;
-  current_step = step_;
-}
+RandomScope::RandomScope(uint64_t seed, uint64_t step, std::vector<int64_t> positions)
+    : outer_(std::exchange(current, {seed, step, std::move(positions)})) {}
+RandomScope::~RandomScope() { current = std::move(outer_); }
 
-std::vector<int64_t> random_order(const std::string& path, int64_t sample, int64_t n) {
-  RandomStream random(random_key(path, current_seed, current_step), static_cast<uint64_t>(sample));
-  std::vector<int64_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  for (int64_t i = n - 1; i > 0; --i) {  // Fisher–Yates
-    std::swap(order[i], order[static_cast<int64_t>(random.uniform() * static_cast<double>(i + 1))]);
+std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n) {
+  std::vector<std::vector<int64_t>> orders;
+  for (int64_t b = 0; b < samples; ++b) {
+    RandomStream random(key_of(path), static_cast<uint64_t>(current.positions.empty() ? b : current.positions[b]));
+    std::vector<int64_t>& order = orders.emplace_back(n);
+    std::iota(order.begin(), order.end(), 0);
+    for (int64_t i = n - 1; i > 0; --i) {  // Fisher–Yates
+      std::swap(order[i], order[static_cast<int64_t>(random.uniform() * static_cast<double>(i + 1))]);
+    }
   }
-  return order;
+  return orders;
 }
 
 Dropout::Dropout(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}
 
 Tensor Dropout::forward(const Tensor& x) const {
   if (!active()) return x;
-  return ops::mul(x, ops::dropout_mask(x.shape(), p_, random_key(path(), current_seed, current_step), x.dtype()));
+  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), current.positions, x.dtype()));
 }
 
 DropPath::DropPath(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}
 
 Tensor DropPath::keep(int64_t batch) const {
   if (!training() || p_ == 0) return {};
-  return ops::dropout_mask({batch}, p_, random_key(path(), current_seed, current_step), DType::f64);
+  return ops::dropout_mask({batch}, p_, key_of(path()), current.positions, DType::f64);
 }
 
 std::string DropPath::extra() const {

@@ -3,21 +3,27 @@
 
 namespace vitrail::nn {
 
-// What random layers of this thread draw under: (seed, step).  With the layer's path it makes the key, so a draw does
-// not depend on threads or on other layers.
+// What random layers of this thread draw under: (seed, step), and where in the step's global batch each sample of the
+// forward pass stands (empty: 0, 1, …).  With the layer's path it makes the key, so that a draw depends neither on
+// threads, nor on other layers, nor on how the batch is divided among processes.
 class RandomScope {
  public:
-  RandomScope(uint64_t seed, uint64_t step);
+  RandomScope(uint64_t seed, uint64_t step, std::vector<int64_t> positions = {});
   ~RandomScope();
   RandomScope(const RandomScope&) = delete;
   RandomScope& operator=(const RandomScope&) = delete;
 
+  struct State {
+    uint64_t seed = 0, step = 0;
+    std::vector<int64_t> positions;
+  };
+
  private:
-  uint64_t seed_, step_;
+  State outer_;
 };
 
-// A permutation of 0 … n − 1 for one sample of a random layer, drawn under the thread's RandomScope.
-std::vector<int64_t> random_order(const std::string& path, int64_t sample, int64_t n);
+// For each of `samples`, a permutation of 0 … n − 1 that a random layer draws under the thread's RandomScope.
+std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n);
 
 // Training: each element is zeroed with probability p, the others scaled by 1/(1 − p).  Eval: identity.  p in [0, 1).
 class Dropout : public Module {

@@ -2,8 +2,8 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/nn/init.h"
-#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 

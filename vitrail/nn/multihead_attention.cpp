@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
-#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/patchify.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {

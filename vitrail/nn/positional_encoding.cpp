@@ -3,8 +3,10 @@
 #include <cmath>
 #include <vector>
 
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {
@@ -53,17 +55,20 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
   return taps;
 }
 
-// One axis of a [outer, length, inner] array of doubles.
+// One axis of a [outer, length, inner] array of doubles → [outer, target, inner]; transposed, the other way round: what
+// the gradient goes through.
 std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, int64_t length, int64_t inner,
-                                  int64_t target, double scale, bool antialias) {
+                                  int64_t target, double scale, bool antialias, bool transposed) {
   if (antialias && target == length) return x;  // torch leaves such an axis alone, whatever the offset
-  std::vector<double> result(static_cast<size_t>(outer * target * inner), 0.0);
+  std::vector<double> result(static_cast<size_t>(outer * (transposed ? length : target) * inner), 0.0);
   for (int64_t t = 0; t < target; ++t) {
     const Taps taps = taps_of(t, length, scale, antialias);
     for (int64_t o = 0; o < outer; ++o) {
-      double* to = result.data() + (o * target + t) * inner;
       for (size_t w = 0; w < taps.weights.size(); ++w) {
-        const double* from = x.data() + (o * length + taps.first + static_cast<int64_t>(w)) * inner;
+        const int64_t source = (o * length + taps.first + static_cast<int64_t>(w)) * inner,
+                      at = (o * target + t) * inner;
+        const double* const from = x.data() + (transposed ? at : source);
+        double* const to = result.data() + (transposed ? source : at);
         for (int64_t i = 0; i < inner; ++i) to[i] += taps.weights[w] * from[i];
       }
     }
@@ -73,6 +78,27 @@ std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, i
 
 double scale_of(int64_t from, int64_t to, double offset) {
   return static_cast<double>(from) / (static_cast<double>(to) + offset);
+}
+
+// A whole grid [1, from, D] → [1, to, D], columns first as torch does; transposed, gradients of `to` to those of
+// `from`.
+Tensor resample_grid(const Tensor& grid, std::array<int64_t, 2> from, std::array<int64_t, 2> to,
+                     const PositionResampling& how, bool transposed) {
+  const int64_t dim = grid.size(2);
+  const Tensor exact = grid.detach().to(DType::f64).contiguous();
+  std::vector<double> values(exact.data<double>(), exact.data<double>() + exact.numel());
+  auto columns = [&] {
+    const double scale = scale_of(from[1], to[1], how.offset);
+    values = resample_axis(values, from[0], from[1], dim, to[1], scale, how.antialias, transposed);
+  };
+  auto rows = [&] {
+    const double scale = scale_of(from[0], to[0], how.offset);
+    values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale, how.antialias, transposed);
+  };
+  transposed ? rows() : columns();
+  transposed ? columns() : rows();
+  const std::array<int64_t, 2> result = transposed ? from : to;
+  return Tensor::from<double>({1, result[0] * result[1], dim}, values).to(grid.dtype());
 }
 
 }  // namespace
@@ -111,13 +137,13 @@ Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<in
     throw Error("positions", str("[1, ", prefix, " + ", from[0], "×", from[1], ", D]"), positions.shape().to_string());
   }
   if (to[0] < 1 || to[1] < 1) throw Error("positions", "a grid of at least 1×1", str(to[0], "×", to[1]));
-  const int64_t dim = positions.size(2);
   if (from == to) return positions;
-  const Tensor grid = positions.narrow(1, prefix, from[0] * from[1]).to(DType::f64).contiguous();
-  std::vector<double> values(grid.data<double>(), grid.data<double>() + grid.numel());
-  values = resample_axis(values, from[0], from[1], dim, to[1], scale_of(from[1], to[1], how.offset), how.antialias);
-  values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale_of(from[0], to[0], how.offset), how.antialias);
-  const Tensor resampled = Tensor::from<double>({1, to[0] * to[1], dim}, values).to(positions.dtype());
+  const Tensor grid = positions.narrow(1, prefix, from[0] * from[1]);
+  Tensor resampled = resample_grid(grid, from, to, how, false);
+  if (autograd::recording({grid})) {
+    autograd::record(resampled, "resample_positions", {grid},
+                     [=](const Tensor& grad) { return std::vector<Tensor>{resample_grid(grad, from, to, how, true)}; });
+  }
   return ops::cat({positions.narrow(1, 0, prefix), resampled}, 1);
 }
 

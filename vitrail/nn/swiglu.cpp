@@ -1,7 +1,7 @@
 #include "vitrail/nn/swiglu.h"
 
 #include "vitrail/nn/trace.h"
-#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/activation.h"
 
 namespace vitrail::nn {
 

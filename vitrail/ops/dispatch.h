@@ -11,9 +11,17 @@ inline DType compute_dtype(const Tensor& tensor, const char* where) {
   return tensor.dtype() == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// The tensor as contiguous elements of `dtype`; undefined stays undefined.
+// The tensor as contiguous elements of `dtype`, without its place in the graph: what an operation computes with and its
+// backward keeps.  Undefined stays undefined.
 inline Tensor prepared(const Tensor& tensor, DType dtype) {
-  return tensor.defined() ? tensor.to(dtype).contiguous() : tensor;
+  return tensor.defined() ? tensor.detach().to(dtype).contiguous() : tensor;
+}
+
+// All extents but the last, as one.
+inline int64_t rows_of(const Tensor& x) {
+  int64_t rows = 1;
+  for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.size(axis);
+  return rows;
 }
 
 template <class T>

@@ -1,168 +1,148 @@
 #include "vitrail/ops/elementwise.h"
 
+#include <algorithm>
+
 #include "vitrail/autograd/variable.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/elementwise.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
 namespace {
 
-int wrap(int axis, const Tensor& x, const char* where) {
-  const int wrapped = axis < 0 ? axis + x.rank() : axis;
-  if (wrapped < 0 || wrapped >= x.rank()) throw Error(where, str("an axis of ", x.shape()), str(axis));
-  return wrapped;
+void add_span(const float* a, const float* b, float* out, int64_t n) { kernels::add(a, b, out, n); }
+void add_span(const double* a, const double* b, double* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
+}
+void multiply_span(const float* a, const float* b, float* out, int64_t n) { kernels::multiply(a, b, out, n); }
+void multiply_span(const double* a, const double* b, double* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
 }
 
-template <class Fn>
-Tensor binary(OpKind kind, const Tensor& a, const Tensor& b, Fn fn) {
-  autograd::require_no_grad(name_of(kind), {a, b});
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), name_of(kind));
-  if (symbolic({&a, &b})) {
-    const Tensor result = symbolic_result(shape, a.dtype());
-    record(kind, {a, b}, {result});
-    return result;
-  }
-  const DType dtype = compute_dtype(a, name_of(kind));
-  const Tensor ac = a.to(dtype).expand(shape).contiguous(), bc = b.to(dtype).expand(shape).contiguous();
-  Tensor result = Tensor::empty(shape, dtype);
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    const T *x = ac.data<T>(), *y = bc.data<T>();
-    T* to = result.data<T>();
-    for (int64_t i = 0; i < result.numel(); ++i) to[i] = fn(x[i], y[i]);
-  });
-  return result.to(a.dtype());
+// Whether `shape` is the end of `whole` but for leading extents of 1, as a bias or a position table is: broadcasting it
+// repeats its memory.
+bool repeats_as_a_whole(const Shape& shape, const Shape& whole) {
+  int64_t numel = 1;
+  int matched = 0;
+  while (matched < shape.rank() && shape.back(matched) == whole.back(matched)) numel *= shape.back(matched++);
+  return numel == shape.numel();
 }
 
-}  // namespace
-
-Tensor add(const Tensor& a, const Tensor& b) {
-  return binary(OpKind::add, a, b, [](auto x, auto y) { return x + y; });
-}
-Tensor mul(const Tensor& a, const Tensor& b) {
-  return binary(OpKind::mul, a, b, [](auto x, auto y) { return x * y; });
-}
-
-Tensor activation(const Tensor& x, kernels::Activation kind) {
-  autograd::require_no_grad("activation", {x});
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::activation, {x}, {result}, {.activation = kind});
-    return result;
-  }
-  const DType dtype = compute_dtype(x, "activation");
-  const Tensor xc = prepared(x, dtype);
-  Tensor result = Tensor::empty(x.shape(), dtype);
-  if (dtype == DType::f32) {
-    kernels::activate(kind, xc.data<float>(), result.data<float>(), xc.numel());
-  } else {
-    for (int64_t i = 0; i < xc.numel(); ++i) {
-      result.data<double>()[i] = kernels::scalar::activate(kind, xc.data<double>()[i]);
-    }
-  }
-  return result.to(x.dtype());
-}
-
-Tensor silu_gate(const Tensor& x) {
-  autograd::require_no_grad("silu_gate", {x});
-  if (x.rank() < 1 || x.size(-1) % 2 != 0) throw Error("silu_gate", "an even last extent", x.shape().to_string());
-  Shape shape = x.shape();
-  const int64_t cols = shape[shape.rank() - 1] /= 2;
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::silu_gate, {x}, {result});
-    return result;
-  }
-  const DType dtype = compute_dtype(x, "silu_gate");
-  const Tensor xc = prepared(x, dtype);
-  Tensor result = Tensor::empty(shape, dtype);
-  const int64_t rows = cols ? result.numel() / cols : 0;
-  if (dtype == DType::f32) {
-    kernels::silu_gate(xc.data<float>(), 2 * cols, result.data<float>(), cols, rows, cols);
-  } else {
-    for (int64_t i = 0; i < result.numel(); ++i) {
-      const double* pair = xc.data<double>() + i / cols * 2 * cols + i % cols;
-      result.data<double>()[i] = kernels::scalar::activate(kernels::Activation::silu, pair[0]) * pair[cols];
-    }
-  }
-  return result.to(x.dtype());
-}
-
-Tensor cat(const std::vector<Tensor>& parts, int axis) {
-  autograd::require_no_grad("cat", parts);
-  if (parts.empty()) throw Error("cat", "at least one tensor", "none");
-  axis = wrap(axis, parts[0], "cat");
-  Shape shape = parts[0].shape();
-  shape[axis] = 0;
-  bool meta = false;
-  for (const Tensor& part : parts) {
-    Shape others = part.shape();
-    if (part.rank() == shape.rank()) others[axis] = shape[axis];
-    if (!(others == shape)) {
-      throw Error("cat", str("shapes that agree but for axis ", axis), str(parts[0].shape(), " and ", part.shape()));
-    }
-    shape[axis] += part.shape()[axis];
-    meta = meta || part.is_meta();
-  }
-  if (meta) {
-    const Tensor result = symbolic_result(shape, parts[0].dtype());
-    record(OpKind::cat, parts, {result}, {.axis = axis});
-    return result;
-  }
-  const Tensor result = Tensor::empty(shape, parts[0].dtype());
-  int64_t at = 0;
-  for (const Tensor& part : parts) {
-    result.narrow(axis, at, part.shape()[axis]).copy_(part);
-    at += part.shape()[axis];
+// fn(a, b, out, n) over the memory of two tensors broadcast to `shape`.
+template <class T, class Fn>
+Tensor combine(const Tensor& a, const Tensor& b, const Shape& shape, Fn fn) {
+  const Tensor result = Tensor::empty(shape, a.dtype());
+  if (result.numel() == 0) return result;
+  const Tensor left = a.expand(shape).contiguous();
+  const Tensor right = repeats_as_a_whole(b.shape(), shape) ? b.contiguous() : b.expand(shape).contiguous();
+  const int64_t step = right.numel();
+  for (int64_t at = 0; at < result.numel(); at += step) {
+    fn(left.data<T>() + at, right.data<T>(), result.data<T>() + at, step);
   }
   return result;
 }
 
-Tensor mean(const Tensor& x, int axis) {
-  autograd::require_no_grad("mean", {x});
-  axis = wrap(axis, x, "mean");
-  Shape shape;
-  int64_t outer = 1, inner = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != axis) shape.push_back(x.shape()[i]);
-    (i < axis ? outer : inner) *= i == axis ? 1 : x.shape()[i];
-  }
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::mean, {x}, {result}, {.axis = axis});
+Tensor product(const Tensor& a, const Tensor& b) {
+  Tensor result;
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "mul");
+  dispatch_compute(a.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    result = combine<T>(a, b, shape, [](const T* x, const T* y, T* to, int64_t n) { multiply_span(x, y, to, n); });
+  });
+  return result;
+}
+
+// Records what meets a meta tensor; undefined when the operation is to be computed.
+Tensor recorded(OpKind kind, const Tensor& a, const Tensor& b, const Shape& shape) {
+  if (!symbolic({&a, &b})) return {};
+  const Tensor result = symbolic_result(shape, a.dtype());
+  record(kind, {a, b}, {result});
+  return result;
+}
+
+}  // namespace
+
+Tensor reduced_to(const Tensor& grad, const Shape& shape) {
+  if (grad.shape() == shape) return grad;
+  const int64_t cols = shape.numel();
+  if (grad.dtype() == DType::f32 && repeats_as_a_whole(shape, grad.shape()) && cols > 0) {
+    Tensor result = Tensor::empty(shape, grad.dtype());
+    kernels::sum_rows(grad.contiguous().data<float>(), nullptr, grad.numel() / cols, cols, result.data<float>());
     return result;
   }
-  const DType dtype = compute_dtype(x, "mean");
-  const Tensor xc = prepared(x, dtype), result = Tensor::zeros(shape, dtype);
-  const int64_t length = x.shape()[axis];
+  Shape wide = grad.shape();  // `shape` with leading ones, to walk both together
+  for (int i = 0; i < wide.rank(); ++i) {
+    const int own = i - (wide.rank() - shape.rank());
+    wide[i] = own < 0 ? 1 : shape[own];
+  }
+  const Tensor sums = Tensor::zeros(wide, DType::f64), to = sums.expand(grad.shape());
+  const Tensor from = grad.to(DType::f64).contiguous();
+  for (int64_t i = 0; i < from.numel(); ++i) {
+    int64_t at = 0, rest = i;
+    for (int axis = wide.rank() - 1; axis >= 0; --axis) {
+      at += rest % grad.shape()[axis] * to.strides()[axis];
+      rest /= grad.shape()[axis];
+    }
+    sums.data<double>()[at] += from.data<double>()[i];
+  }
+  return sums.to(grad.dtype()).view(shape);
+}
+
+Tensor add(const Tensor& a, const Tensor& b) {
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "add");
+  if (const Tensor listed = recorded(OpKind::add, a, b, shape); listed.defined()) return listed;
+  const DType dtype = compute_dtype(a, "add");
+  const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
+  Tensor result;
   dispatch_compute(dtype, [&](auto tag) {
     using T = decltype(tag);
-    T* to = result.data<T>();
-    for (int64_t o = 0; o < outer; ++o, to += inner) {
-      const T* from = xc.data<T>() + o * length * inner;
-      for (int64_t i = 0; i < length * inner; ++i) to[i % inner] += from[i];
-      for (int64_t i = 0; i < inner; ++i) to[i] /= T(length);
-    }
+    result = combine<T>(ac, bc, shape, [](const T* x, const T* y, T* to, int64_t n) { add_span(x, y, to, n); });
   });
-  return result.to(x.dtype());
-}
-
-Tensor contiguous(const Tensor& x) {
-  if (x.is_contiguous()) return x;  // its gradient too
-  autograd::require_no_grad("contiguous", {x});
-  if (symbolic({&x})) {
-    const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::copy, {x}, {result});
-    return result;
+  result = result.to(a.dtype());
+  if (autograd::recording({a, b})) {
+    autograd::record(result, "add", {a, b}, [left = a.shape(), right = b.shape()](const Tensor& grad) {
+      return std::vector<Tensor>{reduced_to(grad, left), reduced_to(grad, right)};
+    });
   }
-  return x.contiguous();
+  return result;
 }
 
-Tensor dropout_mask(const Shape& shape, double p, uint64_t key, DType dtype) {
-  Tensor mask = Tensor::empty(shape, DType::f64);
-  RandomStream random(key);
-  for (int64_t i = 0; i < mask.numel(); ++i) mask.data<double>()[i] = random.uniform() < p ? 0.0 : 1.0 / (1.0 - p);
+Tensor mul(const Tensor& a, const Tensor& b) {
+  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "mul");
+  if (const Tensor listed = recorded(OpKind::mul, a, b, shape); listed.defined()) return listed;
+  const DType dtype = compute_dtype(a, "mul");
+  const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
+  Tensor result = product(ac, bc).to(a.dtype());
+  if (autograd::recording({a, b})) {
+    const bool for_a = autograd::requires_grad(a), for_b = autograd::requires_grad(b);
+    autograd::record(result, "mul", {a, b}, [ac, bc, for_a, for_b](const Tensor& grad) {
+      const Tensor g = prepared(grad, ac.dtype());
+      return std::vector<Tensor>{for_a ? reduced_to(product(g, bc), ac.shape()) : Tensor(),
+                                 for_b ? reduced_to(product(g, ac), bc.shape()) : Tensor()};
+    });
+  }
+  return result;
+}
+
+Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vector<int64_t>& positions, DType dtype) {
+  const Tensor mask = Tensor::empty(shape, dtype == DType::f64 ? DType::f64 : DType::f32);
+  const int64_t samples = shape.rank() ? shape[0] : 1, per_sample = samples ? mask.numel() / samples : 0;
+  if (!positions.empty() && static_cast<int64_t>(positions.size()) != samples) {
+    throw Error("dropout", str(samples, " sample positions"), str(positions.size()));
+  }
+  const auto threshold = static_cast<uint32_t>(p * 4294967296.0);
+  dispatch_compute(mask.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    const T kept = static_cast<T>(1.0 / (1.0 - p));
+    parallel_for(0, samples, 1 + 4096 / (per_sample + 1), [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) {
+        RandomStream random(key, static_cast<uint64_t>(positions.empty() ? b : positions[b]));
+        T* const to = mask.data<T>() + b * per_sample;
+        for (int64_t i = 0; i < per_sample; ++i) to[i] = random.bits() < threshold ? T(0) : kept;
+      }
+    });
+  });
   return mask.to(dtype);
 }
 

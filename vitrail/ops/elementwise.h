@@ -1,20 +1,21 @@
 #pragma once
-// Element-wise and data-moving operations.
+// Element-wise operations.
 #include <vector>
 
-#include "vitrail/kernels/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
 
-Tensor add(const Tensor& a, const Tensor& b);  // broadcast as NumPy does
+// Broadcast as NumPy does; the result has a's dtype.  Differentiable in both.
+Tensor add(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
-Tensor activation(const Tensor& x, kernels::Activation kind);
-Tensor silu_gate(const Tensor& x);                       // x [..., 2C] → silu(first half) · second half, [..., C]
-Tensor cat(const std::vector<Tensor>& parts, int axis);  // all other extents agree
-Tensor mean(const Tensor& x, int axis);                  // drops the axis
-Tensor contiguous(const Tensor& x);                      // x itself when it already is
-// What is multiplied in during training with probability p of zero: each element 0 or 1 / (1 − p), drawn under `key`.
-Tensor dropout_mask(const Shape& shape, double p, uint64_t key, DType dtype);
+
+// The gradient of something broadcast from `shape`, given that of the result: summed over the repeated axes.
+Tensor reduced_to(const Tensor& grad, const Shape& shape);
+
+// What dropout multiplies with: x [B, ...] of `shape`, each element 0 with probability p, else 1 / (1 − p).  Sample b's
+// elements are drawn under (key, positions[b]), or (key, b) when there are no positions: a sample has the same draws in
+// whatever batch, process or thread it is.  p in [0, 1).
+Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vector<int64_t>& positions, DType dtype);
 
 }  // namespace vitrail::ops

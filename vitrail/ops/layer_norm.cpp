@@ -1,7 +1,5 @@
 #include "vitrail/ops/layer_norm.h"
 
-#include <cmath>
-
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/layer_norm.h"
 #include "vitrail/kernels/scalar.h"
@@ -19,35 +17,26 @@ void layer_norm_forward(const double* x, const double* gamma, const double* beta
   kernels::scalar::layer_norm(x, cols, gamma, beta, eps, y, cols, rows, cols);
 }
 
-// With x̂ = (x − mean) / σ and g = grad · γ:  grad_x = (g − mean(g) − x̂ · mean(g · x̂)) / σ,
-// grad_γ = Σ grad · x̂, grad_β = Σ grad over the rows.
-template <class T>
-std::vector<Tensor> layer_norm_backward(const Tensor& x, const Tensor& gamma, bool has_beta, T eps,
-                                        const Tensor& grad) {
-  const int64_t cols = x.size(-1), rows = cols ? x.numel() / cols : 0;
-  Tensor grad_x = Tensor::empty(x.shape(), x.dtype()), grad_gamma, grad_beta;
-  if (gamma.defined()) grad_gamma = Tensor::zeros({cols}, x.dtype());
-  if (has_beta) grad_beta = Tensor::zeros({cols}, x.dtype());
-  const T* scale = data_or_null<T>(gamma);
-  for (int64_t r = 0; r < rows; ++r) {
-    const T* xr = x.data<T>() + r * cols;
-    const T* gr = grad.data<T>() + r * cols;
-    T mean = 0, variance = 0, sum_g = 0, sum_gx = 0;
-    for (int64_t c = 0; c < cols; ++c) mean += xr[c] / T(cols);
-    for (int64_t c = 0; c < cols; ++c) variance += (xr[c] - mean) * (xr[c] - mean) / T(cols);
-    const T inverse = T(1) / std::sqrt(variance + eps);
-    for (int64_t c = 0; c < cols; ++c) {
-      const T hat = (xr[c] - mean) * inverse, g = gr[c] * (scale ? scale[c] : T(1));
-      sum_g += g;
-      sum_gx += g * hat;
-      if (scale) grad_gamma.data<T>()[c] += gr[c] * hat;
-      if (has_beta) grad_beta.data<T>()[c] += gr[c];
-    }
-    for (int64_t c = 0; c < cols; ++c) {
-      const T hat = (xr[c] - mean) * inverse, g = gr[c] * (scale ? scale[c] : T(1));
-      grad_x.data<T>()[r * cols + c] = (g - sum_g / T(cols) - hat * sum_gx / T(cols)) * inverse;
-    }
-  }
+void layer_norm_backward(const float* x, const float* gamma, double eps, const float* grad, int64_t rows, int64_t cols,
+                         float* grad_x, float* grad_gamma, float* grad_beta) {
+  kernels::layer_norm_backward(x, gamma, static_cast<float>(eps), grad, rows, cols, grad_x, grad_gamma, grad_beta);
+}
+void layer_norm_backward(const double* x, const double* gamma, double eps, const double* grad, int64_t rows,
+                         int64_t cols, double* grad_x, double* grad_gamma, double* grad_beta) {
+  kernels::scalar::layer_norm_backward(x, gamma, eps, grad, rows, cols, grad_x, grad_gamma, grad_beta);
+}
+
+std::vector<Tensor> gradients(const Tensor& x, const Tensor& gamma, bool has_beta, double eps, const Tensor& grad) {
+  const int64_t cols = x.size(-1);
+  const Tensor grad_x = Tensor::empty(x.shape(), x.dtype());
+  const Tensor grad_gamma = gamma.defined() ? Tensor::zeros({cols}, x.dtype()) : Tensor();
+  const Tensor grad_beta = has_beta ? Tensor::zeros({cols}, x.dtype()) : Tensor();
+  dispatch_compute(x.dtype(), [&](auto tag) {
+    using T = decltype(tag);
+    auto memory = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
+    layer_norm_backward(x.data<T>(), data_or_null<T>(gamma), eps, grad.data<T>(), rows_of(x), cols, grad_x.data<T>(),
+                        memory(grad_gamma), memory(grad_beta));
+  });
   return {grad_x, grad_gamma, grad_beta};
 }
 
@@ -77,15 +66,10 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
   });
   result = result.to(x.dtype());
   if (autograd::recording({x, gamma, beta})) {
-    autograd::record(
-        result, "layer_norm", {x, gamma, beta}, [xc, gc, has_beta = beta.defined(), eps](const Tensor& grad) {
-          std::vector<Tensor> grads;
-          dispatch_compute(xc.dtype(), [&](auto tag) {
-            using T = decltype(tag);
-            grads = layer_norm_backward<T>(xc, gc, has_beta, static_cast<T>(eps), prepared(grad, xc.dtype()));
-          });
-          return grads;
-        });
+    autograd::record(result, "layer_norm", {x, gamma, beta},
+                     [xc, gc, has_beta = beta.defined(), eps](const Tensor& grad) {
+                       return gradients(xc, gc, has_beta, eps, prepared(grad, xc.dtype()));
+                     });
   }
   return result;
 }

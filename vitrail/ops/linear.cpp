@@ -1,10 +1,12 @@
 #include "vitrail/ops/linear.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "vitrail/autograd/variable.h"
+#include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/linear.h"
 #include "vitrail/kernels/scalar.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
@@ -35,13 +37,6 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-// All extents but the last, as one.
-int64_t rows_of(const Tensor& x) {
-  int64_t rows = 1;
-  for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.size(axis);
-  return rows;
-}
-
 // pre [rows, out] = x Wᵀ + b
 template <class T>
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& pre) {
@@ -54,29 +49,35 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
   }
 }
 
-// grad_pre = grad · activation'(pre)
-template <class T>
-Tensor activation_backward(Activation activation, const Tensor& pre, const Tensor& grad) {
-  if (activation == Activation::none) return grad;
-  Tensor result = Tensor::empty(grad.shape(), grad.dtype());
-  for (int64_t i = 0; i < grad.numel(); ++i) {
-    result.data<T>()[i] = grad.data<T>()[i] * kernels::scalar::activation_slope(activation, pre.data<T>()[i]);
-  }
-  return result;
+void sum_of_rows(const float* x, int64_t rows, int64_t cols, float* out) {
+  kernels::sum_rows(x, nullptr, rows, cols, out);
+}
+void sum_of_rows(const double* x, int64_t rows, int64_t cols, double* out) {
+  std::fill(out, out + cols, 0.0);
+  for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += x[i];
 }
 
+// Which gradients are wanted: the images' own is not, a frozen weight's neither.
+struct Wanted {
+  bool x, weight, bias;
+};
+
+// With grad that of x Wᵀ + b, before the activation.
 template <class T>
-std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, bool has_bias, const Tensor& grad) {
+std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const Wanted& wanted, const Tensor& grad) {
   const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
-  Tensor grad_x = Tensor::empty(x.shape(), x.dtype()), grad_weight = Tensor::empty(weight.shape(), x.dtype());
-  gemm(false, false, rows, in, out, grad.data<T>(), weight.data<T>(), grad_x.data<T>());
-  gemm(true, false, out, in, rows, grad.data<T>(), x.data<T>(), grad_weight.data<T>());
-  Tensor grad_bias;
-  if (has_bias) {
-    grad_bias = Tensor::zeros({out}, x.dtype());
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < out; ++c) grad_bias.data<T>()[c] += grad.data<T>()[r * out + c];
-    }
+  Tensor grad_x, grad_weight, grad_bias;
+  if (wanted.x) {
+    grad_x = Tensor::empty(x.shape(), x.dtype());
+    gemm(false, false, rows, in, out, grad.data<T>(), weight.data<T>(), grad_x.data<T>());
+  }
+  if (wanted.weight) {
+    grad_weight = Tensor::empty(weight.shape(), x.dtype());
+    gemm(true, false, out, in, rows, grad.data<T>(), x.data<T>(), grad_weight.data<T>());
+  }
+  if (wanted.bias) {
+    grad_bias = Tensor::empty({out}, x.dtype());
+    sum_of_rows(grad.data<T>(), rows, out, grad_bias.data<T>());
   }
   return {grad_x, grad_weight, grad_bias};
 }
@@ -106,22 +107,18 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   result = result.to(x.dtype());
   if (keep) {
     const Tensor kept = activation == Activation::none ? Tensor() : pre;
-    autograd::record(result, "linear", {x, weight, bias},
-                     [xc, wc, kept, activation, has_bias = bias.defined()](const Tensor& grad) {
-                       const Tensor g = prepared(grad, xc.dtype());
-                       std::vector<Tensor> grads;
-                       dispatch_compute(xc.dtype(), [&](auto tag) {
-                         using T = decltype(tag);
-                         grads = linear_backward<T>(xc, wc, has_bias, activation_backward<T>(activation, kept, g));
-                       });
-                       return grads;
-                     });
+    const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
+    autograd::record(result, "linear", {x, weight, bias}, [xc, wc, kept, activation, wanted](const Tensor& grad) {
+      const Tensor g = activation_backward(activation, kept, prepared(grad, xc.dtype()));
+      std::vector<Tensor> grads;
+      dispatch_compute(xc.dtype(), [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, wanted, g); });
+      return grads;
+    });
   }
   return result;
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  autograd::require_no_grad("matmul", {a, b});
   Shape shape = a.shape();
   bool fits = a.rank() >= 2 && a.rank() == b.rank() && a.size(-1) == b.size(-2);
   for (int i = 0; fits && i + 2 < a.rank(); ++i) fits = a.shape()[i] == b.shape()[i];
@@ -137,7 +134,15 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
       gemm(false, false, m, n, k, ac.data<T>() + i * m * k, bc.data<T>() + i * k * n, result.data<T>() + i * m * n);
     }
   });
-  return result.to(a.dtype());
+  result = result.to(a.dtype());
+  if (autograd::recording({a, b})) {
+    autograd::record(result, "matmul", {a, b}, [ac, bc](const Tensor& grad) {
+      const Tensor g = prepared(grad, ac.dtype());
+      const int last = ac.rank() - 1;
+      return std::vector<Tensor>{matmul(g, bc.transpose(last - 1, last)), matmul(ac.transpose(last - 1, last), g)};
+    });
+  }
+  return result;
 }
 
 }  // namespace vitrail::ops

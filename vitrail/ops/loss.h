@@ -7,13 +7,13 @@
 
 namespace vitrail::ops {
 
-// −mean over rows of Σ_c t_c log softmax(x)_c.  logits [B, C]; targets: labels i64 [B] in [0, C), or a distribution f32 or
-// f64 [B, C] (what mixing makes).  With smoothing ε both become (1 − ε) t + ε / C (Szegedy et al. 2016), as
+// −mean over rows of Σ_c t_c log softmax(x)_c.  logits [B, C]; targets: labels i64 [B] in [0, C), or a distribution f32
+// or f64 [B, C] (what mixing makes).  With smoothing ε both become (1 − ε) t + ε / C (Szegedy et al. 2016), as
 // torch.nn.CrossEntropyLoss.  Loss and gradient come from one pass over the logits.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double label_smoothing = 0);
 
 struct BceOptions {
-  double label_smoothing = 0;       // of labels: ε / C off, 1 − ε + ε / C on; given distributions are left as they are
+  double label_smoothing = 0;  // of labels: ε / C off, 1 − ε + ε / C on; given distributions are left as they are
   std::optional<double> threshold;  // targets above it become 1, the others 0
   bool sum_classes = false;         // sum over classes before the mean over the batch; else the mean over all elements
 };

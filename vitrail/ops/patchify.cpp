@@ -7,7 +7,6 @@
 namespace vitrail::ops {
 
 Tensor patchify(const Tensor& image, int64_t patch_height, int64_t patch_width) {
-  autograd::require_no_grad("patchify", {image});
   if (patch_height < 1 || patch_width < 1) {
     throw Error("patchify", "a patch of at least 1×1", str(patch_height, "×", patch_width));
   }
@@ -23,13 +22,14 @@ Tensor patchify(const Tensor& image, int64_t patch_height, int64_t patch_width) 
     record(OpKind::patchify, {image}, {result}, {.height = patch_height, .width = patch_width});
     return result;
   }
-  if (image.dtype() == DType::f32) {
+  if (image.dtype() == DType::f32 && !autograd::recording({image})) {
     const Tensor dense = image.contiguous();
     const Tensor result = Tensor::empty(shape);
     kernels::patchify(dense.data<float>(), batch, channels, image.size(2), image.size(3), patch_height, patch_width,
                       result.data<float>());
     return result;
   }
+  // Views and a copy, which are differentiable and take any dtype.
   return image.narrow(2, 0, grid_height * patch_height)
       .narrow(3, 0, grid_width * patch_width)
       .contiguous()

@@ -1,6 +1,10 @@
 #include "vitrail/ops/residual_add.h"
 
+#include <algorithm>
+
 #include "vitrail/autograd/variable.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/layer_norm.h"
 #include "vitrail/ops/dispatch.h"
 
@@ -20,13 +24,19 @@ void check(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& 
   }
 }
 
-// Calls fn(element, channel, keep factor) over a contiguous [B, ..., C].
+// Each sample's factor, or 1.
+template <class T>
+T factor_of(const Tensor& keep, int64_t sample) {
+  return keep.defined() ? static_cast<T>(keep.data<double>()[sample]) : T(1);
+}
+
+// Calls fn(row, factor of its sample) for the rows [C] of a contiguous [B, ..., C], in parallel.
 template <class T, class Fn>
-void for_each(const Tensor& x, const Tensor& keep, Fn fn) {
-  const int64_t channels = x.size(-1), per_sample = x.size(0) ? x.numel() / x.size(0) : 0;
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    fn(i, i % channels, keep.defined() ? static_cast<T>(keep.data<double>()[i / per_sample]) : T(1));
-  }
+void for_each_row(const Tensor& x, const Tensor& keep, Fn fn) {
+  const int64_t channels = x.size(-1), rows = rows_of(x), per_sample = x.size(0) ? rows / x.size(0) : 0;
+  parallel_for(0, rows, 1 + 16384 / (channels + 1), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) fn(r * channels, factor_of<T>(keep, r / per_sample));
+  });
 }
 
 template <class T>
@@ -35,27 +45,52 @@ void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale,
   const T* s = data_or_null<T>(scale);
   const T *xs = x.data<T>(), *ys = y.data<T>();
   T* to = out.data<T>();
+  const int64_t channels = x.size(-1);
   if constexpr (std::is_same_v<T, float>) {
     if (!keep.defined() && x.numel() > 0) {
-      const int64_t cols = x.size(-1);
-      kernels::residual_layer_norm(xs, ys, s, nullptr, nullptr, 0, to, nullptr, x.numel() / cols, cols);
+      kernels::residual_layer_norm(xs, ys, s, nullptr, nullptr, 0, to, nullptr, x.numel() / channels, channels);
       return;
     }
   }
-  for_each<T>(x, keep, [&](int64_t i, int64_t c, T k) { to[i] = xs[i] + k * (s ? s[c] * ys[i] : ys[i]); });
+  for_each_row<T>(x, keep, [&](int64_t at, T k) {
+    for (int64_t c = 0; c < channels; ++c) to[at + c] = xs[at + c] + k * (s ? s[c] : T(1)) * ys[at + c];
+  });
+}
+
+// grad · factor of the sample
+template <class T>
+Tensor kept_part(const Tensor& grad, const Tensor& keep) {
+  if (!keep.defined()) return grad;
+  Tensor result = Tensor::empty(grad.shape(), grad.dtype());
+  const T* from = grad.data<T>();
+  T* to = result.data<T>();
+  for_each_row<T>(grad, keep, [&](int64_t at, T k) {
+    for (int64_t c = 0; c < grad.size(-1); ++c) to[at + c] = k * from[at + c];
+  });
+  return result;
+}
+
+void sum_of_products(const float* a, const float* b, int64_t rows, int64_t cols, float* out) {
+  kernels::sum_rows(a, b, rows, cols, out);
+}
+void sum_of_products(const double* a, const double* b, int64_t rows, int64_t cols, double* out) {
+  std::fill(out, out + cols, 0.0);
+  for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += a[i] * b[i];
 }
 
 template <class T>
 std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, const Tensor& keep,
                                           const Tensor& grad) {
-  Tensor grad_y = Tensor::empty(y.shape(), y.dtype()), grad_scale;
-  if (scale.defined()) grad_scale = Tensor::zeros(scale.shape(), y.dtype());
-  const T* s = data_or_null<T>(scale);
-  const T *g = grad.data<T>(), *ys = y.data<T>();
-  for_each<T>(y, keep, [&](int64_t i, int64_t c, T k) {
-    grad_y.data<T>()[i] = g[i] * k * (s ? s[c] : T(1));
-    if (s) grad_scale.data<T>()[c] += g[i] * k * ys[i];
+  const Tensor kept = kept_part<T>(grad, keep);
+  if (!scale.defined()) return {grad, kept, {}};
+  const int64_t channels = y.size(-1);
+  Tensor grad_y = Tensor::empty(y.shape(), y.dtype()), grad_scale = Tensor::empty(scale.shape(), y.dtype());
+  const T *s = scale.data<T>(), *from = kept.data<T>();
+  T* to = grad_y.data<T>();
+  for_each_row<T>(y, {}, [&](int64_t at, T) {
+    for (int64_t c = 0; c < channels; ++c) to[at + c] = s[c] * from[at + c];
   });
+  sum_of_products(from, y.data<T>(), rows_of(y), channels, grad_scale.data<T>());
   return {grad, grad_y, grad_scale};
 }
 
@@ -76,13 +111,14 @@ Tensor residual_add(const Tensor& x, const Tensor& y, const Tensor& scale, const
   dispatch_compute(dtype, [&](auto tag) { residual_add_forward<decltype(tag)>(xc, yc, sc, kc, result); });
   result = result.to(x.dtype());
   if (autograd::recording({x, y, scale})) {
-    autograd::record(result, "residual_add", {x, y, scale}, [yc, sc, kc](const Tensor& grad) {
-      std::vector<Tensor> grads;
-      dispatch_compute(yc.dtype(), [&](auto tag) {
-        grads = residual_add_backward<decltype(tag)>(yc, sc, kc, prepared(grad, yc.dtype()));
-      });
-      return grads;
-    });
+    autograd::record(result, "residual_add", {x, y, scale},
+                     [yc = sc.defined() ? yc : Tensor(), sc, kc, dtype](const Tensor& grad) {
+                       std::vector<Tensor> grads;
+                       dispatch_compute(dtype, [&](auto tag) {
+                         grads = residual_add_backward<decltype(tag)>(yc, sc, kc, prepared(grad, dtype));
+                       });
+                       return grads;
+                     });
   }
   return result;
 }

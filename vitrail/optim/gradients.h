@@ -6,8 +6,8 @@
 
 namespace vitrail::optim {
 
-// √Σg² over the gradients of all parameters (those without one count as 0).  Sums are kept in f64 over fixed chunks that
-// are added in order: the same bits on any number of threads.  Infinite or NaN exactly when a gradient in f32 is.
+// √Σg² over the gradients of all parameters (those without one count as 0).  Sums are kept in f64 over fixed chunks
+// that are added in order: the same bits on any number of threads.  Infinite or NaN exactly when a gradient in f32 is.
 double gradient_norm(const std::vector<Parameter>& parameters);
 
 // What gradients of this norm are to be multiplied by: min(1, max_norm / (norm + 1e-6)), as PyTorch's clip_grad_norm_;

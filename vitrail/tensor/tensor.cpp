@@ -30,6 +30,18 @@ void for_each_offset(const Shape& shape, const Shape& a, const Shape& b, Fn fn) 
   }
 }
 
+// Two tensors of one shape and dtype whose last axes are dense.
+void copy_rows(const Tensor& to, const Tensor& from) {
+  const int64_t width = to.size(-1), bytes = static_cast<int64_t>(size_of(to.dtype()));
+  Shape rows = to.shape();
+  rows[to.rank() - 1] = 1;
+  std::byte* const target = to.raw();
+  const std::byte* const source = from.raw();
+  for_each_offset(rows, to.strides(), from.strides(), [&](int64_t a, int64_t b) {
+    std::memcpy(target + a * bytes, source + b * bytes, static_cast<size_t>(width * bytes));
+  });
+}
+
 }  // namespace
 
 Tensor::Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape, const Shape& strides, int64_t offset)
@@ -128,14 +140,14 @@ Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 Tensor Tensor::clone() const {
   Tensor result = empty(shape_, dtype_, device());
   if (!is_meta()) result.copy_(*this);
-  return result;
+  return derive(result);
 }
 
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
   Tensor result = empty(shape_, dtype, device());
   if (!is_meta()) result.copy_(*this);
-  return result;
+  return derive(result);
 }
 
 Tensor Tensor::to(Device device) const {
@@ -145,9 +157,14 @@ Tensor Tensor::to(Device device) const {
 }
 
 void Tensor::copy_(const Tensor& source) const {
-  const Tensor from = source.expand(shape_);
+  const Tensor from = source.detach().expand(shape_);
   if (from.dtype_ == dtype_ && from.is_contiguous() && is_contiguous()) {
     if (numel() > 0) std::memmove(raw(), from.raw(), static_cast<size_t>(numel()) * size_of(dtype_));
+    return;
+  }
+  if (from.dtype_ == dtype_ && rank() > 0 && shape_[rank() - 1] > 1 && strides_[rank() - 1] == 1 &&
+      from.strides_[rank() - 1] == 1) {
+    copy_rows(*this, from);
     return;
   }
   dispatch_dtype(dtype_, [&](auto to_tag) {

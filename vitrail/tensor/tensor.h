@@ -9,13 +9,19 @@
 
 namespace vitrail {
 
+class Tensor;
+
 // What autograd hangs on a tensor; this folder does not look inside.
 struct AutogradSlot {
   virtual ~AutogradSlot() = default;
+  // Called for what a Tensor's own methods make of `source`: `result` is a view of its memory or a copy of it,
+  // converted or not.  So no gradient gets lost between two operations.
+  virtual void derived(const Tensor& source, Tensor& result) const = 0;
 };
 
 // A handle: copying a Tensor copies no data.  A default-constructed one is undefined (defined() is false).
-// Methods here move no gradients; the differentiable operations are in vitrail/ops.
+// Views and copies pass gradients on (AutogradSlot::derived) but for copy_ and to(Device); the other differentiable
+// operations are in vitrail/ops.
 class Tensor {
  public:
   Tensor() = default;
@@ -70,8 +76,11 @@ class Tensor {
 
   const std::shared_ptr<AutogradSlot>& autograd() const { return autograd_; }
   void set_autograd(std::shared_ptr<AutogradSlot> slot) { autograd_ = std::move(slot); }
+  Tensor detach() const;  // the same memory, without a slot
 
  private:
+  Tensor derive(Tensor result) const;  // tells the slot of `result`
+
   std::shared_ptr<Storage> storage_;
   Shape shape_, strides_;
   int64_t offset_ = 0;

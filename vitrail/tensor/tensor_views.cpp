@@ -55,6 +55,13 @@ bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides) {
 
 }  // namespace
 
+Tensor Tensor::detach() const { return Tensor(storage_, dtype_, shape_, strides_, offset_); }
+
+Tensor Tensor::derive(Tensor result) const {
+  if (autograd_) autograd_->derived(*this, result);
+  return result;
+}
+
 int64_t Tensor::size(int axis) const { return shape_[wrap_axis(axis, rank(), "size")]; }
 
 Tensor Tensor::view(const Shape& shape) const {
@@ -64,7 +71,7 @@ Tensor Tensor::view(const Shape& shape) const {
     throw Error(str("view: a tensor of shape ", shape_, " and strides ", strides_, " cannot be seen as ", wanted,
                     " without a copy: use reshape"));
   }
-  return Tensor(storage_, dtype_, wanted, strides, offset_);
+  return derive(Tensor(storage_, dtype_, wanted, strides, offset_));
 }
 
 Tensor Tensor::permute(std::initializer_list<int> axes) const {
@@ -79,7 +86,7 @@ Tensor Tensor::permute(std::initializer_list<int> axes) const {
     shape[i] = shape_[from];
     strides[i++] = strides_[from];
   }
-  return Tensor(storage_, dtype_, shape, strides, offset_);
+  return derive(Tensor(storage_, dtype_, shape, strides, offset_));
 }
 
 Tensor Tensor::transpose(int a, int b) const {
@@ -88,7 +95,7 @@ Tensor Tensor::transpose(int a, int b) const {
   Tensor result(storage_, dtype_, shape_, strides_, offset_);
   std::swap(result.shape_[a], result.shape_[b]);
   std::swap(result.strides_[a], result.strides_[b]);
-  return result;
+  return derive(result);
 }
 
 Tensor Tensor::narrow(int axis, int64_t start, int64_t length) const {
@@ -98,7 +105,7 @@ Tensor Tensor::narrow(int axis, int64_t start, int64_t length) const {
   }
   Tensor result(storage_, dtype_, shape_, strides_, offset_ + start * strides_[axis]);
   result.shape_[axis] = length;
-  return result;
+  return derive(result);
 }
 
 Tensor Tensor::select(int axis, int64_t index) const {
@@ -119,7 +126,7 @@ Tensor Tensor::unsqueeze(int axis) const {
       strides.push_back(strides_[i]);
     }
   }
-  return Tensor(storage_, dtype_, shape, strides, offset_);
+  return derive(Tensor(storage_, dtype_, shape, strides, offset_));
 }
 
 Tensor Tensor::squeeze(int axis) const {
@@ -131,7 +138,7 @@ Tensor Tensor::squeeze(int axis) const {
     shape.push_back(shape_[i]);
     strides.push_back(strides_[i]);
   }
-  return Tensor(storage_, dtype_, shape, strides, offset_);
+  return derive(Tensor(storage_, dtype_, shape, strides, offset_));
 }
 
 Tensor Tensor::flatten(int first, int last) const {
@@ -160,13 +167,13 @@ Tensor Tensor::expand(const Shape& shape) const {
     }
     strides[i] = from == 1 && wanted[i] != 1 ? 0 : (i < lead ? 0 : strides_[i - lead]);
   }
-  return Tensor(storage_, dtype_, wanted, strides, offset_);
+  return derive(Tensor(storage_, dtype_, wanted, strides, offset_));
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
   const Shape wanted = resolve(shape, numel(), "reshape");
   Shape strides;
-  if (view_strides(*this, wanted, strides)) return Tensor(storage_, dtype_, wanted, strides, offset_);
+  if (view_strides(*this, wanted, strides)) return derive(Tensor(storage_, dtype_, wanted, strides, offset_));
   return contiguous().view(wanted);
 }
 

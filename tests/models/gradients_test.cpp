@@ -1,0 +1,120 @@
+// Gradients of whole models: every parameter gets the right one, whatever the options.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/models/vision_transformer.h"
+#include "vitrail/nn/dropout.h"
+
+namespace vitrail::models {
+namespace {
+
+VisionTransformerConfig small() {
+  VisionTransformerConfig config;
+  config.img_size = {8, 8};
+  config.patch_size = {4, 4};
+  config.num_classes = 3;
+  config.embed_dim = 8;
+  config.depth = 2;
+  config.num_heads = 2;
+  config.mlp_ratio = 2;
+  config.qkv_bias = true;
+  return config;
+}
+
+// A sum of the logits with fixed weights, in f64.
+double weighted_logits(const VisionTransformer& model, const Tensor& images, Tensor* graph = nullptr) {
+  const nn::RandomScope scope(3, 5);  // the same dropout in every pass
+  const Tensor logits = model.forward(images);
+  const Tensor weights = Tensor::randn(logits.shape(), 17, DType::f64), values = logits.detach().contiguous();
+  if (graph) *graph = logits;
+  double sum = 0;
+  for (int64_t i = 0; i < values.numel(); ++i) sum += values.data<double>()[i] * weights.data<double>()[i];
+  return sum;
+}
+
+// Three elements of every parameter against central differences: off by some 1e-10 (tests/autograd/gradients_test.cpp),
+// and ten times that for the layers one behind another.
+void expect_right(const VisionTransformerConfig& config, const Shape& image = {2, 3, 8, 8}) {
+  RandomParams params(1, DType::f64);
+  VisionTransformer model(config, ParamSource(params));
+  const auto parameters = model.named_parameters();
+  uint64_t seed = 0;
+  for (const nn::NamedTensor& p : parameters) {  // initialisers leave zeros, whose gradients would hide others
+    p.tensor.copy_(Tensor::randn(p.tensor.shape(), ++seed, DType::f64));
+    for (int64_t i = 0; i < p.tensor.numel(); ++i) p.tensor.data<double>()[i] *= 0.3;
+  }
+  model.requires_grad(true);
+  model.train();
+  const Tensor images = Tensor::randn(image, 4, DType::f64);
+  Tensor logits;
+  weighted_logits(model, images, &logits);
+  autograd::backward(logits, Tensor::randn(logits.shape(), 17, DType::f64));
+  for (const nn::NamedTensor& p : model.named_parameters()) {
+    const Tensor grad = autograd::grad_of(p.tensor);
+    ASSERT_TRUE(grad.defined()) << p.name;
+    for (int64_t i = 0; i < p.tensor.numel(); i += std::max<int64_t>(1, p.tensor.numel() / 3)) {
+      const autograd::NoGrad scope;
+      double& element = p.tensor.data<double>()[i];
+      const double kept = element, step = 1e-5;
+      element = kept + step;
+      const double above = weighted_logits(model, images);
+      element = kept - step;
+      const double below = weighted_logits(model, images);
+      element = kept;
+      const double numerical = (above - below) / (2 * step), analytic = grad.contiguous().data<double>()[i];
+      EXPECT_NEAR(analytic, numerical, 1e-7 * std::max(1.0, std::abs(numerical))) << p.name << " at " << i;
+    }
+  }
+}
+
+TEST(ModelGradient, OfThePlainModel) { expect_right(small()); }
+
+TEST(ModelGradient, WithAveragePoolingAndLayerScale) {
+  VisionTransformerConfig config = small();
+  config.global_pool = GlobalPool::avg;
+  config.class_token = false;
+  config.init_values = 0.5;
+  expect_right(config);
+}
+
+TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
+  VisionTransformerConfig config = small();
+  config.global_pool = GlobalPool::token_avg;
+  config.reg_tokens = 2;
+  config.qk_norm = true;
+  config.mlp_layer = MlpLayer::swiglu;
+  config.head_hidden = 5;
+  expect_right(config);
+}
+
+TEST(ModelGradient, WithDistillationTokenAndPostNorm) {
+  VisionTransformerConfig config = small();
+  config.dist_token = true;
+  config.norm_first = false;
+  config.patch_norm = PatchNorm::both;
+  config.act_layer = kernels::Activation::gelu_tanh;
+  expect_right(config);
+}
+
+TEST(ModelGradient, UnderEveryKindOfDropout) {
+  VisionTransformerConfig config = small();
+  config.drop_rate = config.pos_drop_rate = config.attn_drop_rate = config.proj_drop_rate = config.drop_path_rate = 0.2;
+  config.patch_drop_rate = 0.5;
+  config.pre_norm = true;
+  expect_right(config, {4, 3, 8, 8});
+}
+
+TEST(ModelGradient, AtAnotherImageSize) {
+  VisionTransformerConfig config = small();
+  config.dynamic_img_size = true;
+  expect_right(config, {2, 3, 12, 16});
+  config.pos_interp.antialias = false;
+  expect_right(config, {2, 3, 12, 4});
+}
+
+}  // namespace
+}  // namespace vitrail::models

@@ -1,0 +1,35 @@
+#include "vitrail/ops/activation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/base/error.h"
+#include "vitrail/ops/elementwise.h"
+
+namespace vitrail::ops {
+namespace {
+
+// A vector kernel's activation is accurate to a few units in the last place of values below 8.
+TEST(Activation, InFloatEqualsDouble) {
+  using kernels::Activation;
+  const Tensor x = mul(Tensor::randn({1000}, 1, DType::f64), Tensor::full({1}, 2, DType::f64)).to(DType::f32);
+  for (const Activation kind : {Activation::none, Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu,
+                                Activation::relu, Activation::silu, Activation::tanh}) {
+    EXPECT_TRUE(testing::close(activation(x, kind), activation(x.to(DType::f64), kind), 2e-6)) << name_of(kind);
+  }
+  EXPECT_EQ(activation(Tensor::zeros({2, 0}), Activation::gelu).shape(), (Shape{2, 0}));
+}
+
+TEST(SiluGate, MultipliesTheSecondHalfByTheFirst) {
+  const Tensor x = Tensor::randn({3, 2, 10}, 1, DType::f64);
+  const Tensor expected = mul(activation(x.narrow(2, 0, 5), kernels::Activation::silu), x.narrow(2, 5, 5));
+  EXPECT_TRUE(testing::close(silu_gate(x), expected, 0));
+  EXPECT_TRUE(testing::close(silu_gate(x.to(DType::f32)), expected, 2e-6));
+  EXPECT_THROW(silu_gate(Tensor::zeros({2, 3})), Error);
+  EXPECT_EQ(silu_gate(Tensor::zeros({2, 0})).shape(), (Shape{2, 0}));
+}
+
+}  // namespace
+}  // namespace vitrail::ops

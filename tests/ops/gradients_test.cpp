@@ -1,0 +1,195 @@
+// The backward of every operation: against differences in f64, and f32's kernels against f64.  Linear, LayerNorm and
+// residual_add are also held against PyTorch's autograd, in tests/autograd.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/gradient_check.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/ops/activation.h"
+#include "vitrail/ops/attention.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/patchify.h"
+#include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/softmax.h"
+#include "vitrail/ops/tokens.h"
+
+namespace vitrail::ops {
+namespace {
+
+using In = const std::vector<Tensor>&;
+using Function = std::function<Tensor(In)>;
+using kernels::Activation;
+
+Tensor draw(const Shape& shape, uint64_t seed) { return Tensor::randn(shape, seed, DType::f64); }
+
+constexpr Activation kActivations[] = {Activation::none, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::quick_gelu, Activation::relu, Activation::silu, Activation::tanh};
+
+// As in tests/autograd/gradients_test.cpp: a central difference is off by some 1e-10.
+void expect_right(const Function& function, In inputs) {
+  const autograd::GradientCheck check = autograd::check_gradients(function, inputs);
+  EXPECT_LT(check.worst, 1e-8) << "input " << check.input << ", element " << check.element << ": numerical "
+                               << check.numerical << ", analytic " << check.analytic;
+}
+
+// Gradients of the function's result, weighted by fixed numbers, with inputs of a dtype.
+std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& input : inputs) {
+    leaves.push_back(input.to(dtype).clone());
+    autograd::set_requires_grad(leaves.back(), true);
+  }
+  const Tensor out = function(leaves);
+  autograd::backward(out, Tensor::randn(out.shape(), 99, out.dtype()));
+  std::vector<Tensor> grads;
+  for (const Tensor& leaf : leaves) grads.push_back(autograd::grad_of(leaf));
+  return grads;
+}
+
+// Sums of `terms` products of numbers of order 1, each rounded to 2^-24, with a random walk's growth and a factor of 8.
+void expect_float_agrees(const Function& function, In inputs, double terms) {
+  const std::vector<Tensor> exact = gradients(function, inputs, DType::f64);
+  const std::vector<Tensor> single = gradients(function, inputs, DType::f32);
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_EQ(single[i].dtype(), DType::f32);
+    double largest = 1;
+    for (int64_t e = 0; e < exact[i].numel(); ++e) largest = std::max(largest, std::abs(exact[i].data<double>()[e]));
+    EXPECT_TRUE(testing::close(single[i], exact[i], 8 * std::sqrt(terms) * std::pow(2, -24) * largest)) << "input " << i;
+  }
+}
+
+TEST(Gradient, OfAddAndMulWithBroadcasting) {
+  const std::vector<std::pair<Shape, Shape>> shapes{
+      {{2, 3, 4}, {2, 3, 4}}, {{2, 3, 4}, {1, 3, 4}}, {{2, 3, 4}, {4}}, {{2, 3, 4}, {2, 1, 4}}, {{3, 1}, {1, 4}}, {{2, 3}, {1}}};
+  for (const auto& [left, right] : shapes) {
+    const std::vector<Tensor> inputs{draw(left, 1), draw(right, 2)};
+    for (const Function& f : {Function([](In in) { return add(in[0], in[1]); }),
+                              Function([](In in) { return mul(in[0], in[1]); }),
+                              Function([](In in) { return mul(in[1], in[0]); })}) {
+      expect_right(f, inputs);
+      expect_float_agrees(f, inputs, 12);
+    }
+  }
+}
+
+TEST(Gradient, OfActivations) {
+  for (const Activation kind : kActivations) {
+    const Function f = [kind](In in) { return activation(in[0], kind); };
+    expect_right(f, {draw({3, 5}, 1)});
+    expect_float_agrees(f, {draw({37, 29}, 1)}, 16);
+  }
+}
+
+TEST(Gradient, OfLinearWithActivationInFloat) {
+  for (const Activation kind : kActivations) {
+    expect_float_agrees([kind](In in) { return linear(in[0], in[1], in[2], kind); },
+                        {draw({3, 67, 19}, 1), draw({33, 19}, 2), draw({33}, 3)}, 201 * 4);
+  }
+}
+
+TEST(Gradient, OfSiluGate) {
+  const Function f = [](In in) { return silu_gate(in[0]); };
+  expect_right(f, {draw({3, 10}, 1)});
+  expect_float_agrees(f, {draw({37, 58}, 1)}, 16);
+}
+
+TEST(Gradient, OfLayerNormInFloat) {
+  for (const int64_t cols : {1, 7, 8, 9, 64, 193}) {
+    expect_float_agrees([](In in) { return layer_norm(in[0], in[1], in[2], 1e-2); },
+                        {draw({3, 67, cols}, 1), draw({cols}, 2), draw({cols}, 3)}, 201 * 4);
+  }
+}
+
+TEST(Gradient, OfResidualAddInFloat) {
+  const Tensor keep = Tensor::from<double>({3}, {0, 1.25, 1.25});
+  for (const Tensor& factors : {Tensor(), keep}) {
+    expect_float_agrees([&](In in) { return residual_add(in[0], in[1], in[2], factors); },
+                        {draw({3, 67, 19}, 1), draw({3, 67, 19}, 2), draw({19}, 3)}, 201 * 4);
+    expect_float_agrees([&](In in) { return residual_add(in[0], in[1], {}, factors); },
+                        {draw({3, 67, 19}, 1), draw({3, 67, 19}, 2)}, 4);
+  }
+}
+
+TEST(Gradient, OfMatmulAndSoftmax) {
+  const Function product = [](In in) { return matmul(in[0], in[1]); };
+  expect_right(product, {draw({2, 3, 4}, 1), draw({2, 4, 5}, 2)});
+  expect_float_agrees(product, {draw({2, 17, 9}, 1), draw({2, 9, 21}, 2)}, 21);
+  const Function soft = [](In in) { return softmax(in[0]); };
+  expect_right(soft, {draw({3, 5}, 1)});
+  expect_float_agrees(soft, {draw({13, 37}, 1)}, 37);
+}
+
+TEST(Gradient, OfTokens) {
+  expect_right([](In in) { return cat({in[0], in[1], in[0]}, 1); }, {draw({2, 1, 3}, 1), draw({2, 4, 3}, 2)});
+  for (const int axis : {0, 1, 2}) {
+    const Function f = [axis](In in) { return mean(in[0], axis); };
+    expect_right(f, {draw({2, 4, 3}, 1)});
+    expect_float_agrees(f, {draw({2, 4, 3}, 1)}, 4);
+  }
+  expect_right([](In in) { return contiguous(in[0].transpose(0, 2)); }, {draw({2, 4, 3}, 1)});
+  expect_right([](In in) { return gather_tokens(in[0], {{0, 3}, {2, 2}}); }, {draw({2, 4, 3}, 1)});
+}
+
+TEST(Gradient, OfPatchify) {
+  const Function f = [](In in) { return patchify(in[0], 2, 3); };
+  expect_right(f, {draw({2, 3, 5, 6}, 1)});  // a row of pixels is left out: its gradient is 0
+  expect_float_agrees(f, {draw({2, 3, 5, 6}, 1)}, 1);
+}
+
+TEST(Gradient, OfAttention) {
+  const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
+  expect_right([](In in) { return attention(in[0], in[1], in[2], 0.4).out; }, {q, k, v});
+  expect_right([](In in) { return attention(in[0], in[1], in[2], 0.4, in[3]).out; }, {q, k, v, draw({3, 1, 6}, 4)});
+}
+
+// Sizes below, at and above the tiles and panels of every instruction set, and more queries than a block.
+TEST(Gradient, OfAttentionInFloat) {
+  for (const auto& [queries, keys, dim] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {5, 7, 3}, {12, 16, 16}, {13, 65, 24}, {65, 65, 16}, {197, 197, 64}, {300, 170, 32}}) {
+    const Function f = [dim = dim](In in) {
+      return attention(in[0], in[1], in[2], 1 / std::sqrt(static_cast<double>(dim))).out;
+    };
+    expect_float_agrees(f, {draw({1, 2, queries, dim}, 1), draw({1, 2, keys, dim}, 2), draw({1, 2, keys, dim}, 3)},
+                        4 * static_cast<double>(queries + keys + dim));
+  }
+}
+
+TEST(Gradient, OfAttentionWithABiasInFloat) {
+  for (const Shape& shape : {Shape{2, 3, 9, 11}, Shape{9, 11}, Shape{2, 1, 1, 11}}) {
+    expect_float_agrees([](In in) { return attention(in[0], in[1], in[2], 0.5, in[3]).out; },
+                        {draw({2, 3, 9, 4}, 1), draw({2, 3, 11, 4}, 2), draw({2, 3, 11, 4}, 3), draw(shape, 4)}, 200);
+  }
+}
+
+TEST(Gradient, OfAMaskedQueryIsZero) {
+  const double inf = std::numeric_limits<double>::infinity();
+  Tensor mask = Tensor::zeros({2, 3}, DType::f64);
+  for (int s = 0; s < 3; ++s) mask.data<double>()[3 + s] = -inf;
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const auto grads = gradients([&](In in) { return attention(in[0], in[1], in[2], 0.5, mask).out; },
+                                 {draw({1, 1, 2, 4}, 1), draw({1, 1, 3, 4}, 2), draw({1, 1, 3, 4}, 3)}, dtype);
+    EXPECT_TRUE(testing::close(grads[0].narrow(2, 1, 1), Tensor::zeros({1, 1, 1, 4}), 0)) << name_of(dtype);
+    for (const Tensor& grad : grads) EXPECT_TRUE(std::isfinite(mean(grad.flatten(), 0).item<double>()));
+  }
+}
+
+TEST(Gradient, OfSelfAttentionEqualsThatOfItsParts) {
+  const Tensor qkv = draw({2, 17, 3 * 3 * 8}, 1);
+  const Function fused = [](In in) { return self_attention(in[0], 3, 0.3); };
+  const Function parts = [](In in) {
+    const Tensor heads = in[0].view({2, 17, 3, 3, 8}).permute({2, 0, 3, 1, 4});
+    return attention(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), 0.3).out;
+  };
+  EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
+  expect_float_agrees(fused, {qkv}, 100);
+  expect_right([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
+}
+
+}  // namespace
+}  // namespace vitrail::ops

@@ -1,0 +1,174 @@
+#include "vitrail/ops/loss.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/paths.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/gradient_check.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+
+namespace vitrail::ops {
+namespace {
+
+using autograd::grad_of;
+
+Tensor leaf_of(const Tensor& value) {
+  Tensor leaf = value.clone();
+  autograd::set_requires_grad(leaf, true);
+  return leaf;
+}
+
+// The loss that a case's options name.
+Tensor loss_of_case(const nlohmann::json& config, const testing::Golden& golden, const Tensor& logits) {
+  if (config.at("loss") == "distillation") {
+    return distillation(logits, golden["teacher"],
+                        {.hard = config.value("hard", false),
+                         .temperature = config.value("temperature", 1.0),
+                         .per_element = config.value("per_element", false)});
+  }
+  const Tensor targets = golden[config.value("targets", "labels")];
+  const double smoothing = config.value("smoothing", 0.0);
+  if (config.at("loss") == "ce") return cross_entropy(logits, targets, smoothing);
+  BceOptions options{.label_smoothing = smoothing, .sum_classes = config.value("sum_classes", false)};
+  if (config.contains("threshold")) options.threshold = config.at("threshold").get<double>();
+  return bce_with_logits(logits, targets, options);
+}
+
+class Losses : public ::testing::Test {
+ protected:
+  const testing::Golden golden_ = testing::read_golden(testing::fixture("ops/losses.safetensors"));
+  const nlohmann::json cases_ = nlohmann::json::parse(golden_.config);
+};
+
+TEST_F(Losses, AndGradientsEqualPyTorchs) {
+  for (const auto& [name, config] : cases_.items()) {
+    const Tensor logits = leaf_of(golden_["logits"]);
+    const Tensor loss = loss_of_case(config, golden_, logits);
+    EXPECT_EQ(loss.rank(), 0);
+    EXPECT_TRUE(testing::close(loss, golden_[name + ".loss"], 1e-13)) << name;
+    autograd::backward(loss);
+    EXPECT_TRUE(testing::close(grad_of(logits), golden_[name + ".grad"], 1e-14)) << name;
+  }
+}
+
+// Single precision: logits below 16 are rounded in x − max (2^-21), exponentials by 2 ulp, sums of 11 by 4: a relative
+// error below 16 ulp of each share, and of losses below 8 in all.
+TEST_F(Losses, InSinglePrecisionStayWithinRounding) {
+  for (const auto& [name, config] : cases_.items()) {
+    const Tensor logits = leaf_of(golden_["logits"].to(DType::f32));
+    const Tensor loss = loss_of_case(config, golden_, logits);
+    EXPECT_EQ(loss.dtype(), DType::f32);
+    EXPECT_TRUE(testing::close(loss, golden_[name + ".loss"], 16 * 0x1p-23 * 8)) << name;
+    autograd::backward(loss);
+    EXPECT_TRUE(testing::close(grad_of(logits), golden_[name + ".grad"], 16 * 0x1p-23)) << name;
+  }
+}
+
+// tests/autograd/gradients_test.cpp derives the bound.
+TEST_F(Losses, GradientsAgreeWithDifferences) {
+  for (const auto& [name, config] : cases_.items()) {
+    const auto check = autograd::check_gradients(
+        [&](const std::vector<Tensor>& in) { return loss_of_case(config, golden_, in[0]); }, {golden_["logits"]});
+    EXPECT_LT(check.worst, 1e-8) << name << " element " << check.element;
+  }
+}
+
+TEST(CrossEntropy, IncomingGradientsScaleItsOwn) {
+  const Tensor logits = leaf_of(Tensor::randn({3, 4}, 1, DType::f64));
+  const Tensor labels = Tensor::from<int64_t>({3}, {0, 3, 1});
+  const Tensor loss = weighted_sum({cross_entropy(logits, labels), cross_entropy(logits, labels)}, {0.25, 0.5});
+  autograd::backward(loss, Tensor::full({}, 4, DType::f64));
+  const Tensor whole = grad_of(logits);
+  const Tensor other = leaf_of(logits);
+  const Tensor plain = cross_entropy(other, labels);
+  EXPECT_NEAR(loss.item<double>(), 0.75 * plain.item<double>(), 1e-14);
+  autograd::backward(plain, Tensor::full({}, 3, DType::f64));
+  EXPECT_TRUE(testing::close(whole, grad_of(other), 1e-14));
+}
+
+TEST(CrossEntropy, HugeLogitsNeitherOverflowNorLoseTheLoss) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const Tensor logits = leaf_of(Tensor::from<float>({2, 3}, {1e30f, 0, -1e30f, 100, 100, -1e4f}).to(dtype));
+    const Tensor loss = cross_entropy(logits, Tensor::from<int64_t>({2}, {0, 1}));
+    EXPECT_NEAR(loss.item<double>(), std::log(2.0) / 2, 1e-7);
+    autograd::backward(loss);
+    EXPECT_TRUE(testing::close(grad_of(logits), Tensor::from<double>({2, 3}, {0, 0, 0, 0.25, -0.25, 0}), 1e-7));
+  }
+}
+
+TEST(CrossEntropy, ANaNLogitGivesANaNLoss) {
+  const Tensor logits = Tensor::from<float>({1, 3}, {0, std::numeric_limits<float>::quiet_NaN(), 0});
+  EXPECT_TRUE(std::isnan(cross_entropy(logits, Tensor::from<int64_t>({1}, {0})).item<double>()));
+}
+
+TEST(CrossEntropy, WidensLogitsOf16Bits) {
+  const Tensor logits = Tensor::randn({4, 5}, 1, DType::bf16);
+  const Tensor labels = Tensor::from<int64_t>({4}, {0, 1, 2, 3}), loss = cross_entropy(logits, labels);
+  EXPECT_EQ(loss.dtype(), DType::f32);
+  EXPECT_EQ(loss.item<float>(), cross_entropy(logits.to(DType::f32), labels).item<float>());
+}
+
+TEST(CrossEntropy, BitsDoNotDependOnThreads) {
+  const Tensor logits = Tensor::randn({64, 1000}, 1);
+  const Tensor labels = Tensor::zeros({64}, DType::i64);
+  std::vector<Tensor> losses, grads;
+  for (const int count : {1, 3}) {
+    const ThreadCount threads(count);
+    const Tensor leaf = leaf_of(logits), loss = cross_entropy(leaf, labels, 0.1);
+    autograd::backward(loss);
+    losses.push_back(loss);
+    grads.push_back(grad_of(leaf));
+  }
+  EXPECT_EQ(losses[0].item<float>(), losses[1].item<float>());
+  EXPECT_TRUE(testing::close(grads[0], grads[1], 0));
+}
+
+TEST(CrossEntropy, RecordsNothingWithoutGradients) {
+  EXPECT_FALSE(autograd::requires_grad(cross_entropy(Tensor::zeros({1, 2}), Tensor::zeros({1}, DType::i64))));
+}
+
+TEST(Loss, SaysWhichTargetIsWrong) {
+  const Tensor logits = Tensor::zeros({2, 3});
+  auto message = [](const std::function<void()>& action) -> std::string {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message([&] {
+              cross_entropy(logits, Tensor::from<int64_t>({2}, {0, 3}));
+            }),
+            "cross_entropy: expected labels from 0 to 2, got 3 for sample 1");
+  EXPECT_EQ(message([&] { cross_entropy(logits, Tensor::zeros({3}, DType::i64)); }),
+            "cross_entropy: expected labels i64 [2] or a distribution [2, 3], got i64 [3]");
+  EXPECT_EQ(message([&] {
+              cross_entropy(logits, Tensor::zeros({2, 4}));
+            }),
+            "cross_entropy: expected a target distribution [2, 3], as the logits, got [2, 4]");
+  EXPECT_EQ(message([&] {
+              cross_entropy(Tensor::zeros({0, 3}), Tensor::zeros({0}, DType::i64));
+            }),
+            "cross_entropy: expected logits [B, C] of at least one row and class, got [0, 3]");
+  EXPECT_EQ(message([&] { cross_entropy(logits, Tensor::zeros({2}, DType::i64), 1); }),
+            "cross_entropy: expected a label smoothing in [0, 1), got 1");
+  EXPECT_EQ(message([&] {
+              distillation(logits, Tensor::zeros({2, 4}));
+            }),
+            "distillation: expected the teacher's logits [2, 3], as the student's, got [2, 4]");
+  EXPECT_EQ(message([&] { distillation(logits, logits, {.temperature = 0}); }),
+            "distillation: expected a temperature above 0, got 0");
+  EXPECT_EQ(message([&] { weighted_sum({}, {}); }),
+            "weighted_sum: expected a weight for each of at least one term, got 0 terms and 0 weights");
+}
+
+}  // namespace
+}  // namespace vitrail::ops

@@ -1,0 +1,56 @@
+#include "vitrail/ops/tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::ops {
+namespace {
+
+TEST(Cat, JoinsAlongAnyAxisAndDtype) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8, DType::boolean}) {
+    const Tensor a = Tensor::full({2, 1, 3}, 1, dtype), b = Tensor::zeros({2, 4, 3}, dtype);
+    const Tensor joined = cat({a, b, a}, 1);
+    EXPECT_EQ(joined.shape(), (Shape{2, 6, 3}));
+    EXPECT_EQ(joined.dtype(), dtype);
+    EXPECT_TRUE(testing::close(joined.narrow(1, 0, 1), a, 0));
+    EXPECT_TRUE(testing::close(joined.narrow(1, 1, 4), b, 0));
+    EXPECT_TRUE(testing::close(joined.narrow(1, 5, 1), a, 0));
+  }
+  EXPECT_EQ(cat({Tensor::zeros({2, 3}), Tensor::zeros({2, 1})}, -1).shape(), (Shape{2, 4}));
+  const Tensor strided = Tensor::randn({3, 2}, 1).transpose(0, 1);
+  EXPECT_TRUE(testing::close(cat({strided.expand({2, 3})}, 0), strided, 0));
+}
+
+TEST(Cat, ShapesThatDoNotAgreeAreErrors) {
+  EXPECT_THROW(cat({}, 0), Error);
+  EXPECT_THROW(cat({Tensor::zeros({2, 3}), Tensor::zeros({2, 4})}, 0), Error);
+  EXPECT_THROW(cat({Tensor::zeros({2, 3}), Tensor::zeros({2, 3, 1})}, 0), Error);
+  EXPECT_THROW(cat({Tensor::zeros({2, 3})}, 2), Error);
+  EXPECT_THROW(cat({Tensor::zeros({2, 3})}, -3), Error);
+}
+
+TEST(Mean, DropsItsAxis) {
+  const Tensor x = Tensor::from<float>({2, 3}, {1, 2, 3, 5, 7, 9});
+  EXPECT_TRUE(testing::close(mean(x, 0), Tensor::from<float>({3}, {3, 4.5, 6}), 0));
+  EXPECT_TRUE(testing::close(mean(x, -1), Tensor::from<float>({2}, {2, 7}), 0));
+  const Tensor big = Tensor::randn({4, 197, 6}, 1);
+  EXPECT_TRUE(testing::close(mean(big, 1), mean(big.to(DType::f64), 1), 197 * std::pow(2, -24)));
+  EXPECT_TRUE(testing::close(mean(big.permute({2, 0, 1}), 2), mean(big, 1).transpose(0, 1), 1e-6));
+  EXPECT_THROW(mean(x, 2), Error);
+  EXPECT_EQ(mean(Tensor::zeros({2, 3, 0}), 1).shape(), (Shape{2, 0}));
+}
+
+TEST(Contiguous, CopiesOnlyWhatIsNot) {
+  const Tensor x = Tensor::randn({3, 4}, 1);
+  EXPECT_EQ(contiguous(x).storage(), x.storage());
+  const Tensor t = contiguous(x.transpose(0, 1));
+  EXPECT_TRUE(t.is_contiguous());
+  EXPECT_TRUE(testing::close(t, x.transpose(0, 1), 0));
+}
+
+}  // namespace
+}  // namespace vitrail::ops

@@ -1,0 +1,72 @@
+#include "vitrail/optim/gradients.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/parallel.h"
+
+namespace vitrail::optim {
+namespace {
+
+Parameter parameter(const std::string& name, const Tensor& gradient) {
+  Tensor leaf = Tensor::zeros(gradient.shape(), gradient.dtype());
+  autograd::set_requires_grad(leaf, true);
+  autograd::variable_of(leaf)->grad = gradient;
+  return {name, leaf};
+}
+
+TEST(GradientNorm, IsThatOfAllGradientsTogether) {
+  std::vector<Parameter> parameters{parameter("a", Tensor::full({50000}, 0.5)), parameter("b", Tensor::full({4}, 50))};
+  parameters.push_back({"without", Tensor::zeros({2})});
+  EXPECT_NEAR(gradient_norm(parameters), 150, 1e-10);  // √(50000/4 + 4 · 2500)
+}
+
+TEST(GradientNorm, HasTheSameBitsOnAnyNumberOfThreads) {
+  const std::vector<Parameter> parameters{parameter("a", Tensor::randn({123457}, 1)),
+                                          parameter("b", Tensor::randn({7, 31}, 2))};
+  double one = 0;
+  {
+    const ThreadCount threads(1);
+    one = gradient_norm(parameters);
+  }
+  const ThreadCount threads(3);
+  EXPECT_EQ(gradient_norm(parameters), one);
+}
+
+TEST(GradientNorm, OfHugeGradientsDoesNotOverflow) {
+  EXPECT_NEAR(gradient_norm({parameter("a", Tensor::full({4}, 3e38))}) / 6e38, 1, 1e-6);
+}
+
+TEST(GradientNorm, IsNotFiniteExactlyWhenAGradientIsNot) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    std::vector<Parameter> parameters{parameter("fine", Tensor::full({5}, 1)),
+                                      parameter("bad", Tensor::randn({20011}, 1))};
+    EXPECT_TRUE(std::isfinite(gradient_norm(parameters)));
+    EXPECT_EQ(first_non_finite_gradient(parameters), "");
+    autograd::grad_of(parameters[1].tensor).data<float>()[20010] = bad;
+    EXPECT_FALSE(std::isfinite(gradient_norm(parameters)));
+    EXPECT_EQ(first_non_finite_gradient(parameters), "bad");
+  }
+}
+
+// torch.nn.utils.clip_grad_norm_ multiplies by max_norm / (norm + 1e-6) where that is below 1.
+TEST(ClipGradients, ScalesOnlyWhatIsTooLong) {
+  const std::vector<Parameter> parameters{parameter("a", Tensor::full({4}, 3, DType::f64))};
+  EXPECT_DOUBLE_EQ(clip_gradients(parameters, 7), 6);
+  EXPECT_EQ(autograd::grad_of(parameters[0].tensor).data<double>()[3], 3);
+  EXPECT_DOUBLE_EQ(clip_gradients(parameters, 2), 6);
+  EXPECT_DOUBLE_EQ(autograd::grad_of(parameters[0].tensor).data<double>()[3], 3 * (2 / (6 + 1e-6)));
+}
+
+TEST(ClipGradients, LeavesNonFiniteGradientsForTheCallerToSee) {
+  EXPECT_EQ(clip_factor(std::numeric_limits<double>::infinity(), 1), 1);
+  EXPECT_EQ(clip_factor(std::nan(""), 1), 1);
+  EXPECT_EQ(clip_factor(5, 0), 1);
+  EXPECT_NEAR(clip_factor(5, 1), 0.2, 1e-7);
+}
+
+}  // namespace
+}  // namespace vitrail::optim

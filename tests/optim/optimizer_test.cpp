@@ -1,0 +1,226 @@
+#include "vitrail/optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/paths.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/ops/linear.h"
+
+namespace vitrail::optim {
+namespace {
+
+// Leaves `gradient` as the gradient of a leaf.
+void set_grad(const Tensor& leaf, const Tensor& gradient) { autograd::variable_of(leaf)->grad = gradient; }
+
+Tensor leaf_of(const Tensor& value) {
+  Tensor leaf = value.clone();
+  autograd::set_requires_grad(leaf, true);
+  return leaf;
+}
+
+OptimizerOptions options_of(const nlohmann::json& config) {
+  OptimizerOptions options{.kind = config.at("kind")};
+  options.beta1 = config.value("beta1", options.beta1);
+  if (config.contains("beta2")) options.beta2 = config.at("beta2").get<double>();
+  if (config.contains("eps")) options.eps = config.at("eps").get<double>();
+  options.momentum = config.value("momentum", options.momentum);
+  options.nesterov = config.value("nesterov", options.nesterov);
+  return options;
+}
+
+// Runs a fixture's steps in one precision.  `ours` scales the gradients on their way, to be undone by gradient_scale.
+std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, double ours = 1) {
+  const auto config = nlohmann::json::parse(golden.config);
+  std::vector<Parameter> parameters{{"matrix", leaf_of(golden["before.matrix"].to(dtype)), 0.1, 1.0},
+                                    {"vector", leaf_of(golden["before.vector"].to(dtype)), 0.0, 0.5}};
+  auto optimizer = make_optimizer(options_of(config), parameters);
+  const int64_t steps = config.at("steps");
+  for (int64_t step = 0; step < steps; ++step) {
+    for (const Parameter& p : parameters) {
+      const Tensor parts = golden["part." + p.name];
+      const Tensor part = parts.select(0, step % parts.size(0)).contiguous();
+      const Tensor gradient = Tensor::empty(p.tensor.shape(), DType::f64);
+      const Tensor weight = p.tensor.to(DType::f64);
+      for (int64_t i = 0; i < gradient.numel(); ++i) {
+        gradient.data<double>()[i] = ours * (0.5 * weight.data<double>()[i] + part.data<double>()[i]);
+      }
+      set_grad(p.tensor, gradient.to(dtype));
+    }
+    const double rate = config.at("rate").get<double>() * (1 - static_cast<double>(step) / (2.0 * steps));
+    optimizer->step(rate, 1 / ours);
+  }
+  return optimizer;
+}
+
+class OptimizerRule : public ::testing::TestWithParam<const char*> {};
+
+// In f64 each of 100 steps rounds a handful of times: 100 · 10 · 2^-53 = 1e-13 of numbers of order 1.
+TEST_P(OptimizerRule, EqualsPyTorchsOver100Steps) {
+  const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
+  const auto optimizer = replay(golden, DType::f64);
+  EXPECT_EQ(optimizer->steps(), 100);
+  for (const Parameter& p : optimizer->parameters()) {
+    EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 0, 1e-12)) << p.name;
+  }
+  size_t buffers = 0;
+  for (const nn::NamedTensor& entry : optimizer->state()) {
+    if (!golden.has(entry.name)) continue;
+    ++buffers;
+    EXPECT_TRUE(testing::close(entry.tensor, golden[entry.name], 1e-14, 1e-12)) << entry.name;
+  }
+  EXPECT_EQ(buffers + 1, optimizer->state().size());
+}
+
+// In f32 a step rounds the weight (|w| < 4) three times and the change, at most a few times the rate 0.01, about ten
+// times: 100 · (3 · 4 + 10 · 0.05) · 2^-24 = 7.5e-5 if all errors had one sign; they do not, a tenth is allowed.
+TEST_P(OptimizerRule, InSinglePrecisionStaysWithinRounding) {
+  const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
+  const auto optimizer = replay(golden, DType::f32);
+  for (const Parameter& p : optimizer->parameters()) {
+    EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 7.5e-6)) << p.name;
+  }
+}
+
+TEST_P(OptimizerRule, ScalesGradientsAsItReadsThem) {
+  const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
+  const auto optimizer = replay(golden, DType::f64, 8);  // a power of two: exact
+  for (const Parameter& p : optimizer->parameters()) {
+    EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 0, 1e-12)) << p.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, OptimizerRule,
+                         ::testing::Values("adamw", "adamw_betas", "sgd", "sgd_momentum", "sgd_nesterov", "lamb",
+                                           "lion"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Two parameters longer than a chunk and one short one, all with random gradients.
+std::vector<Parameter> large_parameters(DType dtype = DType::f32) {
+  std::vector<Parameter> parameters{{"a", leaf_of(Tensor::randn({50000}, 1, dtype)), 0.05},
+                                    {"b", leaf_of(Tensor::randn({3}, 2, dtype)), 0},
+                                    {"c", leaf_of(Tensor::randn({41, 1000}, 3, dtype)), 0.05}};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    set_grad(parameters[i].tensor, Tensor::randn(parameters[i].tensor.shape(), 10 + i, dtype));
+  }
+  return parameters;
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  return {tensor.data<float>(), tensor.data<float>() + tensor.numel()};
+}
+
+TEST(Optimizer, BitsDoNotDependOnThreads) {
+  for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
+    std::vector<std::vector<float>> results;
+    for (const int count : {1, 3}) {
+      const ThreadCount threads(count);
+      const auto optimizer = make_optimizer({.kind = kind}, large_parameters());
+      for (int i = 0; i < 3; ++i) optimizer->step(1e-2);
+      for (const Parameter& p : optimizer->parameters()) results.push_back(values_of(p.tensor));
+    }
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i], results[i + 3]) << kind;
+  }
+}
+
+TEST(Optimizer, ContinuesFromASavedStateBitForBit) {
+  for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
+    const auto whole = make_optimizer({.kind = kind}, large_parameters());
+    const auto first = make_optimizer({.kind = kind}, large_parameters());
+    for (int i = 0; i < 5; ++i) whole->step(1e-2);
+    for (int i = 0; i < 2; ++i) first->step(1e-2);
+    std::vector<nn::NamedTensor> saved;
+    for (const nn::NamedTensor& entry : first->state()) saved.push_back({entry.name, entry.tensor.clone()});
+    const auto second = make_optimizer({.kind = kind}, large_parameters());
+    for (size_t p = 0; p < 3; ++p) second->parameters()[p].tensor.copy_(first->parameters()[p].tensor);
+    second->load_state(saved);
+    EXPECT_EQ(second->steps(), 2);
+    for (int i = 0; i < 3; ++i) second->step(1e-2);
+    for (size_t p = 0; p < 3; ++p) {
+      EXPECT_EQ(values_of(second->parameters()[p].tensor), values_of(whole->parameters()[p].tensor)) << kind;
+    }
+  }
+}
+
+TEST(Optimizer, LeavesAParameterWithoutAGradientAlone) {
+  std::vector<Parameter> parameters = large_parameters();
+  autograd::clear_grad(parameters[2].tensor);
+  const std::vector<float> before = values_of(parameters[2].tensor);
+  for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
+    const auto optimizer = make_optimizer({.kind = kind}, parameters);
+    optimizer->step(1e-2);
+    EXPECT_EQ(values_of(parameters[2].tensor), before) << kind;
+  }
+}
+
+TEST(Optimizer, TrainsALinearLayer) {
+  Tensor weight = leaf_of(Tensor::randn({2, 4}, 1)), bias = leaf_of(Tensor::zeros({2}));
+  const Tensor x = Tensor::randn({8, 4}, 2);
+  const auto optimizer = make_optimizer({.kind = "adamw"}, {{"weight", weight}, {"bias", bias}});
+  double first = 0, last = 0;
+  for (int step = 0; step < 200; ++step) {
+    const Tensor y = ops::linear(x, weight, bias);
+    last = 0;
+    for (int64_t i = 0; i < y.numel(); ++i) last += y.data<float>()[i] * y.data<float>()[i];
+    if (step == 0) first = last;
+    optimizer->clear_gradients();
+    autograd::backward(y, y);  // the gradient of |y|² / 2
+    optimizer->step(0.05);
+  }
+  EXPECT_LT(last, first * 1e-4);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(OptimizerState, ListsAllDifferencesAndChangesNothing) {
+  const auto optimizer = make_optimizer({.kind = "adamw"}, large_parameters());
+  optimizer->step(1e-2);
+  std::vector<nn::NamedTensor> state = optimizer->state();
+  const std::vector<float> before = values_of(state[1].tensor);
+  for (nn::NamedTensor& entry : state) entry.tensor = entry.tensor.clone();
+  state[0].tensor = Tensor::from<int64_t>({}, {77});
+  state[2].tensor = Tensor::zeros({4});
+  state[3].name = "exp_avg.other";
+  const std::string message = error_of([&] { optimizer->load_state(state); });
+  EXPECT_NE(message.find("'exp_avg.b': expected f32 [3], got f32 [4]"), std::string::npos) << message;
+  EXPECT_NE(message.find("'exp_avg.c' is missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("'exp_avg.other' is not expected"), std::string::npos) << message;
+  EXPECT_EQ(optimizer->steps(), 1);
+  EXPECT_EQ(values_of(optimizer->state()[1].tensor), before);
+}
+
+TEST(Optimizer, RefusesWhatCannotBe) {
+  const std::vector<Parameter> good = large_parameters();
+  auto message = [&](const OptimizerOptions& options, const std::vector<Parameter>& parameters) {
+    return error_of([&] { make_optimizer(options, parameters); });
+  };
+  EXPECT_EQ(message({.kind = "adam"}, good), "optimizer: expected adamw, sgd, lamb or lion, got 'adam'");
+  EXPECT_EQ(message({.beta2 = 1.0}, good), "optimizer: expected beta2 in [0, 1), got 1");
+  EXPECT_EQ(message({.eps = 0.0}, good), "optimizer: expected eps of at least 1e-37, got 0");
+  EXPECT_EQ(message({.kind = "sgd", .momentum = 0, .nesterov = true}, good),
+            "optimizer: expected momentum for nesterov, got momentum 0");
+  EXPECT_EQ(message({}, {good[0], good[0]}), "optimizer: expected a name for each weight, got 'a' twice");
+  EXPECT_EQ(message({}, {{"h", leaf_of(Tensor::zeros({2}, DType::bf16))}}),
+            "optimizer: expected weights in f32 or f64, got bf16 for 'h'");
+  EXPECT_EQ(message({}, {{"t", Tensor::zeros({2, 3}).transpose(0, 1)}}),
+            "optimizer: expected contiguous weights, got a strided view for 't'");
+  const auto optimizer = make_optimizer({}, good);
+  set_grad(good[1].tensor, Tensor::zeros({4}));
+  EXPECT_EQ(error_of([&] { optimizer->step(1); }), "optimizer: expected a gradient f32 [3] of 'b', got f32 [4]");
+  EXPECT_EQ(optimizer->steps(), 0);
+}
+
+}  // namespace
+}  // namespace vitrail::optim

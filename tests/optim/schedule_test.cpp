@@ -1,0 +1,77 @@
+#include "vitrail/optim/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::optim {
+namespace {
+
+ScheduleOptions options_of(const nlohmann::json& config) {
+  ScheduleOptions o;
+  o.kind = config.at("kind");
+  o.rate = config.at("rate");
+  o.final_rate = config.value("final_rate", o.final_rate);
+  o.total_steps = config.value("total_steps", o.total_steps);
+  o.warmup_steps = config.value("warmup_steps", o.warmup_steps);
+  o.warmup_rate = config.value("warmup_rate", o.warmup_rate);
+  o.warmup_prefix = config.value("warmup_prefix", o.warmup_prefix);
+  o.decay_steps = config.value("decay_steps", o.decay_steps);
+  o.decay_factor = config.value("decay_factor", o.decay_factor);
+  return o;
+}
+
+// timm's schedulers with warm-up as a prefix or not, and torch's LinearLR followed by CosineAnnealingLR, which
+// multiplies its way from step to step: 60 · 2^-53 and a little.
+TEST(Schedule, EqualsTimmsAndTorchs) {
+  const auto golden = testing::read_golden(testing::fixture("optim/schedules.safetensors"));
+  const auto cases = nlohmann::json::parse(golden.config);
+  for (const auto& [name, config] : cases.items()) {
+    const Schedule schedule(options_of(config));
+    const Tensor want = golden[name];
+    const Tensor got = Tensor::empty(want.shape(), DType::f64);
+    for (int64_t t = 0; t < got.numel(); ++t) got.data<double>()[t] = schedule.rate(t);
+    EXPECT_TRUE(testing::close(got, want, 1e-16, 1e-13)) << name;
+  }
+}
+
+TEST(Schedule, StaysAtItsEndsBeyondThem) {
+  const Schedule cosine({.kind = "cosine", .rate = 1, .final_rate = 0.1, .total_steps = 10});
+  EXPECT_DOUBLE_EQ(cosine.rate(0), 1);
+  EXPECT_DOUBLE_EQ(cosine.rate(10), 0.1);
+  EXPECT_DOUBLE_EQ(cosine.rate(1000), 0.1);
+  const Schedule step({.kind = "step", .rate = 1, .final_rate = 0.05, .decay_steps = 2, .decay_factor = 0.1});
+  EXPECT_DOUBLE_EQ(step.rate(3), 0.1);
+  EXPECT_DOUBLE_EQ(step.rate(100), 0.05);
+}
+
+TEST(Schedule, AWarmUpOfTheWholeRunEndsAtTheFinalRate) {
+  const Schedule schedule({.kind = "linear", .rate = 1, .total_steps = 4, .warmup_steps = 4});
+  EXPECT_DOUBLE_EQ(schedule.rate(3), 0.75);
+  EXPECT_DOUBLE_EQ(schedule.rate(4), 0);
+}
+
+TEST(Schedule, RefusesWhatCannotBe) {
+  auto message = [](const ScheduleOptions& options) -> std::string {
+    try {
+      const Schedule schedule(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message({.kind = "cosin"}), "schedule: expected cosine, linear, step or constant, got 'cosin'");
+  EXPECT_EQ(message({.kind = "cosine"}), "schedule: expected the run's number of steps, got 0");
+  EXPECT_EQ(message({.kind = "linear", .total_steps = 5, .warmup_steps = 6}),
+            "schedule: expected a warm-up within the run's 5 steps, got 6");
+  EXPECT_EQ(message({.kind = "constant", .rate = -1}), "schedule: expected rates of at least 0, got -1");
+  EXPECT_EQ(message({.kind = "step"}),
+            "schedule: expected decay_steps of at least 1 and a decay_factor in (0, 1], got 0 and 0.1");
+}
+
+}  // namespace
+}  // namespace vitrail::optim

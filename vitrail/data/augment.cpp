@@ -1,0 +1,178 @@
+#include "vitrail/data/augment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/data/augment_checks.h"
+#include "vitrail/data/policies.h"
+#include "vitrail/data/random_crop.h"
+#include "vitrail/image/crop.h"
+#include "vitrail/image/enhance.h"
+#include "vitrail/image/normalize.h"
+#include "vitrail/image/resize.h"
+
+namespace vitrail::data {
+namespace {
+
+using image::Fill;
+using image::Image;
+
+// What a stream of draws is for: switching one step on or off leaves the draws of the others as they are.
+enum class Draw : uint64_t { crop, flip, affine, policy, jitter, erasing, count };
+
+RandomStream stream_for(Draw draw, const AugmentKey& key) {
+  const uint64_t epoch = random_key("augment", key.seed, static_cast<uint64_t>(key.epoch));
+  const uint64_t number = static_cast<uint64_t>(key.repeat) * static_cast<uint64_t>(Draw::count);
+  return RandomStream(random_key("sample", epoch, static_cast<uint64_t>(key.sample)),
+                      number + static_cast<uint64_t>(draw));
+}
+
+double between(RandomStream& random, double low, double high) { return low + (high - low) * random.uniform(); }
+
+Fill fill_from(const std::vector<int>& values) {
+  Fill fill{};
+  for (size_t c = 0; c < 3; ++c) {
+    if (!values.empty()) fill[c] = static_cast<uint8_t>(values.size() == 1 ? values[0] : values.at(c));
+  }
+  return fill;
+}
+
+// timm's img_mean: min(255, round(255 · mean)), Python's rounding.
+Fill mean_fill(const std::vector<double>& mean) {
+  Fill fill{};
+  for (size_t c = 0; c < 3; ++c) {
+    const double value = 255 * (mean.size() == 1 ? mean[0] : mean.at(c));
+    fill[c] = static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0));
+  }
+  return fill;
+}
+
+void jitter(const ColorJitter& options, RandomStream& random, Image& picture) {
+  if (options.probability < 1 && random.uniform() >= options.probability) return;
+  std::array<int, 4> order{0, 1, 2, 3};
+  for (int i = 3; i > 0; --i) std::swap(order[i], order[below(random, i + 1)]);
+  const auto factor = [&](double x) { return between(random, std::max(0.0, 1.0 - x), 1.0 + x); };
+  const double brightness = factor(options.brightness), contrast = factor(options.contrast),
+               saturation = factor(options.saturation), hue = between(random, -options.hue, options.hue);
+  for (const int step : order) {
+    if (step == 0 && options.brightness > 0) adjust_brightness(picture, brightness);
+    if (step == 1 && options.contrast > 0) adjust_contrast(picture, contrast);
+    if (step == 2 && options.saturation > 0) adjust_color(picture, saturation);
+    if (step == 3 && options.hue > 0) adjust_hue(picture, hue);
+  }
+}
+
+image::AffineMatrix drawn_matrix(const RandomAffine& options, RandomStream& random, int64_t width, int64_t height) {
+  image::AffineParts parts;
+  const double across = options.shift[0] * static_cast<double>(width);
+  const double down = options.shift[1] * static_cast<double>(height);
+  parts.degrees = between(random, -options.degrees, options.degrees);
+  parts.shift_x = std::nearbyint(between(random, -across, across));
+  parts.shift_y = std::nearbyint(between(random, -down, down));
+  parts.scale = between(random, options.scale[0], options.scale[1]);
+  return affine_matrix(parts, width, height);
+}
+
+}  // namespace
+
+Flip flip_from_name(const std::string& name) {
+  if (name == "none") return Flip::none;
+  if (name == "random") return Flip::random;
+  if (name == "alternate") return Flip::alternate;
+  throw Error("flip", "none, random or alternate", "'" + name + "'");
+}
+
+struct Augmentation::Steps {
+  Steps(const AugmentOptions& options, const image::EvalTransform& transform)
+      : options(options), transform(transform), normalizer(transform), fill(fill_from(options.fill)), policy_fill(fill) {
+    if (options.policy.empty()) return;
+    policy = policy_from_name(options.policy, options.policy_interpolation);
+    if (options.fill.empty() && policy->fills_with_mean()) policy_fill = mean_fill(transform.mean);
+  }
+
+  Image cropped(const Image& source, const AugmentKey& key) const;
+  bool flips(const AugmentKey& key) const;
+  bool strong(const AugmentKey& key) const { return options.off_epoch < 0 || key.epoch < options.off_epoch; }
+  Image picture(const Image& source, const AugmentKey& key) const;
+
+  AugmentOptions options;
+  image::EvalTransform transform;
+  std::unique_ptr<const Policy> policy;
+  image::Normalizer normalizer;
+  Fill fill, policy_fill;
+};
+
+Image Augmentation::Steps::cropped(const Image& source, const AugmentKey& key) const {
+  const auto [height, width] = transform.size;
+  RandomStream random = stream_for(Draw::crop, key);
+  if (options.random_resized_crop) {
+    const RandomResizedCrop& crop = *options.random_resized_crop;
+    const image::Window window = resized_crop_window(crop, source.width, source.height, random);
+    return resize(image::crop(source, window), width, height, pick(random, crop.interpolation));
+  }
+  if (!options.padded_crop) return apply_geometry(source, transform);
+  const int64_t padding = options.padded_crop->padding;
+  const int64_t left = below(random, 2 * padding + 1) - padding, top = below(random, 2 * padding + 1) - padding;
+  const bool reflect = options.padded_crop->mode == PaddedCrop::Mode::reflect;
+  const auto cut = [&](const Image& picture) {
+    return crop(picture, {left, top, width, height}, reflect ? image::Padding::reflect : image::Padding::constant,
+                fill);
+  };
+  if (source.width == width && source.height == height) return cut(source);
+  return cut(resize(source, width, height, transform.interpolation));
+}
+
+bool Augmentation::Steps::flips(const AugmentKey& key) const {
+  if (options.flip == Flip::none) return false;
+  if (options.flip == Flip::random) {
+    RandomStream random = stream_for(Draw::flip, key);
+    return coin(random);
+  }
+  RandomStream random(random_key("flip", key.seed, static_cast<uint64_t>(key.sample)));
+  return coin(random) != ((key.epoch + key.repeat) % 2 != 0);
+}
+
+Image Augmentation::Steps::picture(const Image& source, const AugmentKey& key) const {
+  Image result = cropped(source, key);
+  if (flips(key)) mirror(result);
+  if (!strong(key)) return result;
+  if (options.affine) {
+    RandomStream random = stream_for(Draw::affine, key);
+    const image::AffineMatrix matrix = drawn_matrix(*options.affine, random, result.width, result.height);
+    result = affine(result, matrix, options.affine->interpolation, fill);
+  }
+  if (policy) {
+    RandomStream random = stream_for(Draw::policy, key);
+    if (options.policy_share >= 1 || random.uniform() < options.policy_share) {
+      for (const OpCall& call : policy->draw(random, result.width, result.height)) apply(call, result, policy_fill);
+    }
+  }
+  if (options.color_jitter) {
+    RandomStream random = stream_for(Draw::jitter, key);
+    jitter(*options.color_jitter, random, result);
+  }
+  return result;
+}
+
+Augmentation::Augmentation(const AugmentOptions& options, const image::EvalTransform& transform) {
+  check(options, transform);
+  steps_ = std::make_unique<const Steps>(options, transform);
+}
+
+Augmentation::~Augmentation() = default;
+Augmentation::Augmentation(Augmentation&&) noexcept = default;
+
+Image Augmentation::picture(const Image& source, const AugmentKey& key) const { return steps_->picture(source, key); }
+
+void Augmentation::apply_into(const Image& source, const AugmentKey& key, float* out) const {
+  const Image result = steps_->picture(source, key);
+  steps_->normalizer.apply_into(result, out);
+  if (!steps_->strong(key) || steps_->options.erasing.probability <= 0) return;
+  RandomStream random = stream_for(Draw::erasing, key);
+  erase(steps_->options.erasing, result.channels, result.height, result.width, random, out);
+}
+
+}  // namespace vitrail::data

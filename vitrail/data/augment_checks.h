@@ -1,0 +1,10 @@
+#pragma once
+// Whether augmentation options make sense; inside vitrail/data only.
+#include "vitrail/data/augment.h"
+
+namespace vitrail::data {
+
+// Throws Error naming the option that is out of its range.
+void check(const AugmentOptions& options, const image::EvalTransform& transform);
+
+}  // namespace vitrail::data

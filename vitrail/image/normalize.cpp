@@ -1,0 +1,60 @@
+#include "vitrail/image/normalize.h"
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::image {
+namespace {
+
+// The value of a channel for each of the 256 bytes, with the reference's operations in its order and precision.
+std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
+  const auto pick = [&](const std::vector<double>& values) {
+    return static_cast<float>(values.size() == 1 ? values[0] : values[channel]);
+  };
+  const bool normalize = !transform.processor || transform.processor->normalize;
+  const float mean = normalize ? pick(transform.mean) : 0.0f, std = normalize ? pick(transform.std) : 1.0f;
+  std::array<float, 256> values;
+  for (int i = 0; i < 256; ++i) {
+    float x = static_cast<float>(i);
+    if (!transform.processor) {
+      x /= 255.0f;  // torchvision's ToTensor
+    } else if (transform.processor->rescale) {
+      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: in double, then rounded
+    }
+    values[i] = normalize ? (x - mean) / std : x;
+  }
+  return values;
+}
+
+}  // namespace
+
+void check_statistics(const EvalTransform& transform, int64_t channels) {
+  if (transform.processor && !transform.processor->normalize) return;
+  for (const auto* values : {&transform.mean, &transform.std}) {
+    const int64_t count = static_cast<int64_t>(values->size());
+    if (count != 1 && count != channels) {
+      throw Error("image transform", str("mean and std with ", channels, " values"), str(count));
+    }
+  }
+  for (const double value : transform.std) {
+    if (!(value > 0)) throw Error("image transform", "a positive std", str(value));
+  }
+}
+
+Normalizer::Normalizer(const EvalTransform& transform) : transform_(transform) {
+  const size_t channels = transform.mean.size() == 1 && transform.std.size() == 1 ? 1 : 3;
+  check_statistics(transform, static_cast<int64_t>(channels));
+  for (size_t c = 0; c < channels; ++c) tables_.push_back(normalized_values(transform, static_cast<int64_t>(c)));
+}
+
+void Normalizer::apply_into(const Image& image, float* out) const {
+  check_image(image, "image transform");
+  check_statistics(transform_, image.channels);
+  const int64_t pixels = image.width * image.height;
+  for (int64_t c = 0; c < image.channels; ++c, out += pixels) {
+    const std::array<float, 256>& values = tables_.size() == 1 ? tables_[0] : tables_[c];
+    const uint8_t* in = image.pixels.data() + c;
+    for (int64_t i = 0; i < pixels; ++i) out[i] = values[in[i * image.channels]];
+  }
+}
+
+}  // namespace vitrail::image

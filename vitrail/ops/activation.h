@@ -1,0 +1,16 @@
+#pragma once
+#include "vitrail/kernels/activation.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::ops {
+
+Tensor activation(const Tensor& x, kernels::Activation kind);  // element by element; differentiable
+
+// x [..., 2C] → silu(first half) · second half, [..., C] (Shazeer 2020, "GLU variants improve Transformer").
+// Differentiable.
+Tensor silu_gate(const Tensor& x);
+
+// grad · activation'(x), contiguous and of one floating dtype both; grad itself for Activation::none.
+Tensor activation_backward(kernels::Activation kind, const Tensor& x, const Tensor& grad);
+
+}  // namespace vitrail::ops

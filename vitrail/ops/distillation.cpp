@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/kernels/exponentials.h"
+#include "vitrail/ops/loss_internal.h"
+
+namespace vitrail::ops {
+namespace {
+
+Tensor most_likely(const Tensor& logits) {
+  const Tensor values = logits.to(DType::f64).contiguous(), labels = Tensor::empty({logits.size(0)}, DType::i64);
+  const int64_t cols = logits.size(1);
+  for (int64_t r = 0; r < logits.size(0); ++r) {
+    const double* const row = values.data<double>() + r * cols;
+    labels.data<int64_t>()[r] = std::max_element(row, row + cols) - row;
+  }
+  return labels;
+}
+
+// One row at temperature T: Σ p (log p − log q) with p the teacher's distribution and q the student's; both arrive as
+// logits.  gradient receives factor · (q − p), which for the student's logits is T · dKL.
+template <class T>
+double divergence_row(const T* student, const T* teacher, double temperature, double factor, T* gradient,
+                      int64_t cols) {
+  std::vector<T> s(student, student + cols), t(teacher, teacher + cols), p(static_cast<size_t>(cols));
+  for (T& x : s) x /= static_cast<T>(temperature);
+  for (T& x : t) x /= static_cast<T>(temperature);
+  const auto q_row = kernels::exponentials(s.data(), gradient, cols);
+  const auto p_row = kernels::exponentials(t.data(), p.data(), cols);
+  const double q_shift = q_row.most + std::log(static_cast<double>(q_row.sum));
+  const double p_shift = p_row.most + std::log(static_cast<double>(p_row.sum));
+  double divergence = 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const double share = p[c] / static_cast<double>(p_row.sum);
+    // Where the teacher gives nothing, nothing is lost: 0 · log 0 is 0.
+    if (share > 0) divergence += share * ((t[c] - p_shift) - (s[c] - q_shift));
+    gradient[c] = static_cast<T>(factor * (gradient[c] / static_cast<double>(q_row.sum) - share));
+  }
+  return divergence;
+}
+
+}  // namespace
+
+Tensor distillation(const Tensor& student, const Tensor& teacher, const DistillationOptions& options) {
+  check_logits(student, "distillation");
+  if (!(teacher.shape() == student.shape())) {
+    throw Error("distillation", str("the teacher's logits ", student.shape(), ", as the student's"),
+                teacher.shape().to_string());
+  }
+  if (options.hard) return cross_entropy(student, most_likely(teacher));
+  const double t = options.temperature;
+  if (!(t > 0)) throw Error("distillation", "a temperature above 0", str(t));
+  const DType dtype = compute_dtype(student, "distillation");
+  const Tensor s = prepared(student, dtype), other = prepared(teacher, dtype);
+  const Tensor gradient = Tensor::empty(s.shape(), dtype);
+  const int64_t rows = s.size(0), cols = s.size(1);
+  const double count = static_cast<double>(options.per_element ? rows * cols : rows);
+  double sum = 0;
+  dispatch_compute(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    sum = sum_of_rows(rows, cols, [&](int64_t r) {
+      return divergence_row(s.data<T>() + r * cols, other.data<T>() + r * cols, t, t / count,
+                            gradient.data<T>() + r * cols, cols);
+    });
+  });
+  return loss_of(t * t * sum / count, "distillation", student, gradient, dtype);
+}
+
+}  // namespace vitrail::ops

@@ -1,0 +1,47 @@
+// AdamW (Loshchilov & Hutter 2019, algorithm 2), with PyTorch's scaling of the decay by the rate.
+#include <cmath>
+
+#include "vitrail/kernels/weight_update.h"
+#include "vitrail/optim/rules_internal.h"
+
+namespace vitrail::optim {
+namespace {
+
+class AdamW : public Optimizer {
+ public:
+  AdamW(const OptimizerOptions& options, std::vector<Parameter> parameters)
+      : Optimizer(std::move(parameters), {"exp_avg", "exp_avg_sq"}), options_(options) {}
+
+ private:
+  void update(double rate, double gradient_scale) override {
+    const auto t = static_cast<double>(steps());
+    const double bias1 = 1 - std::pow(options_.beta1, t), root_bias2 = std::sqrt(1 - std::pow(*options_.beta2, t));
+    for_each_chunk([&](size_t, const Chunk& chunk) {
+      const Parameter& p = parameters()[chunk.parameter];
+      const kernels::AdamStep step{.gradient_scale = gradient_scale,
+                                   .beta1 = options_.beta1,
+                                   .beta2 = *options_.beta2,
+                                   .eps = *options_.eps,
+                                   .bias1 = bias1,
+                                   .root_bias2 = root_bias2,
+                                   .rate = rate * p.rate_scale,
+                                   .weight_decay = p.weight_decay};
+      dispatch_weights(p.tensor, [&](auto tag) {
+        using T = decltype(tag);
+        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        kernels::adamw(at(p.tensor), at(gradients()[chunk.parameter]), at(buffer(0, chunk.parameter)),
+                       at(buffer(1, chunk.parameter)), chunk.count, step);
+      });
+    });
+  }
+
+  OptimizerOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options, std::vector<Parameter> parameters) {
+  return std::make_unique<AdamW>(options, std::move(parameters));
+}
+
+}  // namespace vitrail::optim

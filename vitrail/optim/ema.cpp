@@ -1,0 +1,69 @@
+#include "vitrail/optim/ema.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/weight_update.h"
+#include "vitrail/optim/chunks_internal.h"
+#include "vitrail/optim/named_tensors_internal.h"
+#include "vitrail/optim/rules_internal.h"
+
+namespace vitrail::optim {
+namespace {
+
+// body(average, weight, count) for fixed pieces of every pair, in parallel.
+template <class Body>
+void for_each_pair(const std::vector<nn::NamedTensor>& average, const std::vector<nn::NamedTensor>& weights,
+                   Body body) {
+  std::vector<Parameter> sized;
+  for (const nn::NamedTensor& entry : average) sized.push_back({entry.name, entry.tensor});
+  const std::vector<Chunk> chunks = chunks_of(sized);
+  parallel_for(0, static_cast<int64_t>(chunks.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t c = first; c < last; ++c) {
+      const Tensor &a = average[chunks[c].parameter].tensor, &w = weights[chunks[c].parameter].tensor;
+      dispatch_weights(a, [&](auto tag) {
+        using T = decltype(tag);
+        body(a.data<T>() + chunks[c].first, w.data<T>() + chunks[c].first, chunks[c].count);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+Ema::Ema(std::vector<nn::NamedTensor> weights, const EmaOptions& options)
+    : weights_(std::move(weights)), options_(options) {
+  const EmaOptions& o = options;
+  if (!(o.decay >= 0 && o.decay < 1)) throw Error("ema", "a decay in [0, 1)", str(o.decay));
+  if (!(o.min_decay >= 0 && o.min_decay <= o.decay)) {
+    throw Error("ema", str("a min_decay from 0 to the decay ", o.decay), str(o.min_decay));
+  }
+  if (!(o.warmup_gamma > 0) || !(o.warmup_power > 0)) {
+    throw Error("ema", "a warm-up with gamma and power above 0", str(o.warmup_gamma, " and ", o.warmup_power));
+  }
+  check_trainable(weights_, "ema");
+  for (const nn::NamedTensor& entry : weights_) average_.push_back({entry.name, entry.tensor.clone()});
+}
+
+double Ema::decay(int64_t step) const {
+  const int64_t updates = std::max<int64_t>(0, step - options_.after_step - 1);
+  if (updates == 0) return 0;
+  if (!options_.warmup) return options_.decay;
+  const double grown = 1 - std::pow(1 + static_cast<double>(updates) / options_.warmup_gamma, -options_.warmup_power);
+  return std::max(std::min(grown, options_.decay), options_.min_decay);
+}
+
+void Ema::update(int64_t step) {
+  const double weight = 1 - decay(step);
+  for_each_pair(average_, weights_, [&](auto* a, auto* w, int64_t n) { kernels::lerp(a, w, n, weight); });
+}
+
+void Ema::swap() const {
+  for_each_pair(average_, weights_, [](auto* a, auto* w, int64_t n) { std::swap_ranges(a, a + n, w); });
+}
+
+void Ema::load(const std::vector<nn::NamedTensor>& average) { copy_by_name(average, average_, "ema"); }
+
+}  // namespace vitrail::optim

@@ -1,0 +1,77 @@
+// LAMB (You et al. 2020, algorithm 2): Adam's direction, its length in each parameter set by the parameter's own norm.
+#include <cmath>
+
+#include "vitrail/kernels/weight_update.h"
+#include "vitrail/optim/rules_internal.h"
+
+namespace vitrail::optim {
+namespace {
+
+class Lamb : public Optimizer {
+ public:
+  Lamb(const OptimizerOptions& options, std::vector<Parameter> parameters)
+      : Optimizer(std::move(parameters), {"exp_avg", "exp_avg_sq"}), options_(options) {}
+
+ private:
+  kernels::AdamStep step_of(const Parameter& p, double rate, double gradient_scale) const {
+    const auto t = static_cast<double>(steps());
+    return {.gradient_scale = gradient_scale,
+            .beta1 = options_.beta1,
+            .beta2 = *options_.beta2,
+            .eps = *options_.eps,
+            .bias1 = 1 - std::pow(options_.beta1, t),
+            .root_bias2 = std::sqrt(1 - std::pow(*options_.beta2, t)),
+            .rate = rate * p.rate_scale,
+            .weight_decay = p.weight_decay};
+  }
+
+  void update(double rate, double gradient_scale) override {
+    std::vector<kernels::LambSquares> squares(chunks().size());
+    each(rate, gradient_scale, [&](size_t c, auto* w, const auto* g, auto* m, auto* v, const auto& step) {
+      squares[c] = kernels::lamb_moments(w, g, m, v, chunks()[c].count, step);
+    });
+    const std::vector<double> ratios = trust_ratios(squares);
+    each(rate, gradient_scale, [&](size_t c, auto* w, const auto*, auto* m, auto* v, const auto& step) {
+      kernels::lamb_apply(w, m, v, chunks()[c].count, ratios[chunks()[c].parameter], step);
+    });
+  }
+
+  // body(chunk, w, g, m, v, step) for all chunks in parallel.
+  template <class Body>
+  void each(double rate, double gradient_scale, Body body) const {
+    for_each_chunk([&](size_t c, const Chunk& chunk) {
+      const size_t i = chunk.parameter;
+      const kernels::AdamStep step = step_of(parameters()[i], rate, gradient_scale);
+      dispatch_weights(parameters()[i].tensor, [&](auto tag) {
+        using T = decltype(tag);
+        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        body(c, at(parameters()[i].tensor), at(gradients()[i]), at(buffer(0, i)), at(buffer(1, i)), step);
+      });
+    });
+  }
+
+  // ‖w‖ / ‖u‖; 1 where either is 0, and for what weight decay spares (biases and norms), as timm has it.
+  std::vector<double> trust_ratios(const std::vector<kernels::LambSquares>& squares) const {
+    std::vector<kernels::LambSquares> sums(parameters().size());
+    for (size_t c = 0; c < squares.size(); ++c) {  // in order: the same bits on any number of threads
+      sums[chunks()[c].parameter].weight += squares[c].weight;
+      sums[chunks()[c].parameter].update += squares[c].update;
+    }
+    std::vector<double> ratios(parameters().size(), 1.0);
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      const bool adapts = parameters()[i].weight_decay != 0 && sums[i].weight > 0 && sums[i].update > 0;
+      if (adapts) ratios[i] = std::sqrt(sums[i].weight) / std::sqrt(sums[i].update);
+    }
+    return ratios;
+  }
+
+  OptimizerOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_lamb(const OptimizerOptions& options, std::vector<Parameter> parameters) {
+  return std::make_unique<Lamb>(options, std::move(parameters));
+}
+
+}  // namespace vitrail::optim

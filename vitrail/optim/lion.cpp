@@ -1,0 +1,40 @@
+// Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", program 1).
+#include "vitrail/kernels/weight_update.h"
+#include "vitrail/optim/rules_internal.h"
+
+namespace vitrail::optim {
+namespace {
+
+class Lion : public Optimizer {
+ public:
+  Lion(const OptimizerOptions& options, std::vector<Parameter> parameters)
+      : Optimizer(std::move(parameters), {"exp_avg"}), options_(options) {}
+
+ private:
+  void update(double rate, double gradient_scale) override {
+    for_each_chunk([&](size_t, const Chunk& chunk) {
+      const Parameter& p = parameters()[chunk.parameter];
+      const kernels::LionStep step{.gradient_scale = gradient_scale,
+                                   .beta1 = options_.beta1,
+                                   .beta2 = *options_.beta2,
+                                   .rate = rate * p.rate_scale,
+                                   .weight_decay = p.weight_decay};
+      dispatch_weights(p.tensor, [&](auto tag) {
+        using T = decltype(tag);
+        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        kernels::lion(at(p.tensor), at(gradients()[chunk.parameter]), at(buffer(0, chunk.parameter)), chunk.count,
+                      step);
+      });
+    });
+  }
+
+  OptimizerOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_lion(const OptimizerOptions& options, std::vector<Parameter> parameters) {
+  return std::make_unique<Lion>(options, std::move(parameters));
+}
+
+}  // namespace vitrail::optim

@@ -1,0 +1,62 @@
+#include <unordered_map>
+#include <unordered_set>
+
+#include "vitrail/base/error.h"
+#include "vitrail/optim/named_tensors_internal.h"
+
+namespace vitrail::optim {
+namespace {
+
+constexpr size_t kMostListed = 20;  // of a list of problems; a wrong model would fill screens
+
+std::string described(const Tensor& tensor) { return str(name_of(tensor.dtype()), " ", tensor.shape()); }
+
+}  // namespace
+
+void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& into,
+                  const std::string& where) {
+  std::vector<std::string> problems;
+  std::unordered_map<std::string, Tensor> given;
+  for (const nn::NamedTensor& entry : from) {
+    if (!given.emplace(entry.name, entry.tensor).second) problems.push_back("'" + entry.name + "' is there twice");
+  }
+  for (const nn::NamedTensor& entry : into) {
+    const auto found = given.find(entry.name);
+    if (found == given.end()) {
+      problems.push_back("'" + entry.name + "' is missing");
+      continue;
+    }
+    const Tensor& tensor = found->second;
+    if (!(tensor.shape() == entry.tensor.shape()) || tensor.dtype() != entry.tensor.dtype()) {
+      problems.push_back("'" + entry.name + "': expected " + described(entry.tensor) + ", got " + described(tensor));
+    }
+  }
+  std::unordered_set<std::string> known;
+  for (const nn::NamedTensor& entry : into) known.insert(entry.name);
+  for (const nn::NamedTensor& entry : from) {
+    if (!known.count(entry.name)) problems.push_back("'" + entry.name + "' is not expected");
+  }
+  if (!problems.empty()) {
+    std::string text = where + ": " + str(problems.size()) + " difference(s)";
+    for (size_t i = 0; i < std::min(problems.size(), kMostListed); ++i) text += "\n  " + problems[i];
+    if (problems.size() > kMostListed) text += str("\n  and ", problems.size() - kMostListed, " more");
+    throw Error(text);
+  }
+  for (const nn::NamedTensor& entry : into) entry.tensor.copy_(given.at(entry.name));
+}
+
+void check_trainable(const std::vector<nn::NamedTensor>& tensors, const std::string& where) {
+  std::unordered_set<std::string> names;
+  for (const nn::NamedTensor& entry : tensors) {
+    const Tensor& tensor = entry.tensor;
+    if (!tensor.defined() || tensor.is_meta())
+      throw Error(where, "a tensor with data", "none for '" + entry.name + "'");
+    if (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64) {
+      throw Error(where, "weights in f32 or f64", str(name_of(tensor.dtype()), " for '", entry.name, "'"));
+    }
+    if (!tensor.is_contiguous()) throw Error(where, "contiguous weights", "a strided view for '" + entry.name + "'");
+    if (!names.insert(entry.name).second) throw Error(where, "a name for each weight", "'" + entry.name + "' twice");
+  }
+}
+
+}  // namespace vitrail::optim

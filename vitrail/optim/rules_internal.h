@@ -1,0 +1,22 @@
+#pragma once
+// The four rules, each made by its own file.  Options have been checked.
+#include "vitrail/optim/optimizer.h"
+
+namespace vitrail::optim {
+
+std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options, std::vector<Parameter> parameters);
+std::unique_ptr<Optimizer> make_lamb(const OptimizerOptions& options, std::vector<Parameter> parameters);
+std::unique_ptr<Optimizer> make_lion(const OptimizerOptions& options, std::vector<Parameter> parameters);
+std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options, std::vector<Parameter> parameters);
+
+// Calls visitor(float{}) or visitor(double{}): weights, gradients and buffers have one type.
+template <class Visitor>
+void dispatch_weights(const Tensor& weights, Visitor&& visitor) {
+  if (weights.dtype() == DType::f64) {
+    visitor(double{});
+  } else {
+    visitor(float{});
+  }
+}
+
+}  // namespace vitrail::optim
