@@ -28,12 +28,13 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 struct StopRequested {};  // thrown out of an evaluation that nobody waits for any more
 
 data::LoaderOptions loader_options(const Recipe& recipe, const RunData& data, const image::EvalTransform& transform,
-                                   int threads) {
+                                   int64_t channels, int threads) {
   auto first_of_last = [&](double epochs) {
     return epochs > 0 ? std::max<int64_t>(0, recipe.epochs - std::llround(std::ceil(epochs))) : -1;
   };
   data::LoaderOptions options;
   options.batch_size = recipe.batch_size;
+  options.channels = channels;
   options.seed = recipe.seed;
   options.threads = recipe.data.workers > 0 ? static_cast<int>(recipe.data.workers) : std::max(1, threads / 2);
   options.in_flight = recipe.data.in_flight;
@@ -101,7 +102,7 @@ class Run {
         data_(open_data(recipe.data, input_channels(recipe.model))),
         prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
         transform_(transform()),
-        loader_(data_.train.dataset, loader_options(recipe, data_, transform_, threads)),
+        loader_(data_.train.dataset, loader_options(recipe, data_, transform_, prepared_.config.vit.in_chans, threads)),
         batches_(loader_.steps_per_epoch()),
         steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
         stepper_(recipe_, prepared_.model, steps_, teacher()) {
