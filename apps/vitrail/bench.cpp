@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa.h"
 #include "vitrail/models/registry.h"
 
@@ -78,9 +80,34 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, total_flops(*program) / total / 1e9);
 }
 
+int bench_training(const Options& options, const GlobalOptions& global) {
+  models::VisionTransformer model = load(options);
+  const int threads = global.threads > 0 ? global.threads : available_threads();
+  for (const int64_t batch : options.batches) {
+    if (options.profile) {
+      print_training_profile(model, batch, threads);
+      continue;
+    }
+    const TrainingTimes times = time_training(model, batch, threads, options.seconds);
+    const double best = times.milliseconds.front(), median = times.milliseconds[times.milliseconds.size() / 2];
+    print_json({{"model", options.model.model},
+                {"batch", batch},
+                {"precision", "fp32"},
+                {"train", true},
+                {"threads", threads},
+                {"isa", kernels::name_of(kernels::active_isa())},
+                {"min_ms", best},
+                {"median_ms", median},
+                {"images_per_second", 1e3 * static_cast<double>(batch) / median},
+                {"gflop_per_s", times.flops / best / 1e6},
+                {"peak_rss_mb", peak_rss_mb()}});
+  }
+  return 0;
+}
+
 int bench(const Options& options, const GlobalOptions& global) {
-  if (options.train) throw CLI::ValidationError("--train", "training is not part of this version");
   for (const std::string& precision : options.precisions) check_precision(precision);
+  if (options.train) return bench_training(options, global);
   const infer::Session session(load(options), {.threads = global.threads});
   const auto& config = session.config();
   const auto& size = options.model.image_size;
@@ -130,7 +157,8 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--seconds", options->seconds, "How long each is timed")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_flag("--profile", options->profile, "Times of the compiled program's steps, as text");
+  command->add_flag("--profile", options->profile,
+                    "Times of the compiled program's steps (with --train: of a step's parts), as text");
   command->add_flag("--train", options->train, "A whole optimisation step");
   command->callback([options, &global, &run] { run = [options, &global] { return bench(*options, global); }; });
 }

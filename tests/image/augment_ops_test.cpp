@@ -40,9 +40,8 @@ Operation operation_named(const std::string& name) {
       {"mirror", in_place([](Image& i, const Arguments&) { mirror(i); })},
       {"posterize", in_place([](Image& i, const Arguments& a) { posterize(i, static_cast<int>(a[0])); })},
       {"solarize", in_place([](Image& i, const Arguments& a) { solarize(i, a[0]); })},
-      {"solarize_add", in_place([](Image& i, const Arguments& a) {
-         solarize_add(i, static_cast<int>(a[0]), static_cast<int>(a[1]));
-       })},
+      {"solarize_add",
+       in_place([](Image& i, const Arguments& a) { solarize_add(i, static_cast<int>(a[0]), static_cast<int>(a[1])); })},
   };
   const size_t space = name.find(' ');
   if (space == name.npos) return table.at(name);

@@ -28,8 +28,9 @@ using kernels::Activation;
 
 Tensor draw(const Shape& shape, uint64_t seed) { return Tensor::randn(shape, seed, DType::f64); }
 
-constexpr Activation kActivations[] = {Activation::none, Activation::gelu, Activation::gelu_tanh,
-                                       Activation::quick_gelu, Activation::relu, Activation::silu, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
+                                       Activation::quick_gelu, Activation::relu, Activation::silu,
+                                       Activation::tanh};
 
 // As in tests/autograd/gradients_test.cpp: a central difference is off by some 1e-10.
 void expect_right(const Function& function, In inputs) {
@@ -60,18 +61,19 @@ void expect_float_agrees(const Function& function, In inputs, double terms) {
     EXPECT_EQ(single[i].dtype(), DType::f32);
     double largest = 1;
     for (int64_t e = 0; e < exact[i].numel(); ++e) largest = std::max(largest, std::abs(exact[i].data<double>()[e]));
-    EXPECT_TRUE(testing::close(single[i], exact[i], 8 * std::sqrt(terms) * std::pow(2, -24) * largest)) << "input " << i;
+    EXPECT_TRUE(testing::close(single[i], exact[i], 8 * std::sqrt(terms) * std::pow(2, -24) * largest))
+        << "input " << i;
   }
 }
 
 TEST(Gradient, OfAddAndMulWithBroadcasting) {
-  const std::vector<std::pair<Shape, Shape>> shapes{
-      {{2, 3, 4}, {2, 3, 4}}, {{2, 3, 4}, {1, 3, 4}}, {{2, 3, 4}, {4}}, {{2, 3, 4}, {2, 1, 4}}, {{3, 1}, {1, 4}}, {{2, 3}, {1}}};
+  const std::vector<std::pair<Shape, Shape>> shapes{{{2, 3, 4}, {2, 3, 4}}, {{2, 3, 4}, {1, 3, 4}}, {{2, 3, 4}, {4}},
+                                                    {{2, 3, 4}, {2, 1, 4}}, {{3, 1}, {1, 4}},       {{2, 3}, {1}}};
   for (const auto& [left, right] : shapes) {
     const std::vector<Tensor> inputs{draw(left, 1), draw(right, 2)};
-    for (const Function& f : {Function([](In in) { return add(in[0], in[1]); }),
-                              Function([](In in) { return mul(in[0], in[1]); }),
-                              Function([](In in) { return mul(in[1], in[0]); })}) {
+    for (const Function& f :
+         {Function([](In in) { return add(in[0], in[1]); }), Function([](In in) { return mul(in[0], in[1]); }),
+          Function([](In in) { return mul(in[1], in[0]); })}) {
       expect_right(f, inputs);
       expect_float_agrees(f, inputs, 12);
     }

@@ -1,5 +1,6 @@
 #include "vitrail/autograd/engine.h"
 
+#include <chrono>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -66,6 +67,14 @@ void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
   if (options.on_leaf) options.on_leaf(leaf);
 }
 
+std::vector<Tensor> run(const Node& node, const Tensor& at_output, const BackwardOptions& options) {
+  if (!options.on_node) return node.backward(at_output);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Tensor> grads = node.backward(at_output);
+  options.on_node(node.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return grads;
+}
+
 void check(const Tensor& root, const Tensor& grad) {
   if (!requires_grad(root)) {
     throw Error("backward", "a tensor that depends on a parameter", "one that needs no gradient");
@@ -99,7 +108,7 @@ void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& opt
     }
     Node& node = *variable->producer;
     if (!node.backward) throw Error("backward", "a graph that has not run yet (or keep_graph)", "one that has");
-    std::vector<Tensor> grads = node.backward(at_output);
+    std::vector<Tensor> grads = run(node, at_output, options);
     if (!options.keep_graph) node.backward = nullptr;
     at_output = Tensor();  // before the sums: what it shares its memory with may now be added to in place
     for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -10,6 +10,8 @@ struct BackwardOptions {
   // Called when a leaf's gradient is final, with the leaf's variable, in the order in which they become so: late layers
   // first.  On the thread that runs backward().
   std::function<void(Variable&)> on_leaf{};
+  // Called after each node with its operation's name and the seconds that its backward took; for profiles.
+  std::function<void(const std::string&, double)> on_node{};
 };
 
 // Runs the graph behind `root` backwards, each node after all its consumers, and adds to the gradients of the leaves.

@@ -64,18 +64,15 @@ Tensor scatter(const Tensor& grad, const Layout& source, Layout view) {
 void Variable::derived(const Tensor& source, Tensor& result) const {
   if (!recording({source})) return;
   if (result.storage() != source.storage()) {
-    record(result, "copy", {source}, [dtype = source.dtype()](const Tensor& grad) {
-      return std::vector<Tensor>{grad.to(dtype)};
-    });
+    record(result, "copy", {source},
+           [dtype = source.dtype()](const Tensor& grad) { return std::vector<Tensor>{grad.to(dtype)}; });
   } else if (result.is_contiguous() && source.is_contiguous() && result.numel() == source.numel()) {
-    record(result, "view", {source}, [shape = source.shape()](const Tensor& grad) {
-      return std::vector<Tensor>{grad.contiguous().view(shape)};
-    });
-  } else {
     record(result, "view", {source},
-           [from = Layout::of(source), to = Layout::of(result)](const Tensor& grad) {
-             return std::vector<Tensor>{scatter(grad, from, to)};
-           });
+           [shape = source.shape()](const Tensor& grad) { return std::vector<Tensor>{grad.contiguous().view(shape)}; });
+  } else {
+    record(result, "view", {source}, [from = Layout::of(source), to = Layout::of(result)](const Tensor& grad) {
+      return std::vector<Tensor>{scatter(grad, from, to)};
+    });
   }
 }
 

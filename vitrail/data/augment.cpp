@@ -87,7 +87,11 @@ Flip flip_from_name(const std::string& name) {
 
 struct Augmentation::Steps {
   Steps(const AugmentOptions& options, const image::EvalTransform& transform)
-      : options(options), transform(transform), normalizer(transform), fill(fill_from(options.fill)), policy_fill(fill) {
+      : options(options),
+        transform(transform),
+        normalizer(transform),
+        fill(fill_from(options.fill)),
+        policy_fill(fill) {
     if (options.policy.empty()) return;
     policy = policy_from_name(options.policy, options.policy_interpolation);
     if (options.fill.empty() && policy->fills_with_mean()) policy_fill = mean_fill(transform.mean);

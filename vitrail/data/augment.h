@@ -20,8 +20,8 @@ namespace vitrail::data {
 // A rectangle of random area and aspect ratio, resized to the input size: torchvision's RandomResizedCrop (Szegedy et
 // al. 2015, "Going deeper with convolutions").
 struct RandomResizedCrop {
-  std::array<double, 2> scale{0.08, 1.0};              // of the picture's area, in (0, 1]
-  std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};   // width / height, above 0
+  std::array<double, 2> scale{0.08, 1.0};                            // of the picture's area, in (0, 1]
+  std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};                 // width / height, above 0
   std::vector<image::Filter> interpolation{image::Filter::bicubic};  // one is drawn where there are several
 };
 
@@ -35,9 +35,9 @@ struct PaddedCrop {
 
 // Rotation about the centre, shift and scale in one resampling: torchvision's RandomAffine.
 struct RandomAffine {
-  double degrees = 0;                      // the angle is uniform in ±degrees
-  std::array<double, 2> shift{0, 0};       // uniform in ± this share of width and height, rounded to whole pixels
-  std::array<double, 2> scale{1, 1};       // uniform in between
+  double degrees = 0;                 // the angle is uniform in ±degrees
+  std::array<double, 2> shift{0, 0};  // uniform in ± this share of width and height, rounded to whole pixels
+  std::array<double, 2> scale{1, 1};  // uniform in between
   image::Filter interpolation = image::Filter::bilinear;  // nearest, bilinear or bicubic
 };
 
@@ -49,7 +49,11 @@ struct ColorJitter {
 
 // Zhong et al. 2017, in timm's form: after the normalisation, rectangles are overwritten.
 struct RandomErasing {
-  enum class Mode { constant, colour, pixel };  // 0; one N(0, 1) a channel; N(0, 1) everywhere (timm: const, rand, pixel)
+  enum class Mode {
+    constant,
+    colour,
+    pixel
+  };  // 0; one N(0, 1) a channel; N(0, 1) everywhere (timm: const, rand, pixel)
   double probability = 0;
   Mode mode = Mode::pixel;
   std::array<double, 2> area{0.02, 1.0 / 3.0};  // of the whole, divided by the number of rectangles

@@ -35,13 +35,17 @@ void check_geometry(const AugmentOptions& options) {
     require(is_share(affine->shift[0]) && is_share(affine->shift[1]), "affine.shift", "two shares from 0 to 1",
             text(affine->shift));
     require(is_range(affine->scale, kAny), "affine.scale", "0 < low ≤ high", text(affine->scale));
+    const image::Filter filter = affine->interpolation;
+    require(filter == image::Filter::nearest || filter == image::Filter::bilinear || filter == image::Filter::bicubic,
+            "affine.interpolation", "nearest, bilinear or bicubic", image::name_of(filter));
   }
 }
 
 void check_colour(const AugmentOptions& options) {
   require(is_share(options.policy_share), "policy_share", "0 to 1", str(options.policy_share));
   if (const auto& jitter = options.color_jitter) {
-    for (const auto& [name, value] : {std::pair{"brightness", jitter->brightness}, {"contrast", jitter->contrast},
+    for (const auto& [name, value] : {std::pair{"brightness", jitter->brightness},
+                                      {"contrast", jitter->contrast},
                                       {"saturation", jitter->saturation}}) {
       require(value >= 0 && value <= 100, str("color_jitter.", name), "at least 0", str(value));
     }

@@ -15,9 +15,9 @@ struct BatchPieces {
   int64_t epoch = 0, step = 0;
   StepShare share;
   Batch batch;
-  std::vector<uint8_t> left_out;                // [b], by place: nothing was written there
-  std::vector<std::vector<int64_t>> skipped;    // by piece
-  std::vector<std::exception_ptr> failures;     // by piece
+  std::vector<uint8_t> left_out;              // [b], by place: nothing was written there
+  std::vector<std::vector<int64_t>> skipped;  // by piece
+  std::vector<std::exception_ptr> failures;   // by piece
 };
 
 // What stays the same over all epochs.  const and thread-safe.
@@ -40,7 +40,8 @@ class BatchMaker {
   struct Source;  // a decoded picture, kept for a repeated augmentation's next place
 
   void make_pairs(BatchPieces& batch, int64_t piece, const std::vector<int64_t>& order) const;
-  void make_place(BatchPieces& batch, int64_t i, int64_t piece, const std::vector<int64_t>& order, Source& source) const;
+  void make_place(BatchPieces& batch, int64_t i, int64_t piece, const std::vector<int64_t>& order,
+                  Source& source) const;
   bool read(BatchPieces& batch, int64_t place, int64_t piece, const std::vector<int64_t>& order, Source& source) const;
   void mix(BatchPieces& batch, int64_t i, int64_t partner) const;
   bool decode(int64_t sample, Source& source) const;

@@ -10,8 +10,8 @@ namespace vitrail::data {
 std::vector<int64_t> epoch_order(std::vector<int64_t> samples, bool shuffle, uint64_t seed, int64_t epoch);
 
 // A rank's part of a step of `total` places, all ranks counted: the pairs (p, total − 1 − p) with p from first_pair on,
-// and for the last rank the one in the middle of an odd total.  Locally a rank numbers its places so that the partner of
-// place i is size() − 1 − i again.
+// and for the last rank the one in the middle of an odd total.  Locally a rank numbers its places so that the partner
+// of place i is size() − 1 − i again.
 struct StepShare {
   int64_t total = 0, first_pair = 0, pairs = 0;
   bool middle = false;

@@ -1,7 +1,9 @@
 #include "vitrail/data/loader.h"
 
 #include <chrono>
+#include <exception>
 #include <mutex>
+#include <string>
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/batch_maker.h"
@@ -21,13 +23,24 @@ struct Loader::Epoch {
         ring(static_cast<size_t>(maker.options().in_flight + 1)),
         threads(static_cast<size_t>((maker.steps() - first_step) * pieces),
                 {maker.options().threads, static_cast<size_t>(maker.options().in_flight * pieces)},
-                [this, first_step](size_t, size_t index) {
-                  const int64_t piece = static_cast<int64_t>(index);
-                  this->maker.make(*batch_at(first_step + piece / pieces), piece % pieces, order);
-                }) {}
+                [this, first_step](size_t, size_t index) { make(first_step, static_cast<int64_t>(index)); }) {}
+
+  // A piece by its number since the first step.  What goes wrong inside it stays with its batch; without memory for the
+  // batch there is none to stay with.
+  void make(int64_t first_step, int64_t piece) {
+    std::shared_ptr<BatchPieces> batch;
+    try {
+      batch = batch_at(first_step + piece / pieces);
+    } catch (const std::exception& failure) {
+      const std::lock_guard lock(mutex);
+      if (problem.empty()) problem = failure.what();
+    }
+    if (batch) maker.make(*batch, piece % pieces, order);
+  }
 
   std::shared_ptr<BatchPieces> batch_at(int64_t wanted) {
     const std::lock_guard lock(mutex);
+    if (!problem.empty()) return nullptr;
     std::shared_ptr<BatchPieces>& place = ring[static_cast<size_t>(wanted) % ring.size()];
     if (!place) place = maker.begin(epoch, wanted);
     return place;
@@ -35,6 +48,7 @@ struct Loader::Epoch {
 
   std::shared_ptr<BatchPieces> take(int64_t wanted) {
     const std::lock_guard lock(mutex);
+    if (!problem.empty()) throw Error("loader", str("memory for batch ", wanted), problem);
     return std::move(ring[static_cast<size_t>(wanted) % ring.size()]);
   }
 
@@ -45,6 +59,7 @@ struct Loader::Epoch {
   const std::vector<int64_t> order;
   std::mutex mutex;
   std::vector<std::shared_ptr<BatchPieces>> ring;
+  std::string problem;      // why a batch could not be begun; ends the epoch
   PrefetchThreads threads;  // last: they end before what they use goes
 };
 

@@ -1,8 +1,8 @@
 #pragma once
 // Batches for training and validation, made ahead of the model by threads of their own.
 //
-// What a batch holds is a function of (seed, epoch, step) alone: not of the threads, not of where an epoch was begun, and
-// not of the number of ranks (K ranks of b see together what one process of K · b sees).
+// What a batch holds is a function of (seed, epoch, step) alone: not of the threads, not of where an epoch was begun,
+// and not of the number of ranks (K ranks of b see together what one process of K · b sees).
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -31,17 +31,17 @@ enum class Unreadable {
 };
 
 struct LoaderOptions {
-  int64_t batch_size = 64;          // of this process; even when there are several ranks
+  int64_t batch_size = 64;  // of this process; even when there are several ranks
   int rank = 0, ranks = 1;
   uint64_t seed = 0;
-  int threads = 1;                  // that decode and augment, at least 1
-  int64_t in_flight = 3;            // batches being made or waiting, at least 1: this bounds the memory
-  bool shuffle = true;              // a permutation per (seed, epoch); otherwise the order of `subset` or the dataset
-  bool drop_last = true;            // whether a last batch that is not full is left out
-  int64_t repeats = 1;              // repeated augmentation (Hoffer et al. 2019, DeiT's RASampler): this many places in a
-                                    // row show one sample; an epoch keeps its length, so it shows fewer samples
-  std::vector<int64_t> subset{};    // the samples to use; empty: all
-  int64_t channels = 3;             // of the dataset's pictures (DatasetOptions::decode): 1 or 3
+  int threads = 1;                // that decode and augment, at least 1
+  int64_t in_flight = 3;          // batches being made or waiting, at least 1: this bounds the memory
+  bool shuffle = true;            // a permutation per (seed, epoch); otherwise the order of `subset` or the dataset
+  bool drop_last = true;          // whether a last batch that is not full is left out
+  int64_t repeats = 1;            // repeated augmentation (Hoffer et al. 2019, DeiT's RASampler): this many places in a
+                                  // row show one sample; an epoch keeps its length, so it shows fewer samples
+  std::vector<int64_t> subset{};  // the samples to use; empty: all
+  int64_t channels = 3;           // of the dataset's pictures (DatasetOptions::decode): 1 or 3
   image::EvalTransform transform{};         // size, mean, std; the whole transform where nothing is augmented
   std::optional<AugmentOptions> augment{};  // nothing: the evaluation transform, bit for bit
   MixOptions mix{};
@@ -54,8 +54,8 @@ LoaderOptions evaluation_options(LoaderOptions training);
 
 class Loader {
  public:
-  // Throws Error: a global batch larger than the samples while drop_last, a sample outside the dataset, an option out of
-  // its range.  Nothing is read before start().
+  // Throws Error: a global batch larger than the samples while drop_last, a sample outside the dataset, an option out
+  // of its range.  Nothing is read before start().
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
   ~Loader();
 

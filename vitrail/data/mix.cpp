@@ -77,8 +77,8 @@ void check(const MixOptions& options) {
 Mix draw_mix(const MixOptions& options, uint64_t seed, int64_t epoch, int64_t step, int64_t position, int64_t height,
              int64_t width) {
   if (!options.active(epoch)) return {};
-  const uint64_t key = random_key("mix", random_key("epoch", seed, static_cast<uint64_t>(epoch)),
-                                  static_cast<uint64_t>(step));
+  const uint64_t key =
+      random_key("mix", random_key("epoch", seed, static_cast<uint64_t>(epoch)), static_cast<uint64_t>(step));
   const bool per_batch = options.mode == MixOptions::Mode::batch;
   RandomStream random(key, per_batch ? 0 : static_cast<uint64_t>(position) + 1);
   if (random.uniform() >= options.probability) return {};

@@ -1,8 +1,8 @@
 #pragma once
 // Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019) with their soft targets, as timm's Mixup does them.
 //
-// Position p of a batch of B is mixed with position B − 1 − p, so pairs are closed: mixing needs both pictures of a pair
-// and no others.
+// Position p of a batch of B is mixed with position B − 1 − p, so pairs are closed: mixing needs both pictures of a
+// pair and no others.
 #include <cstdint>
 #include <vector>
 
@@ -15,9 +15,9 @@ struct MixOptions {
   double probability = 1;              // that a batch (element mode: a picture) is mixed at all
   double switch_probability = 0.5;     // of cutmix, where both are on
   Mode mode = Mode::batch;
-  double label_smoothing = 0;          // ε: off = ε / classes, on = 1 − ε + off, as timm
-  int64_t classes = 0;                 // columns of the targets; at least 2 where mixing is on
-  int64_t off_epoch = -1;              // from this epoch on nothing is mixed (targets are hard again); negative: never
+  double label_smoothing = 0;  // ε: off = ε / classes, on = 1 − ε + off, as timm
+  int64_t classes = 0;         // columns of the targets; at least 2 where mixing is on
+  int64_t off_epoch = -1;      // from this epoch on nothing is mixed (targets are hard again); negative: never
 
   bool any() const { return mixup_alpha > 0 || cutmix_alpha > 0; }
   bool active(int64_t epoch) const { return any() && (off_epoch < 0 || epoch < off_epoch); }
@@ -38,10 +38,10 @@ struct Mix {
 Mix draw_mix(const MixOptions& options, uint64_t seed, int64_t epoch, int64_t step, int64_t position, int64_t height,
              int64_t width);
 
-// Mixes a pair in place: first and second are pictures [channels, height, width]; each is mixed with what the other was.
-// A picture that is its own partner (first == second) stays as it is.
-void mix_pair(const Mix& first_mix, const Mix& second_mix, int64_t channels, int64_t height, int64_t width, float* first,
-              float* second);
+// Mixes a pair in place: first and second are pictures [channels, height, width]; each is mixed with what the other
+// was. A picture that is its own partner (first == second) stays as it is.
+void mix_pair(const Mix& first_mix, const Mix& second_mix, int64_t channels, int64_t height, int64_t width,
+              float* first, float* second);
 
 // out[classes] = λ · smooth(own) + (1 − λ) · smooth(partner).
 void soft_target(const MixOptions& options, double lambda, int64_t own, int64_t partner, float* out);

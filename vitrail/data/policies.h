@@ -1,5 +1,6 @@
 #pragma once
-// The families of policies that policy_from_name (policy.h) chooses among, and what they share; inside vitrail/data only.
+// The families of policies that policy_from_name (policy.h) chooses among, and what they share; inside vitrail/data
+// only.
 #include <functional>
 #include <map>
 #include <string>
@@ -16,8 +17,8 @@ std::unique_ptr<Policy> torchvision_rand_augment(const std::string& name, const 
 std::unique_ptr<Policy> trivial_augment(const std::string& name, const Filters& filters);
 std::unique_ptr<Policy> auto_augment(const std::string& name, const Filters& filters);
 
-// The sections of a policy's name after the first, "m9-mstd0.5-inc1" → {m: 9, mstd: 0.5, inc: 1}.  Throws Error for a key
-// that is not among `known`, given twice, or without a number of at least 0.
+// The sections of a policy's name after the first, "m9-mstd0.5-inc1" → {m: 9, mstd: 0.5, inc: 1}.  Throws Error for a
+// key that is not among `known`, given twice, or without a number of at least 0.
 std::map<std::string, double> sections_of(const std::string& name, const std::vector<std::string>& known);
 
 // The value of a section as a whole number; throws Error when it is none from `least` to `most`.
@@ -32,15 +33,16 @@ struct TorchvisionRanges {
   double translate;  // pixels; 0: 150/331 of the width or height (AutoAugment's 150 pixels on 331-pixel pictures)
   int posterized;    // bits that go
 };
-inline constexpr TorchvisionRanges kTorchvisionRanges{0.3, 30, 0.9, 0, 4};  // AutoAugment, RandAugment
+inline constexpr TorchvisionRanges kTorchvisionRanges{0.3, 30, 0.9, 0, 4};          // AutoAugment, RandAugment
+inline constexpr TorchvisionRanges kTorchvisionWideRanges{0.99, 135, 0.99, 32, 6};  // TrivialAugmentWide
 
 struct Strength {
   int64_t bins, bin;  // the magnitude's bin, from 0 (weakest) to bins − 1
 };
 
 // An operation's argument (policy.h) at this strength.  sign: 1 or −1.
-double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign, int64_t width,
-                            int64_t height);
+double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign,
+                            int64_t width, int64_t height);
 bool is_signed(PictureOp op);  // whether torchvision draws a sign for it
 
 // A whole number below `count`.

@@ -10,8 +10,8 @@
 namespace vitrail::data {
 
 const char* name_of(PictureOp op) {
-  constexpr std::array kNames{"identity", "autocontrast", "equalize", "invert",     "rotate",    "posterize",
-                              "solarize", "solarize_add", "color",    "contrast",   "brightness", "sharpness",
+  constexpr std::array kNames{"identity", "autocontrast", "equalize",    "invert",     "rotate",     "posterize",
+                              "solarize", "solarize_add", "color",       "contrast",   "brightness", "sharpness",
                               "shear_x",  "shear_y",      "translate_x", "translate_y"};
   return kNames[static_cast<size_t>(op)];
 }
@@ -20,22 +20,39 @@ void apply(const OpCall& call, image::Image& image, const image::Fill& fill) {
   const double x = call.argument;
   const auto map = [&](const image::AffineMatrix& matrix) { image = affine(image, matrix, call.filter, fill); };
   switch (call.op) {
-    case PictureOp::identity: return;
-    case PictureOp::autocontrast: return image::autocontrast(image);
-    case PictureOp::equalize: return image::equalize(image);
-    case PictureOp::invert: return image::invert(image);
-    case PictureOp::rotate: image = image::rotate(image, x, call.filter, fill); return;
-    case PictureOp::posterize: return image::posterize(image, static_cast<int>(x));
-    case PictureOp::solarize: return image::solarize(image, x);
-    case PictureOp::solarize_add: return image::solarize_add(image, static_cast<int>(x));
-    case PictureOp::color: return image::adjust_color(image, x);
-    case PictureOp::contrast: return image::adjust_contrast(image, x);
-    case PictureOp::brightness: return image::adjust_brightness(image, x);
-    case PictureOp::sharpness: return image::adjust_sharpness(image, x);
-    case PictureOp::shear_x: return map({1, x, 0, 0, 1, 0});
-    case PictureOp::shear_y: return map({1, 0, 0, x, 1, 0});
-    case PictureOp::translate_x: return map({1, 0, x, 0, 1, 0});
-    case PictureOp::translate_y: return map({1, 0, 0, 0, 1, x});
+    case PictureOp::identity:
+      return;
+    case PictureOp::autocontrast:
+      return image::autocontrast(image);
+    case PictureOp::equalize:
+      return image::equalize(image);
+    case PictureOp::invert:
+      return image::invert(image);
+    case PictureOp::rotate:
+      image = image::rotate(image, x, call.filter, fill);
+      return;
+    case PictureOp::posterize:
+      return image::posterize(image, static_cast<int>(x));
+    case PictureOp::solarize:
+      return image::solarize(image, x);
+    case PictureOp::solarize_add:
+      return image::solarize_add(image, static_cast<int>(x));
+    case PictureOp::color:
+      return image::adjust_color(image, x);
+    case PictureOp::contrast:
+      return image::adjust_contrast(image, x);
+    case PictureOp::brightness:
+      return image::adjust_brightness(image, x);
+    case PictureOp::sharpness:
+      return image::adjust_sharpness(image, x);
+    case PictureOp::shear_x:
+      return map({1, x, 0, 0, 1, 0});
+    case PictureOp::shear_y:
+      return map({1, 0, 0, x, 1, 0});
+    case PictureOp::translate_x:
+      return map({1, 0, x, 0, 1, 0});
+    case PictureOp::translate_y:
+      return map({1, 0, 0, 0, 1, x});
   }
 }
 
@@ -50,9 +67,10 @@ std::unique_ptr<Policy> policy_from_name(const std::string& name, const std::vec
   if (first == "randaugment") return torchvision_rand_augment(name, filters);
   if (first == "trivialaugment") return trivial_augment(name, filters);
   if (name == "autoaugment-cifar10" || name == "autoaugment-imagenet") return auto_augment(name, filters);
-  throw Error("policy",
-              "rand-…, randaugment-…, trivialaugment, autoaugment-cifar10 or autoaugment-imagenet (docs/augmentation.md)",
-              "'" + name + "'");
+  throw Error(
+      "policy",
+      "rand-…, randaugment-…, trivialaugment, autoaugment-cifar10 or autoaugment-imagenet (docs/augmentation.md)",
+      "'" + name + "'");
 }
 
 }  // namespace vitrail::data

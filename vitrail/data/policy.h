@@ -1,7 +1,8 @@
 #pragma once
 // Augmentation policies: which picture operations, how strong, drawn at random.
 //
-//   rand-m9-mstd0.5-inc1   timm's RandAugment (Cubuk et al. 2019): m magnitude 0–10 (default 10), n operations (2), p the
+//   rand-m9-mstd0.5-inc1   timm's RandAugment (Cubuk et al. 2019): m magnitude 0–10 (default 10), n operations (2), p
+//   the
 //                          probability of each (0.5), mstd the magnitude's standard deviation (0; above 100: uniform in
 //                          [0, m]), mmax the upper end of the magnitude instead of 10, inc1 the variants that get
 //                          stronger with the magnitude, tweights timm's weighted choice without replacement
@@ -34,7 +35,7 @@ enum class PictureOp {
   contrast,
   brightness,
   sharpness,
-  shear_x,      // the matrix's off-diagonal element
+  shear_x,  // the matrix's off-diagonal element
   shear_y,
   translate_x,  // pixels from which the picture comes: positive moves it to the left, or up
   translate_y,

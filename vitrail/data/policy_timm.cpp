@@ -24,11 +24,11 @@ struct Choice {
   double weight;
 };
 constexpr Choice kChoices[]{
-    {PictureOp::autocontrast, 0.25}, {PictureOp::equalize, 0.05},    {PictureOp::invert, 0.05},
-    {PictureOp::rotate, 3},          {PictureOp::posterize, 0.05},   {PictureOp::solarize, 0.05},
-    {PictureOp::solarize_add, 0.05}, {PictureOp::color, 0.25},       {PictureOp::contrast, 0.05},
-    {PictureOp::brightness, 0.05},   {PictureOp::sharpness, 0.25},   {PictureOp::shear_x, 2},
-    {PictureOp::shear_y, 2},         {PictureOp::translate_x, 1},    {PictureOp::translate_y, 1},
+    {PictureOp::autocontrast, 0.25}, {PictureOp::equalize, 0.05},  {PictureOp::invert, 0.05},
+    {PictureOp::rotate, 3},          {PictureOp::posterize, 0.05}, {PictureOp::solarize, 0.05},
+    {PictureOp::solarize_add, 0.05}, {PictureOp::color, 0.25},     {PictureOp::contrast, 0.05},
+    {PictureOp::brightness, 0.05},   {PictureOp::sharpness, 0.25}, {PictureOp::shear_x, 2},
+    {PictureOp::shear_y, 2},         {PictureOp::translate_x, 1},  {PictureOp::translate_y, 1},
 };
 constexpr int64_t kChoiceCount = std::size(kChoices);
 
@@ -94,7 +94,8 @@ class RandAugment : public Policy {
 
 double timm_argument(PictureOp op, double level, double sign, bool increasing, int64_t width, int64_t height) {
   switch (op) {
-    case PictureOp::rotate: return sign * (level * 30.0);
+    case PictureOp::rotate:
+      return sign * (level * 30.0);
     case PictureOp::posterize: {
       // timm keeps 0 bits and fewer at the far end; so few are none.
       const int bits = static_cast<int>(level * 4);
@@ -104,16 +105,22 @@ double timm_argument(PictureOp op, double level, double sign, bool increasing, i
       const int threshold = std::min(256, static_cast<int>(level * 256));
       return increasing ? 256 - threshold : threshold;
     }
-    case PictureOp::solarize_add: return std::min(128, static_cast<int>(level * 110));
+    case PictureOp::solarize_add:
+      return std::min(128, static_cast<int>(level * 110));
     case PictureOp::color:
     case PictureOp::contrast:
     case PictureOp::brightness:
-    case PictureOp::sharpness: return enhancement(level, sign, increasing);
+    case PictureOp::sharpness:
+      return enhancement(level, sign, increasing);
     case PictureOp::shear_x:
-    case PictureOp::shear_y: return sign * (level * 0.3);
-    case PictureOp::translate_x: return sign * (level * 0.45) * static_cast<double>(width);
-    case PictureOp::translate_y: return sign * (level * 0.45) * static_cast<double>(height);
-    default: return 0;
+    case PictureOp::shear_y:
+      return sign * (level * 0.3);
+    case PictureOp::translate_x:
+      return sign * (level * 0.45) * static_cast<double>(width);
+    case PictureOp::translate_y:
+      return sign * (level * 0.45) * static_cast<double>(height);
+    default:
+      return 0;
   }
 }
 

@@ -8,14 +8,14 @@
 namespace vitrail::data {
 namespace {
 
-constexpr TorchvisionRanges kWideRanges{0.99, 135, 0.99, 32, 6};
-
-// torch.linspace(0, end, bins)[bin] in single precision: from the nearer end.
+// torch.linspace(begin, end, bins)[bin]: in single precision from the nearer end, product and sum rounded once, as its
+// AVX2 code does it.
 double linspace(double begin, double end, int64_t bins, int64_t bin) {
-  if (bins == 1) return static_cast<float>(begin);
   const float first = static_cast<float>(begin), last = static_cast<float>(end);
-  const float step = (last - first) / static_cast<float>(bins - 1);
-  return bin < bins / 2 ? first + step * static_cast<float>(bin) : last - step * static_cast<float>(bins - bin - 1);
+  const double step = (last - first) / static_cast<float>(bins - 1);
+  const double value =
+      bin < bins / 2 ? first + step * static_cast<double>(bin) : last - step * static_cast<double>(bins - bin - 1);
+  return static_cast<float>(value);
 }
 
 // torchvision goes from the tangent to degrees and back.
@@ -30,15 +30,17 @@ double translation(double most, int64_t size, Strength strength) {
 }
 
 constexpr PictureOp kSpace[]{
-    PictureOp::identity,    PictureOp::shear_x,    PictureOp::shear_y,  PictureOp::translate_x, PictureOp::translate_y,
-    PictureOp::rotate,      PictureOp::brightness, PictureOp::color,    PictureOp::contrast,    PictureOp::sharpness,
-    PictureOp::posterize,   PictureOp::solarize,   PictureOp::autocontrast, PictureOp::equalize,
+    PictureOp::identity,     PictureOp::shear_x,   PictureOp::shear_y,    PictureOp::translate_x,
+    PictureOp::translate_y,  PictureOp::rotate,    PictureOp::brightness, PictureOp::color,
+    PictureOp::contrast,     PictureOp::sharpness, PictureOp::posterize,  PictureOp::solarize,
+    PictureOp::autocontrast, PictureOp::equalize,
 };
 
 // `operations` of the space, each with the same magnitude or (negative) one of its own.
 class UniformPolicy : public Policy {
  public:
-  UniformPolicy(const TorchvisionRanges& ranges, int64_t operations, int64_t bins, int64_t magnitude, const Filters& filters)
+  UniformPolicy(const TorchvisionRanges& ranges, int64_t operations, int64_t bins, int64_t magnitude,
+                const Filters& filters)
       : ranges_(ranges), operations_(operations), bins_(bins), magnitude_(magnitude), filters_(filters) {
     if (filters_.empty()) filters_ = {image::Filter::nearest};
   }
@@ -49,7 +51,8 @@ class UniformPolicy : public Policy {
       const PictureOp op = kSpace[below(random, std::size(kSpace))];
       const int64_t bin = magnitude_ >= 0 ? magnitude_ : below(random, bins_);
       const double sign = is_signed(op) && coin(random) ? -1.0 : 1.0;
-      calls.push_back({op, torchvision_argument(op, ranges_, {bins_, bin}, sign, width, height), pick(random, filters_)});
+      calls.push_back(
+          {op, torchvision_argument(op, ranges_, {bins_, bin}, sign, width, height), pick(random, filters_)});
     }
     return calls;
   }
@@ -71,33 +74,42 @@ bool is_signed(PictureOp op) {
     case PictureOp::equalize:
     case PictureOp::invert:
     case PictureOp::posterize:
-    case PictureOp::solarize: return false;
-    default: return true;
+    case PictureOp::solarize:
+      return false;
+    default:
+      return true;
   }
 }
 
-double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign, int64_t width,
-                            int64_t height) {
+double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign,
+                            int64_t width, int64_t height) {
   const auto level = [&](double end) { return sign * linspace(0, end, strength.bins, strength.bin); };
   switch (op) {
-    case PictureOp::shear_x: return std::tan(shear_angle(level(ranges.shear)));
+    case PictureOp::shear_x:
+      return std::tan(shear_angle(level(ranges.shear)));
     case PictureOp::shear_y: {
       const double angle = shear_angle(level(ranges.shear));
       return std::sin(angle) / std::cos(angle);
     }
-    case PictureOp::translate_x: return -sign * translation(ranges.translate, width, strength);
-    case PictureOp::translate_y: return -sign * translation(ranges.translate, height, strength);
-    case PictureOp::rotate: return level(ranges.rotate);
+    case PictureOp::translate_x:
+      return -sign * translation(ranges.translate, width, strength);
+    case PictureOp::translate_y:
+      return -sign * translation(ranges.translate, height, strength);
+    case PictureOp::rotate:
+      return level(ranges.rotate);
     case PictureOp::color:
     case PictureOp::contrast:
     case PictureOp::brightness:
-    case PictureOp::sharpness: return 1.0 + level(ranges.enhance);
-    case PictureOp::solarize: return linspace(255, 0, strength.bins, strength.bin);
+    case PictureOp::sharpness:
+      return 1.0 + level(ranges.enhance);
+    case PictureOp::solarize:
+      return linspace(255, 0, strength.bins, strength.bin);
     case PictureOp::posterize: {
       const float per_bit = static_cast<float>(static_cast<double>(strength.bins - 1) / ranges.posterized);
       return 8.0 - std::nearbyint(static_cast<float>(strength.bin) / per_bit);
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -112,7 +124,8 @@ std::unique_ptr<Policy> torchvision_rand_augment(const std::string& name, const 
 std::unique_ptr<Policy> trivial_augment(const std::string& name, const Filters& filters) {
   std::map<std::string, double> sections = sections_of(name, {"b"});
   sections.insert({"b", 31});
-  return std::make_unique<UniformPolicy>(kWideRanges, 1, whole_section(name, "b", sections["b"], 2, 1000), -1, filters);
+  return std::make_unique<UniformPolicy>(kTorchvisionWideRanges, 1, whole_section(name, "b", sections["b"], 2, 1000),
+                                         -1, filters);
 }
 
 }  // namespace vitrail::data

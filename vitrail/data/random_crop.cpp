@@ -62,8 +62,7 @@ void erase(const RandomErasing& options, int64_t channels, int64_t height, int64
   for (int64_t i = 0; i < count; ++i) {
     const image::Window window = erased_window(options, 1.0 / static_cast<double>(count), width, height, random);
     for (int64_t c = 0; c < channels; ++c) {
-      const float colour =
-          options.mode == RandomErasing::Mode::colour ? static_cast<float>(random.normal()) : 0.0f;
+      const float colour = options.mode == RandomErasing::Mode::colour ? static_cast<float>(random.normal()) : 0.0f;
       for (int64_t y = window.top; y < window.top + window.height; ++y) {
         float* row = picture + (c * height + y) * width + window.left;
         for (int64_t x = 0; x < window.width; ++x) {

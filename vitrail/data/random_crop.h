@@ -8,7 +8,8 @@ namespace vitrail::data {
 
 // torchvision's RandomResizedCrop.get_params: area and log aspect ratio uniform, ten tries, then the middle at the
 // nearest ratio allowed.
-image::Window resized_crop_window(const RandomResizedCrop& options, int64_t width, int64_t height, RandomStream& random);
+image::Window resized_crop_window(const RandomResizedCrop& options, int64_t width, int64_t height,
+                                  RandomStream& random);
 
 // A rectangle of timm's RandomErasing, or an empty one where ten tries did not fit.  `share`: 1 / number of rectangles.
 image::Window erased_window(const RandomErasing& options, double share, int64_t width, int64_t height,

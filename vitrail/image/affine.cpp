@@ -72,10 +72,17 @@ Image affine(const Image& source, const AffineMatrix& matrix, Filter filter, con
   check_image(source, "affine");
   Image result = filled(source, fill);
   switch (filter) {
-    case Filter::nearest: sample_nearest(source, matrix, result); break;
-    case Filter::bilinear: sample_bilinear(source, matrix, result); break;
-    case Filter::bicubic: sample_bicubic(source, matrix, result); break;
-    default: throw Error("affine", "the filter nearest, bilinear or bicubic", name_of(filter));
+    case Filter::nearest:
+      sample_nearest(source, matrix, result);
+      break;
+    case Filter::bilinear:
+      sample_bilinear(source, matrix, result);
+      break;
+    case Filter::bicubic:
+      sample_bicubic(source, matrix, result);
+      break;
+    default:
+      throw Error("affine", "the filter nearest, bilinear or bicubic", name_of(filter));
   }
   return result;
 }
@@ -91,8 +98,8 @@ Image rotate(const Image& source, double degrees, Filter filter, const Fill& fil
   if (angle == 270 && square) return quarter_turn(source, true);
   const double turn = -radians(angle);
   const double center_x = static_cast<double>(source.width) / 2, center_y = static_cast<double>(source.height) / 2;
-  AffineMatrix m{rounded(std::cos(turn)), rounded(std::sin(turn)), 0, rounded(-std::sin(turn)),
-                 rounded(std::cos(turn)), 0};
+  AffineMatrix m{rounded(std::cos(turn)),  rounded(std::sin(turn)), 0,
+                 rounded(-std::sin(turn)), rounded(std::cos(turn)), 0};
   m[2] = m[0] * -center_x + m[1] * -center_y + center_x;
   m[5] = m[3] * -center_x + m[4] * -center_y + center_y;
   return affine(source, m, filter, fill);

@@ -34,10 +34,10 @@ void check_window(const Image& source, const Window& window, Padding padding) {
   };
   if (padding == Padding::reflect && (beyond(window.left, window.width, source.width) >= source.width ||
                                       beyond(window.top, window.height, source.height) >= source.height)) {
-    throw Error("crop", "reflected padding smaller than the picture",
-                str("a window that reaches ", beyond(window.left, window.width, source.width), " and ",
-                    beyond(window.top, window.height, source.height), " pixels beyond ", source.width, "×",
-                    source.height));
+    throw Error(
+        "crop", "reflected padding smaller than the picture",
+        str("a window that reaches ", beyond(window.left, window.width, source.width), " and ",
+            beyond(window.top, window.height, source.height), " pixels beyond ", source.width, "×", source.height));
   }
 }
 

@@ -66,7 +66,8 @@ void to_rgb(const Hsv& color, uint8_t* out) {
   const float saturation = static_cast<float>(color.saturation / 255.0);
   const auto level = [](double x) { return static_cast<uint8_t>(std::clamp(static_cast<int>(std::round(x)), 0, 255)); };
   const uint8_t v = static_cast<uint8_t>(color.value), p = level(value * (1.0 - saturation)),
-                q = level(value * (1.0 - saturation * fraction)), t = level(value * (1.0 - saturation * (1.0 - fraction)));
+                q = level(value * (1.0 - saturation * fraction)),
+                t = level(value * (1.0 - saturation * (1.0 - fraction)));
   const uint8_t sectors[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
   std::memcpy(out, sectors[sector % 6], 3);
 }

@@ -1,8 +1,8 @@
 #pragma once
 // Pillow's ImageEnhance and torchvision's hue shift, pixel for pixel.  In place, on grey and colour images.
 //
-// An enhancement is degenerate + factor · (image − degenerate) in single precision, cut off to 8 bits: 1 changes nothing,
-// 0 gives the degenerate picture, more than 1 goes beyond the original.
+// An enhancement is degenerate + factor · (image − degenerate) in single precision, cut off to 8 bits: 1 changes
+// nothing, 0 gives the degenerate picture, more than 1 goes beyond the original.
 #include "vitrail/image/image.h"
 
 namespace vitrail::image {

@@ -10,7 +10,8 @@ namespace vitrail::image {
 // Throws Error unless mean and std are one value or one a channel, and std is positive.
 void check_statistics(const EvalTransform& transform, int64_t channels);
 
-// (x / 255 − mean) / std, or what the transform's processor says, from a table of the 256 values.  const and thread-safe.
+// (x / 255 − mean) / std, or what the transform's processor says, from a table of the 256 values.  const and
+// thread-safe.
 class Normalizer {
  public:
   explicit Normalizer(const EvalTransform& transform);

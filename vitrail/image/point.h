@@ -15,9 +15,9 @@ void apply_table(Image& image, const PointTable& table);
 void apply_tables(Image& image, const std::array<PointTable, 3>& tables);
 
 void invert(Image& image);
-// Keeps the `bits` (0 to 8) highest bits; 8 changes nothing, 0 gives black (which Pillow itself refuses since 11.2).
+// Keeps the `bits` (0 to 8) highest bits; 8 changes nothing, 0 gives black (which Pillow 13 refuses).
 void posterize(Image& image, int bits);
-void solarize(Image& image, double threshold);               // inverts the values from threshold up
+void solarize(Image& image, double threshold);                  // inverts the values from threshold up
 void solarize_add(Image& image, int add, int threshold = 128);  // timm: adds to the values below, up to 255
 // Each channel stretched to 0 … 255; a channel of one value stays as it is.
 void autocontrast(Image& image);

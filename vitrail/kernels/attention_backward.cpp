@@ -17,7 +17,7 @@ namespace vitrail::kernels {
 namespace {
 
 struct HeadGrad {
-  const float *q, *k, *v, *bias, *grad;  // bias may be null
+  const float *q, *k, *v, *bias, *grad;           // bias may be null
   float *grad_q, *grad_k, *grad_v, *grad_scores;  // grad_scores [queries, keys] may be null
   int64_t q_stride, k_stride, v_stride, bias_stride, grad_stride, grad_q_stride, grad_k_stride, grad_v_stride;
   int64_t queries, keys, head_dim;
@@ -54,8 +54,10 @@ void pack_along(const float* from, int64_t stride, int64_t rows, int64_t columns
     const int64_t left = columns - c;
     for (int64_t r = 0; r < rows; ++r) {
       const float* const row = from + r * stride + c;
-      hn::Store(left >= lanes ? hn::LoadU(d, row) : left > 0 ? load_first(d, row, left) : hn::Zero(d), d,
-                panel + r * width);
+      hn::Store(left >= lanes ? hn::LoadU(d, row)
+                : left > 0    ? load_first(d, row, left)
+                              : hn::Zero(d),
+                d, panel + r * width);
     }
   }
 }

@@ -65,7 +65,8 @@ void mean_backward(const T* grad, T* to, const Extents& n) {
   parallel_for(0, n.outer, 1 + 16384 / (n.length * n.inner + 1), [&](int64_t first, int64_t last) {
     for (int64_t o = first; o < last; ++o) {
       for (int64_t l = 0; l < n.length; ++l) {
-        for (int64_t i = 0; i < n.inner; ++i) to[(o * n.length + l) * n.inner + i] = grad[o * n.inner + i] / T(n.length);
+        for (int64_t i = 0; i < n.inner; ++i)
+          to[(o * n.length + l) * n.inner + i] = grad[o * n.inner + i] / T(n.length);
       }
     }
   });

@@ -44,7 +44,7 @@ Ema::Ema(std::vector<nn::NamedTensor> weights, const EmaOptions& options)
     throw Error("ema", "a warm-up with gamma and power above 0", str(o.warmup_gamma, " and ", o.warmup_power));
   }
   check_trainable(weights_, "ema");
-  for (const nn::NamedTensor& entry : weights_) average_.push_back({entry.name, entry.tensor.clone()});
+  for (const nn::NamedTensor& entry : weights_) average_.push_back({entry.name, entry.tensor.detach().clone()});
 }
 
 double Ema::decay(int64_t step) const {

@@ -42,7 +42,7 @@ void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn
     if (problems.size() > kMostListed) text += str("\n  and ", problems.size() - kMostListed, " more");
     throw Error(text);
   }
-  for (const nn::NamedTensor& entry : into) entry.tensor.copy_(given.at(entry.name));
+  for (const nn::NamedTensor& entry : into) entry.tensor.copy_(given.at(entry.name).detach());
 }
 
 void check_trainable(const std::vector<nn::NamedTensor>& tensors, const std::string& where) {

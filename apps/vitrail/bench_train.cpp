@@ -1,0 +1,114 @@
+#include "apps/vitrail/bench_train.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "vitrail/autograd/engine.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/nn/dropout.h"
+#include "vitrail/ops/loss.h"
+#include "vitrail/ops/recorder.h"
+#include "vitrail/optim/optimizer.h"
+
+namespace vitrail::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+class Training {
+ public:
+  Training(models::VisionTransformer& model, int64_t batch) : model_(model) {
+    const auto& config = model.config();
+    images_ = Tensor::randn({batch, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
+    labels_ = Tensor::zeros({batch}, DType::i64);
+    for (int64_t i = 0; i < batch; ++i) labels_.data<int64_t>()[i] = i % config.num_classes;
+    model.train();
+    optimizer_ = optim::make_optimizer({}, optim::parameter_groups(model, {}));
+  }
+
+  // `on_phase` hears of forward, backward and update, with the milliseconds of each.
+  template <class F>
+  void step(F&& on_phase, const autograd::BackwardOptions& options = {}) {
+    const nn::RandomScope scope(0, static_cast<uint64_t>(optimizer_->steps()));
+    auto start = Clock::now();
+    const Tensor loss = ops::cross_entropy(model_.forward(images_), labels_);
+    on_phase("forward", milliseconds_since(start));
+    start = Clock::now();
+    autograd::backward(loss, {}, options);
+    on_phase("backward", milliseconds_since(start));
+    start = Clock::now();
+    optimizer_->step(1e-3);
+    optimizer_->clear_gradients();
+    on_phase("update", milliseconds_since(start));
+  }
+
+ private:
+  models::VisionTransformer& model_;
+  Tensor images_, labels_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+};
+
+// Of the products of a forward pass, from a recorded one: two operations for each multiply-add.
+double forward_flops(const models::VisionTransformerConfig& config, int64_t batch) {
+  RandomParams meta(0, DType::f32, Device::meta);
+  const models::VisionTransformer shapes(config, ParamSource(meta));
+  const ops::Recorder recorder;
+  shapes.forward(Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
+  double flops = 0;
+  for (const ops::Operation& operation : recorder.operations()) {
+    const std::vector<Tensor>& in = operation.inputs;
+    const auto elements = static_cast<double>(in[0].numel());
+    if (operation.kind == ops::OpKind::linear) flops += 2 * elements * static_cast<double>(in[1].size(0));
+    if (operation.kind == ops::OpKind::attention) flops += 4 * elements * static_cast<double>(in[1].size(2));
+  }
+  return flops;
+}
+
+}  // namespace
+
+TrainingTimes time_training(models::VisionTransformer& model, int64_t batch, int threads, double seconds) {
+  const ComputeTeam team(threads);
+  Training training(model, batch);
+  const auto nothing = [](const char*, double) {};
+  for (int i = 0; i < 3; ++i) training.step(nothing);
+  TrainingTimes times;
+  times.flops = 3 * forward_flops(model.config(), batch);
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end || times.milliseconds.size() < 5) {
+    const auto start = Clock::now();
+    training.step(nothing);
+    times.milliseconds.push_back(milliseconds_since(start));
+  }
+  std::sort(times.milliseconds.begin(), times.milliseconds.end());
+  return times;
+}
+
+void print_training_profile(models::VisionTransformer& model, int64_t batch, int threads) {
+  const ComputeTeam team(threads);
+  Training training(model, batch);
+  std::map<std::string, double> best;
+  for (int round = 0; round < 8; ++round) {
+    std::map<std::string, double> times;
+    const auto on_phase = [&](const char* phase, double ms) { times[phase] += ms; };
+    training.step(on_phase, {.on_node = [&](const std::string& name, double seconds) {
+                    times["backward of " + name] += 1e3 * seconds;
+                  }});
+    for (const auto& [name, ms] : times) {
+      const auto found = best.emplace(name, ms).first;
+      found->second = std::min(found->second, ms);
+    }
+  }
+  const double total = best["forward"] + best["backward"] + best["update"];
+  fmt::print("{:>9s} {:>6s}  part\n", "ms", "%");
+  for (const auto& [name, ms] : best) fmt::print("{:9.3f} {:6.2f}  {}\n", ms, 100 * ms / total, name);
+  fmt::print("{:9.3f} {:6.2f}  together\n", total, 100.0);
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,415 @@
+#include "vitrail/data/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "tests/data/support.h"
+#include "vitrail/base/random.h"
+
+namespace vitrail::data {
+namespace {
+
+// `count` pictures of 8×8 noise in `classes` classes of unequal size; some cannot be read.
+class Noise : public Dataset {
+ public:
+  explicit Noise(int64_t count, std::set<int64_t> broken = {}, int64_t classes = 4)
+      : count_(count), classes_(classes), broken_(std::move(broken)) {}
+
+  int64_t size() const override { return count_; }
+  std::string path(int64_t i) const override { return str("noise/", i); }
+  int64_t label(int64_t i) const override { return std::min(i % (classes_ + 2), classes_ - 1); }
+  image::Image image(int64_t i) const override {
+    ++decoded;
+    if (broken_.contains(i)) throw Error(path(i), "a picture", "noise");
+    image::Image image = image::make_image(8, 8, 3);
+    RandomStream random(random_key("noise", static_cast<uint64_t>(i)));
+    for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());
+    return image;
+  }
+
+  mutable std::atomic<int64_t> decoded{0};
+
+ private:
+  int64_t count_, classes_;
+  std::set<int64_t> broken_;
+};
+
+LoaderOptions small(int64_t batch_size) {
+  LoaderOptions options;
+  options.batch_size = batch_size;
+  options.transform.size = {8, 8};
+  options.transform.crop_pct = 1;
+  options.augment.emplace();
+  options.augment->padded_crop = PaddedCrop{.padding = 1};
+  options.augment->flip = Flip::random;
+  options.augment->erasing.probability = 0.5;
+  return options;
+}
+
+std::vector<Batch> epoch_of(Loader& loader, int64_t epoch, int64_t first_step = 0) {
+  loader.start(epoch, first_step);
+  std::vector<Batch> batches;
+  while (auto batch = loader.next()) batches.push_back(std::move(*batch));
+  return batches;
+}
+
+template <class T>
+std::vector<T> elements(const Tensor& tensor) {
+  if (!tensor.defined()) return {};
+  const Tensor whole = tensor.contiguous();
+  return {whole.data<T>(), whole.data<T>() + whole.numel()};
+}
+
+void expect_same(const Batch& a, const Batch& b) {
+  EXPECT_EQ(a.samples, b.samples);
+  EXPECT_EQ(elements<int64_t>(a.labels), elements<int64_t>(b.labels));
+  EXPECT_EQ(elements<float>(a.images), elements<float>(b.images));
+  EXPECT_EQ(elements<float>(a.targets), elements<float>(b.targets));
+  EXPECT_EQ(a.skipped, b.skipped);
+}
+
+std::vector<int64_t> samples_of(const std::vector<Batch>& batches) {
+  std::vector<int64_t> all;
+  for (const Batch& batch : batches) all.insert(all.end(), batch.samples.begin(), batch.samples.end());
+  return all;
+}
+
+TEST(LoaderConcurrent, ThreadsAndPlacesInFlightChangeNothing) {
+  const auto dataset = std::make_shared<Noise>(50);
+  LoaderOptions options = small(12);
+  options.mix.mixup_alpha = 1, options.mix.cutmix_alpha = 1, options.mix.classes = 4;
+  Loader reference(dataset, options);
+  const auto expected = epoch_of(reference, 3);
+  ASSERT_EQ(expected.size(), 4u);
+  for (const int threads : {1, 2, 5}) {
+    for (const int64_t in_flight : {1, 2, 7}) {
+      options.threads = threads, options.in_flight = in_flight;
+      Loader loader(dataset, options);
+      const auto got = epoch_of(loader, 3);
+      ASSERT_EQ(got.size(), expected.size());
+      for (size_t i = 0; i < got.size(); ++i) expect_same(got[i], expected[i]);
+    }
+  }
+}
+
+TEST(Loader, AnEpochShowsEverySampleOnceInAnOrderOfItsOwn) {
+  const auto dataset = std::make_shared<Noise>(48);
+  Loader loader(dataset, small(12));
+  std::vector<int64_t> first = samples_of(epoch_of(loader, 0)), second = samples_of(epoch_of(loader, 1));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(samples_of(epoch_of(loader, 0)), first);
+  std::sort(first.begin(), first.end());
+  std::sort(second.begin(), second.end());
+  EXPECT_EQ(first, second);
+  for (int64_t i = 0; i < 48; ++i) EXPECT_EQ(first[i], i);
+}
+
+TEST(Loader, StartsInTheMiddleWithoutReadingWhatCameBefore) {
+  const auto dataset = std::make_shared<Noise>(60);
+  Loader loader(dataset, small(10));
+  const auto whole = epoch_of(loader, 2);
+  dataset->decoded = 0;
+  const auto rest = epoch_of(loader, 2, 4);
+  EXPECT_EQ(dataset->decoded, 20);
+  ASSERT_EQ(rest.size(), 2u);
+  expect_same(rest[0], whole[4]);
+  expect_same(rest[1], whole[5]);
+  EXPECT_TRUE(epoch_of(loader, 2, 6).empty());
+  loader.start(2, 0);
+  loader.next();
+  loader.start(2, 5);  // what was under way is dropped
+  expect_same(*loader.next(), whole[5]);
+}
+
+TEST(Loader, LabelsBelongToTheSamples) {
+  const auto dataset = std::make_shared<Noise>(30);
+  Loader loader(dataset, small(7));
+  for (const Batch& batch : epoch_of(loader, 0)) {
+    EXPECT_EQ(batch.images.shape(), (Shape{7, 3, 8, 8}));
+    EXPECT_FALSE(batch.targets.defined());
+    for (size_t i = 0; i < batch.samples.size(); ++i) {
+      EXPECT_EQ(batch.labels.data<int64_t>()[i], dataset->label(batch.samples[i]));
+    }
+  }
+}
+
+TEST(Loader, EvaluationIsTheEvaluationTransformInOrder) {
+  const auto dataset = std::make_shared<Noise>(11);
+  LoaderOptions options = evaluation_options(small(4));
+  options.subset = {9, 2, 5, 1, 7, 3};
+  Loader loader(dataset, options);
+  EXPECT_EQ(loader.steps_per_epoch(), 2);
+  EXPECT_EQ(loader.samples_per_epoch(), 6);
+  const auto batches = epoch_of(loader, 5);
+  ASSERT_EQ(batches.size(), 2u);
+  EXPECT_EQ(samples_of(batches), options.subset);
+  EXPECT_EQ(batches[1].images.shape(), (Shape{2, 3, 8, 8}));
+  const Tensor expected = image::apply(dataset->image(2), options.transform);
+  EXPECT_EQ(elements<float>(batches[0].images.select(0, 1)), elements<float>(expected));
+}
+
+// Two processes of 6 see together what one of 12 sees: the same pictures, mixed with the same partners.
+TEST(Loader, RanksTogetherSeeWhatOneProcessSees) {
+  const auto dataset = std::make_shared<Noise>(53);
+  for (const auto mode : {MixOptions::Mode::batch, MixOptions::Mode::element}) {
+    LoaderOptions options = small(12);
+    options.mix.mixup_alpha = 1, options.mix.cutmix_alpha = 1, options.mix.classes = 4, options.mix.mode = mode;
+    options.drop_last = false;
+    Loader one(dataset, options);
+    const auto whole = epoch_of(one, 1);
+    for (const int ranks : {2, 3}) {
+      options.ranks = ranks, options.batch_size = 12 / ranks;
+      std::map<std::pair<size_t, int64_t>, std::pair<std::vector<float>, std::vector<float>>> seen;  // step, sample
+      for (options.rank = 0; options.rank < ranks; ++options.rank) {
+        Loader loader(dataset, options);
+        const auto part = epoch_of(loader, 1);
+        ASSERT_EQ(part.size(), whole.size());
+        for (size_t step = 0; step < part.size(); ++step) {
+          for (size_t i = 0; i < part[step].samples.size(); ++i) {
+            const auto [at, fresh] =
+                seen.emplace(std::pair(step, part[step].samples[i]),
+                             std::pair(elements<float>(part[step].images.select(0, static_cast<int64_t>(i))),
+                                       elements<float>(part[step].targets.select(0, static_cast<int64_t>(i)))));
+            EXPECT_TRUE(fresh) << "two ranks show sample " << part[step].samples[i];
+          }
+        }
+      }
+      EXPECT_EQ(seen.size(), 53u);
+      for (size_t step = 0; step < whole.size(); ++step) {
+        for (size_t i = 0; i < whole[step].samples.size(); ++i) {
+          const auto& [picture, target] = seen.at({step, whole[step].samples[i]});
+          EXPECT_EQ(picture, elements<float>(whole[step].images.select(0, static_cast<int64_t>(i))));
+          EXPECT_EQ(target, elements<float>(whole[step].targets.select(0, static_cast<int64_t>(i))));
+        }
+      }
+    }
+    options.ranks = 1, options.rank = 0;
+  }
+}
+
+TEST(Loader, TargetsSayWhatWasMixed) {
+  const auto dataset = std::make_shared<Noise>(16);
+  LoaderOptions options = small(16);
+  options.augment.reset();
+  options.mix.mixup_alpha = 1, options.mix.classes = 4, options.mix.off_epoch = 1;
+  Loader loader(dataset, options);
+  const Batch batch = epoch_of(loader, 0).at(0);
+  const double lambda = draw_mix(options.mix, options.seed, 0, 0, 0, 8, 8).lambda;
+  const Tensor own = image::apply(dataset->image(batch.samples[3]), options.transform);
+  const Tensor partner = image::apply(dataset->image(batch.samples[12]), options.transform);
+  const float got = elements<float>(batch.images.select(0, 3))[17];
+  EXPECT_FLOAT_EQ(got, static_cast<float>(lambda) * own.data<float>()[17] +
+                           static_cast<float>(1 - lambda) * partner.data<float>()[17]);
+  for (int64_t i = 0; i < 16; ++i) {
+    const std::vector<float> row = elements<float>(batch.targets.select(0, i));
+    const int64_t a = dataset->label(batch.samples[i]), b = dataset->label(batch.samples[15 - i]);
+    EXPECT_FLOAT_EQ(row[a], a == b ? 1.0f : static_cast<float>(lambda));
+  }
+  EXPECT_FALSE(epoch_of(loader, 1).at(0).targets.defined());
+}
+
+TEST(Loader, RepeatedAugmentationShowsASampleSeveralTimesInARow) {
+  const auto dataset = std::make_shared<Noise>(30);
+  LoaderOptions options = small(10);
+  options.repeats = 3;
+  Loader loader(dataset, options);
+  const std::vector<Batch> batches = epoch_of(loader, 0);
+  std::map<int64_t, std::set<std::vector<float>>> looks;
+  std::map<int64_t, int> counts;
+  for (const Batch& batch : batches) {
+    for (size_t i = 0; i < batch.samples.size(); ++i) {
+      ++counts[batch.samples[i]];
+      looks[batch.samples[i]].insert(elements<float>(batch.images.select(0, static_cast<int64_t>(i))));
+    }
+  }
+  EXPECT_EQ(samples_of(batches).size(), 30u);
+  EXPECT_EQ(counts.size(), 10u);
+  for (const auto& [sample, count] : counts) EXPECT_EQ(count, 3) << sample;
+  for (const auto& [sample, different] : looks) EXPECT_GT(different.size(), 1u) << sample;
+}
+
+TEST(Loader, AnUnreadablePictureIsAnErrorAndTheNextBatchComesAllTheSame) {
+  const auto dataset = std::make_shared<Noise>(20, std::set<int64_t>{6});
+  LoaderOptions options = evaluation_options(small(5));
+  Loader loader(dataset, options);
+  loader.start(0);
+  EXPECT_EQ(loader.next()->samples[0], 0);
+  EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "noise/6"));
+  EXPECT_EQ(loader.next()->samples[0], 10);
+}
+
+TEST(Loader, AnUnreadablePictureIsReplacedTheSameWayEachTime) {
+  const auto dataset = std::make_shared<Noise>(20, std::set<int64_t>{6, 13});
+  LoaderOptions options = small(5);
+  options.unreadable = Unreadable::replace;
+  Loader loader(dataset, options);
+  const auto batches = epoch_of(loader, 0), again = epoch_of(loader, 0);
+  std::vector<int64_t> skipped;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    expect_same(batches[i], again[i]);
+    EXPECT_EQ(batches[i].samples.size(), 5u);
+    for (const int64_t sample : batches[i].samples) EXPECT_TRUE(sample != 6 && sample != 13);
+    skipped.insert(skipped.end(), batches[i].skipped.begin(), batches[i].skipped.end());
+  }
+  std::sort(skipped.begin(), skipped.end());
+  EXPECT_EQ(skipped, (std::vector<int64_t>{6, 13}));
+}
+
+TEST(Loader, AnUnreadablePictureMayShortenItsBatch) {
+  const auto dataset = std::make_shared<Noise>(10, std::set<int64_t>{1, 7});
+  LoaderOptions options = small(5);
+  options.unreadable = Unreadable::replace;
+  Loader loader(dataset, evaluation_options(options));
+  const auto batches = epoch_of(loader, 0);
+  EXPECT_EQ(samples_of(batches), (std::vector<int64_t>{0, 2, 3, 4, 5, 6, 8, 9}));
+  EXPECT_EQ(batches[0].images.shape(), (Shape{4, 3, 8, 8}));
+  EXPECT_EQ(batches[0].labels.data<int64_t>()[1], dataset->label(2));
+  EXPECT_EQ(elements<float>(batches[0].images.select(0, 1)),
+            elements<float>(image::apply(dataset->image(2), options.transform)));
+  EXPECT_EQ(batches[1].skipped, (std::vector<int64_t>{7}));
+}
+
+TEST(Loader, AVanishedFileIsNamedOrSkipped) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png", "train/dog/2.png"});
+  const std::shared_ptr<const Dataset> dataset = open_dataset(root, {.split = "train"});
+  fs::remove(root / "train/cat/2.png");
+  LoaderOptions options = small(4);
+  Loader strict(dataset, options);
+  strict.start(0);
+  EXPECT_TRUE(contains(error_of([&] { strict.next(); }), "cat/2.png"));
+  options.unreadable = Unreadable::replace;
+  Loader lenient(dataset, options);
+  lenient.start(0);
+  EXPECT_EQ(lenient.next()->skipped, (std::vector<int64_t>{1}));
+}
+
+TEST(Loader, ADatasetWithNothingReadableIsAnError) {
+  std::set<int64_t> all;
+  for (int64_t i = 0; i < 10; ++i) all.insert(i);
+  LoaderOptions options = small(5);
+  options.unreadable = Unreadable::replace;
+  Loader loader(std::make_shared<Noise>(10, all), options);
+  loader.start(0);
+  EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "100 draws"));
+}
+
+TEST(Loader, ABatchBeyondAllMemoryIsAnError) {
+  LoaderOptions options = small(4);
+  options.augment.reset();
+  options.batch_size = 1 << 20;
+  options.drop_last = false;
+  options.transform.size = {1 << 16, 1 << 16};
+  options.subset.assign(1 << 20, 0);
+  Loader loader(std::make_shared<Noise>(1), options);
+  loader.start(0);
+  EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "memory for batch 0"));
+}
+
+TEST(Loader, NonsenseIsAnErrorThatNamesTheOption) {
+  const auto dataset = std::make_shared<Noise>(20);
+  const auto refused = [&](const std::string& part, auto change) {
+    LoaderOptions options = small(4);
+    change(options);
+    EXPECT_TRUE(contains(error_of([&] { Loader(dataset, options); }), part)) << part;
+  };
+  refused("at most the 20 samples of the dataset, got 21", [](auto& o) { o.batch_size = 21; });
+  refused("all processes together", [](auto& o) { o.batch_size = 12, o.ranks = 2; });
+  refused("even number", [](auto& o) { o.batch_size = 5, o.ranks = 2; });
+  refused("loader.rank", [](auto& o) { o.rank = 1; });
+  refused("loader.threads", [](auto& o) { o.threads = 0; });
+  refused("loader.in_flight", [](auto& o) { o.in_flight = 0; });
+  refused("loader.repeats", [](auto& o) { o.repeats = 0; });
+  refused("loader.channels", [](auto& o) { o.channels = 2; });
+  refused("loader.subset", [](auto& o) { o.subset = {0, 1, 2, 3, 20}; });
+  refused("loader.unreadable",
+          [](auto& o) { o.mix.mixup_alpha = 1, o.mix.classes = 4, o.unreadable = Unreadable::leave_out; });
+  refused("mix.classes", [](auto& o) { o.mix.mixup_alpha = 1, o.mix.classes = 3; });
+  Loader loader(dataset, small(4));
+  EXPECT_THROW(loader.next(), Error) << "not started";
+  EXPECT_THROW(loader.start(-1), Error);
+  EXPECT_THROW(loader.start(0, 6), Error);
+  LoaderOptions grey = small(4);
+  grey.channels = 1;
+  Loader wrong(dataset, grey);
+  wrong.start(0);
+  EXPECT_TRUE(contains(error_of([&] { wrong.next(); }), "loader.channels"));
+}
+
+TEST(Loader, WaitingIsMeasured) {
+  Loader loader(std::make_shared<Noise>(40), small(20));
+  EXPECT_EQ(loader.waited_seconds(), 0);
+  loader.start(0);
+  loader.next();
+  const double waited = loader.waited_seconds();
+  EXPECT_GT(waited, 0);
+  loader.next();
+  EXPECT_GE(loader.waited_seconds(), waited);
+}
+
+TEST(KeepDecodedConcurrent, EveryPictureIsDecodedOnceWhileThereIsRoom) {
+  const auto inner = std::make_shared<Noise>(40);
+  constexpr int64_t kPicture = 8 * 8 * 3;
+  for (const int64_t room : {40, 25, 0}) {
+    inner->decoded = 0;
+    const auto kept = keep_decoded(inner, room * kPicture);
+    LoaderOptions options = small(20);
+    options.threads = 3;
+    Loader loader(kept, options);
+    const auto first = epoch_of(loader, 0);
+    EXPECT_EQ(inner->decoded, 40);
+    const auto again = epoch_of(loader, 0);
+    EXPECT_EQ(inner->decoded, 80 - room);
+    for (size_t i = 0; i < first.size(); ++i) expect_same(first[i], again[i]);
+  }
+}
+
+TEST(KeepDecoded, IsTheDataset) {
+  const auto kept = keep_decoded(std::make_shared<Noise>(5, std::set<int64_t>{2}), 1 << 20);
+  EXPECT_EQ(kept->size(), 5);
+  EXPECT_EQ(kept->path(3), "noise/3");
+  EXPECT_EQ(kept->label(3), 3);
+  EXPECT_THROW(kept->image(2), Error);
+  EXPECT_THROW(kept->image(2), Error) << "a failure is not kept";
+}
+
+TEST(HoldOut, IsStratifiedAndKeyed) {
+  const Noise dataset(100, {}, 4);  // 17, 17, 17 and 49 of a class
+  const HoldOut split = hold_out(dataset, 20, 1);
+  EXPECT_EQ(split.held_out.size(), 20u);
+  EXPECT_EQ(split.train.size(), 80u);
+  std::set<int64_t> all(split.train.begin(), split.train.end());
+  all.insert(split.held_out.begin(), split.held_out.end());
+  EXPECT_EQ(all.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
+  std::map<int64_t, int> counts;
+  for (const int64_t i : split.held_out) ++counts[dataset.label(i)];
+  for (const auto& [label, count] :
+       std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}}, {3, {9, 10}}}) {
+    EXPECT_GE(counts[label], count.first);
+    EXPECT_LE(counts[label], count.second);
+  }
+  EXPECT_EQ(hold_out(dataset, 20, 1).held_out, split.held_out);
+  EXPECT_NE(hold_out(dataset, 20, 2).held_out, split.held_out);
+  EXPECT_TRUE(hold_out(dataset, 0, 1).held_out.empty());
+  EXPECT_THROW(hold_out(dataset, 100, 1), Error);
+  EXPECT_THROW(hold_out(dataset, -1, 1), Error);
+}
+
+TEST(HoldOut, TakesFiveHundredOfEachOfCifarsClasses) {
+  VITRAIL_NEED_ASSETS(assets);
+  const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});
+  const HoldOut split = hold_out(*dataset, 5000, 0);
+  EXPECT_EQ(split.train.size(), 45000u);
+  std::map<int64_t, int> counts;
+  for (const int64_t i : split.held_out) ++counts[dataset->label(i)];
+  EXPECT_EQ(counts.size(), 10u);
+  for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
+}
+
+}  // namespace
+}  // namespace vitrail::data

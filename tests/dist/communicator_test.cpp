@@ -1,0 +1,80 @@
+#include "vitrail/dist/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "vitrail/base/error.h"
+#include "vitrail/dist/mpi_communicator_internal.h"
+
+namespace vitrail::dist {
+namespace {
+
+// Sets variables and takes them away again.
+class Environment {
+ public:
+  Environment(std::initializer_list<std::pair<const char*, const char*>> values) {
+    for (const auto& [name, value] : values) {
+      ::setenv(name, value, 1);
+      names_.push_back(name);
+    }
+  }
+  ~Environment() {
+    for (const char* name : names_) ::unsetenv(name);
+  }
+
+ private:
+  std::vector<const char*> names_;
+};
+
+TEST(Launch, WithoutMpirunIsOneProcess) {
+  EXPECT_FALSE(launch_from_environment().parallel());
+  EXPECT_EQ(launch_from_environment().rank, 0);
+}
+
+TEST(Launch, ReadsOpenMpisAndMpichsVariables) {
+  {
+    const Environment variables{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+    EXPECT_EQ(launch_from_environment().rank, 2);
+    EXPECT_EQ(launch_from_environment().size, 4);
+  }
+  const Environment variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
+  EXPECT_EQ(launch_from_environment().rank, 1);
+  EXPECT_TRUE(launch_from_environment().parallel());
+}
+
+TEST(Launch, RefusesVariablesThatMakeNoSense) {
+  {
+    const Environment variables{{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+    EXPECT_THROW(launch_from_environment(), Error);
+  }
+  const Environment variables{{"OMPI_COMM_WORLD_RANK", "x"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  EXPECT_THROW(launch_from_environment(), Error);
+}
+
+TEST(Communicator, OfOneProcessLeavesDataAsItIs) {
+  const auto alone = single_process();
+  float value = 3;
+  alone->all_reduce_sum(&value, 1);
+  alone->broadcast(&value, sizeof value, 0);
+  alone->barrier();
+  alone->finish();
+  EXPECT_EQ(value, 3);
+  EXPECT_EQ(alone->size(), 1);
+  EXPECT_THROW(alone->broadcast(&value, sizeof value, 1), Error);
+}
+
+TEST(MpiModule, ThatIsMissingIsAnErrorThatNamesTheBuildOption) {
+  const Environment variables{{"VITRAIL_MODULES", "/nowhere"}};
+  try {
+    join_mpi({.rank = 0, .size = 2});
+    FAIL() << "a module was found";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("vitrail_mpi.so in /nowhere"), std::string::npos) << message;
+    EXPECT_NE(message.find("VITRAIL_MPI"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::dist

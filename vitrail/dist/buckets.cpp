@@ -1,0 +1,26 @@
+#include "vitrail/base/error.h"
+#include "vitrail/dist/buckets_internal.h"
+
+namespace vitrail::dist {
+
+std::vector<Bucket> buckets_of(const std::vector<Tensor>& parameters, int64_t bytes) {
+  if (bytes < 1) throw Error("gradient reducer", "buckets of at least one byte", str(bytes));
+  std::vector<Bucket> buckets;
+  bool open = false;
+  for (size_t i = parameters.size(); i-- > 0;) {
+    const DType dtype = parameters[i].dtype();
+    if (dtype != DType::f32 && dtype != DType::f64) {
+      throw Error("gradient reducer", "parameters in f32 or f64", name_of(dtype));
+    }
+    if (!open || buckets.back().dtype != dtype) buckets.push_back({.dtype = dtype});
+    Bucket& bucket = buckets.back();
+    bucket.members.push_back({i, bucket.count, parameters[i].numel()});
+    bucket.count += parameters[i].numel();
+    open = bucket.count * static_cast<int64_t>(size_of(dtype)) < bytes;
+  }
+  // A single gradient that never comes still travels, as zeros: every bucket has a place to pack.
+  for (Bucket& bucket : buckets) bucket.data = Tensor::empty({bucket.count}, bucket.dtype);
+  return buckets;
+}
+
+}  // namespace vitrail::dist

@@ -1,0 +1,63 @@
+#include "vitrail/dist/communicator.h"
+
+#include <charconv>
+
+#include "vitrail/base/env.h"
+#include "vitrail/base/error.h"
+#include "vitrail/dist/mpi_communicator_internal.h"
+
+namespace vitrail::dist {
+namespace {
+
+class SingleProcess : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void all_reduce_sum(float*, int64_t) override {}
+  void all_reduce_sum(double*, int64_t) override {}
+  void broadcast(void*, size_t, int root) override {
+    if (root != 0) throw Error("broadcast", "process 0, the only one", str(root));
+  }
+  void barrier() override {}
+  void finish() override {}
+};
+
+int number_in(const char* variable, const std::string& text) {
+  int value = -1;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || value < 0) {
+    throw Error(variable, "a number", "'" + text + "'");
+  }
+  return value;
+}
+
+}  // namespace
+
+Launch launch_from_environment() {
+  // Open MPI's names, and those of MPICH and its relatives.  Slurm's are no sign: it sets them for a batch script too.
+  constexpr const char* kNames[][2]{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& [rank_name, size_name] : kNames) {
+    const auto rank = environment(rank_name), size = environment(size_name);
+    if (!rank || !size) continue;
+    const Launch launch{number_in(rank_name, *rank), number_in(size_name, *size)};
+    if (launch.size < 1 || launch.rank >= launch.size) {
+      throw Error(rank_name, str("a number below ", size_name, ", which is ", launch.size), str(launch.rank));
+    }
+    return launch;
+  }
+  return {};
+}
+
+std::shared_ptr<Communicator> single_process() { return std::make_shared<SingleProcess>(); }
+
+std::shared_ptr<Communicator> connect() {
+  // Kept until the process ends, not until the caller's scope does: an error on its way out is told before the other
+  // processes are ended.
+  static const std::shared_ptr<Communicator> communicator = [] {
+    const Launch launch = launch_from_environment();
+    return launch.parallel() ? join_mpi(launch) : single_process();
+  }();
+  return communicator;
+}
+
+}  // namespace vitrail::dist

@@ -1,0 +1,102 @@
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include "vitrail/base/env.h"
+#include "vitrail/base/error.h"
+#include "vitrail/dist/mpi_communicator_internal.h"
+#include "vitrail/dist/mpi_module_internal.h"
+
+namespace vitrail::dist {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where modules are looked for: beside the program and above it (a build tree), in the installation that the program
+// belongs to, and in the one that this library was built for.
+std::vector<fs::path> module_folders() {
+  if (const auto given = environment("VITRAIL_MODULES")) return {*given};
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
+  return {program, program.parent_path(), program.parent_path() / VITRAIL_LIBRARY_FOLDER / "vitrail",
+          fs::path(VITRAIL_LIBRARY_PATH) / "vitrail"};
+}
+
+// The module stays loaded: MPI cannot be started twice in a process.
+const MpiModule& load_module() {
+  std::string searched;
+  for (const fs::path& folder : module_folders()) {
+    const fs::path path = folder / kMpiModuleFile;
+    searched += (searched.empty() ? "" : ", ") + folder.string();
+    if (!fs::exists(path)) continue;
+    // Global: Open MPI's own plug-ins expect to find its symbols.
+    void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    void* const entry = handle ? ::dlsym(handle, kMpiModuleEntry) : nullptr;
+    if (!entry) throw Error("mpi", "a module that loads", std::string(::dlerror()));
+    const MpiModule* const module = reinterpret_cast<MpiModuleEntry>(entry)();
+    if (module->version != kMpiModuleVersion) {
+      throw Error("mpi", str("version ", kMpiModuleVersion, " of ", path.string()), str(module->version));
+    }
+    return *module;
+  }
+  throw Error("mpi",
+              str("the module ", kMpiModuleFile, " in ", searched,
+                  " (VITRAIL_MODULES names another folder; it is built where CMake finds MPI and VITRAIL_MPI is ON)"),
+              "none");
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  explicit MpiCommunicator(const Launch& launch) : module_(load_module()) {
+    call("start", [&](char* message) { return module_.start(&rank_, &size_, message); });
+    running_ = true;
+    if (size_ != launch.size || rank_ != launch.rank) {
+      throw Error("mpi", str("process ", launch.rank, " of ", launch.size, ", as the environment says"),
+                  str(rank_, " of ", size_, ": mpirun belongs to another MPI than the module"));
+    }
+  }
+  ~MpiCommunicator() override {
+    if (running_) module_.fail();
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  void all_reduce_sum(float* data, int64_t n) override {
+    call("all_reduce_sum", [&](char* message) { return module_.all_reduce_sum(data, n, 0, message); });
+  }
+  void all_reduce_sum(double* data, int64_t n) override {
+    call("all_reduce_sum", [&](char* message) { return module_.all_reduce_sum(data, n, 1, message); });
+  }
+  void broadcast(void* data, size_t bytes, int root) override {
+    if (root < 0 || root >= size_) throw Error("broadcast", str("a process from 0 to ", size_ - 1), str(root));
+    call("broadcast", [&](char* message) { return module_.broadcast(data, bytes, root, message); });
+  }
+  void barrier() override {
+    call("barrier", [&](char* message) { return module_.barrier(message); });
+  }
+  void finish() override {
+    if (!running_) return;
+    call("finish", [&](char* message) { return module_.finish(message); });
+    running_ = false;
+  }
+
+ private:
+  template <class Function>
+  void call(const char* what, Function function) {
+    const std::lock_guard lock(mutex_);
+    char message[kMpiMessage] = "";
+    if (function(message) != 0) throw Error("mpi", str(what, " to work on process ", rank_), std::string(message));
+  }
+
+  const MpiModule& module_;
+  std::mutex mutex_;  // MPI was started for one caller at a time
+  int rank_ = 0, size_ = 1;
+  bool running_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> join_mpi(const Launch& launch) { return std::make_shared<MpiCommunicator>(launch); }
+
+}  // namespace vitrail::dist

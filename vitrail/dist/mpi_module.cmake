@@ -1,0 +1,21 @@
+# The module that talks MPI, loaded when a run has several processes: the library and the program link no MPI.  Without
+# MPI's development files (Debian: libopenmpi-dev) it is left out, and asking for several processes is an error.
+target_compile_definitions(vitrail_lib PRIVATE VITRAIL_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}"
+                                               VITRAIL_LIBRARY_PATH="${CMAKE_INSTALL_FULL_LIBDIR}")
+target_link_libraries(vitrail_lib PRIVATE ${CMAKE_DL_LIBS})
+
+if(VITRAIL_MPI)
+  set(MPI_CXX_SKIP_MPICXX TRUE)  # the C interface is all that is used
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    add_library(vitrail_mpi MODULE dist/mpi_module.cpp)
+    # Beside the program, where it is looked for first.
+    set_target_properties(vitrail_mpi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+                                                 CXX_VISIBILITY_PRESET hidden)
+    target_include_directories(vitrail_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(vitrail_mpi PRIVATE MPI::MPI_CXX Threads::Threads)
+    install(TARGETS vitrail_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vitrail)
+  else()
+    message(STATUS "MPI was not found: without the module vitrail_mpi, training runs in one process")
+  endif()
+endif()
