@@ -11,6 +11,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_convert(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_train(CLI::App& program, const GlobalOptions& global, Run& run);
+void add_knn(CLI::App& program, const GlobalOptions& global, Run& run);
 void add_models(CLI::App& program, const GlobalOptions& global, Run& run);
 
 }  // namespace vitrail::app

@@ -52,6 +52,8 @@ int main(int argc, char** argv) {
   app::add_inspect(program, global, run);
   app::add_bench(program, global, run);
   app::add_convert(program, global, run);
+  app::add_train(program, global, run);
+  app::add_knn(program, global, run);
   app::add_models(program, global, run);
 
   try {

@@ -53,6 +53,14 @@ void AtomicFile::commit() {
   fs::rename(temporary_, target_, error);
   if (error) throw Error(str(path_.string(), ": cannot be put in place: ", error.message()));
   committed_ = true;
+  sync_folder(target_.parent_path());
+}
+
+void sync_folder(const fs::path& folder) {
+  const int file = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;
+  ::fsync(file);
+  ::close(file);
 }
 
 }  // namespace vitrail

@@ -5,10 +5,10 @@
 
 namespace vitrail {
 
-// Writes beside `path` under a temporary name; commit() syncs and renames it into place.  Destroyed without commit(),
-// it leaves what was at `path` as it was.  A symbolic link stays, its target is replaced; a device or a pipe
-// (/dev/null, /dev/stdout) is written to as it is.  Throws Error naming the path when a write fails (a full disk, no
-// right) or the path is a folder.
+// Writes beside `path` under a temporary name; commit() syncs it, renames it into place and syncs the folder.
+// Destroyed without commit(), it leaves what was at `path` as it was.  A symbolic link stays, its target is replaced;
+// a device or a pipe (/dev/null, /dev/stdout) is written to as it is.  Throws Error naming the path when a write fails
+// (a full disk, no right) or the path is a folder.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -26,5 +26,8 @@ class AtomicFile {
   std::ofstream stream_;
   bool committed_ = false;
 };
+
+// Makes what was renamed in `folder` survive a loss of power.  Systems that cannot sync a folder are left to themselves.
+void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace vitrail

@@ -1,0 +1,42 @@
+#include "vitrail/nn/patch_resampling.h"
+
+#include "tests/support/golden.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::nn {
+namespace {
+
+TEST(PatchResampling, EqualsTimms) {
+  const auto golden = testing::read_golden(testing::fixture("nn/patch_resampling.safetensors"));
+  for (const auto& [name, expected] : golden.tensors) {
+    if (name == "weight") continue;
+    const Tensor got = resample_patch_weight(golden["weight"], {expected.size(2), expected.size(3)});
+    double largest = 0;
+    for (int64_t i = 0; i < expected.numel(); ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(expected.data<float>()[i])));
+    // timm's pseudo-inverse is of float32 matrices whose condition is below 30.
+    EXPECT_TRUE(testing::close(got, expected, 30 * 16 * 6e-8 * largest)) << name;
+  }
+}
+
+TEST(PatchResampling, KeepsWhatAPatchGivesWherePatchesGrow) {
+  // A patch of one value keeps its inner product with the weights: bicubic resizing keeps constants.
+  const Tensor weight = Tensor::randn({2, 3, 4, 4}, 7, DType::f64), grown = resample_patch_weight(weight, {8, 8});
+  for (int64_t plane = 0; plane < 6; ++plane) {
+    double before = 0, after = 0;
+    for (int64_t i = 0; i < 16; ++i) before += weight.data<double>()[plane * 16 + i];
+    for (int64_t i = 0; i < 64; ++i) after += grown.data<double>()[plane * 64 + i];
+    EXPECT_NEAR(before, after, 1e-12);
+  }
+}
+
+TEST(PatchResampling, LeavesItsOwnSizeAloneAndRefusesNone) {
+  const Tensor weight = Tensor::randn({2, 3, 4, 4}, 7);
+  EXPECT_EQ(resample_patch_weight(weight, {4, 4}).storage(), weight.storage());
+  EXPECT_THROW(resample_patch_weight(weight, {0, 4}), Error);
+  EXPECT_THROW(resample_patch_weight(weight.select(0, 0), {4, 4}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::nn

@@ -1,0 +1,146 @@
+#include "vitrail/train/checkpoint.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "tests/train/support.h"
+
+namespace vitrail::train {
+namespace {
+
+CheckpointState state_at(int64_t step) {
+  CheckpointState state;
+  state.position = {3, 14, step};
+  state.recipe = "{\"epochs\": 5}\n";
+  state.counters = "{}";
+  state.fingerprint = {"b", "avx2", 2, 1};
+  state.model = {{"head.weight", Tensor::randn({64, 32}, static_cast<uint64_t>(step))}};
+  state.optimizer = {{"step", Tensor::from<int64_t>({}, {step})}, {"exp_avg.head.weight", Tensor::randn({64, 32}, 1)}};
+  state.average = {{"head.weight", Tensor::randn({64, 32}, 2)}};
+  return state;
+}
+
+fs::path place() { return testing::scratch_folder() / "last.safetensors"; }
+
+TEST(Checkpoint, GivesBackWhatWasSaved) {
+  const fs::path path = place();
+  save_checkpoint(path, state_at(41));
+  const CheckpointState state = load_checkpoint(path);
+  EXPECT_EQ(state.position.epoch, 3);
+  EXPECT_EQ(state.position.step_in_epoch, 14);
+  EXPECT_EQ(state.position.step, 41);
+  EXPECT_EQ(state.recipe, "{\"epochs\": 5}\n");
+  EXPECT_EQ(state.fingerprint.isa, "avx2");
+  ASSERT_EQ(state.model.size(), 1u);
+  EXPECT_EQ(state.model[0].name, "head.weight");
+  const Tensor expected = state_at(41).model[0].tensor;
+  EXPECT_EQ(0, std::memcmp(state.model[0].tensor.raw(), expected.raw(), 64 * 32 * 4));
+  EXPECT_EQ(state.optimizer.size(), 2u);
+  EXPECT_EQ(state.average.size(), 1u);
+  EXPECT_FALSE(fs::exists(previous_of(path)));
+}
+
+TEST(Checkpoint, KeepsTheOneBefore) {
+  const fs::path path = place();
+  for (const int64_t step : {1, 2, 3}) save_checkpoint(path, state_at(step));
+  EXPECT_EQ(load_checkpoint(path).position.step, 3);
+  EXPECT_EQ(load_checkpoint(previous_of(path)).position.step, 2);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(path.parent_path())) ++files;
+  EXPECT_EQ(files, 2);
+}
+
+TEST(Checkpoint, CutShortFallsBackToTheOneBeforeAndSaysSo) {
+  const fs::path path = place();
+  save_checkpoint(path, state_at(1));
+  save_checkpoint(path, state_at(2));
+  const auto size = fs::file_size(path);
+  for (const auto kept : {size - 1, size / 2, uintmax_t{20}, uintmax_t{0}}) {
+    fs::resize_file(path, kept);
+    Warnings warnings;
+    EXPECT_EQ(load_latest(path).position.step, 1);
+    EXPECT_TRUE(warnings.any("the last checkpoint cannot be read, going on from the one before it"));
+  }
+  fs::remove(path);
+  Warnings warnings;
+  EXPECT_EQ(load_latest(path).position.step, 1);
+}
+
+TEST(Checkpoint, EveryFlippedBitIsNoticed) {
+  const fs::path path = place();
+  save_checkpoint(path, state_at(1));
+  const std::string whole = read_text(path);
+  for (size_t at = 0; at < whole.size(); at += 97) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 4);
+    write_file(path, damaged);
+    if (read_text(path) == whole) continue;
+    bool noticed = false;
+    try {
+      // Spaces that pad the header are no part of what is saved.
+      noticed = load_checkpoint(path).position.step != 1 || whole[at] == ' ';
+    } catch (const Error&) {
+      noticed = true;
+    }
+    EXPECT_TRUE(noticed) << at;
+  }
+}
+
+TEST(Checkpoint, NamesBothReasonsWhenNeitherCanBeRead) {
+  const fs::path path = place();
+  save_checkpoint(path, state_at(1));
+  save_checkpoint(path, state_at(2));
+  fs::resize_file(path, 100);
+  fs::resize_file(previous_of(path), 100);
+  const std::string message = error_of([&] { load_latest(path); });
+  EXPECT_TRUE(contains(message, "last.safetensors")) << message;
+  EXPECT_TRUE(contains(message, "nor can the one before it")) << message;
+}
+
+// No file may grow beyond `bytes` while it lives: what a full disk does, without one.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~SmallFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(Checkpoint, AFullDiskLeavesTheLastOneAsItWas) {
+  const fs::path path = place();
+  save_checkpoint(path, state_at(1));
+  save_checkpoint(path, state_at(2));
+  std::string message;
+  {
+    const SmallFiles limit(10000);
+    message = error_of([&] { save_checkpoint(path, state_at(3)); });
+  }
+  EXPECT_TRUE(contains(message, "last.safetensors")) << message;
+  EXPECT_EQ(load_checkpoint(path).position.step, 2);
+  EXPECT_EQ(load_checkpoint(previous_of(path)).position.step, 1);
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(path.parent_path())) ++files;
+  EXPECT_EQ(files, 2);
+}
+
+TEST(Fingerprint, DifferencesAreNamed) {
+  const std::vector<std::string> lines = differences({"a", "avx2", 2, 1}, {"b", "avx2", 4, 1});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "build: a → b");
+  EXPECT_EQ(lines[1], "threads: 2 → 4");
+  EXPECT_TRUE(differences(fingerprint(2, 1), fingerprint(2, 1)).empty());
+}
+
+}  // namespace
+}  // namespace vitrail::train

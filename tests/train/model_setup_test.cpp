@@ -1,0 +1,121 @@
+#include "vitrail/train/model_setup.h"
+
+#include "tests/support/golden.h"
+#include "tests/train/support.h"
+#include "vitrail/base/random.h"
+#include "vitrail/models/load.h"
+#include "vitrail/weights/hub_layout.h"
+
+namespace vitrail::train {
+namespace {
+
+ModelRecipe recipe_of(const std::string& model) {
+  return parse_recipe(R"({"model": )" + model + R"(, "data": {"train": "x"}, "epochs": 1})", "r.json").model;
+}
+
+// A small model of classes cat, dog, frog, in a folder.
+std::string source_model() {
+  const fs::path folder = testing::scratch_folder() / "source";
+  PreparedModel made = prepare_model(
+      recipe_of(R"({"img_size": 16, "patch_size": 4, "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2})"),
+      {"cat", "dog", "frog"}, 1);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& parameter : made.model.named_parameters())
+    tensors.emplace_back(parameter.name, parameter.tensor);
+  weights::write_hub_folder(folder, models::write_model_config(made.config), tensors);
+  return folder.string();
+}
+
+bool same(const Tensor& a, const Tensor& b) { return static_cast<bool>(testing::close(a, b, 0)); }
+
+TEST(ModelSetup, TheSeedDecidesTheWeights) {
+  const ModelRecipe recipe =
+      recipe_of(R"({"img_size": 8, "patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 1})");
+  auto head = [&](uint64_t seed) { return prepare_model(recipe, {"a", "b"}, seed).model.parameter("head.weight"); };
+  EXPECT_TRUE(same(head(1), head(1)));
+  EXPECT_FALSE(same(head(1), head(2)));
+}
+
+TEST(ModelSetup, ClassesOfTheDataDecideTheHead) {
+  const PreparedModel made = prepare_model(recipe_of("\"cifar_vit_d192\""), {"a", "b", "c"}, 0);
+  EXPECT_EQ(made.config.vit.num_classes, 3);
+  EXPECT_EQ(made.config.labels.size(), 3u);
+  const std::string message = error_of([] {
+    prepare_model(recipe_of(R"({"architecture": "cifar_vit_d192", "num_classes": 7})"), {"a", "b"}, 0);
+  });
+  EXPECT_TRUE(contains(message, "model.num_classes: expected 2")) << message;
+}
+
+TEST(ModelSetup, TheSameClassesKeepTheHead) {
+  const std::string source = source_model();
+  const PreparedModel made = prepare_model(recipe_of(R"({"init": ")" + source + "\"}"), {"cat", "dog", "frog"}, 9);
+  const models::VisionTransformer original = models::build_model(models::open_model(source));
+  for (const nn::NamedTensor& parameter : original.named_parameters())
+    EXPECT_TRUE(same(made.model.parameter(parameter.name), parameter.tensor)) << parameter.name;
+  EXPECT_TRUE(made.notes.empty());
+}
+
+TEST(ModelSetup, RowsOfTheHeadFollowTheNamesOfTheClasses) {
+  const std::string source = source_model();
+  const PreparedModel made = prepare_model(recipe_of(R"({"init": ")" + source + "\"}"), {"Frog", "newt", "cat"}, 9);
+  const Tensor before = models::build_model(models::open_model(source)).parameter("head.weight");
+  const Tensor after = made.model.parameter("head.weight");
+  EXPECT_TRUE(same(after.select(0, 0), before.select(0, 2)));
+  EXPECT_TRUE(same(after.select(0, 2), before.select(0, 0)));
+  EXPECT_FALSE(same(after.select(0, 1), before.select(0, 1)));
+  ASSERT_EQ(made.notes.size(), 1u);
+  EXPECT_EQ(made.notes[0], "head: 2 of 3 classes are the checkpoint's, the others new");
+}
+
+TEST(ModelSetup, OtherClassesGetANewHeadAndSayIt) {
+  const PreparedModel made =
+      prepare_model(recipe_of(R"({"init": ")" + source_model() + "\"}"), {"oak", "elm", "ash", "fir"}, 9);
+  EXPECT_EQ(made.model.parameter("head.weight").size(0), 4);
+  ASSERT_EQ(made.notes.size(), 1u);
+  EXPECT_EQ(made.notes[0], "head: new, 4 classes");
+}
+
+TEST(ModelSetup, AnotherSizeInterpolatesPositionsAndAnotherPatchResamplesTheEmbedding) {
+  const PreparedModel made =
+      prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "img_size": 48, "patch_size": 8})"),
+                    {"cat", "dog", "frog"}, 9);
+  EXPECT_EQ(made.model.parameter("pos_embed").shape(), (Shape{1, 37, 16}));
+  EXPECT_EQ(made.model.parameter("patch_embed.proj.weight").shape(), (Shape{16, 3, 8, 8}));
+  ASSERT_EQ(made.notes.size(), 2u);
+  EXPECT_EQ(made.model.forward(Tensor::randn({1, 3, 48, 48}, 3)).shape(), (Shape{1, 3}));
+}
+
+TEST(ModelSetup, PoolingAndColoursMayChange) {
+  const std::string source = source_model();
+  const PreparedModel made = prepare_model(
+      recipe_of(R"({"init": ")" + source + R"(", "global_pool": "avg", "in_chans": 1})"), {"cat", "dog", "frog"}, 9);
+  const models::VisionTransformer original = models::build_model(models::open_model(source));
+  EXPECT_TRUE(same(made.model.parameter("fc_norm.weight"), original.parameter("norm.weight")));
+  EXPECT_EQ(made.model.parameter("patch_embed.proj.weight").size(1), 1);
+}
+
+TEST(ModelSetup, WhatDoesNotFitIsListed) {
+  const std::string message = error_of([] {
+    prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "depth": 3, "mlp_ratio": 4})"), {"cat", "dog"}, 0);
+  });
+  EXPECT_TRUE(contains(message, "blocks.2.norm1.weight: not in the checkpoint")) << message;
+  EXPECT_TRUE(contains(message, "blocks.0.mlp.fc1.weight: [32, 16] instead of [64, 16]")) << message;
+}
+
+TEST(ModelSetup, PreprocessingIsTheRecipesOverTheCheckpoints) {
+  models::ModelConfig config;
+  config.vit.img_size = {32, 32};
+  config.preprocessing.mean = std::vector<double>{0.1, 0.2, 0.3};
+  config.preprocessing.crop_pct = 0.9;
+  DataRecipe recipe;
+  recipe.std = {0.4, 0.4, 0.4};
+  const models::Preprocessing result = preprocessing_of(recipe, config);
+  EXPECT_EQ((*result.mean)[2], 0.3);
+  EXPECT_EQ((*result.std)[0], 0.4);
+  EXPECT_EQ(*result.crop_pct, 0.9);
+  EXPECT_EQ(*result.interpolation, "bicubic");
+  EXPECT_EQ((*result.input_size)[0], 32);
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,134 @@
+#include "vitrail/train/recipe.h"
+
+#include <algorithm>
+
+#include "tests/train/support.h"
+
+namespace vitrail::train {
+namespace {
+
+const char* const kLeast = R"({"model": "cifar_vit_d192", "data": {"train": "x"}, "epochs": 1})";
+
+TEST(Recipe, DefaultsStandWhereNothingIsSaid) {
+  const Recipe recipe = parse_recipe(kLeast, "r.json");
+  EXPECT_EQ(recipe.model.architecture, "cifar_vit_d192");
+  EXPECT_EQ(recipe.optimizer.kind, "adamw");
+  EXPECT_EQ(recipe.precision, "fp32");
+  EXPECT_FALSE(recipe.ema);
+  EXPECT_FALSE(recipe.data.holdout);
+}
+
+TEST(Recipe, EverythingThatIsWrongIsListedWithItsPath) {
+  const std::string message = error_of([] {
+    parse_recipe(R"({"model": {"depht": 3}, "data": {"train": "x", "workers": -1, "colour": 1}, "epochs": "many",
+                     "optimizer": {"name": "adam", "lr": -1}, "augment": {"padded_crop": {"mode": "wrap"},
+                     "erasing": {"ratio": [1]}}, "precision": 16, "speed": 1})",
+                 "r.json");
+  });
+  EXPECT_TRUE(contains(message, "r.json")) << message;
+  for (const char* path :
+       {"\"depht\"", "data.workers: expected an integer from 0", "data.colour: expected one of the fields",
+        "epochs: expected an integer", "optimizer.name: expected one of \"adamw\"",
+        "optimizer.lr: expected a number of at least 0, got -1", "augment.padded_crop.mode: expected one of",
+        "augment.erasing.ratio: expected an array of two numbers", "precision: expected one of \"fp32\"",
+        "speed: expected one of the fields"}) {
+    EXPECT_TRUE(contains(message, path)) << path << "\n" << message;
+  }
+}
+
+TEST(Recipe, WhatMustBeThereIsAskedFor) {
+  const std::string message = error_of([] { parse_recipe("{\"model\": \"cifar_vit_d192\"}", "r.json"); });
+  EXPECT_TRUE(contains(message, "epochs: expected")) << message;
+  EXPECT_TRUE(contains(message, "data.train: expected")) << message;
+  EXPECT_TRUE(contains(error_of([] { parse_recipe("{}", "r.json"); }), "model: expected"));
+  EXPECT_TRUE(contains(error_of([] { parse_recipe("{,", "r.json"); }), "r.json: expected JSON"));
+  EXPECT_TRUE(contains(error_of([] { parse_recipe("[1]", "r.json"); }), "r.json: expected a JSON object"));
+  EXPECT_TRUE(contains(error_of([] { read_recipe("/nowhere/r.json"); }), "/nowhere/r.json"));
+}
+
+TEST(Recipe, UnknownArchitecturesAreAnsweredWithSimilarOnes) {
+  const std::string message =
+      error_of([] { parse_recipe(R"({"model": "vit_tiny_patch16", "data": {"train": "x"}, "epochs": 1})", "r.json"); });
+  EXPECT_TRUE(contains(message, "vit_tiny_patch16_224")) << message;
+}
+
+TEST(Recipe, SettingsGoOverTheFile) {
+  const Recipe recipe = parse_recipe(kLeast, "r.json",
+                                     {"epochs=7", "data.train=other path", "optimizer.lr=5e-4", "ema.decay=0.5",
+                                      "model.depth=3", "augment.padded_crop={\"padding\": 2}", "schedule=linear"});
+  EXPECT_EQ(recipe.epochs, 7);
+  EXPECT_EQ(recipe.data.train, "other path");
+  EXPECT_EQ(recipe.lr, 5e-4);
+  EXPECT_EQ(recipe.ema->decay, 0.5);
+  EXPECT_EQ(recipe.model.architecture, "cifar_vit_d192");
+  EXPECT_EQ(recipe.model.model_args, "{\"depth\":3}");
+  EXPECT_EQ(recipe.augment.padded_crop->padding, 2);
+  EXPECT_EQ(recipe.schedule.name, "linear");
+  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"epochs"}), Error);
+  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"epochs.first=1"}), Error);
+  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"=1"}), Error);
+}
+
+TEST(Recipe, WhatIsWrittenReadsBackTheSame) {
+  const std::string first = write_recipe(parse_recipe(tiny_recipe("/x"), "r.json"));
+  const std::string second = write_recipe(parse_recipe(first, "again.json"));
+  EXPECT_EQ(first, second);
+  EXPECT_TRUE(recipe_differences(first, second).empty());
+}
+
+TEST(Recipe, DifferencesNameTheFieldAndBothValues) {
+  const std::string before = write_recipe(parse_recipe(kLeast, "r.json"));
+  const std::string after =
+      write_recipe(parse_recipe(kLeast, "r.json", {"optimizer.lr=0.5", "data.workers=3", "ema=0.9"}));
+  const std::vector<std::string> lines = recipe_differences(before, after);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "optimizer.lr: 0.001 → 0.5"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "ema.decay: nothing → 0.9"), 1);
+  for (const std::string& line : lines) EXPECT_FALSE(contains(line, "workers")) << line;
+}
+
+TEST(Recipe, ContradictionsAreErrors) {
+  auto message_with = [](const std::string& setting) {
+    return error_of([&] { parse_recipe(kLeast, "r.json", {setting}); });
+  };
+  EXPECT_TRUE(contains(message_with(R"(augment={"padded_crop": {}, "random_resized_crop": {}})"), "got both"));
+  EXPECT_TRUE(contains(message_with("model.linear_probe=true"), "model.init"));
+  EXPECT_TRUE(contains(message_with("loss.distillation={}"), "loss.distillation.teacher"));
+}
+
+// Every key path of a written recipe has its row in the documentation.
+void expect_documented(const std::string& recipe, const std::string& page) {
+  std::istringstream lines(recipe);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t open = line.find('"'), close = line.find("\":");
+    if (open == line.npos || close == line.npos) continue;
+    const std::string key = line.substr(open + 1, close - open - 1);
+    EXPECT_TRUE(contains(page, "`" + key + "`")) << key;
+  }
+}
+
+TEST(Recipe, EveryFieldIsDocumented) {
+  const fs::path root = testing::fixture("../..");
+  Recipe recipe = parse_recipe(kLeast, "r.json",
+                               {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}",
+                                "augment.color_jitter={}", "loss.distillation={\"teacher\": \"t\"}"});
+  recipe.augment.padded_crop.emplace();
+  expect_documented(write_recipe(recipe), read_text(root / "docs/training.md"));
+}
+
+TEST(Recipe, ThoseThatComeWithTheProjectAreRight) {
+  const fs::path root = testing::fixture("../..");
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(root / "recipes")) {
+    EXPECT_NO_THROW(read_recipe(entry.path())) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 7);
+}
+
+TEST(Recipe, AssetsAreFoundThroughTheirVariable) {
+  EXPECT_EQ(expand_path("data/x"), "data/x");
+  EXPECT_TRUE(expand_path("$VITRAIL_ASSETS/mnist").ends_with("/mnist"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,107 @@
+#pragma once
+// What the tests of training share: a dataset of made pictures, and a recipe that trains in a second.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/paths.h"
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/train/recipe.h"
+
+namespace vitrail::train {
+
+namespace fs = std::filesystem;
+
+// folder/{train,test}/{blue,green,red}/NN.png: 8×8 noise, a little brighter in the class's channel.
+inline fs::path make_pictures(int train_per_class = 20, int test_per_class = 4) {
+  const fs::path root = testing::scratch_folder();
+  const char* const classes[] = {"blue", "green", "red"};
+  for (const auto& [split, count] : {std::pair{"train", train_per_class}, std::pair{"test", test_per_class}}) {
+    for (int c = 0; c < 3; ++c) {
+      fs::create_directories(root / split / classes[c]);
+      for (int i = 0; i < count; ++i) {
+        image::Image picture = image::make_image(8, 8, 3);
+        RandomStream random(random_key(split, static_cast<uint64_t>(c), static_cast<uint64_t>(i)));
+        for (size_t p = 0; p < picture.pixels.size(); ++p) {
+          const bool own = static_cast<int>(p % 3) == 2 - c;
+          picture.pixels[p] = static_cast<uint8_t>(random.uniform() * 180 + (own ? 60 : 0));
+        }
+        const std::string name = (i < 10 ? "0" : "") + std::to_string(i) + ".png";
+        image::write_png(root / split / classes[c] / name, picture);
+      }
+    }
+  }
+  return root;
+}
+
+inline std::string tiny_recipe(const fs::path& pictures) {
+  return R"({"model": {"img_size": 8, "patch_size": 4, "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2,
+                       "drop_path_rate": 0.1, "proj_drop_rate": 0.1},
+             "data": {"train": ")" +
+         pictures.string() + R"(", "val": ")" + pictures.string() + R"(", "holdout": 12, "workers": 1},
+             "epochs": 3, "batch_size": 8, "optimizer": {"name": "adamw", "lr": 3e-3}, "clip": 1,
+             "schedule": {"name": "cosine", "warmup_epochs": 0.5},
+             "augment": {"padded_crop": {"padding": 1}, "flip": "random", "mixup": 0.2, "mix_probability": 0.5},
+             "loss": {"label_smoothing": 0.1}, "ema": {"decay": 0.9}, "log_every": 1,
+             "checkpoint": {"every_steps": 2, "every_minutes": 0}})";
+}
+
+inline std::string read_text(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+inline void write_file(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+// The columns of metrics.csv that do not depend on the clock: the first eight.
+inline std::vector<std::string> timeless_rows(const fs::path& csv) {
+  std::vector<std::string> rows;
+  std::istringstream lines(read_text(csv));
+  for (std::string line; std::getline(lines, line);) {
+    size_t end = 0;
+    for (int comma = 0; comma < 8 && end != line.npos; ++comma) end = line.find(',', end + (comma > 0));
+    rows.push_back(line.substr(0, end));
+  }
+  return rows;
+}
+
+// The message of the Error that `action` throws; a failed test and "" when it throws none.
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+// Collects the library's warnings for its life.
+class Warnings {
+ public:
+  Warnings() : before_(set_warning_callback([this](const std::string& message) { messages.push_back(message); })) {}
+  ~Warnings() { set_warning_callback(before_); }
+  bool any(const std::string& part) const {
+    for (const std::string& message : messages) {
+      if (contains(message, part)) return true;
+    }
+    return false;
+  }
+  std::vector<std::string> messages;
+
+ private:
+  WarningCallback before_;
+};
+
+}  // namespace vitrail::train

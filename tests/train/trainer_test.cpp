@@ -1,0 +1,238 @@
+#include "vitrail/train/trainer.h"
+
+#include <map>
+#include <optional>
+
+#include "tests/support/golden.h"
+#include "tests/train/support.h"
+#include "vitrail/models/load.h"
+#include "vitrail/train/checkpoint.h"
+
+namespace vitrail::train {
+namespace {
+
+TrainingResult train_to(const fs::path& folder, const Recipe& recipe, bool resume = false,
+                        std::optional<int> stop_after = std::nullopt, int threads = 2) {
+  int steps = 0;
+  TrainerCallbacks callbacks;
+  if (stop_after) callbacks.stop = [&] { return ++steps >= *stop_after; };
+  return train(recipe, {.folder = folder, .resume = resume, .threads = threads}, callbacks);
+}
+
+// Both runs ended with the same weights, optimiser state, average and figures.
+void expect_same_runs(const fs::path& a, const fs::path& b) {
+  const CheckpointState first = load_checkpoint(a / "checkpoints/last.safetensors");
+  const CheckpointState second = load_checkpoint(b / "checkpoints/last.safetensors");
+  EXPECT_EQ(first.position.step, second.position.step);
+  for (const auto& [x, y] :
+       {std::pair{first.model, second.model}, {first.optimizer, second.optimizer}, {first.average, second.average}}) {
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(x[i].name, y[i].name);
+      EXPECT_TRUE(testing::close(x[i].tensor, y[i].tensor, 0)) << x[i].name;
+    }
+  }
+  EXPECT_EQ(timeless_rows(a / "metrics.csv"), timeless_rows(b / "metrics.csv"));
+  EXPECT_EQ(read_text(a / "model/model.safetensors"), read_text(b / "model/model.safetensors"));
+}
+
+TEST(Trainer, ARunFolderHoldsWhatItShould) {
+  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
+  const TrainingResult result = train_to(run, parse_recipe(tiny_recipe(pictures), "r.json"));
+  EXPECT_FALSE(result.stopped);
+  EXPECT_EQ(result.epoch, 3);
+  EXPECT_EQ(result.step, 18);  // 48 images in batches of 8
+  EXPECT_TRUE(result.tested);
+  for (const char* file :
+       {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/config.json", "model/model.safetensors",
+        "checkpoints/last.safetensors", "checkpoints/previous.safetensors", "checkpoints/best.safetensors",
+        "checkpoints/ema.safetensors"}) {
+    EXPECT_TRUE(fs::exists(run / file)) << file;
+  }
+  const std::vector<std::string> rows = timeless_rows(run / "metrics.csv");
+  EXPECT_EQ(rows.size(), 1u + 18 + 3 * 2 + 1);  // header, steps, validations with their average, test
+  EXPECT_TRUE(rows.back().starts_with("test,18,"));
+  const models::OpenedModel opened = models::open_model(run / "model");
+  EXPECT_EQ(opened.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
+  EXPECT_TRUE(opened.config.preprocessing.missing().empty());
+  models::build_model(opened);
+}
+
+TEST(Trainer, LearnsWhatCanBeLearnt) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const TrainingResult result =
+      train_to(run, parse_recipe(tiny_recipe(make_pictures(60)), "r.json",
+                                 {"epochs=12", "augment={}", "model.drop_path_rate=0", "model.proj_drop_rate=0"}));
+  EXPECT_GT(result.test_top1, 0.8);
+}
+
+TEST(Trainer, AResumedRunEndsAsOneThatNeverStopped) {
+  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
+  train_to(runs / "whole", recipe);
+  for (const int stop : {1, 5, 6, 7, 13}) {  // the first step, before, at and after an epoch's end
+    const fs::path run = runs / std::to_string(stop);
+    EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
+    const TrainingResult result = train_to(run, recipe, true);
+    EXPECT_FALSE(result.stopped);
+    expect_same_runs(runs / "whole", run);
+  }
+}
+
+TEST(Trainer, AccumulatedBatchesResumeToo) {
+  const fs::path runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"accumulate=4"});  // 6 batches: 4 and 2
+  EXPECT_EQ(train_to(runs / "whole", recipe).step, 6);
+  EXPECT_TRUE(train_to(runs / "cut", recipe, false, 3).stopped);
+  train_to(runs / "cut", recipe, true);
+  expect_same_runs(runs / "whole", runs / "cut");
+}
+
+TEST(Trainer, ADamagedCheckpointFallsBackAndStillEndsTheSame) {
+  const fs::path runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json");
+  train_to(runs / "whole", recipe);
+  train_to(runs / "cut", recipe, false, 9);
+  fs::resize_file(runs / "cut/checkpoints/last.safetensors", 5000);
+  Warnings warnings;
+  train_to(runs / "cut", recipe, true);
+  EXPECT_TRUE(warnings.any("going on from the one before it"));
+  expect_same_runs(runs / "whole", runs / "cut");
+}
+
+TEST(Trainer, AFinishedRunIsNotTestedAgain) {
+  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
+  train_to(run, recipe);
+  const std::string before = read_text(run / "metrics.csv");
+  const TrainingResult again = train_to(run, recipe, true);
+  EXPECT_TRUE(again.tested);
+  EXPECT_EQ(read_text(run / "metrics.csv"), before);
+}
+
+TEST(Trainer, AnotherRecipeIsRefusedWithItsDifferences) {
+  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
+  train_to(run, parse_recipe(tiny_recipe(pictures), "r.json"), false, 3);
+  const Recipe other = parse_recipe(tiny_recipe(pictures), "r.json", {"optimizer.lr=0.5", "data.in_flight=1"});
+  const std::string message = error_of([&] { train_to(run, other, true); });
+  EXPECT_TRUE(contains(message, "\n  optimizer.lr: 0.003 → 0.5")) << message;
+  EXPECT_FALSE(contains(message, "in_flight")) << message;
+  Warnings warnings;
+  train(other, {.folder = run, .resume = true, .allow_changes = true, .threads = 1});
+  EXPECT_TRUE(warnings.any("optimizer.lr: 0.003 → 0.5"));
+  EXPECT_TRUE(warnings.any("threads: 2 → 1"));
+}
+
+TEST(Trainer, AFolderWithARunIsNotOverwritten) {
+  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
+  train_to(run, recipe, false, 3);
+  EXPECT_TRUE(contains(error_of([&] { train_to(run, recipe); }), "--resume"));
+}
+
+TEST(Trainer, ResumingWhereNothingIsBegins) {
+  const fs::path run = testing::scratch_folder() / "run";
+  EXPECT_EQ(train_to(run, parse_recipe(tiny_recipe(make_pictures()), "r.json"), true).step, 18);
+}
+
+TEST(Trainer, ABatchLargerThanTheDatasetIsAnError) {
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"batch_size=50"});
+  const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
+  EXPECT_TRUE(contains(message, "48")) << message;
+}
+
+TEST(Trainer, ARateThatDivergesStopsWithTheFirstLayer) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json",
+                                     {"optimizer.lr=1e30", "optimizer.name=sgd", "clip=0", "checkpoint.every_steps=1"});
+  const std::string message = error_of([&] { train_to(run, recipe); });
+  EXPECT_TRUE(contains(message, "expected a finite loss and finite gradients")) << message;
+  EXPECT_TRUE(contains(message, "first not finite: the ")) << message;
+  load_checkpoint(run / "checkpoints/last.safetensors");  // it stands
+}
+
+TEST(Trainer, StepsThatAreNotFiniteCanBeLeftOut) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe =
+      parse_recipe(tiny_recipe(make_pictures()), "r.json",
+                   {"optimizer.lr=1e30", "optimizer.name=sgd", "clip=0", "non_finite=skip", "ema=null"});
+  const TrainingResult result = train_to(run, recipe);
+  EXPECT_GT(result.skipped_steps, 0);
+  EXPECT_EQ(result.step, 18);
+}
+
+TEST(Trainer, AnUnreadableImageIsAnErrorOrACountedSkip) {
+  const fs::path pictures = make_pictures();
+  write_file(pictures / "train/red/07.png", "no picture");
+  fs::remove(pictures / "train/red/08.png");
+  write_file(pictures / "train/red/08.png", "");
+  Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {"data.holdout=3"});
+  const std::string message = error_of([&] { train_to(testing::scratch_folder() / "stops", recipe); });
+  EXPECT_TRUE(contains(message, "train/red/0")) << message;
+  recipe.data.unreadable = data::Unreadable::replace;
+  const TrainingResult result = train_to(testing::scratch_folder() / "skips", recipe);
+  EXPECT_GT(result.skipped_images, 0);
+  EXPECT_EQ(result.epoch, 3);
+}
+
+TEST(Trainer, AFileThatVanishesNamesItself) {
+  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {"data.keep_decoded_mb=0"});
+  train_to(run, recipe, false, 4);
+  for (const char* color : {"red", "green", "blue"}) {
+    for (int i = 10; i < 20; ++i) write_file(pictures / "train" / color / (std::to_string(i) + ".png"), "");
+  }
+  EXPECT_TRUE(contains(error_of([&] { train_to(run, recipe, true); }), ".png"));
+  load_checkpoint(run / "checkpoints/last.safetensors");
+}
+
+TEST(Trainer, FrozenPartsStayAndAProbeTrainsTheHeadAlone) {
+  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
+  train_to(runs / "first", parse_recipe(tiny_recipe(pictures), "r.json"));
+  const std::string init = (runs / "first/model").string();
+  auto weights_after = [&](const std::string& name, const std::string& model) {
+    const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json",
+                                       {"model={\"init\": \"" + init + "\", " + model + "}", "ema=null"});
+    train_to(runs / name, recipe);
+    std::map<std::string, Tensor> weights;
+    for (const auto& w : load_checkpoint(runs / name / "checkpoints/last.safetensors").model)
+      weights[w.name] = w.tensor;
+    return weights;
+  };
+  const models::VisionTransformer before = models::build_model(models::open_model(init));
+  const auto probed = weights_after("probe", "\"linear_probe\": true");
+  const auto frozen = weights_after("frozen", "\"freeze\": [\"blocks.0.*\"]");
+  for (const nn::NamedTensor& w : before.named_parameters()) {
+    const bool kept_by_probe = static_cast<bool>(testing::close(probed.at(w.name), w.tensor, 0));
+    EXPECT_EQ(kept_by_probe, !w.name.starts_with("head.")) << w.name;
+    if (w.name.starts_with("blocks.0.")) EXPECT_TRUE(testing::close(frozen.at(w.name), w.tensor, 0)) << w.name;
+  }
+  EXPECT_FALSE(testing::close(frozen.at("blocks.1.mlp.fc1.weight"), before.parameter("blocks.1.mlp.fc1.weight"), 0));
+}
+
+TEST(Trainer, LearnsFromATeacher) {
+  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
+  train_to(runs / "teacher", parse_recipe(tiny_recipe(pictures), "r.json"));
+  for (const char* kind : {"soft", "hard"}) {
+    const std::string how =
+        "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"kind\": \"" + kind + "\"}";
+    const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {how, "model.img_size=16"});
+    EXPECT_EQ(train_to(runs / kind, recipe).step, 18);
+  }
+}
+
+TEST(Trainer, OneWriterAFolder) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json");
+  TrainerCallbacks callbacks;
+  std::string message;
+  callbacks.stop = [&] {
+    message = error_of([&] { train(recipe, {.folder = run, .threads = 1}); });
+    return true;
+  };
+  train(recipe, {.folder = run, .threads = 1}, callbacks);
+  EXPECT_TRUE(contains(message, "no other run is writing to")) << message;
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,176 @@
+#include "vitrail/train/checkpoint.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/base/atomic_file.h"
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/crc32c.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/mapped_file.h"
+#include "vitrail/kernels/isa.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::train {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Named = std::vector<std::pair<std::string, Tensor>>;
+using Metadata = std::map<std::string, std::string>;
+
+constexpr const char* kFormat = "vitrail training checkpoint 1";
+constexpr const char* kGroups[] = {"model/", "optimizer/", "average/"};
+
+// Over every tensor's name, type, shape and bytes, in the order of names, then the metadata but for itself.
+std::string checksum(Named tensors, const Metadata& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  uint32_t crc = 0;
+  auto add = [&](const std::string& text) { crc = crc32c(text.data(), text.size() + 1, crc); };
+  for (const auto& [name, tensor] : tensors) {
+    add(name);
+    add(str(name_of(tensor.dtype()), tensor.shape()));
+    const Tensor dense = tensor.contiguous();
+    if (dense.numel() > 0) crc = crc32c(dense.raw(), static_cast<size_t>(dense.numel()) * size_of(dense.dtype()), crc);
+  }
+  for (const auto& [key, value] : metadata) {
+    if (key == "checksum") continue;
+    add(key);
+    add(value);
+  }
+  return str(crc);
+}
+
+Metadata metadata_of(const CheckpointState& state) {
+  const Position& at = state.position;
+  const Fingerprint& print = state.fingerprint;
+  return {
+      {"format", kFormat},
+      {"position", Json{{"epoch", at.epoch}, {"step_in_epoch", at.step_in_epoch}, {"step", at.step}}.dump()},
+      {"recipe", state.recipe},
+      {"counters", state.counters},
+      {"fingerprint",
+       Json{{"build", print.build}, {"isa", print.isa}, {"threads", print.threads}, {"ranks", print.ranks}}.dump()}};
+}
+
+void read_metadata(const Metadata& metadata, CheckpointState& state) {
+  const Json position = Json::parse(metadata.at("position")), print = Json::parse(metadata.at("fingerprint"));
+  state.position = {position.at("epoch"), position.at("step_in_epoch"), position.at("step")};
+  state.recipe = metadata.at("recipe");
+  state.counters = metadata.at("counters");
+  state.fingerprint = {print.at("build"), print.at("isa"), print.at("threads"), print.at("ranks")};
+}
+
+// A second name for the file, in place of what has that name now: at no moment is there none.
+void link_over(const fs::path& file, const fs::path& name) {
+  const fs::path beside = name.string() + ".link";
+  std::error_code error;
+  fs::remove(beside, error);
+  fs::create_hard_link(file, beside, error);
+  if (error) fs::copy_file(file, beside, fs::copy_options::overwrite_existing, error);  // no hard links here
+  if (!error) fs::rename(beside, name, error);
+  if (error) throw Error(str(name.string(), ": cannot be put in place: ", error.message()));
+}
+
+}  // namespace
+
+Fingerprint fingerprint(int threads, int ranks) {
+  std::string build = "unknown";
+  try {
+    const MappedFile program("/proc/self/exe");
+    build = str(program.bytes().size(), "-", crc32c(program.bytes().data(), program.bytes().size()));
+  } catch (const Error&) {  // not on this system: two builds cannot be told apart then
+  }
+  return {build, kernels::name_of(kernels::active_isa()), threads, ranks};
+}
+
+std::vector<std::string> differences(const Fingerprint& before, const Fingerprint& now) {
+  std::vector<std::string> lines;
+  auto compare = [&](const char* what, const auto& was, const auto& is) {
+    if (was != is) lines.push_back(str(what, ": ", was, " → ", is));
+  };
+  compare("build", before.build, now.build);
+  compare("instruction set", before.isa, now.isa);
+  compare("threads", before.threads, now.threads);
+  compare("processes", before.ranks, now.ranks);
+  return lines;
+}
+
+fs::path previous_of(const fs::path& path) { return path.parent_path() / ("previous" + path.extension().string()); }
+
+void save_checkpoint(const fs::path& path, const CheckpointState& state) {
+  Named tensors;
+  const std::vector<nn::NamedTensor>* groups[] = {&state.model, &state.optimizer, &state.average};
+  for (size_t g = 0; g < 3; ++g) {
+    for (const nn::NamedTensor& tensor : *groups[g]) tensors.emplace_back(kGroups[g] + tensor.name, tensor.tensor);
+  }
+  Metadata metadata = metadata_of(state);
+  metadata["checksum"] = checksum(tensors, metadata);
+  // The new file is complete on the disk before the old one gives up its name.
+  const fs::path next = path.string() + ".next";
+  try {
+    weights::write_safetensors(next, tensors, metadata);
+    if (fs::exists(path)) link_over(path, previous_of(path));
+  } catch (const Error&) {
+    std::error_code ignored;
+    fs::remove(next, ignored);
+    throw;
+  }
+  std::error_code error;
+  fs::rename(next, path, error);
+  if (error) throw Error(str(path.string(), ": cannot be put in place: ", error.message()));
+  sync_folder(path.parent_path());
+}
+
+CheckpointState load_checkpoint(const fs::path& path) {
+  const weights::Checkpoint file = weights::Checkpoint::open(path);
+  const Metadata& metadata = file.metadata();
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || format->second != kFormat)
+    throw Error(path.string(), kFormat, format == metadata.end() ? "another file" : format->second);
+  CheckpointState state;
+  std::vector<nn::NamedTensor>* groups[] = {&state.model, &state.optimizer, &state.average};
+  Named tensors;
+  for (const std::string& name : file.names()) {
+    tensors.emplace_back(name, file.tensor(name));
+    for (size_t g = 0; g < 3; ++g) {
+      const std::string prefix = kGroups[g];
+      if (name.starts_with(prefix)) groups[g]->push_back({name.substr(prefix.size()), tensors.back().second});
+    }
+  }
+  const auto expected = metadata.find("checksum");
+  const std::string found = checksum(tensors, metadata);
+  if (expected == metadata.end() || expected->second != found) {
+    throw Error(path.string(),
+                str("the checksum ", expected == metadata.end() ? "that it was written with" : expected->second),
+                found + ": the file is damaged");
+  }
+  try {
+    read_metadata(metadata, state);
+  } catch (const std::exception& error) {
+    throw Error(path.string(), "a checkpoint's position and fingerprint", error.what());
+  }
+  return state;
+}
+
+CheckpointState load_latest(const fs::path& path) {
+  std::string first;
+  try {
+    return load_checkpoint(path);
+  } catch (const Error& error) {
+    first = error.what();
+  }
+  const fs::path before = previous_of(path);
+  if (!fs::exists(before)) throw Error(first);
+  try {
+    CheckpointState state = load_checkpoint(before);
+    warn(str("the last checkpoint cannot be read, going on from the one before it (", before.string(), ", step ",
+             state.position.step, "): ", first));
+    return state;
+  } catch (const Error& error) {
+    throw Error(str(first, "; nor can the one before it: ", error.what()));
+  }
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,247 @@
+#include "vitrail/train/model_setup.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "vitrail/base/error.h"
+#include "vitrail/data/imagenet_labels.h"
+#include "vitrail/models/load.h"
+#include "vitrail/models/model_args_internal.h"
+#include "vitrail/models/registry.h"
+#include "vitrail/nn/patch_resampling.h"
+#include "vitrail/train/fields_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+using models::ModelConfig;
+using models::VisionTransformerConfig;
+
+std::vector<std::string> names_of(const ModelConfig& config) {
+  if (!config.labels.empty()) return config.labels;
+  if (!config.descriptions.empty()) return config.descriptions;
+  const auto imagenet = data::imagenet_class_names();
+  if (config.vit.num_classes == 1000) return {imagenet.begin(), imagenet.end()};
+  return {};
+}
+
+// Upper and lower case are the same, and so are '_' and ' '.
+std::string plain(std::string name) {
+  for (char& c : name) c = c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+// "0", "1", …: what classes without names are called.
+bool are_numbers(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != std::to_string(i)) return false;
+  }
+  return true;
+}
+
+// For each class, the row of the checkpoint's head that is its own; -1: none.
+std::vector<int64_t> head_rows(const ModelConfig& source, const std::vector<std::string>& classes, int64_t count) {
+  std::vector<int64_t> rows(static_cast<size_t>(count), -1);
+  const std::vector<std::string> known = names_of(source);
+  if (known.empty() || are_numbers(known) || are_numbers(classes)) {
+    if (source.vit.num_classes != count) return rows;
+    for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = i;
+    return rows;
+  }
+  std::map<std::string, int64_t> place;
+  for (size_t i = 0; i < known.size(); ++i) place.emplace(plain(known[i]), static_cast<int64_t>(i));
+  if (known.size() == 1000) {  // folders are often called by WordNet's ids
+    const auto ids = data::imagenet_wordnet_ids();
+    for (size_t i = 0; i < ids.size(); ++i) place.emplace(ids[i], static_cast<int64_t>(i));
+  }
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const auto found = place.find(plain(classes[i]));
+    if (found != place.end()) rows[i] = found->second;
+  }
+  return rows;
+}
+
+std::array<int64_t, 2> grid_of(const VisionTransformerConfig& config) {
+  return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
+}
+
+// Carries the parameters of one model over to another, and keeps account of what was done.
+class Transplant {
+ public:
+  Transplant(const ModelConfig& source, const models::VisionTransformer& from, const ModelConfig& target,
+             const std::vector<std::string>& classes)
+      : source_(source), target_(target), rows_(head_rows(source, classes, target.vit.num_classes)) {
+    for (const nn::NamedTensor& parameter : from.named_parameters()) given_[parameter.name] = parameter.tensor;
+  }
+
+  void into(const nn::NamedTensor& parameter) {
+    const std::string& name = parameter.name;
+    const Tensor& to = parameter.tensor;
+    if (name.starts_with("head.") || name.starts_with("head_dist.")) return head(name, to);
+    Tensor from = take(name);
+    if (!from.defined() && name.starts_with("fc_norm.")) from = take("norm." + name.substr(8));
+    if (!from.defined() && name.starts_with("norm.")) from = take("fc_norm." + name.substr(5));
+    if (!from.defined()) return problem(name, "not in the checkpoint");
+    if (name == "pos_embed") from = positions(from, to);
+    if (name == "patch_embed.proj.weight") from = patches(from, to);
+    if (!(from.shape() == to.shape())) return problem(name, str(from.shape(), " instead of ", to.shape()));
+    to.copy_(from);
+  }
+
+  // Throws Error that lists what did not fit.
+  std::vector<std::string> finish(const std::string& where) {
+    for (const auto& [name, tensor] : given_) {
+      const bool replaced = name.starts_with("head") || name.starts_with("pre_logits") || name == "pos_embed";
+      if (!taken_.contains(name) && !replaced) problem(name, "has no place in the model");
+    }
+    if (problems_.empty()) return notes_;
+    std::string text = where + ": the checkpoint does not fit the recipe's model:";
+    for (const std::string& line : problems_) text += "\n  " + line;
+    throw Error(text);
+  }
+
+ private:
+  Tensor take(const std::string& name) {
+    const auto found = given_.find(name);
+    if (found == given_.end()) return {};
+    taken_[name] = true;
+    return found->second;
+  }
+
+  void problem(const std::string& name, const std::string& what) { problems_.push_back(name + ": " + what); }
+
+  void head(const std::string& name, const Tensor& to) {
+    const Tensor from = take(name);
+    const auto kept = std::count_if(rows_.begin(), rows_.end(), [](int64_t row) { return row >= 0; });
+    const bool fits = from.defined() && (to.rank() == 1 || from.size(1) == to.size(1));
+    for (size_t i = 0; fits && i < rows_.size(); ++i) {
+      if (rows_[i] >= 0) to.select(0, static_cast<int64_t>(i)).copy_(from.select(0, rows_[i]));
+    }
+    if (!name.ends_with(".weight")) return;
+    const std::string part = name.substr(0, name.size() - 7);
+    const auto classes = static_cast<int64_t>(rows_.size());
+    if (!fits || kept == 0) {
+      notes_.push_back(str(part, ": new, ", classes, " classes"));
+    } else if (kept < classes) {
+      notes_.push_back(str(part, ": ", kept, " of ", classes, " classes are the checkpoint's, the others new"));
+    } else if (source_.vit.num_classes != classes) {
+      notes_.push_back(str(part, ": ", classes, " of the checkpoint's ", source_.vit.num_classes, " classes"));
+    }
+  }
+
+  Tensor positions(const Tensor& from, const Tensor& to) {
+    const auto old_grid = grid_of(source_.vit), new_grid = grid_of(target_.vit);
+    const int64_t prefix = from.size(1) - old_grid[0] * old_grid[1];
+    if (old_grid == new_grid || to.size(1) - new_grid[0] * new_grid[1] != prefix) return from;
+    notes_.push_back(
+        str("positions: interpolated from ", old_grid[0], "×", old_grid[1], " to ", new_grid[0], "×", new_grid[1]));
+    return nn::resample_positions(from, prefix, old_grid, new_grid, target_.vit.pos_interp);
+  }
+
+  Tensor patches(Tensor from, const Tensor& to) {
+    if (from.size(1) == 3 && to.size(1) == 1) {  // grey: each colour's weights see the same picture
+      Tensor sum = Tensor::zeros({from.size(0), 1, from.size(2), from.size(3)});
+      const int64_t inner = from.size(2) * from.size(3);
+      const Tensor dense = from.contiguous();
+      for (int64_t i = 0; i < dense.numel(); ++i)
+        sum.data<float>()[i / (3 * inner) * inner + i % inner] += dense.data<float>()[i];
+      from = sum;
+      notes_.push_back("patch embedding: summed over colours, for grey pictures");
+    }
+    const std::array<int64_t, 2> size{to.size(2), to.size(3)};
+    if (from.size(2) == size[0] && from.size(3) == size[1]) return from;
+    notes_.push_back(
+        str("patch embedding: resampled from ", from.size(2), "×", from.size(3), " to ", size[0], "×", size[1]));
+    return nn::resample_patch_weight(from, size);
+  }
+
+  const ModelConfig &source_, &target_;
+  std::vector<int64_t> rows_;
+  std::map<std::string, Tensor> given_;
+  std::map<std::string, bool> taken_;
+  std::vector<std::string> notes_, problems_;
+};
+
+}  // namespace
+
+ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
+                         const ModelConfig* source) {
+  ModelConfig config;
+  if (source) config = *source;
+  if (!recipe.architecture.empty()) {
+    const models::Architecture* row = models::find_architecture(recipe.architecture);
+    if (!row) throw Error("model.architecture", "a registered name", "\"" + recipe.architecture + "\"");
+    config.vit = row->config;
+  }
+  config.architecture = !recipe.architecture.empty() ? recipe.architecture : source ? source->architecture : "vit";
+  const auto count = static_cast<int64_t>(classes.size());
+  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
+  config.vit.num_classes = count;
+  models::read_model_args(models::JsonFields(args, "model"), config.vit);
+  if (config.vit.num_classes != count)
+    throw Error("model.num_classes", str(count, ", the classes of the data"), str(config.vit.num_classes));
+  config.labels = classes;
+  config.descriptions.clear();
+  config.key_map.clear();
+  return config;
+}
+
+namespace {
+
+models::OpenedModel open_source(const ModelRecipe& recipe) {
+  models::LoadOptions load;
+  if (!recipe.config.empty()) load.config = expand_path(recipe.config);
+  if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
+  return models::open_model(expand_path(recipe.init), load);
+}
+
+}  // namespace
+
+int64_t input_channels(const ModelRecipe& recipe) {
+  VisionTransformerConfig config;
+  if (!recipe.init.empty()) config = open_source(recipe).config.vit;
+  if (!recipe.architecture.empty()) config = models::find_architecture(recipe.architecture)->config;
+  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
+  models::read_model_args(models::JsonFields(args, "model"), config);
+  return config.in_chans;
+}
+
+models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConfig& config) {
+  models::Preprocessing result = config.preprocessing;
+  result.rule = models::ResizeRule::timm;
+  result.input_size = config.vit.img_size;
+  if (!recipe.preset.empty()) models::apply_preset(recipe.preset, result);
+  if (!recipe.mean.empty()) result.mean = recipe.mean;
+  if (!recipe.std.empty()) result.std = recipe.std;
+  if (!recipe.interpolation.empty()) result.interpolation = recipe.interpolation;
+  if (recipe.crop_pct) result.crop_pct = recipe.crop_pct;
+  const std::vector<double> half(static_cast<size_t>(config.vit.in_chans), 0.5);
+  if (!result.mean) result.mean = half;
+  if (!result.std) result.std = half;
+  if (!result.interpolation) result.interpolation = "bicubic";
+  if (!result.crop_pct) result.crop_pct = 1.0;
+  for (auto* values : {&*result.mean, &*result.std}) {  // a colour checkpoint that reads grey pictures from now on
+    if (values->size() == 3 && config.vit.in_chans == 1) *values = {((*values)[0] + (*values)[1] + (*values)[2]) / 3};
+  }
+  return result;
+}
+
+PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed) {
+  RandomParams random(seed);
+  if (recipe.init.empty()) {
+    ModelConfig config = model_config(recipe, classes, nullptr);
+    models::VisionTransformer model(config.vit, ParamSource(random));
+    return {std::move(config), std::move(model), {}};
+  }
+  const models::OpenedModel opened = open_source(recipe);
+  const models::VisionTransformer source = models::build_model(opened);
+  ModelConfig config = model_config(recipe, classes, &opened.config);
+  models::VisionTransformer model(config.vit, ParamSource(random));
+  Transplant transplant(opened.config, source, config, classes);
+  for (const nn::NamedTensor& parameter : model.named_parameters()) transplant.into(parameter);
+  std::vector<std::string> notes = transplant.finish(recipe.init);
+  return {std::move(config), std::move(model), std::move(notes)};
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,77 @@
+// What stands around a recipe: settings over it, comparing two, its paths.
+#include <map>
+#include <set>
+
+#include "vitrail/base/env.h"
+#include "vitrail/base/error.h"
+#include "vitrail/train/recipe.h"
+#include "vitrail/train/recipe_json_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+// Every value by its path; arrays are values.
+void flatten(const Json& json, const std::string& path, std::map<std::string, std::string>& into) {
+  if (!json.is_object()) {
+    into[path] = json.dump();
+    return;
+  }
+  for (const auto& item : json.items())
+    flatten(item.value(), path.empty() ? item.key() : path + "." + item.key(), into);
+}
+
+bool changes_results(const std::string& path) {
+  static const std::set<std::string> kHarmless{"checkpoint.every_steps", "checkpoint.every_minutes", "data.workers",
+                                               "data.in_flight",         "data.keep_decoded_mb",     "log_every"};
+  return !kHarmless.contains(path);
+}
+
+}  // namespace
+
+void apply_override(Json& json, const std::string& setting) {
+  const size_t equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0) throw Error("--set", "key.path=value", "\"" + setting + "\"");
+  const std::string path = setting.substr(0, equals), text = setting.substr(equals + 1);
+  Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded()) value = text;
+  Json* place = &json;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t dot = std::min(path.find('.', begin), path.size());
+    const std::string key = path.substr(begin, dot - begin);
+    if (key.empty()) throw Error("--set", "key.path=value", "\"" + setting + "\"");
+    if (place->is_null()) *place = Json::object();
+    if (!place->is_object()) {
+      throw Error("--set " + setting, "an object around \"" + key + "\"", place->dump());
+    }
+    place = &(*place)[key];
+    begin = dot + 1;
+  }
+  *place = value;
+}
+
+std::vector<std::string> recipe_differences(const std::string& before, const std::string& after) {
+  std::map<std::string, std::string> old_values, new_values;
+  flatten(Json::parse(before, nullptr, false), "", old_values);
+  flatten(Json::parse(after, nullptr, false), "", new_values);
+  std::set<std::string> paths;
+  for (const auto& [path, value] : old_values) paths.insert(path);
+  for (const auto& [path, value] : new_values) paths.insert(path);
+  auto value_of = [](const std::map<std::string, std::string>& values, const std::string& path) {
+    const auto found = values.find(path);
+    return found == values.end() ? std::string("nothing") : found->second;
+  };
+  std::vector<std::string> lines;
+  for (const std::string& path : paths) {
+    const std::string was = value_of(old_values, path), is = value_of(new_values, path);
+    if (was != is && changes_results(path)) lines.push_back(path + ": " + was + " → " + is);
+  }
+  return lines;
+}
+
+std::string expand_path(const std::string& path) {
+  const std::string variable = "$VITRAIL_ASSETS";
+  if (!path.starts_with(variable)) return path;
+  return environment("VITRAIL_ASSETS").value_or("../shared/assets") + path.substr(variable.size());
+}
+
+}  // namespace vitrail::train

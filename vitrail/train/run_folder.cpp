@@ -1,0 +1,77 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "vitrail/base/atomic_file.h"
+#include "vitrail/base/error.h"
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/weights/hub_layout.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::train {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::pair<std::string, Tensor>> pairs_of(const std::vector<nn::NamedTensor>& weights) {
+  std::vector<std::pair<std::string, Tensor>> pairs;
+  for (const nn::NamedTensor& tensor : weights) pairs.emplace_back(tensor.name, tensor.tensor);
+  return pairs;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const fs::path& path) : path_(path) {
+  std::error_code error;
+  fs::create_directories(path / "checkpoints", error);
+  if (error) throw Error(str(path.string(), ": cannot be made: ", error.message()));
+  const fs::path file = path / "checkpoints" / ".lock";
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) throw Error(str(file.string(), ": cannot be written: ", std::strerror(errno)));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // where locks do not exist, none is held
+  ::close(lock_);
+  throw Error(path.string(), "a folder that no other run is writing to", "one in use");
+}
+
+RunFolder::~RunFolder() { ::close(lock_); }
+
+fs::path RunFolder::checkpoint(const std::string& name) const {
+  return path_ / "checkpoints" / (name + ".safetensors");
+}
+
+bool RunFolder::holds_run() const {
+  return fs::exists(checkpoint("last")) || fs::exists(previous_of(checkpoint("last")));
+}
+
+void RunFolder::remove_leftovers() const {
+  std::error_code ignored;
+  for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model"}) {
+    std::vector<fs::path> leftovers;
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      const std::string name = entry.path().filename().string();
+      if (name.find(".tmp") != name.npos || name.ends_with(".next") || name.ends_with(".link"))
+        leftovers.push_back(entry.path());
+    }
+    for (const fs::path& file : leftovers) fs::remove(file, ignored);
+  }
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void write_weights(const fs::path& path, const std::vector<nn::NamedTensor>& weights) {
+  weights::write_safetensors(path, pairs_of(weights), {{"format", "pt"}});
+}
+
+void write_model(const fs::path& folder, const models::ModelConfig& config,
+                 const std::vector<nn::NamedTensor>& weights) {
+  weights::write_hub_folder(folder, models::write_model_config(config), pairs_of(weights));
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,174 @@
+// What a run's report says: gathered from its counters, its metrics.csv and an evaluation.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/resize.h"
+#include "vitrail/train/html_internal.h"
+#include "vitrail/train/run_folder_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr size_t kPointsShown = 400;   // of a curve: more than a chart has pixels for
+constexpr int64_t kPictureSide = 160;  // of a mistake's picture at most, so that the page stays small
+
+std::string grouped(int64_t number) {  // 5717416 → 5,717,416
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  return text;
+}
+
+std::string duration(double seconds) {
+  char text[32];
+  const auto total = static_cast<int64_t>(seconds);
+  if (total >= 3600) {
+    std::snprintf(text, sizeof text, "%d h %02d min", static_cast<int>(total / 3600),
+                  static_cast<int>(total / 60 % 60));
+  } else if (total >= 60) {
+    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(total / 60), static_cast<int>(total % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  }
+  return text;
+}
+
+// The rows of metrics.csv that training steps wrote, thinned.
+struct StepCurves {
+  Curve loss{"training", {}, {}}, top1{"training", {}, {}}, rate{"learning rate", {}, {}};
+};
+
+StepCurves read_steps(const std::filesystem::path& csv) {
+  std::ifstream file(csv);
+  std::vector<std::array<double, 4>> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("train,")) continue;
+    std::istringstream fields(line);
+    std::vector<double> values;
+    for (std::string field; std::getline(fields, field, ',');) values.push_back(std::strtod(field.c_str(), nullptr));
+    if (values.size() > 6) rows.push_back({values[2], values[3], values[4], values[6]});
+  }
+  StepCurves curves;
+  const size_t stride = rows.size() / kPointsShown + 1;
+  for (size_t i = 0; i < rows.size(); i += stride) {
+    for (Curve* curve : {&curves.loss, &curves.top1, &curves.rate}) curve->x.push_back(rows[i][0]);
+    curves.loss.y.push_back(rows[i][1]);
+    curves.top1.y.push_back(rows[i][2]);
+    curves.rate.y.push_back(rows[i][3]);
+  }
+  return curves;
+}
+
+std::vector<Chart> charts_of(const Counters& counters, const std::filesystem::path& csv) {
+  StepCurves steps = read_steps(csv);
+  Chart loss{"Loss", "epoch", "", false, {steps.loss}}, top1{"Top-1 accuracy", "epoch", "", true, {steps.top1}};
+  Curve val_loss{"held out", {}, {}}, val_top1{"held out", {}, {}};
+  Curve ema_loss{"held out, averaged weights", {}, {}}, ema_top1 = ema_loss;
+  for (const EpochResult& e : counters.history) {
+    const auto x = static_cast<double>(e.epoch);
+    if (e.validated) {
+      val_loss.x.push_back(x), val_loss.y.push_back(e.val_loss);
+      val_top1.x.push_back(x), val_top1.y.push_back(e.val_top1);
+    }
+    if (e.has_ema) {
+      ema_loss.x.push_back(x), ema_loss.y.push_back(e.ema_loss);
+      ema_top1.x.push_back(x), ema_top1.y.push_back(e.ema_top1);
+    }
+  }
+  for (const Curve* curve : {&val_loss, &ema_loss}) {
+    if (!curve->x.empty()) loss.curves.push_back(*curve);
+  }
+  for (const Curve* curve : {&val_top1, &ema_top1}) {
+    if (!curve->x.empty()) top1.curves.push_back(*curve);
+  }
+  return {loss, top1, {"Learning rate", "epoch", "", false, {steps.rate}}};
+}
+
+image::Image thumbnail(const image::Image& picture) {
+  const int64_t side = std::max(picture.width, picture.height);
+  if (side <= kPictureSide) return picture;
+  const auto scaled = [&](int64_t length) { return std::max<int64_t>(1, length * kPictureSide / side); };
+  return image::resize(picture, scaled(picture.width), scaled(picture.height), image::Filter::bicubic);
+}
+
+std::vector<Mistake> mistakes_of(const ReportInput& input) {
+  std::vector<Mistake> mistakes;
+  if (!input.part->dataset) return mistakes;
+  const std::vector<std::string>& classes = input.data->classes;
+  for (const WrongAnswer& wrong : input.evaluation->worst) {
+    mistakes.push_back({input.part->dataset->path(wrong.sample), classes[static_cast<size_t>(wrong.truth)],
+                        classes[static_cast<size_t>(wrong.answer)], wrong.confidence, wrong.truth_confidence,
+                        thumbnail(input.part->dataset->image(wrong.sample))});
+  }
+  return mistakes;
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
+  const Counters& counters = *input.counters;
+  std::vector<std::pair<std::string, std::string>> facts;
+  const bool tested = counters.tested && input.data->test.dataset;
+  if (tested) {
+    facts.push_back({"top-1 on the test images", percent(counters.test_top1, 2)});
+    facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
+  }
+  if (counters.best_top1 >= 0 && input.data->validation.dataset)
+    facts.push_back({str("best top-1 on held-out images, epoch ", counters.best_epoch,
+                         counters.best_is_average ? ", averaged weights" : ""),
+                     percent(counters.best_top1, 2)});
+  if (!counters.history.empty())
+    facts.push_back(
+        {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
+  facts.push_back({"training time", duration(counters.seconds)});
+  facts.push_back({"parameters", grouped(input.parameters)});
+  facts.push_back({"training images", grouped(input.data->train.size())});
+  if (counters.skipped_images > 0) facts.push_back({"unreadable images left out", grouped(counters.skipped_images)});
+  if (counters.skipped_steps > 0) facts.push_back({"steps left out, not finite", grouped(counters.skipped_steps)});
+  return facts;
+}
+
+void write_summary(const std::filesystem::path& path, const ReportInput& input) {
+  const Counters& counters = *input.counters;
+  nlohmann::ordered_json json{{"finished", input.finished},
+                              {"epochs", counters.history.empty() ? 0 : counters.history.back().epoch},
+                              {"parameters", input.parameters},
+                              {"training_images", input.data->train.size()},
+                              {"seconds", counters.seconds},
+                              {"skipped_images", counters.skipped_images},
+                              {"skipped_steps", counters.skipped_steps}};
+  if (input.data->validation.dataset) {
+    json["held_out"] = {{"images", input.data->validation.size()},
+                        {"top1", std::max(0.0, counters.best_top1)},
+                        {"epoch", counters.best_epoch},
+                        {"averaged_weights", counters.best_is_average}};
+  }
+  if (counters.tested && input.data->test.dataset) {
+    json["test"] = {{"images", input.data->test.size()},
+                    {"top1", counters.test_top1},
+                    {"top5", counters.test_top5},
+                    {"loss", counters.test_loss}};
+  }
+  write_text(path, json.dump(2) + "\n");
+}
+
+}  // namespace
+
+void write_report(const std::filesystem::path& folder, const ReportInput& input) {
+  Report report;
+  std::filesystem::path name = folder.filename().empty() ? folder.parent_path().filename() : folder.filename();
+  report.title = name.string().empty() || name == "." ? "Training run" : name.string();
+  report.subtitle =
+      str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
+  report.facts = facts_of(input);
+  report.charts = charts_of(*input.counters, folder / "metrics.csv");
+  report.classes = input.data->classes;
+  if (input.evaluation->images > 0) report.confusion = input.evaluation->confusion;
+  report.confusion_of = input.part->name;
+  report.mistakes = mistakes_of(input);
+  report.recipe = write_recipe(*input.recipe);
+  write_text(folder / "report.html", render_report(report));
+  write_summary(folder / "summary.json", input);
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/nn/dropout.h"
+#include "vitrail/ops/loss.h"
+#include "vitrail/optim/gradients.h"
+#include "vitrail/train/finite_report.h"
+#include "vitrail/train/stepper_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
+  const ScheduleRecipe& from = recipe.schedule;
+  auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
+  optim::ScheduleOptions to;
+  to.kind = from.name;
+  to.rate = recipe.lr;
+  to.final_rate = from.final_lr;
+  to.total_steps = recipe.epochs * steps_per_epoch;
+  to.warmup_steps = steps(from.warmup_epochs);
+  to.warmup_rate = from.warmup_lr;
+  to.warmup_prefix = from.warmup_prefix;
+  to.decay_steps = steps(from.decay_epochs);
+  to.decay_factor = from.decay_factor;
+  return to;
+}
+
+optim::GroupOptions group_options(const Recipe& recipe) {
+  optim::GroupOptions groups = recipe.groups;
+  groups.frozen = recipe.model.freeze;
+  if (recipe.model.linear_probe) groups.frozen.push_back("regex:(?!head).*");
+  return groups;
+}
+
+int64_t count_correct(const Tensor& logits, const Tensor& labels) {
+  const autograd::NoGrad no_grad;
+  const Tensor values = logits.to(DType::f32).contiguous();
+  const int64_t classes = values.size(1);
+  int64_t correct = 0;
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const float* row = values.data<float>() + i * classes;
+    correct += std::max_element(row, row + classes) - row == labels.data<int64_t>()[i];
+  }
+  return correct;
+}
+
+}  // namespace
+
+Stepper::Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
+                 std::unique_ptr<Teacher> teacher)
+    : recipe_(recipe),
+      model_(model),
+      teacher_(std::move(teacher)),
+      optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
+      schedule_(schedule_options(recipe, steps_per_epoch)) {
+  if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
+}
+
+// Mixed targets are smoothed where they are made, labels here.
+Tensor Stepper::loss_of(const Tensor& logits, const data::Batch& batch) const {
+  const LossRecipe& recipe = recipe_.loss;
+  const bool mixed = batch.targets.defined();
+  const Tensor& targets = mixed ? batch.targets : batch.labels;
+  const double smoothing = mixed ? 0 : recipe.label_smoothing;
+  const Tensor loss =
+      recipe.name == "bce"
+          ? ops::bce_with_logits(
+                logits, targets,
+                {.label_smoothing = smoothing, .threshold = recipe.bce_threshold, .sum_classes = recipe.bce_sum})
+          : ops::cross_entropy(logits, targets, smoothing);
+  if (!teacher_) return loss;
+  const DistillationRecipe& how = *recipe.distillation;
+  const Tensor learned = ops::distillation(logits, teacher_->logits(batch.images),
+                                           {.hard = how.kind == "hard", .temperature = how.temperature});
+  return ops::weighted_sum({loss, learned}, {1 - how.alpha, how.alpha});
+}
+
+BatchOutcome Stepper::add(const data::Batch& batch, uint64_t number, int64_t parts) {
+  BatchOutcome outcome{.images = batch.images.size(0)};
+  if (outcome.images == 0) return outcome;
+  const nn::RandomScope random(recipe_.seed, number);
+  model_.train();
+  const Tensor logits = model_.forward(batch.images);
+  const Tensor loss = loss_of(logits, batch);
+  outcome.loss = loss.item<double>();
+  outcome.correct = count_correct(logits, batch.labels);
+  if (!std::isfinite(outcome.loss)) {
+    if (problem_.empty())
+      problem_ =
+          str("the loss is ", outcome.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
+    return outcome;
+  }
+  autograd::backward(loss, Tensor::full(loss.shape(), 1.0 / static_cast<double>(parts), loss.dtype()));
+  return outcome;
+}
+
+StepOutcome Stepper::update(int64_t step) {
+  StepOutcome outcome{.learning_rate = schedule_.rate(step)};
+  outcome.gradient_norm = optim::gradient_norm(optimizer_->parameters());
+  if (problem_.empty() && !std::isfinite(outcome.gradient_norm))
+    problem_ = "first not finite: " + non_finite_gradient(optimizer_->parameters());
+  if (!problem_.empty()) {
+    const std::string problem = std::exchange(problem_, "");
+    optimizer_->clear_gradients();
+    outcome.updated = false;
+    if (recipe_.non_finite == "skip") return outcome;
+    throw Error(str("step ", step + 1), "a finite loss and finite gradients",
+                problem + str(" (learning rate ", outcome.learning_rate,
+                              "; a lower one, a warm-up or \"clip\" may help, \"non_finite\": \"skip\" goes on)"));
+  }
+  optimizer_->step(outcome.learning_rate, optim::clip_factor(outcome.gradient_norm, recipe_.clip));
+  optimizer_->clear_gradients();
+  if (ema_) ema_->update(step + 1);
+  return outcome;
+}
+
+}  // namespace vitrail::train
