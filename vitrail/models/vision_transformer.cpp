@@ -1,13 +1,12 @@
 #include "vitrail/models/vision_transformer.h"
 
-#include "vitrail/autograd/checkpoint.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_options.h"
+#include "vitrail/nn/checkpointed.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
-#include "vitrail/ops/precision.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::models {
@@ -176,13 +175,7 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
 Tensor VisionTransformer::run_block(int64_t index, const Tensor& x) const {
   const nn::Block& block = blocks_[index];
   if (!checkpoint_blocks_ || !training()) return block.forward(x);
-  auto again = [&block, draws = nn::RandomScope::current(),
-                precision = ops::MixedPrecision::current()](const Tensor& in) {
-    const nn::RandomScope random(draws);
-    const ops::MixedPrecision mixed(precision);
-    return block.forward(in);
-  };
-  return autograd::checkpoint(again, x);
+  return nn::checkpointed([&block](const Tensor& input) { return block.forward(input); }, x);
 }
 
 Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {

@@ -4,9 +4,9 @@
 
 namespace vitrail::ops {
 
-// While one lives, linear() and attention() on this thread take f32 and bf16 operands in `dtype`: inputs and weights are
-// rounded to it, sums are fp32, results and what the backward keeps have it, and so have the gradients that go into a
-// product.  Weights' own gradients are fp32.  Everything else keeps the dtype it is given, as under
+// While one lives, linear() and attention() on this thread take f32 and bf16 operands in `dtype`: inputs and weights
+// are rounded to it, sums are fp32, results and what the backward keeps have it, and so have the gradients that go into
+// a product.  Weights' own gradients are fp32.  Everything else keeps the dtype it is given, as under
 // torch.autocast("cpu", torch.bfloat16).  f32 (the default) or bf16; another is an Error.
 class MixedPrecision {
  public:

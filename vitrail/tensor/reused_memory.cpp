@@ -13,7 +13,7 @@
 namespace vitrail {
 namespace {
 
-constexpr size_t kSmallest = 64 << 10;     // what is smaller comes from malloc's own arenas without a system call
+constexpr size_t kSmallest = 64 << 10;  // what is smaller comes from malloc's own arenas without a system call
 constexpr size_t kHugePage = size_t{2} << 20;
 
 // Sizes are rounded up to eighths of a power of two, so that a block serves its neighbours in size too.
