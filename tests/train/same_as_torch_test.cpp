@@ -1,0 +1,64 @@
+// A whole training against PyTorch's: the same weights and batches, 50 steps of AdamW in f64.  benchmarks/same_as_torch.py
+// does the same in fp32 with a model of real size.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/paths.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/models/model_config.h"
+#include "vitrail/models/vision_transformer.h"
+#include "vitrail/ops/loss.h"
+#include "vitrail/optim/optimizer.h"
+
+namespace vitrail::train {
+namespace {
+
+// The fixture's tensors under a prefix, as parameters.
+class BeforeParams : public ParamProvider {
+ public:
+  explicit BeforeParams(const testing::Golden& golden) : golden_(golden) {}
+  Tensor get(const std::string& path, const Shape& shape, const Initializer&) override {
+    const Tensor& value = golden_["before." + path];
+    if (!(value.shape() == shape)) throw std::runtime_error(path + " has another shape in the fixture");
+    return value.to(DType::f64).clone();
+  }
+  bool has(const std::string& path) const override { return golden_.has("before." + path); }
+  void finish() override {}
+
+ private:
+  const testing::Golden& golden_;
+};
+
+class SameAsTorch : public ::testing::TestWithParam<std::string> {};
+
+// 50 steps of f64: each rounds to 1e-16, and AdamW divides by gradients' roots, which may be small.
+TEST_P(SameAsTorch, FiftyStepsInDouble) {
+  const testing::Golden golden = testing::read_golden(testing::fixture("train/steps_" + GetParam() + ".safetensors"));
+  const auto config = nlohmann::json::parse(golden.config);
+  const nlohmann::json file{{"architecture", "vit"}, {"model_args", config.at("model_args")}};
+  BeforeParams params(golden);
+  models::VisionTransformer model(models::parse_model_config(file.dump(), "", "fixture").vit, ParamSource(params));
+  model.train();
+  const auto optimizer = optim::make_optimizer({}, optim::parameter_groups(model, {.weight_decay = config.at("decay")}));
+  const Tensor images = golden["images"].to(DType::f64), labels = golden["labels"], losses = golden["losses"];
+  for (int64_t step = 0; step < losses.numel(); ++step) {
+    const int64_t batch = step % images.size(0);
+    const Tensor loss = ops::cross_entropy(model.forward(images.select(0, batch)), labels.select(0, batch),
+                                           config.at("smoothing").get<double>());
+    const double expected = losses.data<double>()[step];
+    ASSERT_NEAR(loss.item<double>(), expected, 1e-8 * expected) << "step " << step;
+    autograd::backward(loss);
+    optimizer->step(config.at("rate"));
+    optimizer->clear_gradients();
+  }
+  for (const nn::NamedTensor& p : model.named_parameters()) {
+    EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 1e-10, 1e-8)) << p.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SameAsTorch, ::testing::Values("plain", "options"));
+
+}  // namespace
+}  // namespace vitrail::train
