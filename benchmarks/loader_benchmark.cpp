@@ -56,9 +56,15 @@ void LoaderCifar(benchmark::State& state, const std::string& policy, int64_t siz
   run(state, cifar(), options_for(size, policy));
 }
 BENCHMARK_CAPTURE(LoaderCifar, crop_flip, "", 32)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(LoaderCifar, timm_rand, "rand-m9-mstd0.5-inc1", 32)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(LoaderCifar, randaugment, "randaugment-n2-m9", 32)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(LoaderCifar, autoaugment, "autoaugment-cifar10", 32)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(LoaderCifar, timm_rand, "rand-m9-mstd0.5-inc1", 32)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(LoaderCifar, randaugment, "randaugment-n2-m9", 32)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(LoaderCifar, autoaugment, "autoaugment-cifar10", 32)
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(LoaderCifar, crop_flip_at_96, "", 96)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
 
 void LoaderCifarMixed(benchmark::State& state) {
@@ -94,7 +100,9 @@ void LoaderPhotos(benchmark::State& state, const std::string& policy) {
   state.SetItemsProcessed(images);
 }
 BENCHMARK_CAPTURE(LoaderPhotos, resized_crop, "")->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(LoaderPhotos, timm_rand, "rand-m9-mstd0.5-inc1")->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(LoaderPhotos, timm_rand, "rand-m9-mstd0.5-inc1")
+    ->MeasureProcessCPUTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace vitrail::data

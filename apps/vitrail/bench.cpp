@@ -22,7 +22,7 @@ struct Options {
   std::vector<int64_t> batches{1, 8};
   std::vector<std::string> precisions{"fp32"};
   double seconds = 3;
-  bool profile = false, train = false;
+  bool profile = false, train = false, checkpointing = false;
 };
 
 models::VisionTransformer load(const Options& options) {
@@ -80,34 +80,46 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, total_flops(*program) / total / 1e9);
 }
 
+DType training_precision(const std::string& name) {
+  if (name != "fp32" && name != "bf16") throw CLI::ValidationError("--precision", "training takes fp32 or bf16");
+  return dtype_from_name(name);
+}
+
+void bench_training(models::VisionTransformer& model, const Options& options, const std::string& precision,
+                    const TrainingSetup& setup) {
+  if (options.profile) return print_training_profile(model, setup);
+  const TrainingTimes times = time_training(model, setup, options.seconds);
+  const double best = times.milliseconds.front(), median = times.milliseconds[times.milliseconds.size() / 2];
+  print_json({{"model", options.model.model},
+              {"batch", setup.batch},
+              {"precision", precision},
+              {"train", true},
+              {"activation_checkpointing", options.checkpointing},
+              {"threads", setup.threads},
+              {"isa", kernels::name_of(kernels::active_isa())},
+              {"min_ms", best},
+              {"median_ms", median},
+              {"images_per_second", 1e3 * static_cast<double>(setup.batch) / median},
+              {"gflop_per_s", times.flops / best / 1e6},
+              {"peak_rss_mb", peak_rss_mb()}});
+}
+
 int bench_training(const Options& options, const GlobalOptions& global) {
   models::VisionTransformer model = load(options);
+  model.checkpoint_blocks(options.checkpointing);
   const int threads = global.threads > 0 ? global.threads : available_threads();
-  for (const int64_t batch : options.batches) {
-    if (options.profile) {
-      print_training_profile(model, batch, threads);
-      continue;
+  for (const std::string& precision : options.precisions) {
+    for (const int64_t batch : options.batches) {
+      bench_training(model, options, precision,
+                     {.batch = batch, .threads = threads, .precision = training_precision(precision)});
     }
-    const TrainingTimes times = time_training(model, batch, threads, options.seconds);
-    const double best = times.milliseconds.front(), median = times.milliseconds[times.milliseconds.size() / 2];
-    print_json({{"model", options.model.model},
-                {"batch", batch},
-                {"precision", "fp32"},
-                {"train", true},
-                {"threads", threads},
-                {"isa", kernels::name_of(kernels::active_isa())},
-                {"min_ms", best},
-                {"median_ms", median},
-                {"images_per_second", 1e3 * static_cast<double>(batch) / median},
-                {"gflop_per_s", times.flops / best / 1e6},
-                {"peak_rss_mb", peak_rss_mb()}});
   }
   return 0;
 }
 
 int bench(const Options& options, const GlobalOptions& global) {
-  for (const std::string& precision : options.precisions) check_precision(precision);
   if (options.train) return bench_training(options, global);
+  for (const std::string& precision : options.precisions) check_precision(precision);
   const infer::Session session(load(options), {.threads = global.threads});
   const auto& config = session.config();
   const auto& size = options.model.image_size;
@@ -160,6 +172,7 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_flag("--profile", options->profile,
                     "Times of the compiled program's steps (with --train: of a step's parts), as text");
   command->add_flag("--train", options->train, "A whole optimisation step");
+  command->add_flag("--checkpointing", options->checkpointing, "With --train: keep only each block's input");
   command->callback([options, &global, &run] { run = [options, &global] { return bench(*options, global); }; });
 }
 

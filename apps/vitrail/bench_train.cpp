@@ -10,8 +10,10 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
+#include "vitrail/ops/precision.h"
 #include "vitrail/ops/recorder.h"
 #include "vitrail/optim/optimizer.h"
+#include "vitrail/tensor/reused_memory.h"
 
 namespace vitrail::app {
 namespace {
@@ -24,7 +26,8 @@ double milliseconds_since(Clock::time_point start) {
 
 class Training {
  public:
-  Training(models::VisionTransformer& model, int64_t batch) : model_(model) {
+  Training(models::VisionTransformer& model, const TrainingSetup& setup) : model_(model), precision_(setup.precision) {
+    const int64_t batch = setup.batch;
     const auto& config = model.config();
     images_ = Tensor::randn({batch, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
     labels_ = Tensor::zeros({batch}, DType::i64);
@@ -37,6 +40,7 @@ class Training {
   template <class F>
   void step(F&& on_phase, const autograd::BackwardOptions& options = {}) {
     const nn::RandomScope scope(0, static_cast<uint64_t>(optimizer_->steps()));
+    const ops::MixedPrecision precision(precision_);
     auto start = Clock::now();
     const Tensor loss = ops::cross_entropy(model_.forward(images_), labels_);
     on_phase("forward", milliseconds_since(start));
@@ -50,7 +54,9 @@ class Training {
   }
 
  private:
+  ReusedMemory memory_;
   models::VisionTransformer& model_;
+  DType precision_;
   Tensor images_, labels_;
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
@@ -60,7 +66,8 @@ double forward_flops(const models::VisionTransformerConfig& config, int64_t batc
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer shapes(config, ParamSource(meta));
   const ops::Recorder recorder;
-  shapes.forward(Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
+  shapes.forward(
+      Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
   double flops = 0;
   for (const ops::Operation& operation : recorder.operations()) {
     const std::vector<Tensor>& in = operation.inputs;
@@ -73,13 +80,13 @@ double forward_flops(const models::VisionTransformerConfig& config, int64_t batc
 
 }  // namespace
 
-TrainingTimes time_training(models::VisionTransformer& model, int64_t batch, int threads, double seconds) {
-  const ComputeTeam team(threads);
-  Training training(model, batch);
+TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetup& setup, double seconds) {
+  const ComputeTeam team(setup.threads);
+  Training training(model, setup);
   const auto nothing = [](const char*, double) {};
   for (int i = 0; i < 3; ++i) training.step(nothing);
   TrainingTimes times;
-  times.flops = 3 * forward_flops(model.config(), batch);
+  times.flops = 3 * forward_flops(model.config(), setup.batch);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (Clock::now() < end || times.milliseconds.size() < 5) {
     const auto start = Clock::now();
@@ -90,9 +97,9 @@ TrainingTimes time_training(models::VisionTransformer& model, int64_t batch, int
   return times;
 }
 
-void print_training_profile(models::VisionTransformer& model, int64_t batch, int threads) {
-  const ComputeTeam team(threads);
-  Training training(model, batch);
+void print_training_profile(models::VisionTransformer& model, const TrainingSetup& setup) {
+  const ComputeTeam team(setup.threads);
+  Training training(model, setup);
   std::map<std::string, double> best;
   for (int round = 0; round < 8; ++round) {
     std::map<std::string, double> times;

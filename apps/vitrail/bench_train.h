@@ -11,10 +11,16 @@ struct TrainingTimes {
   double flops = 0;                  // of the products of one step, three times those of the forward pass
 };
 
-// Trains `model` for about `seconds`, at least five steps after three that are not timed, on batches of `batch`.
-TrainingTimes time_training(models::VisionTransformer& model, int64_t batch, int threads, double seconds);
+struct TrainingSetup {
+  int64_t batch = 1;
+  int threads = 1;
+  DType precision = DType::f32;  // or bf16, of products
+};
 
-// The same as text: the share of each kind of operation.
-void print_training_profile(models::VisionTransformer& model, int64_t batch, int threads);
+// Trains `model` for about `seconds`, at least five steps after three that are not timed.
+TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetup& setup, double seconds);
+
+// The same as text: the share of each part and kind of operation.
+void print_training_profile(models::VisionTransformer& model, const TrainingSetup& setup);
 
 }  // namespace vitrail::app

@@ -2,6 +2,7 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
+#include "vitrail/image/crop.h"
 
 namespace vitrail::image {
 namespace {
@@ -36,6 +37,30 @@ TEST(Resize, AWindowIsThatPartOfTheWholeResult) {
       EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), part)) << width << "×" << height;
     }
   }
+}
+
+TEST(Resize, APartIsResizedAsIfItHadBeenCutOut) {
+  const Golden golden("resize");
+  const Image source = golden.image(golden.index.at("sources").at("smooth"), 3);
+  for (const Window& part : {Window{3, 5, 20, 30}, Window{0, 0, 9, 9}, Window{19, 21, 10, 19}}) {
+    const Image alone = crop(source, part);
+    ResizeOptions options;
+    options.part = part;
+    for (const auto& [width, height] : {std::pair<int64_t, int64_t>{15, 12},
+                                        {40, 50},
+                                        {part.width, 7},
+                                        {8, part.height},
+                                        {part.width, part.height},
+                                        {part.width + 3, 4}}) {
+      for (const Filter filter : {Filter::nearest, Filter::bilinear, Filter::bicubic}) {
+        EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), resize(alone, width, height, filter)))
+            << width << "×" << height;
+      }
+    }
+  }
+  ResizeOptions outside;
+  outside.part = Window{20, 0, 10, 10};
+  EXPECT_THROW(resize(source, 5, 5, Filter::bicubic, outside), Error);
 }
 
 TEST(Resize, ImpossibleRequestsAreErrors) {

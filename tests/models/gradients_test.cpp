@@ -8,6 +8,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/nn/dropout.h"
+#include "vitrail/ops/precision.h"
 
 namespace vitrail::models {
 namespace {
@@ -114,6 +115,52 @@ TEST(ModelGradient, AtAnotherImageSize) {
   expect_right(config, {2, 3, 12, 16});
   config.pos_interp.antialias = false;
   expect_right(config, {2, 3, 12, 4});
+}
+
+// The parameters' gradients of one training pass in f32.
+std::vector<Tensor> gradients(const VisionTransformerConfig& config, bool checkpoint, DType precision = DType::f32) {
+  RandomParams params(1);
+  VisionTransformer model(config, ParamSource(params));
+  model.requires_grad(true);
+  model.train();
+  model.checkpoint_blocks(checkpoint);
+  Tensor logits;
+  {
+    const nn::RandomScope scope(3, 5);
+    const ops::MixedPrecision mixed(precision);
+    logits = model.forward(Tensor::randn({4, 3, 8, 8}, 4));
+  }
+  autograd::backward(logits, Tensor::randn(logits.shape(), 17).to(logits.dtype()));
+  std::vector<Tensor> grads;
+  for (const nn::NamedTensor& p : model.named_parameters()) grads.push_back(autograd::grad_of(p.tensor));
+  return grads;
+}
+
+TEST(CheckpointedBlocks, GiveTheSameGradientsBitForBit) {
+  VisionTransformerConfig config = small();
+  config.proj_drop_rate = config.drop_path_rate = 0.3;  // drawn again, the same
+  for (const DType precision : {DType::f32, DType::bf16}) {
+    const auto plain = gradients(config, false, precision), checkpointed = gradients(config, true, precision);
+    for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(testing::close(checkpointed[i], plain[i], 0)) << i;
+  }
+}
+
+// bf16 keeps 8 bits: each product is off by 2^-9 of its operands' size, and a gradient by some of these in a row.
+TEST(MixedPrecision, GivesGradientsInFloatThatPointTheSameWay) {
+  const auto exact = gradients(small(), false), mixed = gradients(small(), false, DType::bf16);
+  for (size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_EQ(mixed[i].dtype(), DType::f32);
+    double dot = 0, exact_norm = 0, mixed_norm = 0;
+    for (int64_t e = 0; e < exact[i].numel(); ++e) {
+      const double a = exact[i].contiguous().data<float>()[e], b = mixed[i].contiguous().data<float>()[e];
+      dot += a * b;
+      exact_norm += a * a;
+      mixed_norm += b * b;
+    }
+    if (exact_norm == 0) continue;
+    EXPECT_GT(dot / std::sqrt(exact_norm * mixed_norm), 0.99) << i;
+    EXPECT_NEAR(std::sqrt(mixed_norm / exact_norm), 1, 0.05) << i;
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -10,6 +11,8 @@
 
 namespace vitrail::autograd {
 namespace {
+
+thread_local const BackwardOptions* running = nullptr;  // the options of this thread's innermost backward pass
 
 // Memory that nothing else holds may be added to in place.
 bool owned(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
@@ -75,6 +78,12 @@ std::vector<Tensor> run(const Node& node, const Tensor& at_output, const Backwar
   return grads;
 }
 
+struct Running {
+  explicit Running(const BackwardOptions& options) : outer(std::exchange(running, &options)) {}
+  ~Running() { running = outer; }
+  const BackwardOptions* outer;
+};
+
 void check(const Tensor& root, const Tensor& grad) {
   if (!requires_grad(root)) {
     throw Error("backward", "a tensor that depends on a parameter", "one that needs no gradient");
@@ -92,6 +101,7 @@ void check(const Tensor& root, const Tensor& grad) {
 void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
   check(root, grad);
   const NoGrad scope;
+  const Running pass(options);
   std::vector<std::shared_ptr<Variable>> order = topological_order(variable_of(root));
   std::unordered_map<Variable*, Tensor> pending;
   pending[order.back().get()] = grad.defined() ? grad : Tensor::full(root.shape(), 1.0, root.dtype());
@@ -117,6 +127,16 @@ void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& opt
       slot = sum(std::move(slot), std::move(grads[i]));
     }
   }
+}
+
+void backward_within(const Tensor& root, const Tensor& grad, const Variable* input) {
+  BackwardOptions options;
+  if (running && running->on_leaf) {
+    options.on_leaf = [input, outer = running](Variable& leaf) {
+      if (&leaf != input) outer->on_leaf(leaf);
+    };
+  }
+  backward(root, grad, options);
 }
 
 }  // namespace vitrail::autograd

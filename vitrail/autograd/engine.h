@@ -20,4 +20,8 @@ struct BackwardOptions {
 // graph has run before.
 void backward(const Tensor& root, const Tensor& grad = Tensor(), const BackwardOptions& options = {});
 
+// For a node's own backward: runs the graph behind `root` with the options of the pass that is under way.  `input` is
+// the inner graph's beginning, not a leaf of the outer one: on_leaf does not hear of it.
+void backward_within(const Tensor& root, const Tensor& grad, const Variable* input);
+
 }  // namespace vitrail::autograd

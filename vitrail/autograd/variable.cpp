@@ -27,8 +27,8 @@ Node::~Node() {
 }
 
 bool grad_enabled() { return enabled; }
-NoGrad::NoGrad() : previous_(enabled) { enabled = false; }
-NoGrad::~NoGrad() { enabled = previous_; }
+GradMode::GradMode(bool on) : previous_(enabled) { enabled = on; }
+GradMode::~GradMode() { enabled = previous_; }
 
 std::shared_ptr<Variable> variable_of(const Tensor& tensor) {
   return std::static_pointer_cast<Variable>(tensor.autograd());

@@ -40,16 +40,22 @@ struct Variable : AutogradSlot {
 // Whether operations record on this thread.  On by default, but nothing is recorded unless an input needs a gradient.
 bool grad_enabled();
 
-// Nothing is recorded on this thread while one of these lives.
-class NoGrad {
+// Sets that for the life of the object.
+class GradMode {
  public:
-  NoGrad();
-  ~NoGrad();
-  NoGrad(const NoGrad&) = delete;
-  NoGrad& operator=(const NoGrad&) = delete;
+  explicit GradMode(bool on);
+  ~GradMode();
+  GradMode(const GradMode&) = delete;
+  GradMode& operator=(const GradMode&) = delete;
 
  private:
   bool previous_;
+};
+
+// Nothing is recorded on this thread while one of these lives.
+class NoGrad : public GradMode {
+ public:
+  NoGrad() : GradMode(false) {}
 };
 
 // The tensor's variable, or null.

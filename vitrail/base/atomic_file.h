@@ -27,7 +27,8 @@ class AtomicFile {
   bool committed_ = false;
 };
 
-// Makes what was renamed in `folder` survive a loss of power.  Systems that cannot sync a folder are left to themselves.
+// Makes what was renamed in `folder` survive a loss of power.  Systems that cannot sync a folder are left to
+// themselves.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace vitrail

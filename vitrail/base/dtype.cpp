@@ -41,15 +41,6 @@ DType dtype_from_name(std::string_view name) {
   throw Error("dtype", "f64, f32, bf16, f16, i64, i32, i8, u8 or bool", "'" + std::string(name) + "'");
 }
 
-BFloat16::BFloat16(float value) {
-  const uint32_t u = std::bit_cast<uint32_t>(value);
-  if ((u & 0x7fffffffu) > 0x7f800000u) {
-    bits = static_cast<uint16_t>((u >> 16) | 0x40u);  // keep it a NaN when its payload sat in the lower half
-  } else {
-    bits = static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
-  }
-}
-
 Float16::Float16(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;

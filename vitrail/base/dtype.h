@@ -20,7 +20,12 @@ DType dtype_from_name(std::string_view name);  // the inverse of name_of, also "
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
-  explicit BFloat16(float value);
+  explicit BFloat16(float value) {  // here, so that loops over it become vector code
+    const uint32_t u = std::bit_cast<uint32_t>(value);
+    const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    const bool nan = (u & 0x7fffffffu) > 0x7f800000u;  // stays one when its payload sat in the lower half
+    bits = static_cast<uint16_t>(nan ? (u >> 16) | 0x40u : rounded);
+  }
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 

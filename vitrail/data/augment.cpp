@@ -114,8 +114,9 @@ Image Augmentation::Steps::cropped(const Image& source, const AugmentKey& key) c
   RandomStream random = stream_for(Draw::crop, key);
   if (options.random_resized_crop) {
     const RandomResizedCrop& crop = *options.random_resized_crop;
-    const image::Window window = resized_crop_window(crop, source.width, source.height, random);
-    return resize(image::crop(source, window), width, height, pick(random, crop.interpolation));
+    image::ResizeOptions cut;
+    cut.part = resized_crop_window(crop, source.width, source.height, random);
+    return resize(source, width, height, pick(random, crop.interpolation), cut);
   }
   if (!options.padded_crop) return apply_geometry(source, transform);
   const int64_t padding = options.padded_crop->padding;

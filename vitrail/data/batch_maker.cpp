@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
+#include "vitrail/data/loader_checks.h"
 #include "vitrail/data/policies.h"
 
 namespace vitrail::data {
@@ -12,39 +13,6 @@ namespace {
 
 constexpr int64_t kPairsPerPiece = 4;  // few enough for several threads on one batch, enough to make locking cheap
 constexpr int kReplacements = 100;     // draws for a readable sample before the dataset counts as unreadable
-
-void require(bool holds, const std::string& option, const std::string& expected, const std::string& got) {
-  if (!holds) throw Error("loader." + option, expected, got);
-}
-
-void check_options(const LoaderOptions& options) {
-  require(options.batch_size >= 1 && options.batch_size <= 1 << 24, "batch_size", "at least 1",
-          str(options.batch_size));
-  require(options.ranks >= 1, "ranks", "at least 1", str(options.ranks));
-  require(options.rank >= 0 && options.rank < options.ranks, "rank", str("0 to ", options.ranks - 1),
-          str(options.rank));
-  require(options.ranks == 1 || options.batch_size % 2 == 0, "batch_size", "an even number on each of several ranks",
-          str(options.batch_size));
-  require(options.threads >= 1 && options.threads <= 1024, "threads", "1 to 1024", str(options.threads));
-  require(options.in_flight >= 1 && options.in_flight <= 1024, "in_flight", "1 to 1024", str(options.in_flight));
-  require(options.repeats >= 1, "repeats", "at least 1", str(options.repeats));
-  require(options.channels == 1 || options.channels == 3, "channels", "1 or 3", str(options.channels));
-  require(!options.mix.any() || options.unreadable != Unreadable::leave_out, "unreadable",
-          "error or replace where pictures are mixed", "leave_out");
-  check(options.mix);
-}
-
-void check_samples(const std::vector<int64_t>& samples, const Dataset& dataset, const LoaderOptions& options) {
-  for (const int64_t sample : samples) {
-    require(sample >= 0 && sample < dataset.size(), "subset", str("samples below ", dataset.size()), str(sample));
-    require(!options.mix.any() || dataset.label(sample) < options.mix.classes, "mix.classes",
-            str("more than the label ", dataset.label(sample), " of ", dataset.path(sample)), str(options.mix.classes));
-  }
-  const int64_t count = static_cast<int64_t>(samples.size()), batch = options.batch_size * options.ranks;
-  require(!options.drop_last || batch <= count, "batch_size",
-          str("at most the ", count, " samples of the dataset", options.ranks > 1 ? ", all processes together" : ""),
-          str(batch));
-}
 
 }  // namespace
 
@@ -55,12 +23,12 @@ struct BatchMaker::Source {
 
 BatchMaker::BatchMaker(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
     : dataset_(std::move(dataset)), options_(std::move(options)), samples_(options_.subset) {
-  check_options(options_);
+  check(options_);
   if (samples_.empty()) {
     samples_.resize(static_cast<size_t>(dataset_->size()));
     std::iota(samples_.begin(), samples_.end(), 0);
   }
-  check_samples(samples_, *dataset_, options_);
+  check(options_, samples_, *dataset_);
   if (options_.augment) augmentation_.emplace(*options_.augment, options_.transform);
   // A processor may keep the aspect ratio; then every picture has to come out like a square one.
   size_ = output_size(options_.transform, 64, 64);
@@ -127,8 +95,9 @@ void BatchMaker::make_place(BatchPieces& batch, int64_t i, int64_t piece, const 
   }
   const int64_t sample = source.sample;
   const image::Image& image = source.image;
-  require(image.channels == options_.channels, "channels", str(options_.channels, " in ", dataset_->path(sample)),
-          str(image.channels));
+  if (image.channels != options_.channels) {
+    throw Error("loader.channels", str(options_.channels, " in ", dataset_->path(sample)), str(image.channels));
+  }
   batch.batch.samples[i] = sample;
   batch.batch.labels.data<int64_t>()[i] = dataset_->label(sample);
   float* out = batch.batch.images.data<float>() + i * options_.channels * size_[0] * size_[1];

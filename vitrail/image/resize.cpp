@@ -71,12 +71,12 @@ std::vector<int64_t> nearest_positions(const Axis& axis) {
   return positions;
 }
 
-Image resize_nearest(const Image& source, const Axis& x_axis, const Axis& y_axis) {
+Image resize_nearest(const Image& source, const Window& part, const Axis& x_axis, const Axis& y_axis) {
   const std::vector<int64_t> columns = nearest_positions(x_axis), rows = nearest_positions(y_axis);
   Image result = make_image(x_axis.end - x_axis.begin, y_axis.end - y_axis.begin, source.channels);
   for (int64_t y = 0; y < result.height; ++y) {
     if (rows[y] < 0) continue;
-    const uint8_t* from = source.row(rows[y]);
+    const uint8_t* from = source.row(part.top + rows[y]) + part.left * source.channels;
     uint8_t* out = result.row(y);
     for (const int64_t column : columns) {
       for (int64_t c = 0; c < source.channels; ++c, ++out) {
@@ -98,12 +98,21 @@ bool columns_first(const Axis& x_axis, const Axis& y_axis) {
   return fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
 }
 
-Image resize_filtered(const Image& source, const Axis& x_axis, const Axis& y_axis, Filter filter) {
+// The weights for a source of which the axis sees a part that begins at `offset`.
+ResampleWeights weights_at(int64_t offset, const Axis& axis, Filter filter) {
+  ResampleWeights weights = resample_weights(axis, filter);
+  count_from(-offset, weights);
+  return weights;
+}
+
+Image resize_filtered(const Image& source, const Window& part, const Axis& x_axis, const Axis& y_axis, Filter filter) {
   const int64_t width = x_axis.end - x_axis.begin, height = y_axis.end - y_axis.begin;
-  if (changes_nothing(y_axis)) return resample_rows(source, resample_weights(x_axis, filter), y_axis.begin, height);
-  ResampleWeights y_weights = resample_weights(y_axis, filter);
-  if (changes_nothing(x_axis)) return resample_columns(source, y_weights, x_axis.begin, width);
-  ResampleWeights x_weights = resample_weights(x_axis, filter);
+  if (changes_nothing(y_axis)) {
+    return resample_rows(source, weights_at(part.left, x_axis, filter), part.top + y_axis.begin, height);
+  }
+  ResampleWeights y_weights = weights_at(part.top, y_axis, filter);
+  if (changes_nothing(x_axis)) return resample_columns(source, y_weights, part.left + x_axis.begin, width);
+  ResampleWeights x_weights = weights_at(part.left, x_axis, filter);
   // The first pass makes only what the second one reads.
   if (columns_first(x_axis, y_axis)) {
     const Extent used = extent_of(x_weights);
@@ -117,8 +126,17 @@ Image resize_filtered(const Image& source, const Axis& x_axis, const Axis& y_axi
   return resample_columns(rows, y_weights, 0, width);
 }
 
-void check(const Image& source, const Axis& x_axis, const Axis& y_axis) {
+void check_part(const Image& source, const Window& part) {
   check_image(source, "resize");
+  const bool inside = part.left >= 0 && part.top >= 0 && part.width > 0 && part.height > 0 &&
+                      part.width <= source.width - part.left && part.height <= source.height - part.top;
+  if (!inside) {
+    throw Error("resize", str("a part of ", source.width, "×", source.height),
+                str(part.width, "×", part.height, " at ", part.left, ", ", part.top));
+  }
+}
+
+void check(const Axis& x_axis, const Axis& y_axis) {
   for (const Axis& axis : {x_axis, y_axis}) {
     if (axis.size < 1 || axis.size > kMaxSize) {
       throw Error("resize", str("a size from 1×1 to ", kMaxSize, "×", kMaxSize), str(x_axis.size, "×", y_axis.size));
@@ -135,17 +153,20 @@ void check(const Image& source, const Axis& x_axis, const Axis& y_axis) {
 }  // namespace
 
 Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options) {
-  const Box box =
-      options.box.value_or(Box{0, 0, static_cast<double>(source.width), static_cast<double>(source.height)});
+  const Window part = options.part.value_or(Window{0, 0, source.width, source.height});
+  const Box box = options.box.value_or(Box{0, 0, static_cast<double>(part.width), static_cast<double>(part.height)});
   const Window window = options.window.value_or(Window{0, 0, width, height});
   // Pillow keeps the box in single precision.
   const auto single = [](double x) { return static_cast<double>(static_cast<float>(x)); };
-  const Axis x_axis{source.width, single(box.left), single(box.right), width, window.left, window.left + window.width};
-  const Axis y_axis{source.height, single(box.top), single(box.bottom), height, window.top, window.top + window.height};
-  check(source, x_axis, y_axis);
-  if (changes_nothing(x_axis) && changes_nothing(y_axis)) return crop(source, window);
-  if (filter == Filter::nearest) return resize_nearest(source, x_axis, y_axis);
-  return resize_filtered(source, x_axis, y_axis, filter);
+  const Axis x_axis{part.width, single(box.left), single(box.right), width, window.left, window.left + window.width};
+  const Axis y_axis{part.height, single(box.top), single(box.bottom), height, window.top, window.top + window.height};
+  check_part(source, part);
+  check(x_axis, y_axis);
+  if (changes_nothing(x_axis) && changes_nothing(y_axis)) {
+    return crop(source, {part.left + window.left, part.top + window.top, window.width, window.height});
+  }
+  if (filter == Filter::nearest) return resize_nearest(source, part, x_axis, y_axis);
+  return resize_filtered(source, part, x_axis, y_axis, filter);
 }
 
 }  // namespace vitrail::image

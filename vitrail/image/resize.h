@@ -18,6 +18,7 @@ struct Window {
 };
 
 struct ResizeOptions {
+  std::optional<Window> part;    // of the source: resized as if it had been cut out; `box` then counts from its corner
   std::optional<Box> box;        // what is resized; the whole source otherwise
   std::optional<Window> window;  // what of the result is computed and returned; all of it otherwise
 };
@@ -25,7 +26,7 @@ struct ResizeOptions {
 // The picture at width × height.  Every filter but nearest widens with the reduction, so nothing aliases; the
 // arithmetic is Pillow's: weights in double, rounded to 22 fractional bits, a horizontal pass to 8 bits, then a
 // vertical one; a pass that changes nothing is left out.  Runs on the calling thread. Throws Error when a size is not
-// positive, and when the box or the window lies outside its picture.
+// positive, and when the part, the box or the window lies outside its picture.
 Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options = {});
 
 }  // namespace vitrail::image

@@ -2,6 +2,8 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_options.h"
+#include "vitrail/nn/checkpointed.h"
+#include "vitrail/nn/dropout.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
@@ -136,7 +138,7 @@ Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64
 }
 
 Tensor VisionTransformer::embed(const Tensor& images) const {
-  const Tensor patches = patch_embed_.forward(images);
+  const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
   Tensor x = pos_drop_.forward(with_positions(patches, patch_embed_.grid_of(images.size(2), images.size(3))));
   nn::trace(*this, "embedded", x);
   if (config_.patch_drop_rate > 0 && training()) x = drop_patches(x);
@@ -170,10 +172,16 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
+Tensor VisionTransformer::run_block(int64_t index, const Tensor& x) const {
+  const nn::Block& block = blocks_[index];
+  if (!checkpoint_blocks_ || !training()) return block.forward(x);
+  return nn::checkpointed([&block](const Tensor& input) { return block.forward(input); }, x);
+}
+
 Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {
   const int64_t last = config_.depth == 0 ? -1 : block_index(layer);
   Tensor x = embed(images);
-  for (int64_t i = 0; i <= last; ++i) x = blocks_[i].forward(x);
+  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x);
   if (normalize && norm_) x = norm_->forward(x);
   if (normalize) nn::trace(*this, "tokens", x);
   return x;

@@ -27,6 +27,10 @@ class VisionTransformer : public nn::Module {
   // The attention weights of every block, or of one (negative counts from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
+  // In training, keep only each block's input and compute the rest again in the backward pass: the same numbers in less
+  // memory and more time (autograd/checkpoint.h).
+  void checkpoint_blocks(bool on) { checkpoint_blocks_ = on; }
+
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
   std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const { return patch_embed_.grid_of(height, width); }
@@ -39,6 +43,7 @@ class VisionTransformer : public nn::Module {
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
+  Tensor run_block(int64_t index, const Tensor& x) const;
 
   VisionTransformerConfig config_;
   nn::PatchEmbed patch_embed_;
@@ -49,6 +54,7 @@ class VisionTransformer : public nn::Module {
   std::optional<nn::LayerNorm> norm_, fc_norm_;
   nn::Dropout head_drop_;
   std::optional<nn::Linear> pre_logits_, head_, head_dist_;
+  bool checkpoint_blocks_ = false;
 };
 
 }  // namespace vitrail::models

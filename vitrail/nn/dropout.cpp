@@ -11,9 +11,9 @@
 namespace vitrail::nn {
 namespace {
 
-thread_local RandomScope::State current;
+thread_local RandomScope::State draws;
 
-uint64_t key_of(const std::string& path) { return random_key(path, current.seed, current.step); }
+uint64_t key_of(const std::string& path) { return random_key(path, draws.seed, draws.step); }
 
 double checked_probability(double p, const std::string& path) {
   if (!(p >= 0 && p < 1))
@@ -23,14 +23,14 @@ double checked_probability(double p, const std::string& path) {
 
 }  // namespace
 
-RandomScope::RandomScope(uint64_t seed, uint64_t step, std::vector<int64_t> positions)
-    : outer_(std::exchange(current, {seed, step, std::move(positions)})) {}
-RandomScope::~RandomScope() { current = std::move(outer_); }
+RandomScope::RandomScope(State state) : outer_(std::exchange(draws, std::move(state))) {}
+RandomScope::~RandomScope() { draws = std::move(outer_); }
+const RandomScope::State& RandomScope::current() { return draws; }
 
 std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n) {
   std::vector<std::vector<int64_t>> orders;
   for (int64_t b = 0; b < samples; ++b) {
-    RandomStream random(key_of(path), static_cast<uint64_t>(current.positions.empty() ? b : current.positions[b]));
+    RandomStream random(key_of(path), static_cast<uint64_t>(draws.positions.empty() ? b : draws.positions[b]));
     std::vector<int64_t>& order = orders.emplace_back(n);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = n - 1; i > 0; --i) {  // Fisher–Yates
@@ -44,14 +44,14 @@ Dropout::Dropout(double p, std::string path) : Module(std::move(path)), p_(check
 
 Tensor Dropout::forward(const Tensor& x) const {
   if (!active()) return x;
-  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), current.positions, x.dtype()));
+  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), draws.positions, x.dtype()));
 }
 
 DropPath::DropPath(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}
 
 Tensor DropPath::keep(int64_t batch) const {
   if (!training() || p_ == 0) return {};
-  return ops::dropout_mask({batch}, p_, key_of(path()), current.positions, DType::f64);
+  return ops::dropout_mask({batch}, p_, key_of(path()), draws.positions, DType::f64);
 }
 
 std::string DropPath::extra() const {

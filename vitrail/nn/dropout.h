@@ -8,15 +8,17 @@ namespace vitrail::nn {
 // threads, nor on other layers, nor on how the batch is divided among processes.
 class RandomScope {
  public:
-  RandomScope(uint64_t seed, uint64_t step, std::vector<int64_t> positions = {});
-  ~RandomScope();
-  RandomScope(const RandomScope&) = delete;
-  RandomScope& operator=(const RandomScope&) = delete;
-
   struct State {
     uint64_t seed = 0, step = 0;
     std::vector<int64_t> positions;
   };
+  explicit RandomScope(State state);
+  RandomScope(uint64_t seed, uint64_t step, std::vector<int64_t> positions = {})
+      : RandomScope(State{seed, step, std::move(positions)}) {}
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+  static const State& current();
 
  private:
   State outer_;

@@ -5,6 +5,7 @@
 #include "vitrail/ops/dispatch.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
+#include "vitrail/ops/precision.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
 
@@ -47,6 +48,9 @@ Tensor spread_bias(const Tensor& bias, const Shape& scores) {
   const Tensor spread = bias.detach().to(DType::f32).contiguous().expand(scores);
   return spread.strides()[3] == 1 || scores[3] == 1 ? spread : spread.contiguous();
 }
+
+// Without its place in the graph; rounded where the precision is bf16.
+Tensor rounded(const Tensor& t, DType product) { return product == DType::bf16 ? t.detach().to(product) : t.detach(); }
 
 // What forward and backward both take.
 struct Operands {
@@ -130,10 +134,11 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, dou
     if (!need_weights) result.weights = {};
     return result;
   }
-  const Operands operands(q, k, v, bias, scale);
+  const DType product = product_dtype(q, "attention"), out_dtype = product == DType::bf16 ? product : q.dtype();
+  const Operands operands(rounded(q, product), rounded(k, product), rounded(v, product), bias, scale);
   AttentionResult result = attention_forward(operands, need_weights);
-  result.out = result.out.to(q.dtype());
-  if (need_weights) result.weights = result.weights.to(q.dtype());
+  result.out = result.out.to(out_dtype);
+  if (need_weights) result.weights = result.weights.to(out_dtype);
   if (autograd::recording({q, k, v, bias})) {
     const bool for_bias = bias.defined() && autograd::requires_grad(bias);
     const Shape bias_shape = for_bias ? bias.shape() : Shape{};
@@ -157,12 +162,15 @@ Tensor self_attention(const Tensor& qkv, int64_t heads, double scale) {
   if (!autograd::recording({qkv}) || compute_dtype(qkv, "attention") == DType::f64) {
     return attention(part(qkv, 0), part(qkv, 1), part(qkv, 2), scale).out;
   }
-  const Tensor dense = prepared(qkv, DType::f32);
-  const Operands operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale);
-  Tensor out = attention_forward(operands, false).out.to(qkv.dtype());
-  autograd::record(out, "self_attention", {qkv}, [operands, part, shape = qkv.shape()](const Tensor& grad) {
-    const Tensor grad_qkv = Tensor::empty(shape);
-    attention_backward(operands, grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
+  const Tensor kept = rounded(qkv, product_dtype(qkv, "attention")).contiguous();
+  auto operands = [part, scale](const Tensor& whole) {
+    const Tensor dense = whole.to(DType::f32);
+    return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale);
+  };
+  Tensor out = attention_forward(operands(kept), false).out.to(kept.dtype());
+  autograd::record(out, "self_attention", {qkv}, [operands, part, kept](const Tensor& grad) {
+    const Tensor grad_qkv = Tensor::empty(kept.shape());
+    attention_backward(operands(kept), grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
     return std::vector<Tensor>{grad_qkv};
   });
   return out;

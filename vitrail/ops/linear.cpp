@@ -8,6 +8,7 @@
 #include "vitrail/kernels/scalar.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/precision.h"
 
 namespace vitrail::ops {
 namespace {
@@ -93,27 +94,30 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     record(OpKind::linear, {x, weight, bias}, {result}, {.activation = activation});
     return result;
   }
-  const DType dtype = compute_dtype(x, "linear");
-  const Tensor xc = prepared(x, dtype), wc = prepared(weight, dtype), bc = prepared(bias, dtype);
+  const DType dtype = compute_dtype(x, "linear"), kept_as = product_dtype(x, "linear");
+  const Tensor xk = prepared(x, kept_as), wk = prepared(weight, kept_as), bc = prepared(bias, dtype);
   Tensor pre = Tensor::empty(shape, dtype), result = pre;
   const bool keep = autograd::recording({x, weight, bias});
   dispatch_compute(dtype, [&](auto tag) {
     using T = decltype(tag);
-    linear_forward<T>(xc, wc, bc, pre);
+    linear_forward<T>(xk.to(dtype), wk.to(dtype), bc, pre);
     if (activation == Activation::none) return;
     if (keep) result = Tensor::empty(shape, dtype);  // the backward reads what came before the activation
     apply(activation, pre.data<T>(), result.data<T>(), pre.numel());
   });
-  result = result.to(x.dtype());
+  result = result.to(kept_as == DType::bf16 ? kept_as : x.dtype());
   if (keep) {
-    const Tensor kept = activation == Activation::none ? Tensor() : pre;
+    const Tensor kept = activation == Activation::none ? Tensor() : pre.to(kept_as);
     const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
-    autograd::record(result, "linear", {x, weight, bias}, [xc, wc, kept, activation, wanted](const Tensor& grad) {
-      const Tensor g = activation_backward(activation, kept, prepared(grad, xc.dtype()));
-      std::vector<Tensor> grads;
-      dispatch_compute(xc.dtype(), [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, wanted, g); });
-      return grads;
-    });
+    autograd::record(
+        result, "linear", {x, weight, bias}, [xk, wk, kept, activation, wanted, dtype](const Tensor& grad) {
+          const Tensor before = prepared(kept, dtype);
+          const Tensor g = activation_backward(activation, before, prepared(grad, dtype)).to(xk.dtype()).to(dtype);
+          std::vector<Tensor> grads;
+          dispatch_compute(
+              dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xk.to(dtype), wk.to(dtype), wanted, g); });
+          return grads;
+        });
   }
   return result;
 }

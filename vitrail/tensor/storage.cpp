@@ -3,6 +3,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "vitrail/tensor/reused_memory.h"
+
 namespace vitrail {
 namespace {
 
@@ -23,7 +25,8 @@ const char* name_of(Device device) { return device == Device::cpu ? "cpu" : "met
 
 Allocator& default_allocator() {
   static MallocAllocator allocator;
-  return allocator;
+  Allocator* const reusing = reusing_allocator();
+  return reusing ? *reusing : allocator;
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes, Allocator& allocator) {

@@ -1,0 +1,63 @@
+#include "vitrail/ops/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/linear.h"
+
+namespace vitrail::ops {
+namespace {
+
+// What rounding to bf16 leaves of a tensor, in f64.
+Tensor rounded(const Tensor& t) { return t.to(DType::bf16).to(DType::f64); }
+
+TEST(MixedPrecision, RoundsTheOperandsOfALinearLayerAndItsResult) {
+  const Tensor x = Tensor::randn({5, 37}, 1), weight = Tensor::randn({11, 37}, 2), bias = Tensor::randn({11}, 3);
+  const MixedPrecision scope(DType::bf16);
+  const Tensor y = linear(x, weight, bias);
+  EXPECT_EQ(y.dtype(), DType::bf16);
+  // Half a unit of the last of 8 bits, for results below 32.
+  EXPECT_TRUE(testing::close(y, linear(rounded(x), rounded(weight), bias.to(DType::f64)), 32 * std::pow(2, -9)));
+}
+
+TEST(MixedPrecision, GivesWeightsTheirGradientInFloat) {
+  Tensor x = Tensor::randn({64, 37}, 1), weight = Tensor::randn({11, 37}, 2);
+  autograd::set_requires_grad(x, true);
+  autograd::set_requires_grad(weight, true);
+  const Tensor grad = Tensor::randn({64, 11}, 4).to(DType::bf16);
+  Tensor y;
+  {
+    const MixedPrecision scope(DType::bf16);
+    y = linear(x, weight, {});
+  }
+  autograd::backward(y, grad);  // in the precision that the forward had, whatever the scope now
+  EXPECT_EQ(autograd::grad_of(weight).dtype(), DType::f32);
+  const Tensor exact = matmul(grad.to(DType::f64).transpose(0, 1), rounded(x));
+  EXPECT_TRUE(testing::close(autograd::grad_of(weight), exact, 64 * 16 * std::pow(2, -24)));
+}
+
+TEST(MixedPrecision, LeavesDoubleAndEverythingButProductsAlone) {
+  const MixedPrecision scope(DType::bf16);
+  const Tensor x = Tensor::randn({5, 37}, 1);
+  EXPECT_EQ(layer_norm(x, {}, {}, 1e-6).dtype(), DType::f32);
+  EXPECT_EQ(linear(x.to(DType::f64), Tensor::randn({4, 37}, 2, DType::f64), {}).dtype(), DType::f64);
+}
+
+TEST(MixedPrecision, EndsWithItsScope) {
+  {
+    const MixedPrecision outer(DType::bf16);
+    { const MixedPrecision inner(DType::f32); }
+    EXPECT_EQ(MixedPrecision::current(), DType::bf16);
+  }
+  EXPECT_EQ(MixedPrecision::current(), DType::f32);
+  EXPECT_THROW(MixedPrecision(DType::f16), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::ops

@@ -1,0 +1,26 @@
+#include "vitrail/autograd/checkpoint.h"
+
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+
+namespace vitrail::autograd {
+
+Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& x) {
+  if (!grad_enabled()) return function(x);
+  Tensor result;
+  {
+    const NoGrad scope;
+    result = function(x.detach());
+  }
+  record(result, "checkpoint", {x}, [function, kept = x.detach(), wanted = requires_grad(x)](const Tensor& grad) {
+    const GradMode scope(true);
+    Tensor input = kept.detach();
+    set_requires_grad(input, wanted);
+    const Tensor again = function(input);
+    if (requires_grad(again)) backward_within(again, grad, variable_of(input).get());
+    return std::vector<Tensor>{grad_of(input)};
+  });
+  return result;
+}
+
+}  // namespace vitrail::autograd

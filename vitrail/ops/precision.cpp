@@ -1,0 +1,24 @@
+#include "vitrail/ops/precision.h"
+
+#include "vitrail/ops/dispatch.h"
+
+namespace vitrail::ops {
+namespace {
+
+thread_local DType active = DType::f32;
+
+}  // namespace
+
+MixedPrecision::MixedPrecision(DType dtype) : previous_(active) {
+  if (dtype != DType::f32 && dtype != DType::bf16) throw Error("precision", "f32 or bf16", name_of(dtype));
+  active = dtype;
+}
+MixedPrecision::~MixedPrecision() { active = previous_; }
+DType MixedPrecision::current() { return active; }
+
+DType product_dtype(const Tensor& x, const char* where) {
+  const DType dtype = compute_dtype(x, where);
+  return dtype == DType::f32 && x.dtype() != DType::f16 ? active : dtype;
+}
+
+}  // namespace vitrail::ops
