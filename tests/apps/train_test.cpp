@@ -49,6 +49,7 @@ int run_and_signal(std::vector<std::string> command, const fs::path& run, size_t
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::fflush(stdout);  // or the child would write what waits there once more
   const pid_t child = ::fork();
   if (child == 0) {
     const bool quiet = std::freopen("/dev/null", "w", stderr) && std::freopen("/dev/null", "w", stdout);
