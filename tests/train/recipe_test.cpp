@@ -95,14 +95,14 @@ TEST(Recipe, ContradictionsAreErrors) {
   EXPECT_TRUE(contains(message_with("loss.distillation={}"), "loss.distillation.teacher"));
 }
 
-// Every key path of a written recipe has its row in the documentation.
+// Every key path of a written recipe stands in the documentation: in a row of its own, or in the object of one.
 void expect_documented(const std::string& recipe, const std::string& page) {
   std::istringstream lines(recipe);
   for (std::string line; std::getline(lines, line);) {
     const size_t open = line.find('"'), close = line.find("\":");
     if (open == line.npos || close == line.npos) continue;
     const std::string key = line.substr(open + 1, close - open - 1);
-    EXPECT_TRUE(contains(page, "`" + key + "`")) << key;
+    EXPECT_TRUE(contains(page, "`" + key + "`") || contains(page, "\"" + key + "\":")) << key;
   }
 }
 

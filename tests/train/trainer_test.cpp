@@ -205,9 +205,29 @@ TEST(Trainer, FrozenPartsStayAndAProbeTrainsTheHeadAlone) {
   for (const nn::NamedTensor& w : before.named_parameters()) {
     const bool kept_by_probe = static_cast<bool>(testing::close(probed.at(w.name), w.tensor, 0));
     EXPECT_EQ(kept_by_probe, !w.name.starts_with("head.")) << w.name;
-    if (w.name.starts_with("blocks.0.")) EXPECT_TRUE(testing::close(frozen.at(w.name), w.tensor, 0)) << w.name;
+    const bool kept_when_frozen = static_cast<bool>(testing::close(frozen.at(w.name), w.tensor, 0));
+    EXPECT_TRUE(kept_when_frozen || !w.name.starts_with("blocks.0.")) << w.name;
   }
   EXPECT_FALSE(testing::close(frozen.at("blocks.1.mlp.fc1.weight"), before.parameter("blocks.1.mlp.fc1.weight"), 0));
+}
+
+TEST(Trainer, CheckpointedBlocksGiveTheSameBits) {
+  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
+  const Recipe plain = parse_recipe(tiny_recipe(pictures), "r.json");
+  Recipe checkpointed = plain;
+  checkpointed.model.activation_checkpointing = true;
+  train_to(runs / "plain", plain);
+  train_to(runs / "checkpointed", checkpointed);
+  expect_same_runs(runs / "plain", runs / "checkpointed");
+}
+
+TEST(Trainer, MixedPrecisionTrainsAndResumes) {
+  const fs::path runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"precision=bf16"});
+  train_to(runs / "whole", recipe);
+  train_to(runs / "cut", recipe, false, 8);
+  train_to(runs / "cut", recipe, true);
+  expect_same_runs(runs / "whole", runs / "cut");
 }
 
 TEST(Trainer, LearnsFromATeacher) {

@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
+#include "vitrail/ops/precision.h"
 #include "vitrail/optim/gradients.h"
 #include "vitrail/train/finite_report.h"
 #include "vitrail/train/stepper_internal.h"
@@ -58,6 +59,7 @@ Stepper::Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t
       teacher_(std::move(teacher)),
       optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
       schedule_(schedule_options(recipe, steps_per_epoch)) {
+  model_.checkpoint_blocks(recipe.model.activation_checkpointing);
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
 }
 
@@ -84,6 +86,7 @@ BatchOutcome Stepper::add(const data::Batch& batch, uint64_t number, int64_t par
   BatchOutcome outcome{.images = batch.images.size(0)};
   if (outcome.images == 0) return outcome;
   const nn::RandomScope random(recipe_.seed, number);
+  const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
   const Tensor logits = model_.forward(batch.images);
   const Tensor loss = loss_of(logits, batch);

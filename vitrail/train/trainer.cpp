@@ -10,6 +10,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/tensor/reused_memory.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/model_setup.h"
 #include "vitrail/train/run_folder_internal.h"
@@ -147,6 +148,7 @@ class Run {
   void write_report_of(const Evaluation& evaluation, const Part& part, bool finished) const;
   TrainingResult result(bool stopped) const;
 
+  ReusedMemory memory_;  // each step asks for the blocks that the one before gave back
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;
   int threads_;
