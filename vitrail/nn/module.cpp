@@ -113,7 +113,10 @@ void Module::train(bool on) {
 
 void Module::requires_grad(bool on) {
   Walker walker;
-  walker.on_parameter = [on](const std::string&, Tensor& tensor) { autograd::set_requires_grad(tensor, on); };
+  walker.on_parameter = [on](const std::string&, Tensor& tensor) {
+    if (on && tensor.storage()->is_borrowed()) tensor = tensor.clone();
+    autograd::set_requires_grad(tensor, on);
+  };
   walker.walk(*this);
 }
 

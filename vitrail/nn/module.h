@@ -58,7 +58,9 @@ class Module {
   void train(bool on = true);  // dropout and stochastic depth act; a new module is in eval mode
   void eval() { train(false); }
   bool training() const { return training_; }
-  void requires_grad(bool on);  // makes every parameter a leaf that wants a gradient, or not
+  // Makes every parameter a leaf that wants a gradient, or not.  What is to be trained must be written to: a parameter
+  // whose memory is a mapped file's becomes a copy.
+  void requires_grad(bool on);
 
   // The tree as PyTorch prints it.
   std::string to_string() const;

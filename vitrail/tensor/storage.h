@@ -37,6 +37,7 @@ class Storage {
 
   std::byte* data() const { return data_; }  // null on the meta device
   size_t bytes() const { return bytes_; }
+  bool is_borrowed() const { return data_ != nullptr && allocator_ == nullptr; }  // not to be written to
   Device device() const { return data_ == nullptr && bytes_ > 0 ? Device::meta : Device::cpu; }
 
   // Gives the memory back and turns the storage into a meta one: what packs a weight calls this on the original.
