@@ -18,8 +18,9 @@ using testing::Buffer;
 using testing::random_floats;
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr Activation kActivations[] = {Activation::none, Activation::gelu, Activation::gelu_tanh,
-                                       Activation::quick_gelu, Activation::relu, Activation::silu, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
+                                       Activation::quick_gelu, Activation::relu, Activation::silu,
+                                       Activation::tanh};
 
 std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
@@ -193,9 +194,16 @@ struct Problem {
   void run() {
     const int64_t of_queries = s.queries * width, of_keys = s.keys * width, dim = s.head_dim;
     AttentionGradArgs args;
-    args.forward = {.batch = s.batch, .heads = s.heads, .queries = s.queries, .keys = s.keys, .head_dim = dim,
-                    .q = {q.data(), of_queries, dim, width}, .k = {k.data(), of_keys, dim, width},
-                    .v = {v.data(), of_keys, dim, width}, .scale = scale(), .bias = {bias.data(), 0, 0, s.keys}};
+    args.forward = {.batch = s.batch,
+                    .heads = s.heads,
+                    .queries = s.queries,
+                    .keys = s.keys,
+                    .head_dim = dim,
+                    .q = {q.data(), of_queries, dim, width},
+                    .k = {k.data(), of_keys, dim, width},
+                    .v = {v.data(), of_keys, dim, width},
+                    .scale = scale(),
+                    .bias = {bias.data(), 0, 0, s.keys}};
     args.grad = {grad.data(), of_queries, dim, width};
     args.grad_q = {grad_q.data(), of_queries, dim, width};
     args.grad_k = {grad_k.data(), of_keys, dim, width};
@@ -233,13 +241,14 @@ struct Problem {
 };
 
 // Below, at and above tiles of 6 and 12, panels of 8, 16 and 32, and blocks of queries.
-const std::vector<Sizes> kSizes{{1, 1, 1, 1, 1},     {2, 3, 5, 7, 3},     {1, 2, 12, 16, 8},  {2, 1, 13, 17, 9},
-                                {1, 2, 65, 65, 16},  {1, 1, 197, 197, 64}, {1, 1, 300, 150, 33}};
+const std::vector<Sizes> kSizes{{1, 1, 1, 1, 1},    {2, 3, 5, 7, 3},      {1, 2, 12, 16, 8},   {2, 1, 13, 17, 9},
+                                {1, 2, 65, 65, 16}, {1, 1, 197, 197, 64}, {1, 1, 300, 150, 33}};
 
 TEST(AttentionBackward, MatchesTheDoubleReferenceOnEveryIsa) {
   testing::for_each_isa([](Isa) {
     for (const Sizes& sizes : kSizes) {
-      SCOPED_TRACE(::testing::Message() << sizes.queries << " queries, " << sizes.keys << " keys of " << sizes.head_dim);
+      SCOPED_TRACE(::testing::Message() << sizes.queries << " queries, " << sizes.keys << " keys of "
+                                        << sizes.head_dim);
       Problem problem(sizes);
       problem.run();
       problem.expect_right();
