@@ -30,6 +30,9 @@ class Stepper {
   Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
           std::unique_ptr<Teacher> teacher);
 
+  // Where in the run the next batch stands, in epochs done: how many patches it leaves out follows from that.
+  void at_epoch(double epoch);
+
   // Adds a batch's gradients, divided by `parts`, the number of batches of this step.  `number` counts the batches of
   // the run: random layers draw under it.
   BatchOutcome add(const data::Batch& batch, uint64_t number, int64_t parts);
@@ -42,7 +45,7 @@ class Stepper {
   optim::Ema* average() { return ema_.get(); }  // null without one
 
  private:
-  Tensor loss_of(const Tensor& logits, const data::Batch& batch) const;
+  Tensor loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const;
 
   const Recipe& recipe_;
   models::VisionTransformer& model_;

@@ -44,6 +44,7 @@ data::LoaderOptions loader_options(const Recipe& recipe, const RunData& data, co
   options.transform = transform;
   options.augment = recipe.augment;
   options.augment->off_epoch = first_of_last(recipe.plain_epochs);
+  if (recipe.loss.distillation) options.augment->views = recipe.loss.distillation->views;
   options.mix = recipe.mix;
   options.mix.classes = static_cast<int64_t>(data.classes.size());
   options.mix.label_smoothing = recipe.loss.label_smoothing;
@@ -123,7 +124,10 @@ class Run {
   }
   std::unique_ptr<Teacher> teacher() const {
     if (!recipe_.loss.distillation) return nullptr;
-    return std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
+    auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
+    if (recipe_.loss.distillation->views > 0)
+      teacher->remember(folder_.path() / "checkpoints" / "teacher.cache", recipe_);
+    return teacher;
   }
   void say(const std::string& message) const {
     if (callbacks_.message) callbacks_.message(message);
@@ -223,6 +227,8 @@ bool Run::train_epoch() {
   while (auto batch = loader_.next()) {
     const int64_t first = at_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
     const int64_t parts = std::min(recipe_.accumulate, batches_ - first);
+    stepper_.at_epoch(static_cast<double>(at_.epoch) +
+                      static_cast<double>(at_.step_in_epoch) / static_cast<double>(batches_));
     after_batch(stepper_.add(*batch, static_cast<uint64_t>(at_.epoch * batches_ + at_.step_in_epoch), parts),
                 static_cast<int64_t>(batch->skipped.size()));
     ++at_.step_in_epoch;
