@@ -1,5 +1,5 @@
-// A whole training against PyTorch's: the same weights and batches, 50 steps of AdamW in f64.  benchmarks/same_as_torch.py
-// does the same in fp32 with a model of real size.
+// A whole training against PyTorch's: the same weights and batches, 50 steps of AdamW in f64.
+// benchmarks/same_as_torch.py does the same in fp32 with a model of real size.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -41,7 +41,8 @@ TEST_P(SameAsTorch, FiftyStepsInDouble) {
   BeforeParams params(golden);
   models::VisionTransformer model(models::parse_model_config(file.dump(), "", "fixture").vit, ParamSource(params));
   model.train();
-  const auto optimizer = optim::make_optimizer({}, optim::parameter_groups(model, {.weight_decay = config.at("decay")}));
+  const auto optimizer =
+      optim::make_optimizer({}, optim::parameter_groups(model, {.weight_decay = config.at("decay")}));
   const Tensor images = golden["images"].to(DType::f64), labels = golden["labels"], losses = golden["losses"];
   for (int64_t step = 0; step < losses.numel(); ++step) {
     const int64_t batch = step % images.size(0);
