@@ -6,12 +6,14 @@
 namespace vitrail::train {
 
 data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, const image::EvalTransform& transform,
-                                     int64_t channels, int threads) {
+                                     int64_t channels, int threads, const Crew& crew) {
   auto first_of_last = [&](double epochs) {
     return epochs > 0 ? std::max<int64_t>(0, recipe.epochs - std::llround(std::ceil(epochs))) : -1;
   };
   data::LoaderOptions options;
   options.batch_size = recipe.batch_size;
+  options.rank = crew.rank();
+  options.ranks = crew.size();
   options.channels = channels;
   options.seed = recipe.seed;
   options.threads = recipe.data.workers > 0 ? static_cast<int>(recipe.data.workers) : std::max(1, threads / 2);

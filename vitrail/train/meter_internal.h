@@ -21,7 +21,7 @@ class Meter {
 
   // `waited`: seconds that training has waited for data so far.
   void begin_interval(double waited);
-  void fill(MetricsRow& row, int64_t images, double waited) const;         // of the interval
+  void fill(MetricsRow& row, int64_t images, double waited) const;           // of the interval
   void fill(Progress& progress, int64_t batches_left, double waited) const;  // of the whole; after a batch
 
  private:

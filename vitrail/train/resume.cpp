@@ -18,7 +18,7 @@ void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn
 }
 
 std::optional<CheckpointState> resumable(const RunFolder& folder, const Recipe& recipe, const TrainerOptions& options,
-                                         int threads) {
+                                         const Fingerprint& now) {
   if (!folder.holds_run()) return std::nullopt;
   if (!options.resume) {
     throw Error(folder.path().string(), "a folder without a run, or --resume to go on with the one that is there",
@@ -33,9 +33,18 @@ std::optional<CheckpointState> resumable(const RunFolder& folder, const Recipe& 
                     " (--allow-changes goes on all the same):", list));
   }
   if (!changes.empty()) warn("going on with another recipe:" + list);
-  for (const std::string& line : differences(state.fingerprint, fingerprint(threads, 1)))
+  for (const std::string& line : differences(state.fingerprint, now))
     warn("what follows will not be bit for bit what an unbroken run gives: " + line);
   return state;
+}
+
+Position resumed_at(Position position, int64_t batch_images, int64_t batches, int64_t accumulate) {
+  const int64_t before = position.batch_images > 0 ? position.batch_images : batch_images;
+  position.batch_images = batch_images;
+  if (before == batch_images) return position;
+  const int64_t done = std::min(batches, position.step_in_epoch * before / batch_images);
+  position.step_in_epoch = done == batches ? done : done / accumulate * accumulate;
+  return position;
 }
 
 }  // namespace vitrail::train

@@ -16,23 +16,35 @@ bool Run::train_epoch() {
   while (auto batch = loader_.next()) {
     const int64_t first = at_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
     const int64_t parts = std::min(recipe_.accumulate, batches_ - first);
-    after_batch(stepper_.add(*batch, static_cast<uint64_t>(at_.epoch * batches_ + at_.step_in_epoch), parts),
-                static_cast<int64_t>(batch->skipped.size()));
+    const BatchPlace place{static_cast<uint64_t>(at_.epoch * batches_ + at_.step_in_epoch), at_.step_in_epoch - first,
+                           parts};
+    after_batch(stepper_.add(*batch, place), static_cast<int64_t>(batch->skipped.size()));
     ++at_.step_in_epoch;
     if (at_.step_in_epoch - first == parts) {
-      const StepOutcome outcome = stepper_.update(at_.step++);
-      after_step(outcome);
-      const bool stop = stop_requested();
-      if (stop || save_is_due()) save();
-      if (stop) return false;
+      const int64_t scheduled = at_.epoch * steps_ + first / recipe_.accumulate;
+      if (!end_step(stepper_.update(at_.step++, scheduled))) return false;
     }
     report_progress();
   }
   return true;
 }
 
+// Counts and saves; false when some process was told to stop.  Images that were skipped are summed over the processes
+// here, for a checkpoint.
+bool Run::end_step(const StepOutcome& outcome) {
+  std::vector<double> said{callbacks_.stop && callbacks_.stop() ? 1.0 : 0.0, crew_.leads() && save_is_due() ? 1.0 : 0.0,
+                           static_cast<double>(skipped_here_)};
+  crew_.sum(said);
+  counters_.skipped_images += std::llround(said[2]);
+  skipped_here_ = 0;
+  after_step(outcome);
+  const bool stop = said[0] > 0;
+  if (stop || said[1] > 0) save();
+  return !stop;
+}
+
 void Run::after_batch(const BatchOutcome& outcome, int64_t skipped) {
-  counters_.skipped_images += skipped;
+  skipped_here_ += skipped;
   meter_.add_batch(outcome.images);
   if (!std::isfinite(outcome.loss)) return;  // the step is left out, and so are its figures
   for (Sums* sums : {&counters_.epoch, &counters_.interval}) {
@@ -66,13 +78,13 @@ void Run::log_interval(const StepOutcome& outcome) {
   if (sums.steps > 0) row.gradient_norm = sums.gradient_norm / static_cast<double>(sums.steps);
   meter_.fill(row, sums.images, loader_.waited_seconds());
   row.seconds = seconds();
-  journal_->add(row);
+  if (journal_) journal_->add(row);
   counters_.interval = {};
   meter_.begin_interval(loader_.waited_seconds());
 }
 
 void Run::report_progress() const {
-  if (!callbacks_.progress) return;
+  if (!callbacks_.progress || !crew_.leads()) return;
   Progress progress{.epoch = at_.epoch + 1, .epochs = recipe_.epochs, .step = at_.step_in_epoch, .steps = batches_};
   progress.loss = counters_.epoch.mean_loss();
   progress.accuracy = counters_.epoch.accuracy();
