@@ -5,6 +5,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
 
@@ -36,7 +37,7 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
 }
 
 models::OpenedModel ModelOptions::open() const {
-  if (model.empty()) {
+  if (model.empty() && !models::find_bundled(models::kDefaultModel)) {
     throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
   }
   if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
@@ -44,7 +45,7 @@ models::OpenedModel ModelOptions::open() const {
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
   if (!image_size.empty()) load.image_size = {image_size.front(), image_size.back()};
-  models::OpenedModel opened = models::open_model(model, load);
+  models::OpenedModel opened = models::open_model(model.empty() ? models::kDefaultModel : model, load);
   models::Preprocessing& preprocessing = opened.config.preprocessing;
   if (!mean.empty()) preprocessing.mean = mean;
   if (!std.empty()) preprocessing.std = std;

@@ -1,12 +1,25 @@
 #include <fmt/core.h>
 
 #include "apps/vitrail/commands.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::app {
 namespace {
 
+void list_bundled() {
+  for (const models::BundledModel& model : models::bundled_models()) {
+    fmt::print("{:34s} {}{}\n", model.name, model.folder.string(),
+               model.name == models::kDefaultModel ? " (what runs without -m)" : "");
+  }
+}
+
 int list_models() {
+  if (!models::bundled_models().empty()) {
+    fmt::print("{:34s} {}\n", "bundled model", "folder");
+    list_bundled();
+    fmt::print("\n");
+  }
   fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width",
              "depth", "heads", "parameters", "source");
   for (const models::Architecture& row : models::architectures()) {
@@ -22,7 +35,7 @@ int list_models() {
 }  // namespace
 
 void add_models(CLI::App& program, const GlobalOptions&, Run& run) {
-  CLI::App* command = program.add_subcommand("models", "List the registered architectures");
+  CLI::App* command = program.add_subcommand("models", "List the bundled models and the registered architectures");
   command->footer("Example: vitrail models");
   command->callback([&run] { run = list_models; });
 }

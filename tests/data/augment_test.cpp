@@ -82,6 +82,25 @@ TEST(Augment, OffEpochLeavesCropAndFlip) {
   EXPECT_EQ(values(some, source, {.epoch = 5}), values(bare, source, {.epoch = 5}));
 }
 
+TEST(Augment, ViewsComeBackAndPlainOnesAreOthers) {
+  AugmentOptions options = everything();
+  options.flip = Flip::alternate;
+  options.views = 2;
+  options.off_epoch = 6;
+  const Augmentation augmentation(options, transform(32));
+  const Image source = picture(32, 32);
+  auto at = [&](int64_t epoch) { return values(augmentation, source, {.seed = 1, .epoch = epoch, .sample = 3}); };
+  EXPECT_EQ(at(0), at(2));
+  EXPECT_EQ(at(1), at(5));
+  EXPECT_EQ(at(6), at(8));
+  EXPECT_NE(at(0), at(1));
+  EXPECT_NE(at(0), at(6));
+  for (const auto& [epoch, view] : {std::pair{0, 0}, {1, 1}, {4, 0}, {6, 2}, {7, 3}}) {
+    EXPECT_EQ(options.view_of(epoch), view);
+  }
+  EXPECT_EQ(everything().view_of(3), -1);
+}
+
 TEST(Augment, PolicyIsAppliedToItsShare) {
   AugmentOptions options;
   options.policy = "rand-m10-n1-p1";

@@ -30,6 +30,16 @@ TEST(PositionalEncoding, AlternatesSineAndCosine) {
   }
 }
 
+// Row 5 of a grid of 2 × 3 stands at x = 2, y = 1; with width 8 the frequencies are 1 and 10000^(−1/2).
+TEST(SincosPositions2d, HalfTheWidthIsForXAndHalfForY) {
+  const Tensor table = sincos_positions_2d({2, 3}, 8);
+  ASSERT_EQ(table.shape(), (Shape{1, 6, 8}));
+  const double expected[] = {std::sin(2.0), std::sin(0.02), std::cos(2.0), std::cos(0.02),
+                             std::sin(1.0), std::sin(0.01), std::cos(1.0), std::cos(0.01)};
+  for (int64_t i = 0; i < 8; ++i) EXPECT_NEAR(table.data<float>()[5 * 8 + i], expected[i], 1e-7) << i;
+  EXPECT_THROW(sincos_positions_2d({2, 3}, 6), Error);
+}
+
 TEST(PositionalEncoding, OddWidthsAndLongSequencesAreErrors) {
   EXPECT_THROW(PositionalEncoding(7), Error);
   EXPECT_THROW(PositionalEncoding(8, 1.0), Error);

@@ -4,6 +4,7 @@
 #include "tests/train/support.h"
 #include "vitrail/base/random.h"
 #include "vitrail/models/load.h"
+#include "vitrail/nn/positional_encoding.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::train {
@@ -44,6 +45,47 @@ TEST(ModelSetup, ClassesOfTheDataDecideTheHead) {
     prepare_model(recipe_of(R"({"architecture": "cifar_vit_d192", "num_classes": 7})"), {"a", "b"}, 0);
   });
   EXPECT_TRUE(contains(message, "model.num_classes: expected 2")) << message;
+}
+
+TEST(ModelSetup, PositionsMayBeginAsSinesAndCosines) {
+  const std::string rest = R"("img_size": [8, 12], "patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 1)";
+  const PreparedModel made = prepare_model(recipe_of("{\"positions\": \"sincos2d\", " + rest + "}"), {"a", "b"}, 3);
+  const PreparedModel plain = prepare_model(recipe_of("{" + rest + "}"), {"a", "b"}, 3);
+  const Tensor positions = made.model.parameter("pos_embed");
+  EXPECT_TRUE(same(positions.narrow(1, 0, 1), Tensor::zeros({1, 1, 8})));  // the class token's
+  EXPECT_TRUE(same(positions.narrow(1, 1, 6), nn::sincos_positions_2d({2, 3}, 8)));
+  for (const nn::NamedTensor& parameter : plain.model.named_parameters())
+    EXPECT_EQ(same(made.model.parameter(parameter.name), parameter.tensor), parameter.name != "pos_embed");
+  const std::string without = error_of([&] {
+    prepare_model(recipe_of("{\"positions\": \"sincos2d\", \"pos_embed\": \"none\", " + rest + "}"), {"a", "b"}, 3);
+  });
+  EXPECT_TRUE(contains(without, "model.positions")) << without;
+}
+
+// What W_v W_o of one block adds along the diagonal is −0.4 ± 4 · 0.4 / 32; each layer and each seed has its own.
+TEST(ModelSetup, MimeticAttentionReplacesAttentionAlone) {
+  const std::string rest = R"("img_size": 8, "patch_size": 4, "embed_dim": 32, "depth": 2, "num_heads": 4)";
+  const ModelRecipe recipe = recipe_of("{\"mimetic\": {}, " + rest + "}");
+  const PreparedModel made = prepare_model(recipe, {"a", "b"}, 3);
+  const PreparedModel plain = prepare_model(recipe_of("{" + rest + "}"), {"a", "b"}, 3);
+  for (const nn::NamedTensor& parameter : plain.model.named_parameters()) {
+    const bool attention = parameter.name.find(".attn.") != std::string::npos;
+    const bool weight = parameter.name.ends_with(".weight");  // biases are zero either way
+    EXPECT_EQ(same(made.model.parameter(parameter.name), parameter.tensor), !(attention && weight)) << parameter.name;
+  }
+  const float* value = made.model.parameter("blocks.1.attn.qkv.weight").data<float>() + 2 * 32 * 32;
+  const float* proj = made.model.parameter("blocks.1.attn.proj.weight").data<float>();
+  double trace = 0;
+  for (int64_t c = 0; c < 32; ++c) {
+    for (int64_t k = 0; k < 32; ++k) trace += static_cast<double>(value[k * 32 + c]) * proj[c * 32 + k];
+  }
+  EXPECT_NEAR(trace / 32, -0.4, 4 * 0.4 / 32);
+  const std::string name = "attn.qkv.weight";
+  EXPECT_FALSE(same(made.model.parameter("blocks.0." + name), made.model.parameter("blocks.1." + name)));
+  EXPECT_TRUE(same(made.model.parameter("blocks.0." + name),
+                   prepare_model(recipe, {"a", "b"}, 3).model.parameter("blocks.0." + name)));
+  EXPECT_FALSE(same(made.model.parameter("blocks.0." + name),
+                    prepare_model(recipe, {"a", "b"}, 4).model.parameter("blocks.0." + name)));
 }
 
 TEST(ModelSetup, TheSameClassesKeepTheHead) {

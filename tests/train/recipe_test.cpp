@@ -93,6 +93,14 @@ TEST(Recipe, ContradictionsAreErrors) {
   EXPECT_TRUE(contains(message_with(R"(augment={"padded_crop": {}, "random_resized_crop": {}})"), "got both"));
   EXPECT_TRUE(contains(message_with("model.linear_probe=true"), "model.init"));
   EXPECT_TRUE(contains(message_with("loss.distillation={}"), "loss.distillation.teacher"));
+  const std::string init = R"(model={"init": "x", )";
+  EXPECT_TRUE(contains(message_with(init + R"("mimetic": {}})"), "from scratch"));
+  EXPECT_TRUE(contains(message_with(init + R"("positions": "sincos2d"})"), "from scratch"));
+  EXPECT_TRUE(contains(
+      error_of([&] {
+        parse_recipe(kLeast, "r.json", {R"(loss.distillation={"teacher": "t", "views": 4})", "augment.repeats=3"});
+      }),
+      "loss.distillation.views"));
 }
 
 // Every key path of a written recipe stands in the documentation: in a row of its own, or in the object of one.
@@ -108,9 +116,10 @@ void expect_documented(const std::string& recipe, const std::string& page) {
 
 TEST(Recipe, EveryFieldIsDocumented) {
   const fs::path root = testing::fixture("../..");
-  Recipe recipe = parse_recipe(kLeast, "r.json",
-                               {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}",
-                                "augment.color_jitter={}", "loss.distillation={\"teacher\": \"t\"}"});
+  Recipe recipe =
+      parse_recipe(kLeast, "r.json",
+                   {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}", "augment.color_jitter={}",
+                    "loss.distillation={\"teacher\": \"t\"}", "token_drop={}", "model.mimetic={}"});
   recipe.augment.padded_crop.emplace();
   expect_documented(write_recipe(recipe), read_text(root / "docs/training.md"));
 }

@@ -241,6 +241,34 @@ TEST(Trainer, LearnsFromATeacher) {
   }
 }
 
+// Each view is asked about once; a run that is killed finds the answers of before.
+TEST(Trainer, ATeachersRememberedAnswersResumeToo) {
+  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
+  train_to(runs / "teacher", parse_recipe(tiny_recipe(pictures), "r.json"));
+  const std::string how =
+      "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"views\": 2}";
+  const Recipe recipe = parse_recipe(
+      tiny_recipe(pictures), "r.json",
+      {how, "augment.mixup=0", "augment.plain_epochs=1", "epochs=5", "batch_size=9", "augment.policy=rand-m9"});
+  train_to(runs / "whole", recipe);
+  for (const int stop : {4, 13, 17}) {
+    const fs::path run = runs / std::to_string(stop);
+    EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
+    train_to(run, recipe, true);
+    expect_same_runs(runs / "whole", run);
+  }
+  EXPECT_TRUE(fs::exists(runs / "whole/checkpoints/teacher.cache"));
+}
+
+TEST(Trainer, PatchesLeftOutAtFirstResumeToo) {
+  const fs::path runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"token_drop={\"until\": 0.5}"});
+  train_to(runs / "whole", recipe);
+  train_to(runs / "cut", recipe, false, 10);
+  train_to(runs / "cut", recipe, true);
+  expect_same_runs(runs / "whole", runs / "cut");
+}
+
 TEST(Trainer, OneWriterAFolder) {
   const fs::path run = testing::scratch_folder() / "run";
   const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json");

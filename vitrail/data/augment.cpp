@@ -99,8 +99,12 @@ struct Augmentation::Steps {
 
   Image cropped(const Image& source, const AugmentKey& key) const;
   bool flips(const AugmentKey& key) const;
-  bool strong(const AugmentKey& key) const { return options.off_epoch < 0 || key.epoch < options.off_epoch; }
-  Image picture(const Image& source, const AugmentKey& key) const;
+  Image picture(const Image& source, const AugmentKey& key, bool strong) const;
+  // The key under which is drawn.
+  AugmentKey drawn(AugmentKey key) const {
+    if (options.views > 0) key.epoch %= options.views;
+    return key;
+  }
 
   AugmentOptions options;
   image::EvalTransform transform;
@@ -140,10 +144,10 @@ bool Augmentation::Steps::flips(const AugmentKey& key) const {
   return coin(random) != ((key.epoch + key.repeat) % 2 != 0);
 }
 
-Image Augmentation::Steps::picture(const Image& source, const AugmentKey& key) const {
+Image Augmentation::Steps::picture(const Image& source, const AugmentKey& key, bool strong) const {
   Image result = cropped(source, key);
   if (flips(key)) mirror(result);
-  if (!strong(key)) return result;
+  if (!strong) return result;
   if (options.affine) {
     RandomStream random = stream_for(Draw::affine, key);
     const image::AffineMatrix matrix = drawn_matrix(*options.affine, random, result.width, result.height);
@@ -170,13 +174,15 @@ Augmentation::Augmentation(const AugmentOptions& options, const image::EvalTrans
 Augmentation::~Augmentation() = default;
 Augmentation::Augmentation(Augmentation&&) noexcept = default;
 
-Image Augmentation::picture(const Image& source, const AugmentKey& key) const { return steps_->picture(source, key); }
+Image Augmentation::picture(const Image& source, const AugmentKey& key) const {
+  return steps_->picture(source, steps_->drawn(key), steps_->options.strong(key.epoch));
+}
 
 void Augmentation::apply_into(const Image& source, const AugmentKey& key, float* out) const {
-  const Image result = steps_->picture(source, key);
+  const Image result = picture(source, key);
   steps_->normalizer.apply_into(result, out);
-  if (!steps_->strong(key) || steps_->options.erasing.probability <= 0) return;
-  RandomStream random = stream_for(Draw::erasing, key);
+  if (!steps_->options.strong(key.epoch) || steps_->options.erasing.probability <= 0) return;
+  RandomStream random = stream_for(Draw::erasing, steps_->drawn(key));
   erase(steps_->options.erasing, result.channels, result.height, result.width, random, out);
 }
 

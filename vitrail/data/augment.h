@@ -89,6 +89,14 @@ struct AugmentOptions {
   // From this epoch on (counted from 0) affine, policy, colour jitter and erasing are off; crop and flip stay.
   // Negative: never.
   int64_t off_epoch = -1;
+  // How many views a picture has: epoch e draws as epoch e mod views does, so that what is known of a view (a teacher's
+  // answer) serves again.  0: as many as epochs.
+  int64_t views = 0;
+
+  bool strong(int64_t epoch) const { return off_epoch < 0 || epoch < off_epoch; }
+  // What the pictures of this epoch look like, from 0 to 2 · views − 1: equal numbers, equal pictures.  Negative where
+  // views is 0.
+  int64_t view_of(int64_t epoch) const { return views > 0 ? epoch % views + (strong(epoch) ? 0 : views) : -1; }
 };
 
 // Which augmentation a picture gets.  Equal keys give equal results.

@@ -68,6 +68,7 @@ void check(const AugmentOptions& options, const image::EvalTransform& transform)
   check_geometry(options);
   check_colour(options);
   check_erasing(options.erasing);
+  require(options.views >= 0, "views", "at least 0", str(options.views));
   require(options.fill.empty() || options.fill.size() == 1 || options.fill.size() == 3, "fill", "1 or 3 values",
           str(options.fill.size()));
   for (const int value : options.fill) require(value >= 0 && value <= 255, "fill", "0 to 255", str(value));

@@ -52,6 +52,7 @@ std::shared_ptr<BatchPieces> BatchMaker::begin(int64_t epoch, int64_t step) cons
   const int64_t b = pieces->share.size();
   pieces->batch.images = Tensor::empty({b, options_.channels, size_[0], size_[1]});
   pieces->batch.labels = Tensor::empty({b}, DType::i64);
+  if (options_.augment && !options_.mix.active(epoch)) pieces->batch.view = options_.augment->view_of(epoch);
   if (options_.mix.active(epoch)) pieces->batch.targets = Tensor::empty({b, options_.mix.classes});
   pieces->batch.samples.resize(static_cast<size_t>(b));
   for (int64_t i = 0; i < b; ++i) pieces->batch.places.push_back(pieces->share.place(i));

@@ -24,6 +24,28 @@ void activate_span(Activation activation, const float* x, float* y, int64_t n) {
   with_activation(activation, [=](auto kind) HWY_ATTR { activate_all<kind()>(x, y, n); });
 }
 
+// y may be null: the addition alone.
+template <Activation kind>
+void add_bias_all(const float* bias, float* x, float* y, int64_t cols) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= cols; c += lanes) {
+    const auto sum = hn::Add(hn::LoadU(d, x + c), hn::LoadU(d, bias + c));
+    hn::StoreU(sum, d, x + c);
+    if (y) hn::StoreU(activate<kind>(d, sum), d, y + c);
+  }
+  if (const int64_t left = cols - c; left > 0) {
+    const auto sum = hn::Add(load_first(d, x + c, left), load_first(d, bias + c, left));
+    store_first(d, sum, x + c, left);
+    if (y) store_first(d, activate<kind>(d, sum), y + c, left);
+  }
+}
+
+void add_bias_row(Activation activation, const float* bias, float* x, float* y, int64_t cols) {
+  with_activation(activation, [=](auto kind) HWY_ATTR { add_bias_all<kind()>(bias, x, y, cols); });
+}
+
 template <Activation kind>
 void slope_all(const float* x, const float* grad, float* out, int64_t n) {
   const hn::ScalableTag<float> d;
@@ -71,6 +93,7 @@ namespace vitrail::kernels {
 namespace {
 
 HWY_EXPORT(activate_span);
+HWY_EXPORT(add_bias_row);
 HWY_EXPORT(slope_span);
 HWY_EXPORT(silu_gate_row);
 
@@ -98,6 +121,24 @@ void activate(Activation activation, const float* x, float* y, int64_t n) {
   auto* const span = &HWY_DYNAMIC_DISPATCH(activate_span);
   parallel_for(0, n, kElementsPerTask,
                [&](int64_t first, int64_t last) { span(activation, x + first, y + first, last - first); });
+}
+
+void add_bias(Activation activation, const float* bias, float* x, float* y, int64_t rows, int64_t cols) {
+  const bool plain = active_isa() == Isa::scalar;
+  auto* const one_row = &HWY_DYNAMIC_DISPATCH(add_bias_row);
+  parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      float *const to = x + r * cols, *const activated = y ? y + r * cols : nullptr;
+      if (!plain) {
+        one_row(activation, bias, to, activated, cols);
+        continue;
+      }
+      for (int64_t c = 0; c < cols; ++c) {
+        to[c] += bias[c];
+        if (activated) activated[c] = scalar::activate(activation, to[c]);
+      }
+    }
+  });
 }
 
 void activation_backward(Activation activation, const float* x, const float* grad, float* out, int64_t n) {

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/models/model_options.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/weights/checkpoint_params.h"
@@ -28,8 +29,14 @@ struct Files {
   fs::path config, preprocessor;  // where they would be
 };
 
-Files find_files(const fs::path& path) {
-  if (!fs::exists(path)) throw Error(path.string(), "a model's folder or weights file", "nothing there");
+Files find_files(const fs::path& given) {
+  fs::path path = given;
+  if (!fs::exists(path)) {
+    const auto bundled = find_bundled(given.string());
+    if (!bundled)
+      throw Error(path.string(), "a model's folder or weights file, or a bundled model's name", "nothing there");
+    path = *bundled;
+  }
   const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
   Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
   if (fs::is_directory(path)) files.weights = weights::find_hub_files(path).weights;

@@ -26,7 +26,8 @@ struct OpenedModel {
 };
 
 // `path`: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), or a weights file with
-// options.config or a config.json beside it.  Throws Error that says what was looked for.
+// options.config or a config.json beside it, or a bundled model's name (bundled.h).  Throws Error that says what was
+// looked for.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // Builds the model with the file's weights, as f32 (or `dtype`), in eval mode.  Missing, extra and misshapen keys are

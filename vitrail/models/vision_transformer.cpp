@@ -75,7 +75,8 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
       patch_embed_(patch_embed_config(config), params.child("patch_embed")),
       pos_drop_(config.pos_drop_rate, "pos_drop"),
       blocks_("blocks"),
-      head_drop_(config.drop_rate, "head_drop") {
+      head_drop_(config.drop_rate, "head_drop"),
+      patch_drop_rate_(config.patch_drop_rate) {
   const int64_t dim = config.embed_dim;
   const TokenInit token_init = token_init_of(config);
   if (config.class_token) cls_token_ = params.get("cls_token", {1, 1, dim}, token_init.tokens);
@@ -141,7 +142,7 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
   Tensor x = pos_drop_.forward(with_positions(patches, patch_embed_.grid_of(images.size(2), images.size(3))));
   nn::trace(*this, "embedded", x);
-  if (config_.patch_drop_rate > 0 && training()) x = drop_patches(x);
+  if (patch_drop_rate_ > 0 && training()) x = drop_patches(x);
   return norm_pre_ ? norm_pre_->forward(x) : x;
 }
 
@@ -149,8 +150,7 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
 // in random order as timm leaves it.
 Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
   const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
-  const auto count =
-      std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - config_.patch_drop_rate)));
+  const auto count = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - patch_drop_rate_)));
   std::vector<std::vector<int64_t>> kept = nn::random_orders("patch_drop", tokens.size(0), patches);
   for (std::vector<int64_t>& order : kept) {
     order.resize(static_cast<size_t>(count));
@@ -211,19 +211,33 @@ Tensor VisionTransformer::pool(const Tensor& tokens) const {
   return x;
 }
 
-Tensor VisionTransformer::forward_head(const Tensor& tokens) const {
-  const Tensor pooled = pool(tokens);
+Tensor VisionTransformer::Heads::average() const {
+  if (!distilled.defined()) return classes;
+  return ops::mul(ops::add(classes, distilled), Tensor::full({1}, 0.5, classes.dtype()));
+}
+
+VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens) const {
   auto classify = [&](const nn::Linear& head, const Tensor& features) {
     Tensor x = features;
     if (pre_logits_) x = ops::activation(pre_logits_->forward(x), head_activation(config_));
     return head.forward(head_drop_.forward(x));
   };
-  if (!head_) return pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
-  Tensor logits = classify(*head_, pooled);
-  if (head_dist_) {  // DeiT: the two heads are averaged outside of training (Touvron et al. 2021, section 4)
-    const Tensor distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
-    logits = ops::mul(ops::add(logits, distilled), Tensor::full({1}, 0.5, logits.dtype()));
+  Heads heads{classify(*head_, pool(tokens)), {}};
+  if (head_dist_) heads.distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
+  return heads;
+}
+
+VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) const {
+  if (!head_) throw Error("forward_heads", "a model with a head", "num_classes 0");
+  return heads_of(forward_features(images));
+}
+
+Tensor VisionTransformer::forward_head(const Tensor& tokens) const {
+  if (!head_) {
+    const Tensor pooled = pool(tokens);
+    return pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
   }
+  const Tensor logits = heads_of(tokens).average();
   nn::trace(*this, "logits", logits);
   return logits;
 }

@@ -19,7 +19,15 @@ class VisionTransformer : public nn::Module {
   Tensor forward(const Tensor& images) const;           // logits; without a head, the pooled features
   Tensor forward_features(const Tensor& images) const;  // all tokens after the final norm [B, prefix + N, D]
   Tensor forward_head(const Tensor& tokens) const;      // logits from forward_features' result
-  Tensor pool(const Tensor& tokens) const;              // [B, D] ([B, 2D] for token_avg): what the head reads
+
+  // The logits of both heads of a distilled model apart, as DeiT's training reads them (Touvron et al. 2021, section
+  // 4); `distilled` is undefined where there is one head.  Errors: a model without a head.
+  struct Heads {
+    Tensor classes, distilled;  // [B, num_classes]
+    Tensor average() const;     // what the model answers outside of training
+  };
+  Heads forward_heads(const Tensor& images) const;
+  Tensor pool(const Tensor& tokens) const;  // [B, D] ([B, 2D] for token_avg): what the head reads
 
   // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked.
   Tensor intermediate(const Tensor& images, int64_t layer, bool normalize) const;
@@ -30,6 +38,10 @@ class VisionTransformer : public nn::Module {
   // In training, keep only each block's input and compute the rest again in the backward pass: the same numbers in less
   // memory and more time (autograd/checkpoint.h).
   void checkpoint_blocks(bool on) { checkpoint_blocks_ = on; }
+
+  // The share of patches left out in training from now on, in [0, 1); at first the configuration's, which stays as it
+  // is.
+  void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
 
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
@@ -44,6 +56,7 @@ class VisionTransformer : public nn::Module {
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
   Tensor run_block(int64_t index, const Tensor& x) const;
+  Heads heads_of(const Tensor& tokens) const;
 
   VisionTransformerConfig config_;
   nn::PatchEmbed patch_embed_;
@@ -55,6 +68,7 @@ class VisionTransformer : public nn::Module {
   nn::Dropout head_drop_;
   std::optional<nn::Linear> pre_logits_, head_, head_dist_;
   bool checkpoint_blocks_ = false;
+  double patch_drop_rate_;
 };
 
 }  // namespace vitrail::models

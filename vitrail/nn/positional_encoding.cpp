@@ -118,6 +118,26 @@ Tensor sinusoidal_positions(int64_t length, int64_t dim) {
   return table;
 }
 
+Tensor sincos_positions_2d(std::array<int64_t, 2> grid, int64_t dim) {
+  if (dim % 4 != 0) throw Error("sincos2d positions", "a width that 4 divides", str(dim));
+  const int64_t quarter = dim / 4;
+  Tensor table = Tensor::empty({1, grid[0] * grid[1], dim});
+  float* row = table.data<float>();
+  for (int64_t y = 0; y < grid[0]; ++y) {
+    for (int64_t x = 0; x < grid[1]; ++x, row += dim) {
+      for (int64_t i = 0; i < quarter; ++i) {
+        const double omega = std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(quarter));
+        const double across = static_cast<double>(x) * omega, down = static_cast<double>(y) * omega;
+        row[i] = static_cast<float>(std::sin(across));
+        row[quarter + i] = static_cast<float>(std::cos(across));
+        row[2 * quarter + i] = static_cast<float>(std::sin(down));
+        row[3 * quarter + i] = static_cast<float>(std::cos(down));
+      }
+    }
+  }
+  return table;
+}
+
 PositionalEncoding::PositionalEncoding(int64_t dim, double dropout, int64_t max_len, std::string path)
     : Module(std::move(path)),
       table_(sinusoidal_positions(max_len, dim)),

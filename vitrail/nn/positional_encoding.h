@@ -9,6 +9,12 @@ namespace vitrail::nn {
 // (Vaswani et al. 2017, section 3.5).  An odd dim is an Error.
 Tensor sinusoidal_positions(int64_t length, int64_t dim);
 
+// The table [1, h·w, dim] of a grid (h, w), row by row, with half the width for x and half for y: sin(x ω), cos(x ω),
+// sin(y ω), cos(y ω), a quarter of dim each, ω_i = 10000^(−i / (dim/4)).  A dim that 4 does not divide is an Error.
+// Source: get_2d_sincos_pos_embed of MAE (He et al. 2022) and MoCo v3; big_vision's posemb_sincos_2d has the same order
+// and spaces ω to reach 1/10000 itself.
+Tensor sincos_positions_2d(std::array<int64_t, 2> grid, int64_t dim);
+
 // x [B, N, dim] → dropout(x + P[:, :N]).  No parameters.  N > max_len is an Error.  Source: document 004.
 class PositionalEncoding : public Module {
  public:

@@ -22,9 +22,16 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, co
   kernels::scalar::gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, false, c, n);
 }
 
-void apply(Activation activation, const float* x, float* y, int64_t n) { kernels::activate(activation, x, y, n); }
-void apply(Activation activation, const double* x, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = kernels::scalar::activate(activation, x[i]);
+// pre += bias (where there is one), result = activation(pre) (where it is another memory than pre).
+void finish(Activation activation, const float* bias, float* pre, float* result, int64_t rows, int64_t cols) {
+  if (bias) return kernels::add_bias(activation, bias, pre, result == pre ? nullptr : result, rows, cols);
+  if (result != pre) kernels::activate(activation, pre, result, rows * cols);
+}
+void finish(Activation activation, const double* bias, double* pre, double* result, int64_t rows, int64_t cols) {
+  for (int64_t i = 0; i < rows * cols; ++i) {
+    if (bias) pre[i] += bias[i % cols];
+    if (result != pre) result[i] = kernels::scalar::activate(activation, pre[i]);
+  }
 }
 
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
@@ -38,16 +45,13 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-// pre [rows, out] = x Wᵀ + b
+// pre [rows, out] = x Wᵀ + b, result = activation(pre); one memory when there is no activation.
 template <class T>
-void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& pre) {
+void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, const Tensor& pre,
+                    const Tensor& result) {
   const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
-  T* y = pre.data<T>();
-  gemm(false, true, rows, out, in, x.data<T>(), weight.data<T>(), y);
-  const T* b = data_or_null<T>(bias);
-  for (int64_t r = 0; b && r < rows; ++r) {
-    for (int64_t c = 0; c < out; ++c) y[r * out + c] += b[c];
-  }
+  gemm(false, true, rows, out, in, x.data<T>(), weight.data<T>(), pre.data<T>());
+  finish(activation, data_or_null<T>(bias), pre.data<T>(), result.data<T>(), rows, out);
 }
 
 void sum_of_rows(const float* x, int64_t rows, int64_t cols, float* out) {
@@ -96,17 +100,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   }
   const DType dtype = compute_dtype(x, "linear"), kept_as = product_dtype(x, "linear");
   const Tensor xk = prepared(x, kept_as), wk = prepared(weight, kept_as), bc = prepared(bias, dtype);
-  Tensor pre = Tensor::empty(shape, dtype), result = pre;
-  const bool keep = autograd::recording({x, weight, bias});
+  const Tensor pre = Tensor::empty(shape, dtype);
+  Tensor result = activation == Activation::none ? pre : Tensor::empty(shape, dtype);
   dispatch_compute(dtype, [&](auto tag) {
     using T = decltype(tag);
-    linear_forward<T>(xk.to(dtype), wk.to(dtype), bc, pre);
-    if (activation == Activation::none) return;
-    if (keep) result = Tensor::empty(shape, dtype);  // the backward reads what came before the activation
-    apply(activation, pre.data<T>(), result.data<T>(), pre.numel());
+    linear_forward<T>(xk.to(dtype), wk.to(dtype), bc, activation, pre, result);
   });
   result = result.to(kept_as == DType::bf16 ? kept_as : x.dtype());
-  if (keep) {
+  if (autograd::recording({x, weight, bias})) {
     const Tensor kept = activation == Activation::none ? Tensor() : pre.to(kept_as);
     const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
     autograd::record(

@@ -23,6 +23,7 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
   options.transform = transform;
   options.augment = recipe.augment;
   options.augment->off_epoch = first_of_last(recipe.plain_epochs);
+  if (recipe.loss.distillation) options.augment->views = recipe.loss.distillation->views;
   options.mix = recipe.mix;
   options.mix.classes = static_cast<int64_t>(data.classes.size());
   options.mix.label_smoothing = recipe.loss.label_smoothing;

@@ -5,11 +5,14 @@
 #include <map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/nn/mimetic.h"
 #include "vitrail/nn/patch_resampling.h"
+#include "vitrail/nn/positional_encoding.h"
 #include "vitrail/train/fields_internal.h"
 
 namespace vitrail::train {
@@ -227,11 +230,39 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConf
   return result;
 }
 
+// pos_embed: zeros for the tokens before the patches (MAE), the table for the patches.
+void write_sincos_positions(const models::VisionTransformer& model) {
+  const VisionTransformerConfig& vit = model.config();
+  if (vit.pos_embed != models::PositionEmbedding::learned)
+    throw Error("model.positions", "a model with pos_embed \"learn\", which keeps them", "another one");
+  const Tensor positions = model.parameter("pos_embed");
+  const Tensor table = nn::sincos_positions_2d(grid_of(vit), vit.embed_dim);
+  const int64_t prefix = positions.size(1) - table.size(1);
+  positions.narrow(1, 0, prefix).copy_(Tensor::zeros({1, prefix, vit.embed_dim}));
+  positions.narrow(1, prefix, table.size(1)).copy_(table);
+}
+
+void write_mimetic(const models::VisionTransformer& model, const nn::MimeticOptions& options, uint64_t seed) {
+  const VisionTransformerConfig& vit = model.config();
+  for (int64_t layer = 0; layer < vit.depth; ++layer) {
+    const std::string attention = str("blocks.", layer, ".attn.");
+    nn::mimetic_attention(options, vit.num_heads, random_key(attention, seed),
+                          model.parameter(attention + "qkv.weight"), model.parameter(attention + "proj.weight"));
+    const Tensor proj_bias = model.parameter(attention + "proj.bias");
+    proj_bias.copy_(Tensor::zeros(proj_bias.shape()));
+    if (!vit.qkv_bias) continue;
+    const Tensor qkv_bias = model.parameter(attention + "qkv.bias");
+    qkv_bias.copy_(Tensor::zeros(qkv_bias.shape()));
+  }
+}
+
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed) {
   RandomParams random(seed);
   if (recipe.init.empty()) {
     ModelConfig config = model_config(recipe, classes, nullptr);
     models::VisionTransformer model(config.vit, ParamSource(random));
+    if (recipe.positions == "sincos2d") write_sincos_positions(model);
+    if (recipe.mimetic) write_mimetic(model, *recipe.mimetic, seed);
     return {std::move(config), std::move(model), {}};
   }
   const models::OpenedModel opened = open_source(recipe);

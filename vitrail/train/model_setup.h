@@ -27,7 +27,8 @@ int64_t input_channels(const ModelRecipe& recipe);
 // small pictures (bicubic, the whole picture, values around 0.5 ± 0.5).
 models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::ModelConfig& config);
 
-// f32 weights of its own memory, from `seed` or from the checkpoint `recipe.init`.  Of a checkpoint
+// f32 weights of its own memory, from `seed` or from the checkpoint `recipe.init`.  From scratch, what recipe.positions
+// and recipe.mimetic name replaces what weight_init drew.  Of a checkpoint
 //   the head is kept for the classes that both name alike, row by row; other classes get new rows; where either names
 //     none, the head is kept if it has as many classes and is new otherwise;
 //   positions are interpolated to another grid (timm's resample_abs_pos_embed, by the model's pos_interp);

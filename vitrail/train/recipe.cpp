@@ -17,11 +17,20 @@ namespace {
 constexpr double kMost = std::numeric_limits<double>::max();
 constexpr Range kAny{-kMost, kMost}, kNotNegative{0, kMost}, kShare{0, 1};
 
+void describe_mimetic(Fields& f, nn::MimeticOptions& mimetic) {
+  f.number("qk_noise", mimetic.qk_noise, kNotNegative);
+  f.number("qk_identity", mimetic.qk_identity, kNotNegative);
+  f.number("vo_noise", mimetic.vo_noise, kNotNegative);
+  f.number("vo_identity", mimetic.vo_identity, kNotNegative);
+}
+
 void describe_model(Fields& f, ModelRecipe& model) {
   f.text("architecture", model.architecture);
   f.text("init", model.init);
   f.text("config", model.config);
   f.text("key_map", model.key_map);
+  f.choice("positions", model.positions, std::vector<std::string>{"drawn", "sincos2d"});
+  f.optional("mimetic", model.mimetic, describe_mimetic);
   f.texts("freeze", model.freeze);
   f.boolean("linear_probe", model.linear_probe);
   f.boolean("activation_checkpointing", model.activation_checkpointing);
@@ -161,6 +170,12 @@ void describe_distillation(Fields& f, DistillationRecipe& distillation) {
   f.choice("kind", distillation.kind, std::vector<std::string>{"soft", "hard"});
   f.number("alpha", distillation.alpha, kShare);
   f.number("temperature", distillation.temperature, {1e-3, kMost});
+  f.integer("views", distillation.views, 0, 1'000'000);
+}
+
+void describe_token_drop(Fields& f, TokenDropRecipe& drop) {
+  f.number("rate", drop.rate, {0, 0.99});
+  f.number("until", drop.until, kShare);
 }
 
 void describe_loss(Fields& f, LossRecipe& loss) {
@@ -194,6 +209,7 @@ void describe(Fields& f, Recipe& recipe) {
   f.number("clip", recipe.clip, kNotNegative);
   f.object("schedule", [&](Fields& inner) { describe_schedule(inner, recipe.schedule); });
   f.object("augment", [&](Fields& inner) { describe_augment(inner, recipe); });
+  f.optional("token_drop", recipe.token_drop, describe_token_drop);
   f.object("loss", [&](Fields& inner) { describe_loss(inner, recipe.loss); });
   f.optional("ema", recipe.ema, describe_ema);
   f.object("checkpoint", [&](Fields& inner) {
@@ -212,8 +228,9 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
     problems.push_back("model: expected a registered name or an object, got " + json.dump());
     return;
   }
-  static const std::vector<std::string> kOwn{"architecture", "init",         "config",     "key_map",
-                                             "freeze",       "linear_probe", "model_args", "activation_checkpointing"};
+  static const std::vector<std::string> kOwn{
+      "architecture", "init",   "config",       "key_map",    "positions",
+      "mimetic",      "freeze", "linear_probe", "model_args", "activation_checkpointing"};
   Json own = Json::object(), args = Json::object();
   for (const auto& item : json.items()) {
     const bool ours = std::find(kOwn.begin(), kOwn.end(), item.key()) != kOwn.end();
@@ -270,6 +287,13 @@ void check_together(const Recipe& recipe, std::vector<std::string>& problems) {
          "loss.distillation.teacher: expected a model, got nothing");
   demand(!recipe.model.linear_probe || !recipe.model.init.empty(),
          "model.linear_probe: expected a model to start from in model.init, got none");
+  demand(recipe.model.init.empty() || (recipe.model.positions == "drawn" && !recipe.model.mimetic),
+         "model.init: expected nothing beside positions and mimetic, which begin from scratch, got a model");
+  demand(
+      !recipe.loss.distillation || recipe.loss.distillation->views == 0 ||
+          (recipe.repeats == 1 && recipe.data.unreadable != data::Unreadable::replace),
+      "loss.distillation.views: expected augment.repeats 1 and data.unreadable not \"skip\", got another picture for "
+      "the same view");
   demand(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
          "data.unreadable: expected \"error\" or \"skip\" beside mixup and cutmix, got \"leave_out\"");
   demand(recipe.data.train_split.empty() || recipe.data.train_split != recipe.data.val_split ||

@@ -9,6 +9,7 @@
 #include "vitrail/data/augment.h"
 #include "vitrail/data/loader.h"
 #include "vitrail/models/model_config.h"
+#include "vitrail/nn/mimetic.h"
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/parameter_groups.h"
@@ -23,8 +24,11 @@ struct ModelRecipe {
   std::string config;        // of `init`, where its weights lie alone
   std::string key_map;       // of `init`, where its keys are not recognised
   std::string model_args;    // a JSON object with the fields that are set; num_classes follows from the data
-  std::vector<std::string> freeze;  // patterns of parameters that stay as they are (optim::matches)
-  bool linear_probe = false;        // everything but the head stays as it is
+  // From scratch only, over what weight_init draws:
+  std::string positions = "drawn";            // or "sincos2d": pos_embed begins as nn::sincos_positions_2d
+  std::optional<nn::MimeticOptions> mimetic;  // attention weights as nn::mimetic_attention makes them
+  std::vector<std::string> freeze;            // patterns of parameters that stay as they are (optim::matches)
+  bool linear_probe = false;                  // everything but the head stays as it is
   bool activation_checkpointing = false;
 };
 
@@ -57,12 +61,21 @@ struct ScheduleRecipe {
   double decay_factor = 0.1;
 };
 
-// "loss.distillation"
+// "token_drop": patches left out of the first part of a training (Liu et al. 2022, "PatchDropout"); afterwards as many
+// as the model's own patch_drop_rate says.
+struct TokenDropRecipe {
+  double rate = 0.5;   // of the patches of each image
+  double until = 0.6;  // share of all epochs
+};
+
+// "loss.distillation".  A model with a distillation token learns from the labels with one head and from the teacher
+// with the other; any other with the same head.
 struct DistillationRecipe {
   std::string teacher;        // a model
   std::string kind = "soft";  // or hard
   double alpha = 0.5;         // (1 − alpha) · loss + alpha · distillation
   double temperature = 3;
+  int64_t views = 0;  // augmentations of an image; the teacher is asked once for each.  0: a new one every epoch
 };
 
 struct LossRecipe {
@@ -95,6 +108,7 @@ struct Recipe {
   ScheduleRecipe schedule;
   data::AugmentOptions augment;
   data::MixOptions mix;
+  std::optional<TokenDropRecipe> token_drop;
   int64_t repeats = 1;
   double plain_epochs = 0;  // the last ones, in which affine, policy, jitter and erasing are off
   double unmixed_epochs = 0;

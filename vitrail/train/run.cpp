@@ -39,7 +39,11 @@ image::EvalTransform Run::transform() {
 
 std::unique_ptr<Teacher> Run::teacher() const {
   if (!recipe_.loss.distillation) return nullptr;
-  return std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
+  auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
+  // An image comes to another of several processes in each epoch, and one writes to the folder: they ask every time.
+  if (recipe_.loss.distillation->views > 0 && crew_.size() == 1)
+    teacher->remember(folder_->path() / "checkpoints" / "teacher.cache", recipe_);
+  return teacher;
 }
 
 void Run::say(const std::string& message) const {

@@ -62,6 +62,32 @@ std::vector<std::string> classes_of(const data::Dataset& dataset, const std::str
   return names;
 }
 
+Part whole(const Opened& dataset, const std::string& path) {
+  return Part{dataset, {}, str(dataset->size(), " images of ", path)};
+}
+
+// Whether `val` names what has only a test split, as CIFAR and MNIST do, and held-out images are to choose.
+bool is_test_set(const DataRecipe& recipe, const data::DatasetOptions& options) {
+  if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
+  if (!recipe.test.empty() && recipe.test != recipe.val) return false;
+  return !try_open(recipe.val, "val", options) && try_open(recipe.val, "test", options);
+}
+
+// Divides the training images.  Held-out ones choose the best weights; a validation set beside them is then for the
+// end.
+void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run) {
+  const int64_t usual = run.validation.dataset ? 0 : std::min<int64_t>(5000, train.size() / 10);
+  const int64_t held_out = recipe.holdout.value_or(usual);
+  if (held_out >= train.size())
+    throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));
+  run.train.name = str(train.size() - held_out, " images of ", recipe.train);
+  if (held_out == 0) return;
+  data::HoldOut split = data::hold_out(train, held_out, recipe.holdout_seed);
+  run.train.samples = std::move(split.train);
+  if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
+  run.validation = Part{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
+}
+
 }  // namespace
 
 int64_t Part::size() const {
@@ -79,29 +105,17 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
   options.num_classes = static_cast<int64_t>(run.classes.size());
 
   if (!recipe.val.empty()) {
-    const bool is_test = recipe.val_split.empty() && recipe.holdout != 0 &&
-                         (recipe.test.empty() || recipe.test == recipe.val) && !try_open(recipe.val, "val", options) &&
-                         try_open(recipe.val, "test", options);
+    const bool is_test = is_test_set(recipe, options);
     const Opened val = open_split(recipe.val, recipe.val_split, is_test ? "test" : "val", options);
-    (is_test ? run.test : run.validation) = {val, {}, str(val->size(), " images of ", recipe.val)};
+    Part& part = is_test ? run.test : run.validation;
+    part = whole(val, recipe.val);
   }
   if (!recipe.test.empty()) {
-    const Opened test = open_split(recipe.test, recipe.test_split, "test", options);
-    run.test = {test, {}, str(test->size(), " images of ", recipe.test)};
+    run.test = whole(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
   }
-  const int64_t usual = run.validation.dataset ? 0 : std::min<int64_t>(5000, train->size() / 10);
-  const int64_t held_out = recipe.holdout.value_or(usual);
-  if (held_out >= train->size())
-    throw Error("data.holdout", str("fewer than the ", train->size(), " training images"), str(held_out));
-  const Opened pictures = kept(train, recipe);
-  run.train = {pictures, {}, str(train->size() - held_out, " images of ", recipe.train)};
-  if (held_out > 0) {
-    data::HoldOut split = data::hold_out(*train, held_out, recipe.holdout_seed);
-    run.train.samples = std::move(split.train);
-    // Held-out images choose; a validation set beside them is then for the end.
-    if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
-    run.validation = {pictures, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
-  }
+  hold_out(*train, recipe, run);
+  run.train.dataset = kept(train, recipe);
+  if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = run.train.dataset;
   return run;
 }
 

@@ -16,6 +16,8 @@ bool Run::train_epoch() {
   while (auto batch = loader_.next()) {
     const int64_t first = at_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
     const int64_t parts = std::min(recipe_.accumulate, batches_ - first);
+    stepper_.at_epoch(static_cast<double>(at_.epoch) +
+                      static_cast<double>(at_.step_in_epoch) / static_cast<double>(batches_));
     const BatchPlace place{static_cast<uint64_t>(at_.epoch * batches_ + at_.step_in_epoch), at_.step_in_epoch - first,
                            parts};
     after_batch(stepper_.add(*batch, place), static_cast<int64_t>(batch->skipped.size()));

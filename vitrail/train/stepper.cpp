@@ -38,9 +38,9 @@ optim::GroupOptions group_options(const Recipe& recipe) {
   return groups;
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
+int64_t count_correct(const models::VisionTransformer::Heads& heads, const Tensor& labels) {
   const autograd::NoGrad no_grad;
-  const Tensor values = logits.to(DType::f32).contiguous();
+  const Tensor values = heads.average().to(DType::f32).contiguous();
   const int64_t classes = values.size(1);
   int64_t correct = 0;
   for (int64_t i = 0; i < values.size(0); ++i) {
@@ -76,8 +76,17 @@ Stepper::Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
 }
 
-// Mixed targets are smoothed where they are made, labels here.
-Tensor Stepper::loss_of(const Tensor& logits, const data::Batch& batch) const {
+void Stepper::at_epoch(double epoch) {
+  const std::optional<TokenDropRecipe>& drop = recipe_.token_drop;
+  const bool on = drop && epoch < drop->until * static_cast<double>(recipe_.epochs);
+  model_.drop_patches_in_training(on ? drop->rate : model_.config().patch_drop_rate);
+}
+
+// Mixed targets are smoothed where they are made, labels here.  With a teacher, a distilled model's heads learn from
+// one each (Touvron et al. 2021, section 4); without, what counts is their average, as in fine-tuning.
+Tensor Stepper::loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const {
+  const bool apart = teacher_ && heads.distilled.defined();
+  const Tensor logits = apart ? heads.classes : heads.average();
   const LossRecipe& recipe = recipe_.loss;
   const bool mixed = batch.targets.defined();
   const Tensor& targets = mixed ? batch.targets : batch.labels;
@@ -90,7 +99,7 @@ Tensor Stepper::loss_of(const Tensor& logits, const data::Batch& batch) const {
           : ops::cross_entropy(logits, targets, smoothing);
   if (!teacher_) return loss;
   const DistillationRecipe& how = *recipe.distillation;
-  const Tensor learned = ops::distillation(logits, teacher_->logits(batch.images),
+  const Tensor learned = ops::distillation(apart ? heads.distilled : logits, teacher_->logits(batch),
                                            {.hard = how.kind == "hard", .temperature = how.temperature});
   return ops::weighted_sum({loss, learned}, {1 - how.alpha, how.alpha});
 }
@@ -122,12 +131,12 @@ BatchOutcome Stepper::add(const data::Batch& given, const BatchPlace& place) {
   const nn::RandomScope random(recipe_.seed, place.number, batch.places);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
-  const Tensor logits = model_.forward(batch.images);
-  const Tensor loss = loss_of(logits, batch);
+  const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);
+  const Tensor loss = loss_of(heads, batch);
   std::string problem;
   if (here.images > 0) {
     here.loss = loss.item<double>();
-    here.correct = count_correct(logits, batch.labels);
+    here.correct = count_correct(heads, batch.labels);
     if (!std::isfinite(here.loss))
       problem = str("the loss is ", here.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
   }

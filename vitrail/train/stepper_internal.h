@@ -37,6 +37,9 @@ class Stepper {
   Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
           std::unique_ptr<Teacher> teacher, const Crew& crew);
 
+  // Where in the run the next batch stands, in epochs done: how many patches it leaves out follows from that.
+  void at_epoch(double epoch);
+
   // Adds the gradients of this process's part of a batch: of the mean over all its images, divided by the step's number
   // of batches.  In the last one they are summed over the processes as they become final.
   BatchOutcome add(const data::Batch& batch, const BatchPlace& place);
@@ -51,7 +54,7 @@ class Stepper {
   dist::ReducerTimes exchange_times() const { return exchange_.times(); }
 
  private:
-  Tensor loss_of(const Tensor& logits, const data::Batch& batch) const;
+  Tensor loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const;
   BatchOutcome over_all(const BatchOutcome& here) const;
   void run_backward(const Tensor& loss, double share, bool last);
 

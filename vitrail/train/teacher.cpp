@@ -43,7 +43,7 @@ Teacher::Teacher(const std::string& path, const image::EvalTransform& student, c
     : Teacher(open_teacher(path, classes), path, student) {}
 
 Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student)
-    : model_(models::build_model(opened)), size_(opened.config.vit.img_size) {
+    : model_(models::build_model(opened)), size_(opened.config.vit.img_size), classes_(opened.config.vit.num_classes) {
   const image::EvalTransform own = infer::transform_of(opened.config.preprocessing, path);
   for (int64_t c = 0; c < opened.config.vit.in_chans; ++c) {
     scale_.push_back(static_cast<float>(channel(student.std, c) / channel(own.std, c)));
@@ -90,6 +90,25 @@ Tensor Teacher::input_of(const Tensor& images) const {
     }
   });
   return result;
+}
+
+void Teacher::remember(const std::filesystem::path& file, const Recipe& recipe) {
+  Recipe told = recipe;  // without what may change when a run is resumed and decides nothing
+  told.checkpoint = {};
+  told.data.workers = told.data.in_flight = told.data.keep_decoded_mb = told.log_every = 1;
+  cache_ = std::make_unique<TeacherCache>(file, write_recipe(told), 2 * recipe.loss.distillation->views, classes_);
+}
+
+// The whole batch goes through the teacher where a row is missing: rows come out the same in the same batch, and that
+// is what a run that is killed and resumed asks for.
+Tensor Teacher::logits(const data::Batch& batch) const {
+  if (!cache_ || batch.view < 0) return logits(batch.images);
+  const Tensor known = Tensor::empty({batch.images.size(0), classes_});
+  if (cache_->read(batch.samples, batch.view, known)) return known;
+  const Tensor said = logits(batch.images).to(DType::f32).contiguous();
+  cache_->read(batch.samples, batch.view, said);
+  cache_->write(batch.samples, batch.view, said);
+  return said;
 }
 
 Tensor Teacher::logits(const Tensor& images) const {

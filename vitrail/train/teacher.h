@@ -1,11 +1,16 @@
 #pragma once
 // A trained model that another learns from (Hinton et al. 2015; Touvron et al. 2021, DeiT).
 #include <array>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "vitrail/data/loader.h"
 #include "vitrail/image/transform.h"
 #include "vitrail/models/load.h"
+#include "vitrail/train/recipe.h"
+#include "vitrail/train/teacher_cache.h"
 
 namespace vitrail::train {
 
@@ -15,7 +20,14 @@ class Teacher {
   // Throws Error when its classes are not `classes`, in this order (by name where it names them, else by number).
   Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes);
 
-  // The student's batch [B, C, H, W] → the teacher's logits [B, classes].  The same view: the pictures are normalised
+  // Keeps in `file` what it says of each view of the dataset's images, where the recipe has views that come back.  The
+  // recipe decides what it says; one that differs in that finds nothing in the file.
+  void remember(const std::filesystem::path& file, const Recipe& recipe);
+
+  // [B, classes] f32 of the student's batch: remembered where the batch is a view, else logits().
+  Tensor logits(const data::Batch& batch) const;
+
+  // The student's images [B, C, H, W] → the teacher's logits [B, classes].  The same view: the pictures are normalised
   // anew and resized (bicubic) to what the teacher takes, nothing is cut off.
   Tensor logits(const Tensor& images) const;
 
@@ -24,6 +36,8 @@ class Teacher {
   Tensor input_of(const Tensor& images) const;
   models::VisionTransformer model_;
   std::array<int64_t, 2> size_;
+  int64_t classes_;
+  std::unique_ptr<TeacherCache> cache_;
   std::vector<float> scale_, shift_;  // per channel, from the student's values to the teacher's
 };
 

@@ -1,0 +1,86 @@
+#include "vitrail/base/symmetric_eigen.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+
+namespace vitrail {
+namespace {
+
+double dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// A v = λ v for every pair, the vectors are orthonormal, the values fall.  The method is backward stable: what is wrong
+// stays within a small multiple of n ε ‖A‖.
+void expect_decomposed(const std::vector<double>& a, int64_t n) {
+  const SymmetricEigen eigen = symmetric_eigen(a, n);
+  double norm = 0;
+  for (const double value : a) norm += value * value;
+  const double tolerance = 10 * static_cast<double>(n) * 2.3e-16;
+  for (int64_t i = 0; i < n; ++i) {
+    const double* const v = eigen.vectors.data() + i * n;
+    for (int64_t r = 0; r < n; ++r)
+      EXPECT_NEAR(dot(a.data() + r * n, v, n), eigen.values[i] * v[r], tolerance * std::sqrt(norm)) << i << ' ' << r;
+    for (int64_t j = 0; j <= i; ++j)
+      EXPECT_NEAR(dot(v, eigen.vectors.data() + j * n, n), i == j ? 1 : 0, tolerance) << i << ' ' << j;
+    if (i > 0) {
+      EXPECT_LE(eigen.values[i], eigen.values[i - 1]);
+    }
+  }
+}
+
+std::vector<double> random_symmetric(int64_t n, int64_t rank) {
+  std::vector<double> a(static_cast<size_t>(n * n));
+  RandomStream random(random_key("eigen", static_cast<uint64_t>(n)));
+  for (int64_t k = 0; k < rank; ++k) {
+    std::vector<double> v(static_cast<size_t>(n));
+    for (double& x : v) x = random.normal();
+    const double sign = k % 3 == 0 ? -1 : 1;
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) a[i * n + j] += sign * v[i] * v[j];
+    }
+  }
+  return a;
+}
+
+TEST(SymmetricEigen, DecomposesMatricesOfAllSizes) {
+  for (const int64_t n : {1, 2, 3, 4, 7, 16, 65}) expect_decomposed(random_symmetric(n, n), n);
+}
+
+TEST(SymmetricEigen, RepeatedAndVanishingValuesHaveOrthogonalVectorsToo) {
+  expect_decomposed(random_symmetric(20, 3), 20);
+  expect_decomposed(std::vector<double>(25), 5);
+  std::vector<double> identity(36);
+  for (int64_t i = 0; i < 6; ++i) identity[i * 7] = 1;
+  expect_decomposed(identity, 6);
+  EXPECT_TRUE(symmetric_eigen({}, 0).values.empty());
+}
+
+TEST(SymmetricEigen, ScaleDoesNotMatter) {
+  for (const double scale : {1e-200, 1e-20, 1e100}) {
+    std::vector<double> a = random_symmetric(9, 9);
+    const SymmetricEigen plain = symmetric_eigen(a, 9);
+    for (double& value : a) value *= scale;
+    const SymmetricEigen scaled = symmetric_eigen(a, 9);
+    for (int64_t i = 0; i < 9; ++i)
+      EXPECT_NEAR(scaled.values[i] / scale, plain.values[i], 1e-13 * std::abs(plain.values[0]));
+  }
+}
+
+TEST(SymmetricEigen, KnownValues) {
+  const SymmetricEigen eigen = symmetric_eigen({2, 1, 0, 1, 2, 1, 0, 1, 2}, 3);  // 2 + √2, 2, 2 − √2
+  EXPECT_NEAR(eigen.values[0], 2 + std::sqrt(2.0), 1e-15);
+  EXPECT_NEAR(eigen.values[1], 2, 1e-15);
+  EXPECT_NEAR(eigen.values[2], 2 - std::sqrt(2.0), 1e-15);
+}
+
+TEST(SymmetricEigen, WhatIsNotFiniteIsAnError) { EXPECT_THROW(symmetric_eigen({NAN, 0, 0, 1}, 2), Error); }
+
+}  // namespace
+}  // namespace vitrail

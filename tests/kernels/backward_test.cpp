@@ -1,0 +1,273 @@
+// The kernels of the backward pass on every instruction set, against the plain references in double: awkward sizes,
+// misaligned pointers, nothing written outside, the same bits with any number of threads.
+#include <algorithm>
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/layer_norm.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::Buffer;
+using testing::random_floats;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+constexpr Activation kActivations[] = {Activation::none,       Activation::gelu, Activation::gelu_tanh,
+                                       Activation::quick_gelu, Activation::relu, Activation::silu,
+                                       Activation::tanh};
+
+std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
+
+TEST(Elementwise, AddsAndMultipliesOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t n : testing::kAwkwardLengths) {
+      for (const int64_t offset : {0, 1, 3}) {
+        const std::vector<float> a = random_floats(n, 1), b = random_floats(n, 2);
+        const Buffer left(a, offset), right(b, offset + 1);
+        Buffer sum(n, offset), product(a, offset);
+        add(left.data(), right.data(), sum.data(), n);
+        multiply(product.data(), right.data(), product.data(), n);  // in place
+        sum.check();
+        product.check();
+        for (int64_t i = 0; i < n; ++i) {
+          EXPECT_EQ(sum.data()[i], a[i] + b[i]);
+          EXPECT_EQ(product.data()[i], a[i] * b[i]);
+        }
+      }
+    }
+  });
+}
+
+TEST(SumRows, MatchesTheDoubleReferenceOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t rows : {0, 1, 127, 128, 129, 300}) {
+      for (const int64_t cols : {1, 7, 8, 33}) {
+        const std::vector<float> x = random_floats(rows * cols, 1), y = random_floats(rows * cols, 2);
+        std::vector<double> sums(cols), products(cols);
+        for (int64_t i = 0; i < rows * cols; ++i) {
+          sums[i % cols] += x[i];
+          products[i % cols] += static_cast<double>(x[i]) * y[i];
+        }
+        Buffer plain(cols, 1), weighted(cols, 1);
+        sum_rows(x.data(), nullptr, rows, cols, plain.data());
+        sum_rows(x.data(), y.data(), rows, cols, weighted.data());
+        plain.check();
+        weighted.check();
+        const double tolerance = 8 * kEps * (1 + static_cast<double>(rows) / 8);
+        testing::expect_close(plain.values(), sums, [&](int64_t) { return tolerance; });
+        testing::expect_close(weighted.values(), products, [&](int64_t) { return tolerance; });
+      }
+    }
+  });
+}
+
+TEST(ActivationBackward, MatchesTheDoubleReferenceOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const Activation kind : kActivations) {
+      for (const int64_t n : {0, 1, 7, 8, 9, 33, 1000}) {
+        const std::vector<float> x = random_floats(n, 1, 3), grad = random_floats(n, 2);
+        std::vector<double> expected(n);
+        for (int64_t i = 0; i < n; ++i) {
+          expected[i] = grad[i] * scalar::activation_slope<double>(kind, x[i]);
+        }
+        Buffer out(grad, 1);
+        activation_backward(kind, x.data(), out.data(), out.data(), n);  // in place
+        out.check();
+        // A slope is at most 1.13, made of a dozen operations; exponentials are off by 2 units in the last place.
+        testing::expect_close(out.values(), expected, [&](int64_t i) { return 16 * kEps * (1 + std::abs(grad[i])); });
+      }
+    }
+  });
+}
+
+TEST(ActivationBackward, FarFromZeroIsTheLimit) {
+  testing::for_each_isa([](Isa) {
+    const std::vector<float> x{-1000, -40, 40, 1000}, ones(4, 1.0f);
+    for (const Activation kind : {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::silu}) {
+      std::vector<float> out(4);
+      activation_backward(kind, x.data(), ones.data(), out.data(), 4);
+      testing::expect_close(out, std::vector<double>{0, 0, 1, 1}, [](int64_t) { return 1e-6; });
+    }
+  });
+}
+
+TEST(AddBias, AddsAndActivatesOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const Activation kind : kActivations) {
+      for (const int64_t cols : {1, 7, 8, 9, 33, 192}) {
+        const int64_t rows = 5;
+        const std::vector<float> x = random_floats(rows * cols, 1), bias = random_floats(cols, 2);
+        Buffer sum(x, 1), alone(x, 1), activated(rows * cols, 3);
+        add_bias(kind, bias.data(), sum.data(), activated.data(), rows, cols);
+        add_bias(kind, bias.data(), alone.data(), nullptr, rows, cols);
+        sum.check();
+        activated.check();
+        std::vector<double> expected(rows * cols);
+        for (int64_t i = 0; i < rows * cols; ++i) {
+          EXPECT_EQ(sum.data()[i], x[i] + bias[i % cols]);
+          EXPECT_EQ(alone.data()[i], sum.data()[i]);
+          expected[i] = scalar::activate<double>(kind, sum.data()[i]);
+        }
+        testing::expect_close(activated.values(), expected, [](int64_t) { return 8 * kEps * 4; });
+      }
+    }
+  });
+}
+
+TEST(LayerNormBackward, MatchesTheDoubleReferenceOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t cols : testing::kAwkwardLengths) {
+      const int64_t rows = 70;  // more than a chunk
+      if (cols == 0) continue;
+      const std::vector<float> x = random_floats(rows * cols, 1), gamma = random_floats(cols, 2),
+                               grad = random_floats(rows * cols, 3);
+      const float eps = 0.1f;  // one column has variance 0
+      std::vector<double> expected_x(rows * cols), expected_gamma(cols), expected_beta(cols);
+      const auto wide_x = widened(x), wide_gamma = widened(gamma), wide_grad = widened(grad);
+      scalar::layer_norm_backward<double>(wide_x.data(), wide_gamma.data(), eps, wide_grad.data(), rows, cols,
+                                          expected_x.data(), expected_gamma.data(), expected_beta.data());
+      const Buffer from(x, 1), scale(gamma, 3), at(grad, 2);
+      Buffer grad_x(rows * cols, 1), grad_gamma(cols, 1), grad_beta(cols, 1);
+      layer_norm_backward(from.data(), scale.data(), eps, at.data(), rows, cols, grad_x.data(), grad_gamma.data(),
+                          grad_beta.data());
+      for (const Buffer* buffer : {&grad_x, &grad_gamma, &grad_beta}) buffer->check();
+      // γ, grad and 1/σ ≤ 3.2 multiply to some 40; sums of 70 rows or `cols` terms.
+      const double tolerance = 40 * kEps * (4 + static_cast<double>(cols) / 8);
+      testing::expect_close(grad_x.values(), expected_x, [&](int64_t) { return tolerance; });
+      testing::expect_close(grad_gamma.values(), expected_gamma, [&](int64_t) { return 70 * tolerance / 4; });
+      testing::expect_close(grad_beta.values(), expected_beta, [&](int64_t) { return 70 * 8 * kEps; });
+    }
+  });
+}
+
+TEST(LayerNormBackward, ThreadsDoNotChangeABit) {
+  const int64_t rows = 500, cols = 96;
+  const std::vector<float> x = random_floats(rows * cols, 1), gamma = random_floats(cols, 2),
+                           grad = random_floats(rows * cols, 3);
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 2, 3}) {
+    const ThreadCount count(threads);
+    std::vector<float> grad_x(rows * cols), sums(2 * cols);
+    layer_norm_backward(x.data(), gamma.data(), 1e-6f, grad.data(), rows, cols, grad_x.data(), sums.data(),
+                        sums.data() + cols);
+    grad_x.insert(grad_x.end(), sums.begin(), sums.end());
+    std::vector<float> bias(cols);
+    sum_rows(grad.data(), x.data(), rows, cols, bias.data());
+    grad_x.insert(grad_x.end(), bias.begin(), bias.end());
+    results.push_back(grad_x);
+  }
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+struct Sizes {
+  int64_t batch, heads, queries, keys, head_dim;
+};
+
+// One attention with its gradients; q, k, v and out are [B, N, H, D], as layers have them.
+struct Problem {
+  Sizes s;
+  int64_t width;
+  std::vector<float> q, k, v, grad, bias;
+  std::vector<float> grad_q, grad_k, grad_v, grad_scores;
+
+  explicit Problem(const Sizes& sizes) : s(sizes), width(sizes.heads * sizes.head_dim) {
+    q = random_floats(s.batch * s.queries * width, 1);
+    k = random_floats(s.batch * s.keys * width, 2);
+    v = random_floats(s.batch * s.keys * width, 3);
+    grad = random_floats(s.batch * s.queries * width, 4);
+    bias = random_floats(s.queries * s.keys, 5);
+    if (s.keys > 2) bias[1] = -std::numeric_limits<float>::infinity();
+    grad_q.assign(q.size(), 7.0f);
+    grad_k.assign(k.size(), 7.0f);
+    grad_v.assign(v.size(), 7.0f);
+    grad_scores.assign(s.batch * s.heads * s.queries * s.keys, 7.0f);
+  }
+  float scale() const { return 1 / std::sqrt(static_cast<float>(s.head_dim)); }
+
+  void run() {
+    const int64_t of_queries = s.queries * width, of_keys = s.keys * width, dim = s.head_dim;
+    AttentionGradArgs args;
+    args.forward = {.batch = s.batch,
+                    .heads = s.heads,
+                    .queries = s.queries,
+                    .keys = s.keys,
+                    .head_dim = dim,
+                    .q = {q.data(), of_queries, dim, width},
+                    .k = {k.data(), of_keys, dim, width},
+                    .v = {v.data(), of_keys, dim, width},
+                    .scale = scale(),
+                    .bias = {bias.data(), 0, 0, s.keys}};
+    args.grad = {grad.data(), of_queries, dim, width};
+    args.grad_q = {grad_q.data(), of_queries, dim, width};
+    args.grad_k = {grad_k.data(), of_keys, dim, width};
+    args.grad_v = {grad_v.data(), of_keys, dim, width};
+    args.grad_scores = grad_scores.data();
+    attention_backward(args);
+  }
+
+  // In double, one query after another.
+  void expect_right() const {
+    std::vector<double> want_q(q.size()), want_k(k.size()), want_v(v.size()), weights(s.keys), slopes(s.keys),
+        out(s.head_dim), want_scores;
+    const auto wq = widened(q), wk = widened(k), wv = widened(v), wg = widened(grad), wb = widened(bias);
+    for (int64_t pair = 0; pair < s.batch * s.heads; ++pair) {
+      const int64_t b = pair / s.heads, h = pair % s.heads * s.head_dim;
+      const int64_t to_keys = b * s.keys * width + h;
+      for (int64_t t = 0; t < s.queries; ++t) {
+        const int64_t at = (b * s.queries + t) * width + h;
+        scalar::attention_row<double>(&wq[at], &wk[to_keys], width, &wv[to_keys], width, s.keys, s.head_dim, scale(),
+                                      &wb[t * s.keys], weights.data(), out.data());
+        scalar::attention_row_backward<double>(&wq[at], &wk[to_keys], width, &wv[to_keys], width, s.keys, s.head_dim,
+                                               scale(), weights.data(), &wg[at], slopes.data(), &want_q[at],
+                                               &want_k[to_keys], width, &want_v[to_keys], width);
+        want_scores.insert(want_scores.end(), slopes.begin(), slopes.end());
+      }
+    }
+    // Dot products of head_dim terms of order 3 · 3, then sums over queries or keys.
+    const double terms = static_cast<double>(s.head_dim + std::max(s.queries, s.keys));
+    auto tolerance = [&](int64_t) { return 16 * kEps * (4 + terms / 4); };
+    testing::expect_close(grad_q, want_q, tolerance);
+    testing::expect_close(grad_k, want_k, tolerance);
+    testing::expect_close(grad_v, want_v, tolerance);
+    testing::expect_close(grad_scores, want_scores, tolerance);
+  }
+};
+
+// Below, at and above tiles of 6 and 12, panels of 8, 16 and 32, and blocks of queries.
+const std::vector<Sizes> kSizes{{1, 1, 1, 1, 1},    {2, 3, 5, 7, 3},      {1, 2, 12, 16, 8},   {2, 1, 13, 17, 9},
+                                {1, 2, 65, 65, 16}, {1, 1, 197, 197, 64}, {1, 1, 300, 150, 33}};
+
+TEST(AttentionBackward, MatchesTheDoubleReferenceOnEveryIsa) {
+  testing::for_each_isa([](Isa) {
+    for (const Sizes& sizes : kSizes) {
+      SCOPED_TRACE(::testing::Message() << sizes.queries << " queries, " << sizes.keys << " keys of "
+                                        << sizes.head_dim);
+      Problem problem(sizes);
+      problem.run();
+      problem.expect_right();
+    }
+  });
+}
+
+TEST(AttentionBackward, ThreadsDoNotChangeABit) {
+  Problem one({2, 3, 65, 65, 16}), three({2, 3, 65, 65, 16});
+  {
+    const ThreadCount count(1);
+    one.run();
+  }
+  const ThreadCount count(3);
+  three.run();
+  EXPECT_EQ(one.grad_q, three.grad_q);
+  EXPECT_EQ(one.grad_k, three.grad_k);
+  EXPECT_EQ(one.grad_v, three.grad_v);
+}
+
+}  // namespace
+}  // namespace vitrail::kernels

@@ -1,0 +1,119 @@
+#include "vitrail/train/stepper_internal.h"
+
+#include "tests/support/golden.h"
+#include "tests/train/support.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/models/load.h"
+#include "vitrail/ops/loss.h"
+#include "vitrail/train/model_setup.h"
+#include "vitrail/train/run_folder_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+const std::vector<std::string> kClasses{"cat", "dog", "frog"};
+
+Recipe recipe_with(const std::string& model, const std::vector<std::string>& settings = {}) {
+  return parse_recipe(R"({"model": {"img_size": 8, "patch_size": 2, "embed_dim": 16, "depth": 1, "num_heads": 2)" +
+                          model + R"(}, "data": {"train": "x"}, "epochs": 10})",
+                      "r.json", settings);
+}
+
+data::Batch batch_of(int64_t size) {
+  data::Batch batch;
+  batch.images = Tensor::randn({size, 3, 8, 8}, 4);
+  batch.labels = Tensor::empty({size}, DType::i64);
+  for (int64_t i = 0; i < size; ++i) {
+    batch.labels.data<int64_t>()[i] = i % 3;
+    batch.samples.push_back(i);
+  }
+  return batch;
+}
+
+image::EvalTransform transform() {
+  image::EvalTransform result;
+  result.size = {8, 8};
+  result.mean = result.std = {0.5, 0.5, 0.5};
+  return result;
+}
+
+// A teacher that sees the same pictures, in a folder.
+std::string teacher_folder() {
+  const std::string folder = (testing::scratch_folder() / "teacher").string();
+  PreparedModel made = prepare_model(recipe_with("").model, kClasses, 8);
+  made.config.preprocessing = preprocessing_of({}, made.config);
+  write_model(folder, made.config, made.model.named_parameters());
+  return folder;
+}
+
+TEST(Stepper, PatchesAreLeftOutInTheFirstPartOfTheRun) {
+  const Recipe recipe = recipe_with("", {R"(token_drop={"rate": 0.75, "until": 0.4})"});
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  Stepper stepper(recipe, made.model, 5, nullptr);
+  const Tensor images = Tensor::randn({2, 3, 8, 8}, 4);
+  made.model.train();
+  const autograd::NoGrad no_grad;
+  for (const auto& [epoch, tokens] : {std::pair{0.0, 1 + 4}, {3.99, 1 + 4}, {4.0, 1 + 16}, {9.9, 1 + 16}}) {
+    stepper.at_epoch(epoch);
+    EXPECT_EQ(made.model.forward_features(images).size(1), tokens) << epoch;
+  }
+  stepper.at_epoch(0);
+  made.model.eval();
+  EXPECT_EQ(made.model.forward_features(images).size(1), 17);
+  EXPECT_EQ(made.model.config().patch_drop_rate, 0);
+}
+
+TEST(Stepper, WithoutAScheduleTheModelsOwnRateStays) {
+  const Recipe recipe = recipe_with(R"(, "patch_drop_rate": 0.5)");
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  Stepper stepper(recipe, made.model, 5, nullptr);
+  stepper.at_epoch(0);
+  made.model.train();
+  const autograd::NoGrad no_grad;
+  EXPECT_EQ(made.model.forward_features(Tensor::randn({2, 3, 8, 8}, 4)).size(1), 1 + 8);
+}
+
+// The class head learns from labels, the distillation head from the teacher: the loss is that of the two apart, and
+// with the teacher alone (alpha 1) nothing reaches the class head.
+TEST(Stepper, ADistilledModelsHeadsLearnFromOneEach) {
+  const std::string folder = teacher_folder();
+  for (const double alpha : {0.3, 1.0}) {
+    const Recipe recipe = recipe_with(R"(, "dist_token": true)", {"loss.distillation={\"teacher\": \"" + folder +
+                                                                  "\", \"alpha\": " + std::to_string(alpha) + "}"});
+    PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+    Stepper stepper(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses));
+    const data::Batch batch = batch_of(4);
+    const BatchOutcome outcome = stepper.add(batch, 0, 1);
+    const auto heads = [&] {
+      const autograd::NoGrad no_grad;
+      return made.model.forward_heads(batch.images);
+    }();
+    const Tensor said = models::build_model(models::open_model(folder)).forward(batch.images);
+    const double labels = ops::cross_entropy(heads.classes, batch.labels).item<double>();
+    const double taught = ops::distillation(heads.distilled, said, {.temperature = 3}).item<double>();
+    EXPECT_NEAR(outcome.loss, (1 - alpha) * labels + alpha * taught, 1e-5);  // f32, values around 1
+    auto largest = [&](const std::string& name) {
+      const Tensor gradient = autograd::grad_of(made.model.parameter(name));
+      double most = 0;
+      for (int64_t i = 0; gradient.defined() && i < gradient.numel(); ++i)
+        most = std::max(most, std::abs(static_cast<double>(gradient.data<float>()[i])));
+      return most;
+    };
+    EXPECT_GT(largest("head_dist.weight"), 0);
+    EXPECT_EQ(largest("head.weight") > 0, alpha < 1);
+  }
+}
+
+TEST(Stepper, WithoutATeacherADistilledModelLearnsAsItAnswers) {
+  const Recipe recipe = recipe_with(R"(, "dist_token": true)");
+  PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+  Stepper stepper(recipe, made.model, 5, nullptr);
+  const data::Batch batch = batch_of(4);
+  const double loss = stepper.add(batch, 0, 1).loss;
+  const autograd::NoGrad no_grad;
+  made.model.eval();
+  EXPECT_NEAR(loss, ops::cross_entropy(made.model.forward(batch.images), batch.labels).item<double>(), 1e-5);
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,52 @@
+#include "vitrail/train/teacher_cache.h"
+
+#include "tests/support/golden.h"
+#include "tests/train/support.h"
+
+namespace vitrail::train {
+namespace {
+
+TEST(TeacherCache, GivesBackWhatWasWrittenAlsoToTheNextProcess) {
+  const fs::path file = testing::scratch_folder() / "cache";
+  const Tensor said = Tensor::randn({2, 3}, 1);
+  {
+    TeacherCache cache(file, "recipe", 4, 3);
+    EXPECT_FALSE(cache.read({7, 2}, 1, Tensor::zeros({2, 3})));
+    cache.write({7, 2}, 1, said);
+  }
+  TeacherCache cache(file, "recipe", 4, 3);
+  const Tensor known = Tensor::zeros({2, 3});
+  EXPECT_TRUE(cache.read({7, 2}, 1, known));
+  EXPECT_TRUE(testing::close(known, said, 0));
+  EXPECT_FALSE(cache.read({7, 2}, 2, known));  // another view
+  EXPECT_FALSE(cache.read({2, 6}, 1, known));  // one of them
+  EXPECT_TRUE(testing::close(known.select(0, 0), said.select(0, 1), 0));
+}
+
+TEST(TeacherCache, BeginsAnewForAnotherRecipeOrAFileThatIsNone) {
+  const fs::path file = testing::scratch_folder() / "cache";
+  const Tensor said = Tensor::randn({1, 3}, 1);
+  TeacherCache(file, "recipe", 4, 3).write({0}, 0, said);
+  EXPECT_FALSE(TeacherCache(file, "other", 4, 3).read({0}, 0, said));
+  write_file(file, "no cache");
+  EXPECT_FALSE(TeacherCache(file, "recipe", 4, 3).read({0}, 0, said));
+}
+
+// What a killed process leaves of a row is not taken for one.
+TEST(TeacherCache, ARowThatWasCutOffIsNotThere) {
+  const fs::path file = testing::scratch_folder() / "cache";
+  const Tensor said = Tensor::randn({1, 3}, 1);
+  TeacherCache(file, "recipe", 1, 3).write({5}, 0, said);
+  fs::resize_file(file, fs::file_size(file) - 2);
+  EXPECT_FALSE(TeacherCache(file, "recipe", 1, 3).read({5}, 0, said));
+}
+
+TEST(TeacherCache, ErrorsNameTheFile) {
+  EXPECT_TRUE(contains(error_of([] { TeacherCache("/nowhere/cache", "", 1, 2); }), "/nowhere/cache"));
+  TeacherCache cache(testing::scratch_folder() / "cache", "recipe", 2, 3);
+  EXPECT_THROW(cache.read({0}, 2, Tensor::zeros({1, 3})), Error);
+  EXPECT_TRUE(contains(error_of([] { TeacherCache("/dev/full", "", 1, 2); }), "/dev/full"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

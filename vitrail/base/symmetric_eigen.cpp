@@ -1,0 +1,159 @@
+#include "vitrail/base/symmetric_eigen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail {
+namespace {
+
+// to += factor · from: every inner loop here walks whole rows, so that the compiler can use vectors without changing
+// the order of a sum.
+void add_row(double* to, double factor, const double* from, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) to[i] += factor * from[i];
+}
+
+// A = Q T Qᵀ with T tridiagonal.
+struct Tridiagonal {
+  std::vector<double> diagonal, beside;  // beside[i] stands between i and i + 1
+  std::vector<double> q_transposed;      // [n, n]
+};
+
+// One Householder reflection I − β v vᵀ that leaves of row k, from k + 1 on, only its first entry.
+struct Reflection {
+  std::vector<double> v;  // [n], zero up to k
+  double beta = 0;
+  double left = 0;  // the entry that is left
+};
+
+Reflection reflection_of(const double* row, int64_t k, int64_t n) {
+  Reflection result{std::vector<double>(static_cast<size_t>(n)), 0, row[k + 1]};
+  double most = 0;
+  for (int64_t i = k + 2; i < n; ++i) most = std::max(most, std::abs(row[i]));
+  if (most == 0) return result;  // nothing to clear
+  most = std::max(most, std::abs(row[k + 1]));
+  double squares = 0;
+  for (int64_t i = k + 1; i < n; ++i) {
+    result.v[i] = row[i] / most;  // scaled, so that no square overflows or vanishes
+    squares += result.v[i] * result.v[i];
+  }
+  const double length = std::sqrt(squares), first = result.v[k + 1];
+  result.left = first > 0 ? -length : length;  // the sign that does not cancel
+  result.v[k + 1] = first - result.left;
+  result.beta = 1 / (squares - first * result.left);
+  result.left *= most;
+  return result;
+}
+
+// A ← H A H below and right of k.
+void reflect_both_sides(std::vector<double>& a, const Reflection& h, int64_t k, int64_t n) {
+  std::vector<double> w(static_cast<size_t>(n));
+  for (int64_t i = k + 1; i < n; ++i) add_row(w.data(), h.beta * h.v[i], a.data() + i * n, k + 1, n);
+  double along = 0;
+  for (int64_t i = k + 1; i < n; ++i) along += w[i] * h.v[i];
+  add_row(w.data(), -h.beta / 2 * along, h.v.data(), k + 1, n);
+  for (int64_t i = k + 1; i < n; ++i) {
+    add_row(a.data() + i * n, -h.v[i], w.data(), k + 1, n);
+    add_row(a.data() + i * n, -w[i], h.v.data(), k + 1, n);
+  }
+}
+
+Tridiagonal tridiagonal(std::vector<double> a, int64_t n) {
+  Tridiagonal t;
+  std::vector<Reflection> reflections;
+  for (int64_t k = 0; k + 2 < n; ++k) {
+    reflections.push_back(reflection_of(a.data() + k * n, k, n));
+    reflect_both_sides(a, reflections.back(), k, n);
+    t.beside.push_back(reflections.back().left);
+  }
+  if (n > 1) t.beside.push_back(a[(n - 2) * n + n - 1]);
+  for (int64_t i = 0; i < n; ++i) t.diagonal.push_back(a[i * n + i]);
+
+  std::vector<double> q(static_cast<size_t>(n * n));  // H₀ H₁ …, the last one first
+  for (int64_t i = 0; i < n; ++i) q[i * n + i] = 1;
+  for (int64_t k = n - 3; k >= 0; --k) {
+    const Reflection& h = reflections[static_cast<size_t>(k)];
+    std::vector<double> along(static_cast<size_t>(n));
+    for (int64_t i = k + 1; i < n; ++i) add_row(along.data(), h.beta * h.v[i], q.data() + i * n, k + 1, n);
+    for (int64_t i = k + 1; i < n; ++i) add_row(q.data() + i * n, -h.v[i], along.data(), k + 1, n);
+  }
+  t.q_transposed.resize(q.size());
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < n; ++j) t.q_transposed[j * n + i] = q[i * n + j];
+  }
+  return t;
+}
+
+// One implicit QL step on rows first … last; `vectors` follows by plane rotations of neighbouring rows.
+void ql_step(Tridiagonal& t, int64_t first, int64_t last, int64_t n) {
+  std::vector<double>&d = t.diagonal, &e = t.beside;
+  const double ratio = (d[first + 1] - d[first]) / (2 * e[first]);
+  // Wilkinson's shift: the eigenvalue of the leading 2×2 block that is nearer to its corner.
+  double g = d[last] - d[first] + e[first] / (ratio + std::copysign(std::hypot(ratio, 1.0), ratio));
+  double sine = 1, cosine = 1, carried = 0;
+  for (int64_t i = last - 1; i >= first; --i) {
+    const double f = sine * e[i], b = cosine * e[i], r = std::hypot(f, g);
+    if (i + 1 < last) e[i + 1] = r;
+    if (r == 0) {  // the matrix has come apart here
+      d[i + 1] -= carried;
+      if (last < n - 1) e[last] = 0;
+      return;
+    }
+    sine = f / r, cosine = g / r;
+    g = d[i + 1] - carried;
+    const double turned = (d[i] - g) * sine + 2 * cosine * b;
+    carried = sine * turned;
+    d[i + 1] = g + carried;
+    g = cosine * turned - b;
+    double *const upper = t.q_transposed.data() + i * n, *const lower = upper + n;
+    for (int64_t k = 0; k < n; ++k) {
+      const double x = upper[k], y = lower[k];
+      lower[k] = sine * x + cosine * y;
+      upper[k] = cosine * x - sine * y;
+    }
+  }
+  d[first] -= carried;
+  e[first] = g;
+}
+
+void diagonalize(Tridiagonal& t, int64_t n) {
+  constexpr int kMostSteps = 60;  // an eigenvalue takes two or three
+  const std::vector<double>&d = t.diagonal, &e = t.beside;
+  for (int64_t first = 0; first < n; ++first) {
+    for (int steps = 0;; ++steps) {
+      int64_t last = first;  // the block that begins here ends where a neighbour is negligible
+      for (; last + 1 < n; ++last) {
+        const double size = std::abs(d[last]) + std::abs(d[last + 1]);
+        if (std::abs(e[last]) <= std::numeric_limits<double>::epsilon() * size) break;
+      }
+      if (last == first) break;
+      if (steps == kMostSteps) throw Error("eigenvalues", "a method that converges", str(steps, " steps without"));
+      ql_step(t, first, last, n);
+    }
+  }
+}
+
+}  // namespace
+
+SymmetricEigen symmetric_eigen(std::vector<double> matrix, int64_t n) {
+  for (const double value : matrix) {
+    if (!std::isfinite(value)) throw Error("eigenvalues", "finite numbers", str(value));
+  }
+  Tridiagonal t = tridiagonal(std::move(matrix), n);
+  diagonalize(t, n);
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.diagonal[a] > t.diagonal[b]; });
+  SymmetricEigen result;
+  for (const int64_t i : order) {
+    result.values.push_back(t.diagonal[i]);
+    const double* const row = t.q_transposed.data() + i * n;
+    result.vectors.insert(result.vectors.end(), row, row + n);
+  }
+  return result;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,48 @@
+#include "vitrail/models/bundled.h"
+
+#include <algorithm>
+
+#include "vitrail/base/env.h"
+
+namespace vitrail::models {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<fs::path> shelves() {
+  std::vector<fs::path> folders;
+  if (const auto home = environment("VITRAIL_HOME")) folders.push_back(fs::path(*home) / "models");
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
+  if (!program.empty()) {
+    folders.push_back(program.parent_path() / "share" / "vitrail" / "models");  // PREFIX/bin/vitrail
+    folders.push_back(program.parent_path().parent_path() / "models");          // SOURCE/build/release/vitrail
+  }
+  folders.push_back(fs::path(VITRAIL_DATA_PATH) / "vitrail" / "models");
+  return folders;
+}
+
+}  // namespace
+
+std::vector<BundledModel> bundled_models() {
+  std::vector<BundledModel> models;
+  for (const fs::path& shelf : shelves()) {
+    std::error_code unreadable;
+    for (const fs::directory_entry& entry : fs::directory_iterator(shelf, unreadable)) {
+      const std::string name = entry.path().filename().string();
+      const bool known =
+          std::any_of(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
+      if (!known && fs::exists(entry.path() / "config.json", unreadable)) models.push_back({name, entry.path()});
+    }
+  }
+  std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return models;
+}
+
+std::optional<fs::path> find_bundled(const std::string& name) {
+  for (const BundledModel& model : bundled_models()) {
+    if (model.name == name) return model.folder;
+  }
+  return std::nullopt;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,81 @@
+#include "vitrail/train/teacher_cache.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+
+namespace vitrail::train {
+namespace {
+
+// The head of a file: what it is, and the key of its identity.
+struct Head {
+  std::array<char, 8> magic{'v', 't', 'e', 'a', 'c', 'h', 'e', '1'};
+  uint64_t identity = 0;
+  bool operator==(const Head&) const = default;
+};
+
+constexpr float kThere = 1;  // the last number of a row; 0 where the file has a hole
+
+Error failure(const std::filesystem::path& path, const char* what) {
+  return Error(str(path.string(), ": cannot be ", what, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+TeacherCache::TeacherCache(const std::filesystem::path& file, const std::string& identity, int64_t views,
+                           int64_t classes)
+    : path_(file), views_(views), classes_(classes) {
+  file_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file_ < 0) throw failure(path_, "opened");
+  const Head wanted{.identity = random_key(identity, static_cast<uint64_t>(views), static_cast<uint64_t>(classes))};
+  Head found{};
+  if (::pread(file_, &found, sizeof found, 0) == sizeof found && found == wanted) return;
+  if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, &wanted, sizeof wanted, 0) == sizeof wanted) return;
+  const Error error = failure(path_, "written");
+  ::close(file_);
+  throw error;
+}
+
+TeacherCache::~TeacherCache() { ::close(file_); }
+
+int64_t TeacherCache::place_of(int64_t sample, int64_t view) const {
+  if (view < 0 || view >= views_) throw Error("view", str("0 to ", views_ - 1), str(view));
+  return static_cast<int64_t>(sizeof(Head)) +
+         (sample * views_ + view) * (classes_ + 1) * static_cast<int64_t>(sizeof(float));
+}
+
+bool TeacherCache::read(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) const {
+  std::vector<float> row(static_cast<size_t>(classes_ + 1));
+  const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
+  bool all = true;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), place_of(samples[i], view));
+    if (got < 0) throw failure(path_, "read");
+    if (got == bytes && row.back() == kThere) {
+      std::copy_n(row.data(), classes_, logits.data<float>() + static_cast<int64_t>(i) * classes_);
+    } else {
+      all = false;
+    }
+  }
+  return all;
+}
+
+void TeacherCache::write(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) {
+  std::vector<float> row(static_cast<size_t>(classes_ + 1), kThere);
+  const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    std::copy_n(logits.data<float>() + static_cast<int64_t>(i) * classes_, classes_, row.data());
+    errno = ENOSPC;  // what a short write means
+    if (::pwrite(file_, row.data(), static_cast<size_t>(bytes), place_of(samples[i], view)) != bytes)
+      throw failure(path_, "written");
+  }
+}
+
+}  // namespace vitrail::train
