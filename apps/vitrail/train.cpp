@@ -10,9 +10,12 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 
 namespace vitrail::app {
 namespace {
+
+using Processes = std::shared_ptr<dist::Communicator>;
 
 struct Options {
   std::string recipe, folder;
@@ -24,13 +27,15 @@ std::atomic<bool> stop_asked{false};
 
 extern "C" void on_signal(int) { stop_asked = true; }
 
-// SIGINT and SIGTERM ask for a stop; a second one ends the program at once.
+// SIGINT and SIGTERM ask for a stop, and SIGUSR1, which mpirun passes on without ending the processes; a second one
+// ends the program at once.
 void install_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGUSR1, &action, nullptr);
 }
 
 std::string clock_of(double seconds) {
@@ -84,10 +89,17 @@ std::string epoch_line(const train::EpochResult& e) {
   return line + fmt::format("  {}{}", clock_of(e.seconds), e.best ? "  best" : "");
 }
 
-int train_model(const Options& options, const GlobalOptions& global) {
+// Processes that mpirun started on one machine share its cores.
+int threads_for(const GlobalOptions& global) {
+  return global.threads > 0 ? global.threads
+                            : std::max(1, available_threads() / dist::launch_from_environment().on_machine);
+}
+
+int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
   const train::Recipe recipe = train::read_recipe(options.recipe, options.settings);
   install_signals();
-  Bar bar(global.quiet);
+  const bool leads = processes->rank() == 0;
+  Bar bar(global.quiet || !leads);
   auto say = [&](const std::string& line) {
     bar.clear();
     if (!global.quiet) fmt::print(stderr, "{}\n", line);
@@ -95,13 +107,16 @@ int train_model(const Options& options, const GlobalOptions& global) {
   const train::TrainerOptions trainer{.folder = options.folder,
                                       .resume = options.resume,
                                       .allow_changes = options.allow_changes,
-                                      .threads = global.threads};
+                                      .threads = threads_for(global),
+                                      .communicator = processes};
   const train::TrainerCallbacks callbacks{.progress = [&](const train::Progress& progress) { bar.show(progress); },
                                           .epoch = [&](const train::EpochResult& e) { say(epoch_line(e)); },
                                           .message = say,
                                           .stop = [] { return stop_asked.load(); }};
   const train::TrainingResult result = train::train(recipe, trainer, callbacks);
   bar.clear();
+  processes->finish();
+  if (!leads) return result.stopped ? 1 : 0;
   if (result.stopped) {
     print_error(fmt::format("stopped after step {}, epoch {}; --resume goes on", result.step, result.epoch + 1));
     return 1;
@@ -118,8 +133,25 @@ int train_model(const Options& options, const GlobalOptions& global) {
   }
   if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
   if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
+  if (result.processes > 1) {
+    json["processes"] = result.processes;
+    json["exchange_seconds"] = result.exchange.seconds;
+    json["exchange_overlapped_seconds"] = result.exchange.overlapped;
+    json["exchange_waited_seconds"] = result.exchange.waited;
+  }
   print_json(json);
   return 0;
+}
+
+// An error of one of several processes says whose it is.
+int train_processes(const Options& options, const GlobalOptions& global) {
+  const Processes processes = dist::connect();
+  try {
+    return train_model(options, global, processes);
+  } catch (const Error& error) {
+    if (processes->size() == 1) throw;
+    throw Error(str("process ", processes->rank(), ": ", error.what()));
+  }
 }
 
 }  // namespace
@@ -135,7 +167,8 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->allow_extra_args(false);
   command->add_flag("--resume", options->resume, "Go on with the run in the folder, or begin it");
   command->add_flag("--allow-changes", options->allow_changes, "Resume although the recipe has changed");
-  command->callback([options, &global, &run] { run = [options, &global] { return train_model(*options, global); }; });
+  command->callback(
+      [options, &global, &run] { run = [options, &global] { return train_processes(*options, global); }; });
 }
 
 }  // namespace vitrail::app

@@ -37,6 +37,9 @@ TEST(Launch, ReadsOpenMpisAndMpichsVariables) {
     const Environment variables{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
     EXPECT_EQ(launch_from_environment().rank, 2);
     EXPECT_EQ(launch_from_environment().size, 4);
+    EXPECT_EQ(launch_from_environment().on_machine, 1);
+    const Environment local{{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
+    EXPECT_EQ(launch_from_environment().on_machine, 3);
   }
   const Environment variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
   EXPECT_EQ(launch_from_environment().rank, 1);

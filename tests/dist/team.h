@@ -2,6 +2,7 @@
 // Processes played by threads: the reducer's logic is tested without MPI.
 #include <algorithm>
 #include <barrier>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -23,7 +24,12 @@ class TeamMember : public Communicator {
   int size() const override { return static_cast<int>(team_->data.size()); }
   void all_reduce_sum(float* data, int64_t n) override { sum(data, n); }
   void all_reduce_sum(double* data, int64_t n) override { sum(data, n); }
-  void broadcast(void*, size_t, int) override {}
+  void broadcast(void* data, size_t bytes, int root) override {
+    team_->data[rank_] = data;
+    barrier();
+    if (rank_ != root) std::memcpy(data, team_->data[root], bytes);
+    barrier();
+  }
   void barrier() override { team_->barrier.arrive_and_wait(); }
   void finish() override {}
 

@@ -55,6 +55,7 @@ std::shared_ptr<BatchPieces> BatchMaker::begin(int64_t epoch, int64_t step) cons
   if (options_.augment && !options_.mix.active(epoch)) pieces->batch.view = options_.augment->view_of(epoch);
   if (options_.mix.active(epoch)) pieces->batch.targets = Tensor::empty({b, options_.mix.classes});
   pieces->batch.samples.resize(static_cast<size_t>(b));
+  for (int64_t i = 0; i < b; ++i) pieces->batch.places.push_back(pieces->share.place(i));
   pieces->left_out.resize(static_cast<size_t>(b));
   pieces->skipped.resize(static_cast<size_t>(this->pieces()));
   pieces->failures.resize(static_cast<size_t>(this->pieces()));
@@ -176,6 +177,7 @@ Batch BatchMaker::finish(BatchPieces& pieces) const {
       std::memcpy(images + kept * picture, images + i * picture, static_cast<size_t>(picture) * sizeof(float));
       batch.labels.data<int64_t>()[kept] = batch.labels.data<int64_t>()[i];
       batch.samples[kept] = batch.samples[i];
+      batch.places[kept] = batch.places[i];
     }
     ++kept;
   }
@@ -183,6 +185,7 @@ Batch BatchMaker::finish(BatchPieces& pieces) const {
   batch.images = batch.images.narrow(0, 0, kept);
   batch.labels = batch.labels.narrow(0, 0, kept);
   batch.samples.resize(static_cast<size_t>(kept));
+  batch.places.resize(static_cast<size_t>(kept));
   return batch;
 }
 

@@ -20,6 +20,7 @@ struct Batch {
   Tensor labels;                 // [b] i64
   Tensor targets;                // [b, classes] f32 in the epochs that mix, otherwise undefined
   std::vector<int64_t> samples;  // [b] indices in the dataset
+  std::vector<int64_t> places;   // [b] where each stands in the step's batch of all ranks
   int64_t view = -1;             // AugmentOptions::view_of the epoch; negative where pictures are mixed, too
   std::vector<int64_t> skipped;  // unreadable samples that had a place in this batch
 };

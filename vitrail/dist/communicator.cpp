@@ -1,5 +1,6 @@
 #include "vitrail/dist/communicator.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "vitrail/base/env.h"
@@ -35,11 +36,14 @@ int number_in(const char* variable, const std::string& text) {
 
 Launch launch_from_environment() {
   // Open MPI's names, and those of MPICH and its relatives.  Slurm's are no sign: it sets them for a batch script too.
-  constexpr const char* kNames[][2]{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
-  for (const auto& [rank_name, size_name] : kNames) {
+  constexpr const char* kNames[][3]{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+  for (const auto& [rank_name, size_name, local_name] : kNames) {
     const auto rank = environment(rank_name), size = environment(size_name);
     if (!rank || !size) continue;
-    const Launch launch{number_in(rank_name, *rank), number_in(size_name, *size)};
+    const auto local = environment(local_name);
+    const Launch launch{number_in(rank_name, *rank), number_in(size_name, *size),
+                        local ? std::max(1, number_in(local_name, *local)) : 1};
     if (launch.size < 1 || launch.rank >= launch.size) {
       throw Error(rank_name, str("a number below ", size_name, ", which is ", launch.size), str(launch.rank));
     }

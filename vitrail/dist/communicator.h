@@ -29,6 +29,7 @@ class Communicator {
 // The process's place in a run, from what mpirun (Open MPI, MPICH, Slurm) puts into the environment.
 struct Launch {
   int rank = 0, size = 1;
+  int on_machine = 1;  // processes of the run on this machine, as far as the variables tell
   bool parallel() const { return size > 1; }
 };
 Launch launch_from_environment();  // throws Error when the variables make no sense

@@ -47,7 +47,11 @@ Metadata metadata_of(const CheckpointState& state) {
   const Fingerprint& print = state.fingerprint;
   return {
       {"format", kFormat},
-      {"position", Json{{"epoch", at.epoch}, {"step_in_epoch", at.step_in_epoch}, {"step", at.step}}.dump()},
+      {"position", Json{{"epoch", at.epoch},
+                        {"step_in_epoch", at.step_in_epoch},
+                        {"step", at.step},
+                        {"batch_images", at.batch_images}}
+                       .dump()},
       {"recipe", state.recipe},
       {"counters", state.counters},
       {"fingerprint",
@@ -56,7 +60,8 @@ Metadata metadata_of(const CheckpointState& state) {
 
 void read_metadata(const Metadata& metadata, CheckpointState& state) {
   const Json position = Json::parse(metadata.at("position")), print = Json::parse(metadata.at("fingerprint"));
-  state.position = {position.at("epoch"), position.at("step_in_epoch"), position.at("step")};
+  state.position = {position.at("epoch"), position.at("step_in_epoch"), position.at("step"),
+                    position.value("batch_images", int64_t{0})};
   state.recipe = metadata.at("recipe");
   state.counters = metadata.at("counters");
   state.fingerprint = {print.at("build"), print.at("isa"), print.at("threads"), print.at("ranks")};

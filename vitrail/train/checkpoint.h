@@ -15,6 +15,7 @@ struct Position {
   int64_t epoch = 0;          // from 0, the one under way
   int64_t step_in_epoch = 0;  // batches of it that are done
   int64_t step = 0;           // optimiser steps of the whole run
+  int64_t batch_images = 0;   // of such a batch, all processes counted; 0: as in the run that goes on
 };
 
 // What bits depend on besides the recipe.

@@ -9,8 +9,6 @@
 namespace vitrail::train {
 namespace {
 
-constexpr size_t kWorst = 24;
-
 // One image's logits counted.
 void count(const float* logits, int64_t classes, int64_t truth, int64_t sample, Evaluation& result) {
   int64_t best = 0, before = 0;  // `before`: classes that come before the true one, as data::top_k orders them
@@ -32,13 +30,13 @@ void count(const float* logits, int64_t classes, int64_t truth, int64_t sample, 
   result.worst.push_back({sample, truth, best, 1 / total, std::exp(log_truth)});
 }
 
+}  // namespace
+
 void keep_worst(std::vector<WrongAnswer>& worst) {
   std::stable_sort(worst.begin(), worst.end(),
                    [](const WrongAnswer& a, const WrongAnswer& b) { return a.truth_confidence < b.truth_confidence; });
-  if (worst.size() > kWorst) worst.resize(kWorst);
+  if (worst.size() > kWorstAnswers) worst.resize(kWorstAnswers);
 }
-
-}  // namespace
 
 Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int64_t classes,
                     const std::function<void(int64_t, int64_t)>& progress) {

@@ -20,8 +20,11 @@ struct Evaluation {
   double loss = 0;                              // mean cross-entropy with the labels
   double top1 = 0, top5 = 0;                    // fractions
   std::vector<std::vector<int64_t>> confusion;  // [truth][answer]
-  std::vector<WrongAnswer> worst;               // the least probable truths first, at most 24
+  std::vector<WrongAnswer> worst;               // the least probable truths first, at most kWorstAnswers
 };
+
+constexpr size_t kWorstAnswers = 24;
+void keep_worst(std::vector<WrongAnswer>& worst);  // sorts, and cuts off what is too many
 
 // Runs the loader's first epoch through the model, which is in eval mode afterwards.  The loader gives images in order
 // and unaltered (data::evaluation_options).  `progress(done, total)` after each batch.

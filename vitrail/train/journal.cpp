@@ -64,6 +64,7 @@ std::string Counters::to_json() const {
             {"event_bytes", event_bytes},
             {"event_name", event_name},
             {"tested", tested},
+            {"exchange", {exchange.seconds, exchange.overlapped, exchange.waited}},
             {"test", {test_loss, test_top1, test_top5}}};
   for (const EpochResult& result : history) json["history"].push_back(json_of(result));
   return json.dump();
@@ -83,6 +84,8 @@ Counters Counters::from_json(const std::string& text) {
     counters.skipped_steps = json.at("skipped_steps");
     counters.skipped_in_a_row = json.at("skipped_in_a_row");
     counters.seconds = json.at("seconds");
+    if (const auto times = json.find("exchange"); times != json.end())
+      counters.exchange = {times->at(0), times->at(1), times->at(2)};
     counters.metrics_bytes = json.at("metrics_bytes");
     counters.event_bytes = json.at("event_bytes");
     counters.event_name = json.at("event_name");

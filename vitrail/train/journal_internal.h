@@ -32,6 +32,7 @@ struct Counters {
   std::vector<EpochResult> history;
   int64_t skipped_images = 0, skipped_steps = 0, skipped_in_a_row = 0;
   double seconds = 0;  // of training so far
+  ExchangeTimes exchange;
   uint64_t metrics_bytes = 0, event_bytes = 0;
   std::string event_name;
   bool tested = false;

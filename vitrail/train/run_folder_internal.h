@@ -49,6 +49,7 @@ struct ReportInput {
   const Part* part;              // what it was evaluated on
   int64_t parameters;
   bool finished;
+  int processes;
 };
 void write_report(const std::filesystem::path& folder, const ReportInput& input);
 

@@ -149,6 +149,12 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
                     {"top5", counters.test_top5},
                     {"loss", counters.test_loss}};
   }
+  if (input.processes > 1) {
+    json["exchange"] = {{"processes", input.processes},
+                        {"seconds", counters.exchange.seconds},
+                        {"overlapped_seconds", counters.exchange.overlapped},
+                        {"waited_seconds", counters.exchange.waited}};
+  }
   write_text(path, json.dump(2) + "\n");
 }
 

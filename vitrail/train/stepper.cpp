@@ -50,15 +50,28 @@ int64_t count_correct(const models::VisionTransformer::Heads& heads, const Tenso
   return correct;
 }
 
+// A process whose images could all not be read takes its part in the exchange with a black one, which counts for none.
+data::Batch stand_in(const data::Batch& empty) {
+  Shape shape = empty.images.shape();
+  shape[0] = 1;
+  data::Batch batch;
+  batch.images = Tensor::zeros(shape);
+  batch.labels = Tensor::zeros({1}, DType::i64);
+  batch.places = {0};
+  return batch;
+}
+
 }  // namespace
 
 Stepper::Stepper(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-                 std::unique_ptr<Teacher> teacher)
+                 std::unique_ptr<Teacher> teacher, const Crew& crew)
     : recipe_(recipe),
+      crew_(crew),
       model_(model),
       teacher_(std::move(teacher)),
       optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
-      schedule_(schedule_options(recipe, steps_per_epoch)) {
+      schedule_(schedule_options(recipe, steps_per_epoch)),
+      exchange_(crew, optimizer_->parameters()) {
   model_.checkpoint_blocks(recipe.model.activation_checkpointing);
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
 }
@@ -91,28 +104,56 @@ Tensor Stepper::loss_of(const models::VisionTransformer::Heads& heads, const dat
   return ops::weighted_sum({loss, learned}, {1 - how.alpha, how.alpha});
 }
 
-BatchOutcome Stepper::add(const data::Batch& batch, uint64_t number, int64_t parts) {
-  BatchOutcome outcome{.images = batch.images.size(0)};
-  if (outcome.images == 0) return outcome;
-  const nn::RandomScope random(recipe_.seed, number);
+BatchOutcome Stepper::over_all(const BatchOutcome& here) const {
+  if (crew_.size() == 1) return here;
+  const double loss = here.images > 0 ? here.loss * static_cast<double>(here.images) : 0;
+  std::vector<double> sums{loss, static_cast<double>(here.correct), static_cast<double>(here.images)};
+  crew_.sum(sums);
+  BatchOutcome outcome{.correct = std::llround(sums[1]), .images = std::llround(sums[2])};
+  if (outcome.images > 0) outcome.loss = sums[0] / sums[2];
+  return outcome;
+}
+
+void Stepper::run_backward(const Tensor& loss, double share, bool last) {
+  const autograd::BackwardOptions options = last ? exchange_.begin() : autograd::BackwardOptions{};
+  try {
+    autograd::backward(loss, Tensor::full(loss.shape(), share, loss.dtype()), options);
+  } catch (...) {
+    if (last) exchange_.complete();
+    throw;
+  }
+}
+
+BatchOutcome Stepper::add(const data::Batch& given, const BatchPlace& place) {
+  BatchOutcome here{.images = given.images.size(0)};
+  if (here.images == 0 && crew_.size() == 1) return here;
+  const data::Batch batch = here.images > 0 ? given : stand_in(given);
+  const nn::RandomScope random(recipe_.seed, place.number, batch.places);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
   const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);
   const Tensor loss = loss_of(heads, batch);
-  outcome.loss = loss.item<double>();
-  outcome.correct = count_correct(heads, batch.labels);
-  if (!std::isfinite(outcome.loss)) {
-    if (problem_.empty())
-      problem_ =
-          str("the loss is ", outcome.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
-    return outcome;
+  std::string problem;
+  if (here.images > 0) {
+    here.loss = loss.item<double>();
+    here.correct = count_correct(heads, batch.labels);
+    if (!std::isfinite(here.loss))
+      problem = str("the loss is ", here.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
   }
-  autograd::backward(loss, Tensor::full(loss.shape(), 1.0 / static_cast<double>(parts), loss.dtype()));
+  const BatchOutcome outcome = over_all(here);
+  if (!std::isfinite(outcome.loss)) {
+    problem = crew_.first_text(problem);
+    if (problem_.empty()) problem_ = problem;
+  } else if (outcome.images > 0) {
+    const double share = static_cast<double>(here.images) / static_cast<double>(outcome.images);
+    run_backward(loss, share / static_cast<double>(place.count), place.index + 1 == place.count);
+  }
   return outcome;
 }
 
-StepOutcome Stepper::update(int64_t step) {
-  StepOutcome outcome{.learning_rate = schedule_.rate(step)};
+StepOutcome Stepper::update(int64_t step, int64_t scheduled) {
+  StepOutcome outcome{.learning_rate = schedule_.rate(scheduled)};
+  exchange_.complete();
   outcome.gradient_norm = optim::gradient_norm(optimizer_->parameters());
   if (problem_.empty() && !std::isfinite(outcome.gradient_norm))
     problem_ = "first not finite: " + non_finite_gradient(optimizer_->parameters());

@@ -31,6 +31,7 @@ struct EpochResult {
   double seconds = 0;  // of the run so far, over all resumptions
 };
 
+// Called in the process with rank 0 only, except `stop`: what one process is asked to do, all do.
 struct TrainerCallbacks {
   std::function<void(const Progress&)> progress;
   std::function<void(const EpochResult&)> epoch;
@@ -46,6 +47,13 @@ struct TrainerOptions {
   std::shared_ptr<dist::Communicator> communicator;  // null: one process
 };
 
+// Gradients between processes: what it took, over all resumptions.
+struct ExchangeTimes {
+  double seconds = 0;     // in which some were on their way
+  double overlapped = 0;  // of these, while the backward pass still ran
+  double waited = 0;      // after it had ended
+};
+
 struct TrainingResult {
   bool stopped = false;  // before the end, because callbacks.stop asked for it
   int64_t epoch = 0, step = 0;
@@ -55,9 +63,12 @@ struct TrainingResult {
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0, skipped_steps = 0;
   double seconds = 0;
+  int processes = 1;
+  ExchangeTimes exchange;
 };
 
-// Trains as the recipe says.  The folder then holds
+// Trains as the recipe says; with a communicator of K processes, each with its own `batch_size` images of every batch,
+// as one process does with K times as many.  Only rank 0 reads and writes the folder, which then holds
 //   recipe.json                                    resolved: every field
 //   metrics.csv, tensorboard/events.out.tfevents…  what was measured
 //   checkpoints/{last,previous,best,ema}.safetensors
