@@ -36,7 +36,8 @@ Factors factors_of(const std::vector<double>& m, int64_t n, int64_t rank) {
     }
   }
   const SymmetricEigen eigen = symmetric_eigen(std::move(gram), n);
-  Factors result{std::vector<double>(static_cast<size_t>(rank * n)), std::vector<double>(static_cast<size_t>(rank * n))};
+  Factors result{std::vector<double>(static_cast<size_t>(rank * n)),
+                 std::vector<double>(static_cast<size_t>(rank * n))};
   for (int64_t k = 0; k < rank; ++k) {
     const double root = std::sqrt(std::sqrt(std::max(0.0, eigen.values[k])));  // √s, and s is the root of the value
     if (root < 1e-6) continue;  // a direction that M all but lacks: both rows stay zero

@@ -17,8 +17,8 @@ struct MimeticOptions {
 //   per head  W_q W_kᵀ ≈ α Z + β I, its best approximation of rank d;
 //   all heads W_v W_o  ≈ α Z − β I, of rank heads · d (exact where that is C).
 // Z [C, C] is uniform with variance 1/C, drawn by `key`.  Each product is shared out evenly: U √S and √S Vᵀ of the
-// singular value decomposition.  In the layout of nn::Attention, qkv_weight [3 · heads · d, C] holds W_qᵀ, W_kᵀ and W_vᵀ
-// in its rows, proj_weight [C, heads · d] is W_oᵀ; f32 both.  Biases are the caller's (the paper has none: zeros).
+// singular value decomposition.  In the layout of nn::Attention, qkv_weight [3 · heads · d, C] holds W_qᵀ, W_kᵀ and
+// W_vᵀ in its rows, proj_weight [C, heads · d] is W_oᵀ; f32 both.  Biases are the caller's (the paper has none: zeros).
 // Throws Error when the shapes do not belong together or heads · d is more than C.
 void mimetic_attention(const MimeticOptions& options, int64_t heads, uint64_t key, const Tensor& qkv_weight,
                        const Tensor& proj_weight);
