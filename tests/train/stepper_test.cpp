@@ -12,6 +12,7 @@ namespace vitrail::train {
 namespace {
 
 const std::vector<std::string> kClasses{"cat", "dog", "frog"};
+const Crew kAlone(nullptr);
 
 Recipe recipe_with(const std::string& model, const std::vector<std::string>& settings = {}) {
   return parse_recipe(R"({"model": {"img_size": 8, "patch_size": 2, "embed_dim": 16, "depth": 1, "num_heads": 2)" +
@@ -49,7 +50,7 @@ std::string teacher_folder() {
 TEST(Stepper, PatchesAreLeftOutInTheFirstPartOfTheRun) {
   const Recipe recipe = recipe_with("", {R"(token_drop={"rate": 0.75, "until": 0.4})"});
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  Stepper stepper(recipe, made.model, 5, nullptr);
+  Stepper stepper(recipe, made.model, 5, nullptr, kAlone);
   const Tensor images = Tensor::randn({2, 3, 8, 8}, 4);
   made.model.train();
   const autograd::NoGrad no_grad;
@@ -66,7 +67,7 @@ TEST(Stepper, PatchesAreLeftOutInTheFirstPartOfTheRun) {
 TEST(Stepper, WithoutAScheduleTheModelsOwnRateStays) {
   const Recipe recipe = recipe_with(R"(, "patch_drop_rate": 0.5)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  Stepper stepper(recipe, made.model, 5, nullptr);
+  Stepper stepper(recipe, made.model, 5, nullptr, kAlone);
   stepper.at_epoch(0);
   made.model.train();
   const autograd::NoGrad no_grad;
@@ -81,9 +82,9 @@ TEST(Stepper, ADistilledModelsHeadsLearnFromOneEach) {
     const Recipe recipe = recipe_with(R"(, "dist_token": true)", {"loss.distillation={\"teacher\": \"" + folder +
                                                                   "\", \"alpha\": " + std::to_string(alpha) + "}"});
     PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-    Stepper stepper(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses));
+    Stepper stepper(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses), kAlone);
     const data::Batch batch = batch_of(4);
-    const BatchOutcome outcome = stepper.add(batch, 0, 1);
+    const BatchOutcome outcome = stepper.add(batch, {});
     const auto heads = [&] {
       const autograd::NoGrad no_grad;
       return made.model.forward_heads(batch.images);
@@ -107,9 +108,9 @@ TEST(Stepper, ADistilledModelsHeadsLearnFromOneEach) {
 TEST(Stepper, WithoutATeacherADistilledModelLearnsAsItAnswers) {
   const Recipe recipe = recipe_with(R"(, "dist_token": true)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  Stepper stepper(recipe, made.model, 5, nullptr);
+  Stepper stepper(recipe, made.model, 5, nullptr, kAlone);
   const data::Batch batch = batch_of(4);
-  const double loss = stepper.add(batch, 0, 1).loss;
+  const double loss = stepper.add(batch, {}).loss;
   const autograd::NoGrad no_grad;
   made.model.eval();
   EXPECT_NEAR(loss, ops::cross_entropy(made.model.forward(batch.images), batch.labels).item<double>(), 1e-5);
