@@ -105,6 +105,24 @@ TEST(Stepper, ADistilledModelsHeadsLearnFromOneEach) {
   }
 }
 
+// Other pictures under the same samples and view get the answer of before: the teacher was not asked.
+TEST(Teacher, IsAskedOnceForAView) {
+  const std::string folder = teacher_folder();
+  const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
+  Teacher teacher(folder, transform(), kClasses);
+  teacher.remember(testing::scratch_folder() / "teacher.cache", recipe);
+  data::Batch batch = batch_of(4);
+  batch.view = 1;
+  const Tensor said = teacher.logits(batch);
+  EXPECT_TRUE(testing::close(said, teacher.logits(batch.images), 0));
+  batch.images = Tensor::randn({4, 3, 8, 8}, 5);
+  EXPECT_TRUE(testing::close(teacher.logits(batch), said, 0));
+  for (const int64_t view : {0, -1}) {  // another one; none, as where pictures are mixed
+    batch.view = view;
+    EXPECT_TRUE(testing::close(teacher.logits(batch), teacher.logits(batch.images), 0)) << view;
+  }
+}
+
 TEST(Stepper, WithoutATeacherADistilledModelLearnsAsItAnswers) {
   const Recipe recipe = recipe_with(R"(, "dist_token": true)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
