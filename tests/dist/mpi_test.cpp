@@ -10,6 +10,7 @@
 #include <iostream>
 #include <thread>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/communicator.h"
 #include "vitrail/dist/gradient_reducer.h"
@@ -130,6 +131,7 @@ TEST(DISABLED_MpiWorker, IsKilled) {
 }
 
 void fail_on_process_one() {
+  set_warning_callback([](const std::string& message) { std::cerr << message << std::endl; });
   const auto communicator = connect();
   communicator->barrier();
   if (communicator->rank() == 1) throw Error("told before");

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <vector>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/env.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
@@ -57,8 +58,15 @@ class MpiCommunicator : public Communicator {
                   str(rank_, " of ", size_, ": mpirun belongs to another MPI than the module"));
     }
   }
+  // Left before finish(): MPI ends all processes.  mpirun names the one that did it, but may lose that line when it is
+  // busy.
   ~MpiCommunicator() override {
-    if (running_) module_.fail();
+    if (!running_) return;
+    try {
+      warn(str("rank ", rank_, " of ", size_, " processes leaves the run, and ends it for all"));
+    } catch (...) {  // a callback's own trouble must not keep the others waiting
+    }
+    module_.fail();
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
