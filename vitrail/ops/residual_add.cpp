@@ -33,7 +33,8 @@ T factor_of(const Tensor& keep, int64_t sample) {
 // Calls fn(row, factor of its sample) for the rows [C] of a contiguous [B, ..., C], in parallel.
 template <class T, class Fn>
 void for_each_row(const Tensor& x, const Tensor& keep, Fn fn) {
-  const int64_t channels = x.size(-1), rows = rows_of(x), per_sample = x.size(0) ? rows / x.size(0) : 0;
+  const int64_t channels = x.size(-1), rows = rows_of(x),
+                per_sample = std::max<int64_t>(1, x.size(0) ? rows / x.size(0) : 0);
   parallel_for(0, rows, 1 + 16384 / (channels + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) fn(r * channels, factor_of<T>(keep, r / per_sample));
   });
