@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 
@@ -20,7 +21,5 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   for (const std::string& line : lines_of(text)) objects.push_back(nlohmann::json::parse(line));
   return objects;
 }
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace vitrail::testing

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::data {
@@ -29,28 +29,8 @@ inline void place_images(const fs::path& root, const std::vector<std::string>& p
   }
 }
 
-// The message of the Error that `action` throws; a failed test and "" when it throws none.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-// Collects the library's warnings for its life.
-class Warnings {
- public:
-  Warnings() : before_(set_warning_callback([this](const std::string& message) { messages.push_back(message); })) {}
-  ~Warnings() { set_warning_callback(before_); }
-  std::vector<std::string> messages;
-
- private:
-  WarningCallback before_;
-};
+using testing::contains;
+using testing::error_of;
+using testing::Warnings;
 
 }  // namespace vitrail::data

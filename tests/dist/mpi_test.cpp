@@ -10,6 +10,7 @@
 #include <iostream>
 #include <thread>
 
+#include "tests/support/messages.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/communicator.h"
@@ -17,6 +18,8 @@
 
 namespace vitrail::dist {
 namespace {
+
+using testing::contains;
 
 struct Ended {
   int status;
@@ -43,8 +46,6 @@ Ended run_worker(const std::string& name) {
   ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return ended;
 }
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class Mpi : public ::testing::Test {
  protected:

@@ -1,10 +1,13 @@
 #include "vitrail/nn/patch_embed.h"
 
 #include "tests/nn/layer_fixture.h"
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::nn {
 namespace {
+
+using testing::error_of;
 
 PatchEmbedConfig config_of(const LayerFixture& fixture) {
   PatchEmbedConfig config{.img_size = fixture.get<std::array<int64_t, 2>>("img_size"),
@@ -38,15 +41,6 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, PatchEmbedGolden,
 PatchEmbed random_layer(const PatchEmbedConfig& config) {
   RandomParams params(1);
   return PatchEmbed(config, ParamSource(params));
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(PatchEmbed, AnImageSizeThatThePatchDoesNotDivideIsAnErrorAtConstruction) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
@@ -175,14 +176,7 @@ TEST(Optimizer, TrainsALinearLayer) {
   EXPECT_LT(last, first * 1e-4);
 }
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
 
 TEST(OptimizerState, ListsAllDifferencesAndChangesNothing) {
   const auto optimizer = make_optimizer({.kind = "adamw"}, large_parameters());

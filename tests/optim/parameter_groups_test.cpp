@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -13,14 +14,7 @@
 namespace vitrail::optim {
 namespace {
 
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
+using testing::error_of;
 
 TEST(ParameterGroups, AreTimmsForEveryParameter) {
   std::ifstream file(testing::fixture("optim/groups.json"));

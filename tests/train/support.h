@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/image/encode.h"
@@ -74,34 +74,8 @@ inline std::vector<std::string> timeless_rows(const fs::path& csv) {
   return rows;
 }
 
-// The message of the Error that `action` throws; a failed test and "" when it throws none.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
-
-// Collects the library's warnings for its life.
-class Warnings {
- public:
-  Warnings() : before_(set_warning_callback([this](const std::string& message) { messages.push_back(message); })) {}
-  ~Warnings() { set_warning_callback(before_); }
-  bool any(const std::string& part) const {
-    for (const std::string& message : messages) {
-      if (contains(message, part)) return true;
-    }
-    return false;
-  }
-  std::vector<std::string> messages;
-
- private:
-  WarningCallback before_;
-};
+using testing::contains;
+using testing::error_of;
+using testing::Warnings;
 
 }  // namespace vitrail::train

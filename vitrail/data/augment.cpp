@@ -114,7 +114,7 @@ struct Augmentation::Steps {
 };
 
 Image Augmentation::Steps::cropped(const Image& source, const AugmentKey& key) const {
-  const auto [height, width] = transform.size;
+  const int64_t height = transform.size[0], width = transform.size[1];
   RandomStream random = stream_for(Draw::crop, key);
   if (options.random_resized_crop) {
     const RandomResizedCrop& crop = *options.random_resized_crop;

@@ -15,7 +15,8 @@ Activation activation_from_name(const std::string& name);  // throws Error that 
 // y[i] = activation(x[i]); y may be x.
 void activate(Activation activation, const float* x, float* y, int64_t n);
 
-// x [rows, cols] += bias [cols], and y = activation(x) when y is not null: what follows a product that knows neither.
+// x [rows, cols] += bias [cols], and y = activation(x) when y is not null (it may be x): what follows a product that
+// knows neither.
 void add_bias(Activation activation, const float* bias, float* x, float* y, int64_t rows, int64_t cols);
 
 // out[i] = grad[i] · activation'(x[i]); out may be grad.

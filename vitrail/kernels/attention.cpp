@@ -74,16 +74,8 @@ struct WeightedValues {
   }
   template <class D>
   HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     const auto inverse = hn::Set(d, inverses[row]);
-    float* const to = out + row * stride;
-    if (columns == 2 * lanes) {
-      hn::StoreU(hn::Mul(left, inverse), d, to);
-      hn::StoreU(hn::Mul(right, inverse), d, to + lanes);
-    } else {
-      store_first(d, hn::Mul(left, inverse), to, std::min(columns, lanes));
-      if (columns > lanes) store_first(d, hn::Mul(right, inverse), to + lanes, columns - lanes);
-    }
+    store_panel_row(d, hn::Mul(left, inverse), hn::Mul(right, inverse), out + row * stride, columns);
   }
 };
 

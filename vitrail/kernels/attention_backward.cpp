@@ -81,16 +81,8 @@ struct ScaledSums {
   }
   template <class D>
   HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
     const auto f = hn::Set(d, factor);
-    float* const to = out + row * stride;
-    if (columns == 2 * lanes) {
-      hn::StoreU(hn::Mul(left, f), d, to);
-      hn::StoreU(hn::Mul(right, f), d, to + lanes);
-    } else {
-      store_first(d, hn::Mul(left, f), to, std::min(columns, lanes));
-      if (columns > lanes) store_first(d, hn::Mul(right, f), to + lanes, columns - lanes);
-    }
+    store_panel_row(d, hn::Mul(left, f), hn::Mul(right, f), out + row * stride, columns);
   }
 };
 

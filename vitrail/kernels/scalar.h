@@ -110,6 +110,13 @@ void layer_norm_backward(const T* x, const T* gamma, T eps, const T* grad, int64
   }
 }
 
+// out[c] = Σ_r x[r, c] (· y[r, c] when y is not null).
+template <class T>
+void sum_rows(const T* x, const T* y, int64_t rows, int64_t cols, T* out) {
+  std::fill(out, out + cols, T(0));
+  for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += y ? x[i] * y[i] : x[i];
+}
+
 template <class T>
 void add_scaled(const T* x, const T* y, const T* scale, T* out, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) out[c] = x[c] + (scale ? scale[c] * y[c] : y[c]);

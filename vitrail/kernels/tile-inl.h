@@ -67,6 +67,19 @@ HWY_INLINE void pack_transposed(const float* rows, int64_t ld, int64_t columns, 
   }
 }
 
+// A row's sums of one panel, of which the first `columns` are wanted.
+template <class D>
+HWY_INLINE void store_panel_row(D d, hn::Vec<D> left, hn::Vec<D> right, float* to, int64_t columns) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (columns == 2 * lanes) {
+    hn::StoreU(left, d, to);
+    hn::StoreU(right, d, to + lanes);
+  } else {
+    store_first(d, left, to, std::min(columns, lanes));
+    if (columns > lanes) store_first(d, right, to + lanes, columns - lanes);
+  }
+}
+
 // What a tile's sums begin with and where they go: sums [rows, panel columns] in memory.
 template <bool accumulate>
 struct StoredSums {

@@ -14,7 +14,8 @@ namespace {
   throw Error(path, expected, text);
 }
 
-// An integer, also when it is written as 12.0.
+}  // namespace
+
 std::optional<int64_t> integer_of(const Json& value) {
   if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -23,8 +24,6 @@ std::optional<int64_t> integer_of(const Json& value) {
   if (number != std::floor(number) || std::abs(number) > 1e15) return std::nullopt;
   return static_cast<int64_t>(number);
 }
-
-}  // namespace
 
 Json parse_json(const std::string& text, const std::string& where) {
   try {

@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 // Parses text; an Error names `where` and the place of the mistake.
 Json parse_json(const std::string& text, const std::string& where);
 
+// An integer, also when it is written as 12.0 or 1e3; nothing where it is none, or leaves 64 bits.
+std::optional<int64_t> integer_of(const Json& value);
+
 // One object of a file.  A field that is absent or null is "not there".
 class JsonFields {
  public:

@@ -22,15 +22,16 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, co
   kernels::scalar::gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, false, c, n);
 }
 
-// pre += bias (where there is one), result = activation(pre) (where it is another memory than pre).
+// pre += bias (where there is one), result = activation(pre); result may be pre.
 void finish(Activation activation, const float* bias, float* pre, float* result, int64_t rows, int64_t cols) {
-  if (bias) return kernels::add_bias(activation, bias, pre, result == pre ? nullptr : result, rows, cols);
-  if (result != pre) kernels::activate(activation, pre, result, rows * cols);
+  const bool plain = activation == Activation::none;
+  if (bias) return kernels::add_bias(activation, bias, pre, plain ? nullptr : result, rows, cols);
+  if (!plain) kernels::activate(activation, pre, result, rows * cols);
 }
 void finish(Activation activation, const double* bias, double* pre, double* result, int64_t rows, int64_t cols) {
   for (int64_t i = 0; i < rows * cols; ++i) {
     if (bias) pre[i] += bias[i % cols];
-    if (result != pre) result[i] = kernels::scalar::activate(activation, pre[i]);
+    result[i] = kernels::scalar::activate(activation, pre[i]);
   }
 }
 
@@ -45,7 +46,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-// pre [rows, out] = x Wᵀ + b, result = activation(pre); one memory when there is no activation.
+// pre [rows, out] = x Wᵀ + b, result = activation(pre).  They may be one.
 template <class T>
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, const Tensor& pre,
                     const Tensor& result) {
@@ -58,8 +59,7 @@ void sum_of_rows(const float* x, int64_t rows, int64_t cols, float* out) {
   kernels::sum_rows(x, nullptr, rows, cols, out);
 }
 void sum_of_rows(const double* x, int64_t rows, int64_t cols, double* out) {
-  std::fill(out, out + cols, 0.0);
-  for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += x[i];
+  kernels::scalar::sum_rows<double>(x, nullptr, rows, cols, out);
 }
 
 // Which gradients are wanted: the images' own is not, a frozen weight's neither.
@@ -101,13 +101,14 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   const DType dtype = compute_dtype(x, "linear"), kept_as = product_dtype(x, "linear");
   const Tensor xk = prepared(x, kept_as), wk = prepared(weight, kept_as), bc = prepared(bias, dtype);
   const Tensor pre = Tensor::empty(shape, dtype);
-  Tensor result = activation == Activation::none ? pre : Tensor::empty(shape, dtype);
+  const bool keep = autograd::recording({x, weight, bias});  // the backward reads what came before the activation
+  Tensor result = keep && activation != Activation::none ? Tensor::empty(shape, dtype) : pre;
   dispatch_compute(dtype, [&](auto tag) {
     using T = decltype(tag);
     linear_forward<T>(xk.to(dtype), wk.to(dtype), bc, activation, pre, result);
   });
   result = result.to(kept_as == DType::bf16 ? kept_as : x.dtype());
-  if (autograd::recording({x, weight, bias})) {
+  if (keep) {
     const Tensor kept = activation == Activation::none ? Tensor() : pre.to(kept_as);
     const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
     autograd::record(

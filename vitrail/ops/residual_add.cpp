@@ -6,6 +6,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/elementwise.h"
 #include "vitrail/kernels/layer_norm.h"
+#include "vitrail/kernels/scalar.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {
@@ -75,8 +76,7 @@ void sum_of_products(const float* a, const float* b, int64_t rows, int64_t cols,
   kernels::sum_rows(a, b, rows, cols, out);
 }
 void sum_of_products(const double* a, const double* b, int64_t rows, int64_t cols, double* out) {
-  std::fill(out, out + cols, 0.0);
-  for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += a[i] * b[i];
+  kernels::scalar::sum_rows(a, b, rows, cols, out);
 }
 
 template <class T>

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/train/fields_internal.h"
 
 namespace vitrail::train {
@@ -20,16 +21,6 @@ std::string described(const char* what, Range range) {
 }
 
 bool lies_in(double value, Range range) { return value >= range.least && value <= range.most; }
-
-// An integer, also when it is written as 12.0 or 1e3.
-std::optional<int64_t> integer_of(const Json& value) {
-  if (value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-  if (value.is_number_integer()) return value.get<int64_t>();
-  if (!value.is_number_float()) return std::nullopt;
-  const double number = value.get<double>();
-  if (number != std::floor(number) || std::abs(number) > 1e15) return std::nullopt;
-  return static_cast<int64_t>(number);
-}
 
 }  // namespace
 
@@ -77,7 +68,7 @@ void FieldReader::finish() {
 void FieldReader::integer(const char* name, int64_t& value, int64_t least, int64_t most) {
   const Json* found = find(name);
   if (!found) return;
-  const auto number = integer_of(*found);
+  const auto number = models::integer_of(*found);
   if (!number || *number < least || *number > most) {
     return problem(
         name, most == INT64_MAX ? str("an integer of at least ", least) : str("an integer from ", least, " to ", most),
@@ -89,7 +80,7 @@ void FieldReader::integer(const char* name, int64_t& value, int64_t least, int64
 void FieldReader::integer(const char* name, std::optional<int64_t>& value, int64_t least) {
   const Json* found = find(name);
   if (!found) return;
-  const auto number = integer_of(*found);
+  const auto number = models::integer_of(*found);
   if (found->is_null()) return value.reset();
   if (!number || *number < least) return problem(name, str("an integer of at least ", least, " or null"), *found);
   value = *number;
