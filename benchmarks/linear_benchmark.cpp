@@ -61,10 +61,20 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 
+std::unique_ptr<PackedProduct> make_onednn_fp32(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return make_onednn_product(weight, bias, out, in, Precision::fp32);
+}
+std::unique_ptr<PackedProduct> make_onednn_bf16(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return make_onednn_product(weight, bias, out, in, Precision::bf16);
+}
+
 BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, tiles_gelu, make_tile_product, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn, make_onednn_product, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_tiles, make_int8_tile_product, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_tiles_gelu, make_int8_tile_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn, make_onednn_fp32, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_fp32, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn_bf16, make_onednn_bf16, Activation::none)->Apply(shapes);
 BENCHMARK(sgemm)->Apply(shapes);
 
 }  // namespace

@@ -117,32 +117,33 @@ int bench_training(const Options& options, const GlobalOptions& global) {
   return 0;
 }
 
-int bench(const Options& options, const GlobalOptions& global) {
-  if (options.train) return bench_training(options, global);
-  for (const std::string& precision : options.precisions) check_precision(precision);
-  const infer::Session session(load(options), {.threads = global.threads});
+void bench_inference(const infer::Session& session, const Options& options, int64_t batch) {
   const auto& config = session.config();
   const auto& size = options.model.image_size;
   const int64_t height = size.empty() ? config.img_size[0] : size.front();
   const int64_t width = size.empty() ? config.img_size[1] : size.back();
-  for (const int64_t batch : options.batches) {
-    const Tensor images = Tensor::randn({batch, config.in_chans, height, width}, 1);
-    if (options.profile) {
-      print_profile(session, images);
-      continue;
-    }
-    const std::vector<double> times = time_runs(session, images, options.seconds);
-    const double median = times[times.size() / 2];
-    print_json({{"model", options.model.model},
-                {"batch", batch},
-                {"precision", "fp32"},
-                {"threads", session.threads()},
-                {"isa", kernels::name_of(kernels::active_isa())},
-                {"min_ms", times.front()},
-                {"median_ms", median},
-                {"images_per_second", 1e3 * static_cast<double>(batch) / median},
-                {"gflop_per_s", total_flops(*session.program(images.shape())) / times.front() / 1e6},
-                {"peak_rss_mb", peak_rss_mb()}});
+  const Tensor images = Tensor::randn({batch, config.in_chans, height, width}, 1);
+  if (options.profile) return print_profile(session, images);
+  const std::vector<double> times = time_runs(session, images, options.seconds);
+  const double median = times[times.size() / 2];
+  print_json({{"model", options.model.model},
+              {"batch", batch},
+              {"precision", kernels::name_of(session.precision())},
+              {"threads", session.threads()},
+              {"isa", kernels::name_of(kernels::active_isa())},
+              {"min_ms", times.front()},
+              {"median_ms", median},
+              {"images_per_second", 1e3 * static_cast<double>(batch) / median},
+              {"gflop_per_s", total_flops(*session.program(images.shape())) / times.front() / 1e6},
+              {"peak_rss_mb", peak_rss_mb()}});
+}
+
+int bench(const Options& options, const GlobalOptions& global) {
+  if (options.train) return bench_training(options, global);
+  for (const std::string& precision : options.precisions) {
+    const infer::Session session(load(options),
+                                 {.threads = global.threads, .precision = kernels::precision_from_name(precision)});
+    for (const int64_t batch : options.batches) bench_inference(session, options, batch);
   }
   return 0;
 }

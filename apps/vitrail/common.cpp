@@ -57,18 +57,13 @@ models::OpenedModel ModelOptions::open() const {
   return opened;
 }
 
-void check_precision(const std::string& precision) {
-  if (precision != "fp32")
-    throw CLI::ValidationError("--precision", "only fp32 runs in this version, not " + precision);
-}
-
 ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global) {
-  check_precision(global.precision);
   const models::OpenedModel opened = options.open();
   ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
                    infer::color_mode_of(opened.config.vit.in_chans)};
-  ready.session =
-      std::make_unique<infer::Session>(models::build_model(opened), infer::SessionOptions{.threads = global.threads});
+  ready.session = std::make_unique<infer::Session>(
+      models::build_model(opened),
+      infer::SessionOptions{.threads = global.threads, .precision = kernels::precision_from_name(global.precision)});
   return ready;
 }
 

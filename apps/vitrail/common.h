@@ -33,9 +33,6 @@ struct ModelOptions {
   models::OpenedModel open() const;  // with the preprocessing options applied
 };
 
-// Throws Error unless the precision is one that this program runs.
-void check_precision(const std::string& precision);
-
 // A model ready to answer, with what is needed to feed it and to name its answers.
 struct ReadyModel {
   models::ModelConfig config;

@@ -13,7 +13,7 @@ TEST(Usage, WrongUsageExitsWithTwo) {
                                              {"classify", "x.png", "--no-such-option"},
                                              {"classify", "x.png", "--format", "xml"},
                                              {"classify", "x.png", "--top", "0"},
-                                             {"classify", "-m", small_model(), "x.png", "--precision", "int8"},
+                                             {"classify", "-m", small_model(), "x.png", "--precision", "fp8"},
                                              {"attention", "-m", small_model(), "x.png"},
                                              {"inspect", "-m", small_model(), "--slice", "tokens"}}) {
     const Ended ended = run_program(arguments);

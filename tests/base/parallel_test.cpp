@@ -146,5 +146,14 @@ TEST(ThreadCount, CountsThatNoMachineHasAreErrors) {
   EXPECT_EQ(num_threads(), available_threads()) << "a refused count changes nothing";
 }
 
+TEST(ComputeTeam, ACallerThatHasItGetsItAgain) {
+  const ComputeTeam outer(2);
+  {
+    const ComputeTeam inner(3);
+    EXPECT_EQ(num_threads(), 3);
+  }
+  EXPECT_EQ(num_threads(), 2);
+}
+
 }  // namespace
 }  // namespace vitrail

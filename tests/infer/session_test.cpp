@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "tests/support/golden.h"
@@ -53,6 +54,34 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
   ASSERT_EQ(compiled.size(), eager.size());
   for (size_t i = 0; i < eager.size(); ++i)
     EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
+}
+
+double relative_distance(const Tensor& got, const Tensor& want) {
+  double apart = 0, size = 0;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    const double g = got.data<float>()[i], w = want.data<float>()[i];
+    apart += (g - w) * (g - w);
+    size += w * w;
+  }
+  return std::sqrt(apart / size);
+}
+
+// A weight and an activation are each off by at most half a step, 1/508 of the largest in int8 and 2^-9 of themselves
+// in bf16; sums average that out, and a few layers add up.
+TEST_P(SessionOfFixture, LowerPrecisionStaysNear) {
+  const auto folder = testing::model_fixture(GetParam()).parent_path();
+  const Tensor input = testing::read_golden(folder / "golden.safetensors")["input"];
+  const Request tokens{.output = Output::features, .tokens = Tokens::all};
+  const Tensor exact = Session(model_of(GetParam(), input)).run(input, tokens)[0];
+  for (const auto& [precision, limit] :
+       {std::pair{kernels::Precision::bf16, 0.01}, std::pair{kernels::Precision::int8, 0.04}}) {
+    const Session session(model_of(GetParam(), input), {.precision = precision});
+    const double distance = relative_distance(session.run(input, tokens)[0], exact);
+    if (precision == kernels::Precision::int8) {  // bf16 may be what the file has
+      EXPECT_GT(distance, 0);
+    }
+    EXPECT_LT(distance, limit) << name_of(precision);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),

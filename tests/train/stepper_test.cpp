@@ -110,7 +110,7 @@ TEST(Teacher, IsAskedOnceForAView) {
   const std::string folder = teacher_folder();
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
-  teacher.remember(testing::scratch_folder() / "teacher.cache", recipe);
+  teacher.remember(testing::scratch_folder(), recipe);
   data::Batch batch = batch_of(4);
   batch.view = 1;
   const Tensor said = teacher.logits(batch);
@@ -121,6 +121,28 @@ TEST(Teacher, IsAskedOnceForAView) {
     batch.view = view;
     EXPECT_TRUE(testing::close(teacher.logits(batch), teacher.logits(batch.images), 0)) << view;
   }
+}
+
+// Runs that show the same views find the answers of one another; runs that show others do not.
+TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
+  const std::string folder = teacher_folder();
+  const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
+  data::Batch batch = batch_of(4);
+  batch.view = 1;
+  Teacher first(folder, transform(), kClasses);
+  const fs::path shared = testing::scratch_folder() / "said";
+  first.remember(shared, recipe_with("", {views}));
+  const Tensor said = first.logits(batch);
+  batch.images = Tensor::randn({4, 3, 8, 8}, 5);
+  auto answers_of = [&](const std::vector<std::string>& settings) {
+    Teacher teacher(folder, transform(), kClasses);
+    teacher.remember(shared, recipe_with("", settings));
+    return teacher.logits(batch);
+  };
+  EXPECT_TRUE(testing::close(
+      answers_of({views, "optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9"}), said, 0));
+  for (const char* other : {"seed=1", "augment.flip=random", "loss.distillation.views=3", "data.crop_pct=0.9"})
+    EXPECT_FALSE(testing::close(answers_of({views, other}), said, 0)) << other;
 }
 
 TEST(Stepper, WithoutATeacherADistilledModelLearnsAsItAnswers) {

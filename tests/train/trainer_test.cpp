@@ -1,5 +1,6 @@
 #include "vitrail/train/trainer.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -36,6 +37,12 @@ void expect_same_runs(const fs::path& a, const fs::path& b) {
   EXPECT_EQ(read_text(a / "model/model.safetensors"), read_text(b / "model/model.safetensors"));
 }
 
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
 TEST(Trainer, ARunFolderHoldsWhatItShould) {
   const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
   const TrainingResult result = train_to(run, parse_recipe(tiny_recipe(pictures), "r.json"));
@@ -52,6 +59,10 @@ TEST(Trainer, ARunFolderHoldsWhatItShould) {
   const std::vector<std::string> rows = timeless_rows(run / "metrics.csv");
   EXPECT_EQ(rows.size(), 1u + 18 + 3 * 2 + 1);  // header, steps, validations with their average, test
   EXPECT_TRUE(rows.back().starts_with("test,18,"));
+  const std::string report = read_text(run / "report.html");  // loss, accuracy by epoch and by time: three values each
+  EXPECT_EQ(count(report, "<title>held out: "), 9);
+  EXPECT_EQ(count(report, "<title>held out, averaged weights: "), 9);
+  EXPECT_TRUE(contains(report, "minutes</text>"));
   const models::OpenedModel opened = models::open_model(run / "model");
   EXPECT_EQ(opened.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
   EXPECT_TRUE(opened.config.preprocessing.missing().empty());
@@ -257,7 +268,9 @@ TEST(Trainer, ATeachersRememberedAnswersResumeToo) {
     train_to(run, recipe, true);
     expect_same_runs(runs / "whole", run);
   }
-  EXPECT_TRUE(fs::exists(runs / "whole/checkpoints/teacher.cache"));
+  const fs::directory_iterator kept(runs / "whole/checkpoints");
+  EXPECT_TRUE(std::any_of(begin(kept), end(kept),
+                          [](const fs::directory_entry& entry) { return entry.path().extension() == ".cache"; }));
 }
 
 TEST(Trainer, PatchesLeftOutAtFirstResumeToo) {

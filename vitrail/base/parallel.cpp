@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -39,6 +40,25 @@ void set_openmp_count(int n) {
 #endif
 }
 
+// Of the pieces that threw, the lowest one's exception.
+class FirstFailure {
+ public:
+  void keep(int64_t piece, std::exception_ptr exception) {
+    const std::lock_guard lock(mutex_);
+    if (exception_ && piece_ < piece) return;
+    piece_ = piece;
+    exception_ = std::move(exception);
+  }
+  void rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  int64_t piece_ = 0;
+  std::exception_ptr exception_;
+};
+
 }  // namespace
 
 int available_threads() {
@@ -64,11 +84,11 @@ ThreadCount::~ThreadCount() {
 }
 
 ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
-  static std::mutex team;
+  static std::recursive_mutex team;
   if (threads > 1) turn_ = std::unique_lock(team);
 }
 
-void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
   const int64_t length = end - begin;
   if (length <= 0) return;
   const int64_t most = length / std::max<int64_t>(grain, 1);
@@ -77,13 +97,13 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function
     body(begin, end);
     return;
   }
-  std::vector<std::exception_ptr> failures(pieces);
+  FirstFailure failure;
   auto run = [&](int64_t piece) {
     inside_loop = true;
     try {
       body(begin + length * piece / pieces, begin + length * (piece + 1) / pieces);
     } catch (...) {
-      failures[piece] = std::current_exception();
+      failure.keep(piece, std::current_exception());
     }
     inside_loop = false;
   };
@@ -102,9 +122,7 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function
   run(0);
   for (std::thread& member : team) member.join();
 #endif
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  failure.rethrow();
 }
 
 }  // namespace vitrail

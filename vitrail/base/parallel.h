@@ -4,7 +4,6 @@
 // One compute team per process.  A loop started from inside another parallel loop, or by a thread that has asked for
 // one thread, runs on the calling thread alone.
 #include <cstdint>
-#include <functional>
 #include <mutex>
 
 namespace vitrail {
@@ -30,20 +29,35 @@ class ThreadCount {
 };
 
 // The right to run with several threads: there is one compute team in the process, and callers queue for it, so that
-// two of them do not fight over the cores.  With one thread nobody is waited for.  Sets the thread count as ThreadCount
-// does.
+// two of them do not fight over the cores.  With one thread nobody is waited for, and a caller that has the team gets
+// it again.  Sets the thread count as ThreadCount does.
 class ComputeTeam {
  public:
   explicit ComputeTeam(int threads);
 
  private:
-  std::unique_lock<std::mutex> turn_;
+  std::unique_lock<std::recursive_mutex> turn_;
   ThreadCount threads_;
+};
+
+// What a loop does with a piece: refers to any callable (int64_t first, int64_t last), which must outlive the loop.
+// Unlike a std::function it allocates nothing.
+class RangeBody {
+ public:
+  template <class Body>
+  RangeBody(const Body& body)  // NOLINT(google-explicit-constructor): stands for the callable
+      : body_(&body),
+        call_([](const void* self, int64_t first, int64_t last) { (*static_cast<const Body*>(self))(first, last); }) {}
+  void operator()(int64_t first, int64_t last) const { call_(body_, first, last); }
+
+ private:
+  const void* body_;
+  void (*call_)(const void*, int64_t, int64_t);
 };
 
 // Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long (or the
 // whole range, when that is shorter).  The pieces are a fixed division by thread count: the same count gives the same
 // pieces.  An exception thrown by a piece is rethrown here after all have ended (the lowest piece's, if several threw).
-void parallel_for(int64_t begin, int64_t end, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 
 }  // namespace vitrail

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "vitrail/kernels/linear.h"
 #include "vitrail/tensor/tensor.h"
@@ -12,6 +13,10 @@ namespace vitrail::infer {
 // Not thread-safe: the Session that owns it packs under its lock.  What it has handed out is immutable.
 class PackedWeights {
  public:
+  // Packs for this precision, and the weights in these storages for fp32.
+  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, std::set<const Storage*> exempt = {})
+      : precision_(precision), exempt_(std::move(exempt)) {}
+
   // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
   // memory back (it becomes a meta tensor); later calls find it by the identity of its storage.
   std::shared_ptr<const kernels::PackedLinear> get(const Tensor& weight, const Tensor& bias);
@@ -28,6 +33,8 @@ class PackedWeights {
     std::shared_ptr<Storage> original;  // keeps the identity unique
     std::shared_ptr<const kernels::PackedLinear> packed;
   };
+  kernels::Precision precision_;
+  std::set<const Storage*> exempt_;
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

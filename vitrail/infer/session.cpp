@@ -31,6 +31,20 @@ Tensor select_tokens(const models::VisionTransformer& model, const Tensor& token
   return tokens;
 }
 
+Tensor checked(const Tensor& images) {
+  if (images.rank() == 4 && images.size(0) == 0) throw Error("session", "at least one image", "an empty batch");
+  return images.to(DType::f32).contiguous();
+}
+
+// What an int8 session keeps in fp32: all that is not in a block.
+std::set<const Storage*> outside_blocks(const models::VisionTransformer& model) {
+  std::set<const Storage*> storages;
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    if (!parameter.name.starts_with("blocks.")) storages.insert(parameter.tensor.storage().get());
+  }
+  return storages;
+}
+
 }  // namespace
 
 // A workspace taken from the idle ones, or a new one; it goes back when the run ends.
@@ -60,7 +74,11 @@ class Session::Workspace {
 };
 
 Session::Session(models::VisionTransformer model, const SessionOptions& options)
-    : model_(std::move(model)), threads_(options.threads > 0 ? options.threads : available_threads()) {
+    : model_(std::move(model)),
+      threads_(options.threads > 0 ? options.threads : available_threads()),
+      precision_(options.precision),
+      weights_(precision_,
+               precision_ == kernels::Precision::int8 ? outside_blocks(model_) : std::set<const Storage*>()) {
   model_.eval();
 }
 Session::~Session() = default;
@@ -99,19 +117,37 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
 }
 
 std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
-  const Tensor input = images.to(DType::f32).contiguous();
-  if (input.rank() == 4 && input.size(0) == 0) throw Error("session", "at least one image", "an empty batch");
+  const Tensor input = checked(images);
   const ComputeTeam team(threads_);
   const auto program = this->program(input.shape(), request);
-  const Workspace workspace(*this, program->workspace_bytes());
-  program->run({workspace.data(), input.data<float>()});
   std::vector<Tensor> results;
-  for (const ProgramOutput& output : program->outputs()) {
-    Tensor result = Tensor::empty(output.shape);
-    std::memcpy(result.raw(), workspace.data() + output.offset, static_cast<size_t>(result.numel()) * sizeof(float));
-    results.push_back(std::move(result));
-  }
+  for (const ProgramOutput& output : program->outputs()) results.push_back(Tensor::empty(output.shape));
+  run(*program, input, results);
   return results;
+}
+
+void Session::run_into(const Tensor& images, const Request& request, const std::vector<Tensor>& results) const {
+  const Tensor input = checked(images);
+  const ComputeTeam team(threads_);
+  const auto program = this->program(input.shape(), request);
+  const std::vector<ProgramOutput>& outputs = program->outputs();
+  if (results.size() != outputs.size()) throw Error("session", str(outputs.size(), " results"), str(results.size()));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Tensor& result = results[i];
+    if (result.dtype() != DType::f32 || !result.is_contiguous() || !(result.shape() == outputs[i].shape))
+      throw Error("session", str("a contiguous result f32 ", outputs[i].shape),
+                  str(name_of(result.dtype()), " ", result.shape()));
+  }
+  run(*program, input, results);
+}
+
+void Session::run(const Program& program, const Tensor& input, const std::vector<Tensor>& results) const {
+  const Workspace workspace(*this, program.workspace_bytes());
+  program.run({workspace.data(), input.data<float>()});
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::memcpy(results[i].raw(), workspace.data() + program.outputs()[i].offset,
+                static_cast<size_t>(results[i].numel()) * sizeof(float));
+  }
 }
 
 void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {

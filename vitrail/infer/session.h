@@ -29,6 +29,9 @@ struct Request {
 
 struct SessionOptions {
   int threads = 0;  // 0: all that the process may use
+  // Of the linear layers' products; everything between them is fp32.  In int8 the patch embedding and the head, which
+  // cost little and lose most, stay in fp32.
+  kernels::Precision precision = kernels::Precision::fp32;
 };
 
 // Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run
@@ -46,6 +49,9 @@ class Session {
   // ([B, H, N, N] each).  Throws Error for images of a shape that the model does not take.
   std::vector<Tensor> run(const Tensor& images, const Request& request = {}) const;
   Tensor logits(const Tensor& images) const { return run(images)[0]; }
+  // The same into tensors of the caller's, contiguous f32 of the results' shapes: once a shape has been seen, nothing
+  // is allocated (contiguous f32 images).
+  void run_into(const Tensor& images, const Request& request, const std::vector<Tensor>& results) const;
 
   // The compiled program for images of this shape: its listing, and what bench --profile times.
   std::shared_ptr<const Program> program(const Shape& images, const Request& request = {}) const;
@@ -56,6 +62,7 @@ class Session {
   const models::VisionTransformer& model() const { return model_; }
   size_t packed_bytes() const;
   int threads() const { return threads_; }
+  kernels::Precision precision() const { return precision_; }
 
  private:
   struct Key {
@@ -65,9 +72,11 @@ class Session {
   };
   class Workspace;
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
+  void run(const Program& program, const Tensor& input, const std::vector<Tensor>& results) const;
 
   models::VisionTransformer model_;
   int threads_;
+  kernels::Precision precision_;
   mutable std::mutex mutex_;  // guards what follows
   mutable PackedWeights weights_;
   mutable std::list<std::pair<Key, std::shared_ptr<const Program>>> programs_;  // most recently used first

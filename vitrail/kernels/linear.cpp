@@ -1,7 +1,10 @@
 #include "vitrail/kernels/linear.h"
 
+#include <array>
 #include <vector>
 
+#include "vitrail/base/dtype.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa.h"
 #include "vitrail/kernels/onednn.h"
@@ -51,14 +54,43 @@ class PlainProduct : public PackedProduct {
 //   197 × 192 × 576      95.2   96.9      1576 × 192 × 576      93.8   91.9
 //   197 × 768 × 3072     77.8   84.7      1576 × 768 × 3072     88.5   86.5
 // and the tiles have bias, activation and residual in it; oneDNN's would be a pass more.
-std::unique_ptr<PackedProduct> make_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedProduct> make_fp32_product(const float* weight, const float* bias, int64_t out, int64_t in) {
   const Isa isa = active_isa();
   if (isa == Isa::scalar) return make_plain_product(weight, bias, out, in);
   if (isa >= Isa::avx512 && onednn::available() && out > 0 && in > 0) {
-    if (auto product = make_onednn_product(weight, bias, out, in)) return product;
+    if (auto product = make_onednn_product(weight, bias, out, in, Precision::fp32)) return product;
   }
   return make_tile_product(weight, bias, out, in);
 }
+
+std::unique_ptr<PackedProduct> make_bf16_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() >= Isa::avx512_bf16 && onednn::available() && out > 0 && in > 0) {
+    if (auto product = make_onednn_product(weight, bias, out, in, Precision::bf16)) return product;
+  }
+  std::vector<float> rounded(weight, weight + out * in);
+  for (float& value : rounded) value = static_cast<float>(BFloat16(value));
+  return make_fp32_product(rounded.data(), bias, out, in);
+}
+
+std::unique_ptr<PackedProduct> make_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() == Isa::scalar) return make_plain_int8_product(weight, bias, out, in);
+  return make_int8_tile_product(weight, bias, out, in);
+}
+
+std::unique_ptr<PackedProduct> make_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                            Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      break;
+    case Precision::bf16:
+      return make_bf16_product(weight, bias, out, in);
+    case Precision::int8:
+      return make_int8_product(weight, bias, out, in);
+  }
+  return make_fp32_product(weight, bias, out, in);
+}
+
+constexpr std::array kPrecisions{"fp32", "bf16", "int8"};
 
 }  // namespace
 
@@ -78,8 +110,19 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
   });
 }
 
-PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features)
-    : out_(out_features), in_(in_features), product_(make_product(weight, bias, out_features, in_features)) {}
+Precision precision_from_name(const std::string& name) {
+  for (size_t i = 0; i < kPrecisions.size(); ++i) {
+    if (name == kPrecisions[i]) return static_cast<Precision>(i);
+  }
+  throw Error("precision", "fp32, bf16 or int8", "'" + name + "'");
+}
+const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
+
+PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
+                           Precision precision)
+    : out_(out_features),
+      in_(in_features),
+      product_(make_product(weight, bias, out_features, in_features, precision)) {}
 PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;

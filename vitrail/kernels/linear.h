@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "vitrail/kernels/activation.h"
 
@@ -20,6 +21,14 @@ struct Residual {
   const float* scale = nullptr;  // [out] (LayerScale), or null (1); only with data
 };
 
+// What a product computes with.  fp32.  bf16: weights and activations rounded to bf16, sums in fp32; without the
+// processor's bf16 products the weights alone, and it is as slow as fp32.  int8: weights by output channel and
+// activations by row as whole numbers of at most ±127, sums exact; no product of its own is needed for it, so every
+// processor gains.
+enum class Precision : uint8_t { fp32, bf16, int8 };
+Precision precision_from_name(const std::string& name);  // throws Error that lists the names
+const char* name_of(Precision precision);
+
 class PackedProduct;
 
 // A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
@@ -28,7 +37,8 @@ class PackedProduct;
 class PackedLinear {
  public:
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
-  PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features);
+  PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
+               Precision precision = Precision::fp32);
   ~PackedLinear();
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;

@@ -21,14 +21,16 @@ dnnl::engine& cpu() {
   return engine;
 }
 
-memory::desc matrix(int64_t rows, int64_t columns, int64_t ld) { return {{rows, columns}, kFloat, {ld, 1}}; }
+memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, memory::data_type type = kFloat) {
+  return {{rows, columns}, type, {ld, 1}};
+}
 
 // A matmul of x [rows, in] with weights described by `weights`, into y [rows, out]; the scratchpad is the caller's.
 dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
-                                      const memory::desc& weights) {
+                                      memory::data_type type, const memory::desc& weights) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const memory::desc x = matrix(rows, in, ldx), y = matrix(rows, out, ldy);
+  const memory::desc x = matrix(rows, in, ldx, type), y = matrix(rows, out, ldy);
   const memory::desc b = bias ? matrix(1, out, out) : memory::desc();
 #if DNNL_VERSION_MAJOR >= 3
   return {cpu(), x, weights, b, y, attributes};
@@ -83,13 +85,14 @@ struct PackedMatmul::Impl {
   using Key = std::tuple<int64_t, int64_t, int64_t>;  // rows, ldx, ldy
 
   int64_t out, in;
+  memory::data_type type;
   memory weights, bias;
   bool fast = true;
   mutable std::mutex guard;
   mutable std::map<Key, std::unique_ptr<Product>> products;
 
   dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
-    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
+    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), type, weights.get_desc());
   }
 
   // Never removed, so that the reference stays good.  A program meets a handful of numbers of rows.
@@ -98,18 +101,21 @@ struct PackedMatmul::Impl {
     std::unique_ptr<Product>& entry = products[{rows, ldx, ldy}];
     if (!entry) {
       const auto described = description(rows, ldx, ldy);
-      entry.reset(new Product{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
+      entry.reset(new Product{matrix(rows, in, ldx, type), matrix(rows, out, ldy), described.scratchpad_desc(),
                               dnnl::matmul(described)});
     }
     return *entry;
   }
 };
 
-PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in) : impl_(new Impl) {
+PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in, Precision precision)
+    : impl_(new Impl) {
   impl_->out = out;
   impl_->in = in;
-  const memory::desc any({in, out}, kFloat, memory::format_tag::any);
-  const memory::desc chosen = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
+  impl_->type = precision == Precision::bf16 ? memory::data_type::bf16 : kFloat;
+  const memory::desc any({in, out}, impl_->type, memory::format_tag::any);
+  const memory::desc chosen =
+      describe(kTypicalRows, in, out, in, out, bias != nullptr, impl_->type, any).weights_desc();
   impl_->weights = memory(chosen, cpu());
   // oneDNN takes no const pointer, and only reads this one.
   memory given({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
@@ -129,9 +135,9 @@ PackedMatmul::~PackedMatmul() = default;
 
 bool PackedMatmul::fast() const { return impl_->fast; }
 
-void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
+void PackedMatmul::run(const void* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
   const Impl::Product& product = impl_->product(rows, ldx, ldy);
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<float*>(x))},
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<void*>(x))},
                                             {DNNL_ARG_WEIGHTS, impl_->weights},
                                             {DNNL_ARG_DST, memory(product.y, cpu(), y)},
                                             {DNNL_ARG_SCRATCHPAD, memory(product.scratchpad, cpu(), scratchpad)}};

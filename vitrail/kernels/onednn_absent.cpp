@@ -19,10 +19,10 @@ void sgemm(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const f
 }
 
 struct PackedMatmul::Impl {};
-PackedMatmul::PackedMatmul(const float*, const float*, int64_t, int64_t) { absent(); }
+PackedMatmul::PackedMatmul(const float*, const float*, int64_t, int64_t, Precision) { absent(); }
 PackedMatmul::~PackedMatmul() = default;
 bool PackedMatmul::fast() const { absent(); }
-void PackedMatmul::run(const float*, int64_t, float*, int64_t, int64_t, std::byte*) const { absent(); }
+void PackedMatmul::run(const void*, int64_t, float*, int64_t, int64_t, std::byte*) const { absent(); }
 void PackedMatmul::prepare(int64_t, int64_t, int64_t) const { absent(); }
 size_t PackedMatmul::scratchpad_bytes(int64_t, int64_t, int64_t) const { absent(); }
 size_t PackedMatmul::packed_bytes() const { absent(); }

@@ -32,8 +32,12 @@ class PackedProduct {
 std::unique_ptr<PackedProduct> make_plain_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // By Highway kernels, under the instruction set that is active now; not for scalar.
 std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
-// By oneDNN; null when it has no fast implementation that takes one layout for every number of rows.  Not without
-// oneDNN.
-std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in);
+// By oneDNN, in fp32 or bf16; null when it has no fast implementation that takes one layout for every number of rows.
+// Not without oneDNN.
+std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                                   Precision precision);
+// In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
+std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
 
 }  // namespace vitrail::kernels

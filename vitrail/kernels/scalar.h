@@ -86,7 +86,6 @@ void layer_norm(const T* x, int64_t ldx, const T* gamma, const T* beta, T eps, T
   }
 }
 
-// out = x + scale · y; scale may be null (1).
 // grad_gamma and grad_beta, where not null, are added to.
 template <class T>
 void layer_norm_backward(const T* x, const T* gamma, T eps, const T* grad, int64_t rows, int64_t cols, T* grad_x,
@@ -117,6 +116,7 @@ void sum_rows(const T* x, const T* y, int64_t rows, int64_t cols, T* out) {
   for (int64_t i = 0; i < rows * cols; ++i) out[i % cols] += y ? x[i] * y[i] : x[i];
 }
 
+// out = x + scale · y; scale may be null (1).
 template <class T>
 void add_scaled(const T* x, const T* y, const T* scale, T* out, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) out[c] = x[c] + (scale ? scale[c] * y[c] : y[c]);
@@ -174,6 +174,15 @@ void attention_row_backward(const T* q, const T* k, int64_t k_stride, const T* v
       grad_v[s * grad_v_stride + e] += weights[s] * grad[e];
     }
   }
+}
+
+// x [n] → whole numbers of at most ±127 and the scale that gives x back; NaN where something is not finite.
+inline float quantize(const float* x, int64_t n, int16_t* numbers) {
+  float largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::isfinite(x[i]) ? std::max(largest, std::abs(x[i])) : NAN;
+  const float factor = largest > 0 ? 127.0f / largest : 0.0f;
+  for (int64_t i = 0; i < n; ++i) numbers[i] = largest > 0 ? static_cast<int16_t>(std::nearbyint(x[i] * factor)) : 0;
+  return largest / 127.0f;
 }
 
 template <class T>

@@ -1,25 +1,19 @@
 // PackedLinear by our own tiles.  The weight is packed in panels (tile-inl.h); a task is one block of rows of x by a
 // few neighbouring panels, whose sums stay in the cache until bias, activation and residual have been applied.
 #include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/tile_tasks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/tile_product.cpp"
 #include "vitrail/kernels/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/epilogue-inl.h"
 #include "vitrail/kernels/tile-inl.h"
-#include "vitrail/kernels/vector_math-inl.h"
 
 #ifndef VITRAIL_KERNELS_TILE_PRODUCT_ONCE
 #define VITRAIL_KERNELS_TILE_PRODUCT_ONCE
 namespace vitrail::kernels {
 namespace {
-
-// What stays in which cache while one block of depth goes through a task: a panel's block, 384 × 64 B = 24 KiB, in the
-// first level; the rows of x, 192 × 1.5 KiB, and the sums, 192 × 512 B, in the second (512 KiB on Zen 3).  Measured on
-// Zen 3 for all of ViT-Ti, S and B's products: 96 rows or a depth of 256 cost 0-10 % on the large ones.
-constexpr int64_t kMostRows = 192;
-constexpr int64_t kMostDepth = 384;
-constexpr int64_t kMostColumns = 128;
 
 struct Task {
   const float* x;
@@ -50,26 +44,11 @@ void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) 
 // The epilogue of sums that lie in memory, along whole rows: for activations, which take longer than the stores.
 template <Activation kind>
 HWY_INLINE void finish_rows(const Task& task, const float* sums, int64_t first_column) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto one = hn::Set(d, 1.0f);
-  const float* const scale = task.residual.scale;
-  const float* const bias = task.bias;
-  const int64_t columns = task.columns;
   for (int64_t r = 0; r < task.rows; ++r, sums += kMostColumns) {
-    float* const y = task.y + r * task.ldy;
     const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
-    int64_t c = first_column;
-    for (; c + lanes <= columns; c += lanes) {
-      auto v = activate<kind>(d, hn::Add(hn::Load(d, sums + c), hn::Load(d, bias + c)));
-      if (residual) v = hn::MulAdd(scale ? hn::LoadU(d, scale + c) : one, v, hn::LoadU(d, residual + c));
-      hn::StoreU(v, d, y + c);
-    }
-    if (const int64_t left = columns - c; left > 0) {
-      auto v = activate<kind>(d, hn::Add(hn::Load(d, sums + c), hn::Load(d, bias + c)));
-      if (residual) v = hn::MulAdd(scale ? load_first(d, scale + c, left) : one, v, load_first(d, residual + c, left));
-      store_first(d, v, y + c, left);
-    }
+    const auto sum = [&](auto d, int64_t c)
+                         HWY_ATTR { return hn::Add(hn::Load(d, sums + c), hn::Load(d, task.bias + c)); };
+    finish_row<kind>(sum, first_column, task.columns, task.residual.scale, residual, task.y + r * task.ldy);
   }
 }
 
@@ -144,7 +123,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "hwy/aligned_allocator.h"
-#include "vitrail/base/parallel.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -175,17 +153,10 @@ class TileProduct : public PackedProduct {
 
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
-    // In order of rows, then panels: each thread gets a stretch of equal length, to the panel.
-    const int64_t rows = block_rows(args.rows), blocks = (args.rows + rows - 1) / rows;
-    const int64_t flops = 2 * width_ * in_ * rows;
+    const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
     const int64_t grain = 1 + 200000 / (flops + 1);  // 200,000 operations take 2 µs: what it costs to wake a team
-    parallel_for(0, blocks * panels_, grain, [&](int64_t first, int64_t last) {
-      while (first < last) {
-        const int64_t block = first / panels_, panel = first % panels_;
-        const int64_t count = std::min({kMostColumns / width_, panels_ - panel, last - first});
-        run_task_(task(args, block * rows, std::min(rows, args.rows - block * rows), panel, count));
-        first += count;
-      }
+    for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
+      run_task_(task(args, row, rows, panel, count));
     });
   }
 
@@ -194,12 +165,6 @@ class TileProduct : public PackedProduct {
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (in_ + 1)) * sizeof(float); }
 
  private:
-  // Blocks of about equal length, in whole tiles of 6 or 12.
-  static int64_t block_rows(int64_t rows) {
-    const int64_t blocks = (rows + kMostRows - 1) / kMostRows, least = (rows + blocks - 1) / blocks;
-    return std::min(kMostRows, (least + 5) / 6 * 6);
-  }
-
   Task task(const ProductArgs& args, int64_t first, int64_t rows, int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
     Residual residual = args.residual;

@@ -171,6 +171,7 @@ void describe_distillation(Fields& f, DistillationRecipe& distillation) {
   f.number("alpha", distillation.alpha, kShare);
   f.number("temperature", distillation.temperature, {1e-3, kMost});
   f.integer("views", distillation.views, 0, 1'000'000);
+  f.text("cache", distillation.cache);
 }
 
 void describe_token_drop(Fields& f, TokenDropRecipe& drop) {

@@ -76,6 +76,7 @@ struct DistillationRecipe {
   double alpha = 0.5;         // (1 − alpha) · loss + alpha · distillation
   double temperature = 3;
   int64_t views = 0;  // augmentations of an image; the teacher is asked once for each.  0: a new one every epoch
+  std::string cache;  // a folder for its answers that several runs share; empty: the run's own
 };
 
 struct LossRecipe {
@@ -130,7 +131,8 @@ Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::str
 std::string write_recipe(const Recipe& recipe);
 
 // What differs between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Fields that change nothing in
-// what is computed (checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb) are left out.
+// what is computed (checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb, loss.distillation.cache)
+// are left out.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);
 
 // The path with $VITRAIL_ASSETS at its beginning replaced by the variable's value, or by ../shared/assets where it is

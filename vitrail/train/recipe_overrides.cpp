@@ -22,7 +22,8 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, st
 
 bool changes_results(const std::string& path) {
   static const std::set<std::string> kHarmless{"checkpoint.every_steps", "checkpoint.every_minutes", "data.workers",
-                                               "data.in_flight",         "data.keep_decoded_mb",     "log_every"};
+                                               "data.in_flight",         "data.keep_decoded_mb",     "log_every",
+                                               "loss.distillation.cache"};
   return !kHarmless.contains(path);
 }
 

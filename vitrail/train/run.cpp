@@ -41,8 +41,11 @@ std::unique_ptr<Teacher> Run::teacher() const {
   if (!recipe_.loss.distillation) return nullptr;
   auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
   // An image comes to another of several processes in each epoch, and one writes to the folder: they ask every time.
-  if (recipe_.loss.distillation->views > 0 && crew_.size() == 1)
-    teacher->remember(folder_->path() / "checkpoints" / "teacher.cache", recipe_);
+  if (recipe_.loss.distillation->views > 0 && crew_.size() == 1) {
+    const std::string& shared = recipe_.loss.distillation->cache;
+    teacher->remember(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(expand_path(shared)),
+                      recipe_);
+  }
   return teacher;
 }
 

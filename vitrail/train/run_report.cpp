@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "vitrail/base/error.h"
@@ -35,55 +36,54 @@ std::string duration(double seconds) {
   return text;
 }
 
-// The rows of metrics.csv that training steps wrote, thinned.
-struct StepCurves {
-  Curve loss{"training", {}, {}}, top1{"training", {}, {}}, rate{"learning rate", {}, {}};
+// A row of metrics.csv, of what its charts show.
+struct Point {
+  double epoch, loss, top1, rate, minutes;
 };
 
-StepCurves read_steps(const std::filesystem::path& csv) {
+// By event: "train", "val", "val_ema".
+std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::path& csv) {
+  std::map<std::string, std::vector<Point>> points;
   std::ifstream file(csv);
-  std::vector<std::array<double, 4>> rows;
   for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with("train,")) continue;
     std::istringstream fields(line);
+    std::string event, field;
+    std::getline(fields, event, ',');
     std::vector<double> values;
-    for (std::string field; std::getline(fields, field, ',');) values.push_back(std::strtod(field.c_str(), nullptr));
-    if (values.size() > 6) rows.push_back({values[2], values[3], values[4], values[6]});
+    while (std::getline(fields, field, ',')) values.push_back(std::strtod(field.c_str(), nullptr));
+    if (values.size() == 10) points[event].push_back({values[1], values[2], values[3], values[5], values[9] / 60});
   }
-  StepCurves curves;
-  const size_t stride = rows.size() / kPointsShown + 1;
-  for (size_t i = 0; i < rows.size(); i += stride) {
-    for (Curve* curve : {&curves.loss, &curves.top1, &curves.rate}) curve->x.push_back(rows[i][0]);
-    curves.loss.y.push_back(rows[i][1]);
-    curves.top1.y.push_back(rows[i][2]);
-    curves.rate.y.push_back(rows[i][3]);
-  }
-  return curves;
+  return points;
 }
 
-std::vector<Chart> charts_of(const Counters& counters, const std::filesystem::path& csv) {
-  StepCurves steps = read_steps(csv);
-  Chart loss{"Loss", "epoch", "", false, {steps.loss}}, top1{"Top-1 accuracy", "epoch", "", true, {steps.top1}};
-  Curve val_loss{"held out", {}, {}}, val_top1{"held out", {}, {}};
-  Curve ema_loss{"held out, averaged weights", {}, {}}, ema_top1 = ema_loss;
-  for (const EpochResult& e : counters.history) {
-    const auto x = static_cast<double>(e.epoch);
-    if (e.validated) {
-      val_loss.x.push_back(x), val_loss.y.push_back(e.val_loss);
-      val_top1.x.push_back(x), val_top1.y.push_back(e.val_top1);
+Curve curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
+  Curve curve{name, {}, {}};
+  const size_t stride = points.size() / kPointsShown + 1;
+  for (size_t i = 0; i < points.size(); i += stride) {
+    curve.x.push_back(points[i].*x);
+    curve.y.push_back(points[i].*y);
+  }
+  return curve;
+}
+
+std::vector<Chart> charts_of(const std::filesystem::path& csv) {
+  const auto points = read_metrics(csv);
+  auto curves = [&](double Point::*x, double Point::*y) {
+    std::vector<Curve> shown;
+    for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "held out"},
+                                      std::pair{"val_ema", "held out, averaged weights"}}) {
+      if (const auto found = points.find(event); found != points.end())
+        shown.push_back(curve(name, found->second, x, y));
     }
-    if (e.has_ema) {
-      ema_loss.x.push_back(x), ema_loss.y.push_back(e.ema_loss);
-      ema_top1.x.push_back(x), ema_top1.y.push_back(e.ema_top1);
-    }
-  }
-  for (const Curve* curve : {&val_loss, &ema_loss}) {
-    if (!curve->x.empty()) loss.curves.push_back(*curve);
-  }
-  for (const Curve* curve : {&val_top1, &ema_top1}) {
-    if (!curve->x.empty()) top1.curves.push_back(*curve);
-  }
-  return {loss, top1, {"Learning rate", "epoch", "", false, {steps.rate}}};
+    return shown;
+  };
+  std::vector<Curve> rate;
+  if (const auto found = points.find("train"); found != points.end())
+    rate.push_back(curve("learning rate", found->second, &Point::epoch, &Point::rate));
+  return {{"Loss", "epoch", "", false, curves(&Point::epoch, &Point::loss)},
+          {"Top-1 accuracy", "epoch", "", true, curves(&Point::epoch, &Point::top1)},
+          {"Top-1 accuracy against time", "minutes", "", true, curves(&Point::minutes, &Point::top1)},
+          {"Learning rate", "epoch", "", false, rate}};
 }
 
 image::Image thumbnail(const image::Image& picture) {
@@ -167,7 +167,7 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.subtitle =
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
-  report.charts = charts_of(*input.counters, folder / "metrics.csv");
+  report.charts = charts_of(folder / "metrics.csv");
   report.classes = input.data->classes;
   if (input.evaluation->images > 0) report.confusion = input.evaluation->confusion;
   report.confusion_of = input.part->name;

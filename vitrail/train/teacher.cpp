@@ -1,8 +1,13 @@
 #include "vitrail/train/teacher.h"
 
-#include "vitrail/autograd/variable.h"
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "vitrail/base/crc32c.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/random.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
@@ -37,66 +42,103 @@ double channel(const std::vector<double>& values, int64_t c) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(c)];
 }
 
+uint32_t checksum(const models::VisionTransformer& model) {
+  uint32_t sum = 0;
+  for (const nn::NamedTensor& weight : model.named_parameters()) {
+    const Tensor values = weight.tensor.contiguous();
+    sum = crc32c(values.raw(), static_cast<size_t>(values.numel()) * size_of(values.dtype()), sum);
+  }
+  return sum;
+}
+
+// What of a recipe decides the views, and so the answers.
+std::string written_views(const Recipe& recipe) {
+  Recipe views;
+  views.data = recipe.data;
+  views.data.workers = views.data.in_flight = views.data.keep_decoded_mb = 1;
+  views.data.holdout = std::nullopt;  // samples have the same number in any part of a dataset
+  views.data.holdout_seed = 0;
+  views.seed = recipe.seed;
+  views.augment = recipe.augment;
+  views.loss.distillation = DistillationRecipe{.teacher = "", .views = recipe.loss.distillation->views};
+  return write_recipe(views);
+}
+
 }  // namespace
 
 Teacher::Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes)
     : Teacher(open_teacher(path, classes), path, student) {}
 
 Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student)
-    : model_(models::build_model(opened)), size_(opened.config.vit.img_size), classes_(opened.config.vit.num_classes) {
-  const image::EvalTransform own = infer::transform_of(opened.config.preprocessing, path);
-  for (int64_t c = 0; c < opened.config.vit.in_chans; ++c) {
+    : Teacher(models::build_model(opened), infer::transform_of(opened.config.preprocessing, path), student) {}
+
+Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student)
+    : size_(model.config().img_size),
+      student_size_(student.size),
+      classes_(model.config().num_classes),
+      checksum_(checksum(model)),
+      session_(std::move(model), {.threads = num_threads()}),
+      down_(line_resize(student_size_[0], size_[0])),
+      across_(line_resize(student_size_[1], size_[1])) {
+  for (int64_t c = 0; c < session_.config().in_chans; ++c) {
     scale_.push_back(static_cast<float>(channel(student.std, c) / channel(own.std, c)));
     shift_.push_back(static_cast<float>((channel(student.mean, c) - channel(own.mean, c)) / channel(own.std, c)));
   }
 }
 
+// One channel of one picture; `rows` is scratch, [student's height, teacher's width].
+void Teacher::resize(const float* from, float* to, std::vector<float>& rows) const {
+  const auto [height, width] = student_size_;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < size_[1]; ++x) {
+      float sum = 0;
+      for (int64_t k = 0; k < width; ++k) sum += across_[static_cast<size_t>(x * width + k)] * from[y * width + k];
+      rows[static_cast<size_t>(y * size_[1] + x)] = sum;
+    }
+  }
+  for (int64_t y = 0; y < size_[0]; ++y) {
+    float* line = to + y * size_[1];
+    std::fill(line, line + size_[1], 0.0f);
+    for (int64_t k = 0; k < height; ++k) {
+      const float weight = down_[static_cast<size_t>(y * height + k)];
+      if (weight == 0) continue;
+      for (int64_t x = 0; x < size_[1]; ++x) line[x] += weight * rows[static_cast<size_t>(k * size_[1] + x)];
+    }
+  }
+}
+
 Tensor Teacher::input_of(const Tensor& images) const {
-  const int64_t channels = images.size(1), height = images.size(2), width = images.size(3);
-  if (channels != static_cast<int64_t>(scale_.size()))
-    throw Error("teacher", str("pictures of ", scale_.size(), " channels"), str(channels));
-  const Tensor result = Tensor::empty({images.size(0), channels, size_[0], size_[1]});
-  const bool same_size = height == size_[0] && width == size_[1];
-  const std::vector<float> down = line_resize(height, size_[0]), across = line_resize(width, size_[1]);
-  const float* source = images.data<float>();
-  float* target = result.data<float>();
-  parallel_for(0, images.size(0) * channels, 1, [&](int64_t first, int64_t last) {
-    std::vector<float> rows(static_cast<size_t>(height * size_[1]));  // resized along x
+  const int64_t batch = images.size(0), channels = session_.config().in_chans;
+  const Shape expected{batch, channels, student_size_[0], student_size_[1]};
+  if (images.shape() != expected) throw Error("teacher", str("pictures ", expected), str(images.shape()));
+  const Tensor result = Tensor::empty({batch, channels, size_[0], size_[1]});
+  const int64_t source_area = student_size_[0] * student_size_[1], area = size_[0] * size_[1];
+  parallel_for(0, batch * channels, 1, [&](int64_t first, int64_t last) {
+    std::vector<float> rows(static_cast<size_t>(student_size_[0] * size_[1]));
     for (int64_t plane = first; plane < last; ++plane) {
-      const float* from = source + plane * height * width;
-      float* to = target + plane * size_[0] * size_[1];
-      const float scale = scale_[static_cast<size_t>(plane % channels)],
-                  shift = shift_[static_cast<size_t>(plane % channels)];
-      if (same_size) {
-        for (int64_t i = 0; i < height * width; ++i) to[i] = from[i] * scale + shift;
-        continue;
+      const float* from = images.data<float>() + plane * source_area;
+      float* to = result.data<float>() + plane * area;
+      const auto c = static_cast<size_t>(plane % channels);
+      if (size_ == student_size_) {
+        std::copy_n(from, area, to);
+      } else {
+        resize(from, to, rows);
       }
-      for (int64_t y = 0; y < height; ++y) {
-        for (int64_t x = 0; x < size_[1]; ++x) {
-          float sum = 0;
-          for (int64_t k = 0; k < width; ++k) sum += across[static_cast<size_t>(x * width + k)] * from[y * width + k];
-          rows[static_cast<size_t>(y * size_[1] + x)] = sum * scale + shift;
-        }
-      }
-      for (int64_t y = 0; y < size_[0]; ++y) {
-        float* line = to + y * size_[1];
-        std::fill(line, line + size_[1], 0.0f);
-        for (int64_t k = 0; k < height; ++k) {
-          const float weight = down[static_cast<size_t>(y * height + k)];
-          if (weight == 0) continue;
-          for (int64_t x = 0; x < size_[1]; ++x) line[x] += weight * rows[static_cast<size_t>(k * size_[1] + x)];
-        }
-      }
+      for (int64_t i = 0; i < area; ++i) to[i] = to[i] * scale_[c] + shift_[c];
     }
   });
   return result;
 }
 
-void Teacher::remember(const std::filesystem::path& file, const Recipe& recipe) {
-  Recipe told = recipe;  // without what may change when a run is resumed and decides nothing
-  told.checkpoint = {};
-  told.data.workers = told.data.in_flight = told.data.keep_decoded_mb = told.log_every = 1;
-  cache_ = std::make_unique<TeacherCache>(file, write_recipe(told), 2 * recipe.loss.distillation->views, classes_);
+void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe) {
+  const std::string identity = str(written_views(recipe), " at ", student_size_[0], " ", student_size_[1], " by ",
+                                   checksum_, " at ", size_[0], " ", size_[1]);
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
+                static_cast<unsigned long long>(random_key(identity)));
+  std::filesystem::create_directories(folder);
+  cache_ =
+      std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * recipe.loss.distillation->views, classes_);
 }
 
 // The whole batch goes through the teacher where a row is missing: rows come out the same in the same batch, and that
@@ -111,9 +153,6 @@ Tensor Teacher::logits(const data::Batch& batch) const {
   return said;
 }
 
-Tensor Teacher::logits(const Tensor& images) const {
-  const autograd::NoGrad no_grad;
-  return model_.forward(input_of(images.contiguous()));
-}
+Tensor Teacher::logits(const Tensor& images) const { return session_.logits(input_of(images.contiguous())); }
 
 }  // namespace vitrail::train

@@ -8,6 +8,7 @@
 
 #include "vitrail/data/loader.h"
 #include "vitrail/image/transform.h"
+#include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/teacher_cache.h"
@@ -20,9 +21,10 @@ class Teacher {
   // Throws Error when its classes are not `classes`, in this order (by name where it names them, else by number).
   Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes);
 
-  // Keeps in `file` what it says of each view of the dataset's images, where the recipe has views that come back.  The
-  // recipe decides what it says; one that differs in that finds nothing in the file.
-  void remember(const std::filesystem::path& file, const Recipe& recipe);
+  // Keeps what it says of each view of the dataset's images in a file in `folder`, where the recipe has views that come
+  // back.  The file's name is the checksum of all that decides the answers (the teacher's weights, the data, the
+  // views), so recipes that differ in nothing of that share it.
+  void remember(const std::filesystem::path& folder, const Recipe& recipe);
 
   // [B, classes] f32 of the student's batch: remembered where the batch is a view, else logits().
   Tensor logits(const data::Batch& batch) const;
@@ -33,12 +35,16 @@ class Teacher {
 
  private:
   Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student);
+  Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student);
+  void resize(const float* from, float* to, std::vector<float>& rows) const;
   Tensor input_of(const Tensor& images) const;
-  models::VisionTransformer model_;
-  std::array<int64_t, 2> size_;
+  std::array<int64_t, 2> size_, student_size_;  // height, width
   int64_t classes_;
+  uint32_t checksum_;  // of the weights
+  infer::Session session_;
   std::unique_ptr<TeacherCache> cache_;
   std::vector<float> scale_, shift_;  // per channel, from the student's values to the teacher's
+  std::vector<float> down_, across_;  // resize along y and x, from the student's size to the teacher's
 };
 
 }  // namespace vitrail::train

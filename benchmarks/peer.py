@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""One peer on one cell, as a process of its own: prints {"min_ms", "median_ms", "peak_rss_mb"} as one JSON line.
+
+usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS]
+PEER       eager, compiled (PyTorch), onnxruntime, openvino; train: PyTorch's forward, backward and AdamW
+MODEL      a name of timm's, or cifar_vit_d192 or cifar_vit_d384
+PRECISION  fp32, bf16, int8 (PyTorch and ONNX Runtime dynamic, OpenVINO calibrated by nncf); train: fp32, bf16
+Random weights and images: a product's time does not depend on them.  Exported models are kept in the temporary folder.
+"""
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+import warnings
+
+import numpy
+import torch
+
+warnings.filterwarnings("ignore")
+OWN = {
+    "cifar_vit_d192": dict(img_size=32, patch_size=4, embed_dim=192, depth=9, num_heads=12, mlp_ratio=2, num_classes=10),
+    "cifar_vit_d384": dict(img_size=32, patch_size=4, embed_dim=384, depth=12, num_heads=8, mlp_ratio=4, qkv_bias=False,
+                           num_classes=10),
+}
+
+
+def make_model(name):
+    import timm
+    torch.manual_seed(0)
+    if name in OWN:
+        from timm.models.vision_transformer import VisionTransformer
+        return VisionTransformer(**OWN[name])
+    return timm.create_model(name, pretrained=False)
+
+
+def time_calls(call, seconds):
+    for _ in range(3):
+        call()
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        call()
+        times.append(1e3 * (time.perf_counter() - start))
+    times.sort()
+    print(json.dumps({"min_ms": times[0], "median_ms": times[len(times) // 2],
+                      "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def pytorch(model, images, precision, seconds, compiled):
+    model.eval()
+    if precision == "bf16":
+        model, images = model.bfloat16(), images.bfloat16()
+    if precision == "int8":
+        model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    if compiled:
+        import torch._inductor.config
+        torch._inductor.config.freezing = True
+        model = torch.compile(model)
+    with torch.inference_mode():
+        time_calls(lambda: model(images), seconds)
+
+
+def exported(model, name, images, plain):
+    path = os.path.join(tempfile.gettempdir(), f"peer_{name}_{len(images)}_{'plain' if plain else 'dynamo'}.onnx")
+    if not os.path.exists(path):
+        torch.onnx.export(model.eval(), (images,), path, dynamo=not plain, verbose=False)
+    return path
+
+
+def onnxruntime(model, name, images, precision, seconds):
+    import onnxruntime
+    path = exported(model, name, images, precision == "int8")
+    if precision == "int8":
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+        quantized = path.replace(".onnx", ".int8.onnx")
+        if not os.path.exists(quantized):
+            quantize_dynamic(path, quantized, weight_type=QuantType.QInt8)
+        path = quantized
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = os.cpu_count()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    feed = {session.get_inputs()[0].name: images.numpy()}
+    time_calls(lambda: session.run(None, feed), seconds)
+
+
+def openvino(model, name, images, precision, seconds):
+    import openvino
+    core = openvino.Core()
+    network = core.read_model(exported(model, name, images, precision == "int8"))
+    if precision == "int8":
+        import nncf
+        samples = [numpy.random.default_rng(i).standard_normal(images.shape).astype("f") for i in range(16)]
+        network = nncf.quantize(network, nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=16)
+    hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": os.cpu_count(),
+             "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32"}
+    request = core.compile_model(network, "CPU", hints).create_infer_request()
+    pixels = images.numpy()
+    time_calls(lambda: request.infer([pixels]), seconds)
+
+
+def train(model, images, precision, seconds):
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05, fused=True)
+    labels = torch.randint(0, 10, (len(images),))
+
+    def step():
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = torch.nn.functional.cross_entropy(model(images).float(), labels)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+
+    time_calls(step, seconds)
+
+
+def main():
+    peer, name, batch, precision = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 4
+    model = make_model(name)
+    side = OWN[name]["img_size"] if name in OWN else 224
+    images = torch.randn(batch, 3, side, side)
+    if peer in ("eager", "compiled"):
+        pytorch(model, images, precision, seconds, peer == "compiled")
+    elif peer == "train":
+        train(model, images, precision, seconds)
+    else:
+        {"onnxruntime": onnxruntime, "openvino": openvino}[peer](model, name, images, precision, seconds)
+
+
+if __name__ == "__main__":
+    main()

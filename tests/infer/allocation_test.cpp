@@ -1,0 +1,83 @@
+// A steady forward pass allocates nothing: this program's operator new counts.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/support/golden.h"
+#include "tests/support/models.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/kernels/isa.h"
+#include "vitrail/models/load.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+
+void* counted(size_t size, size_t alignment) {
+  ++allocations;
+  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return counted(size, alignof(std::max_align_t)); }
+void* operator new[](size_t size) { return counted(size, alignof(std::max_align_t)); }
+void* operator new(size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
+void* operator new[](size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace vitrail::infer {
+namespace {
+
+int64_t allocations_of(const Session& session, int64_t batch, const Request& request) {
+  const Tensor images = Tensor::randn({batch, 3, session.config().img_size[0], session.config().img_size[1]}, 1);
+  const std::vector<Tensor> results = session.run(images, request);
+  session.run_into(images, request, results);
+  const int64_t before = allocations;
+  session.run_into(images, request, results);
+  return allocations - before;
+}
+
+// oneDNN's products take a map of their arguments in every call, whatever their size; all other products are ours.
+TEST(Session, ASteadyForwardPassAllocatesNothing) {
+  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16, kernels::Precision::int8}) {
+    for (const int threads : {1, 2}) {
+      const Session session(models::build_model(models::open_model(testing::model_fixture("timm_token"))),
+                            {.threads = threads, .precision = precision});
+      for (const Output output : {Output::logits, Output::features, Output::attention}) {
+        const Request request{.output = output};
+        const int64_t alone = allocations_of(session, 1, request), many = allocations_of(session, 9, request);
+        EXPECT_EQ(alone, many);
+        if (kernels::active_isa() != kernels::Isa::scalar && kernels::active_isa() < kernels::Isa::avx512) {
+          EXPECT_EQ(alone, 0) << name_of(precision) << ", " << threads << " threads, " << static_cast<int>(output);
+        }
+      }
+    }
+  }
+}
+
+TEST(Session, RefusesResultsOfAnotherShape) {
+  const Session session(models::build_model(models::open_model(testing::model_fixture("timm_token"))));
+  const Tensor images = Tensor::randn({2, 3, 32, 32}, 1);
+  EXPECT_ANY_THROW(session.run_into(images, {}, {}));
+  EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 11})}));
+  EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 10}, DType::f64)}));
+  const Tensor result = Tensor::empty({2, 10});
+  session.run_into(images, {}, {result});
+  EXPECT_TRUE(testing::close(result, session.logits(images), 0));
+}
+
+}  // namespace
+}  // namespace vitrail::infer

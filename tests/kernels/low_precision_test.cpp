@@ -1,0 +1,179 @@
+// The products in bf16 and int8.
+#include <cstring>
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/base/dtype.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/packed_product.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::random_floats;
+
+constexpr double kEps = std::numeric_limits<float>::epsilon();
+
+struct Problem {
+  int64_t rows, in, out;
+  std::vector<float> x, weight, bias, residual, scale;
+  Problem(int64_t rows, int64_t in, int64_t out)
+      : rows(rows),
+        in(in),
+        out(out),
+        x(random_floats(rows * in, 1)),
+        weight(random_floats(out * in, 2)),
+        bias(random_floats(out, 3)),
+        residual(random_floats(rows * out, 4)),
+        scale(random_floats(out, 5)) {}
+};
+
+std::vector<float> run(const PackedProduct& product, const Problem& problem, Activation activation = Activation::none,
+                       const Residual& residual = {}) {
+  std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
+  std::vector<std::byte> scratch(product.scratch_bytes(problem.rows) + 64);
+  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual, aligned});
+  return y;
+}
+
+std::vector<float> run(const PackedLinear& linear, const Problem& problem) {
+  std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
+  std::vector<std::byte> scratch(linear.scratch_bytes(problem.rows) + 64);
+  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, aligned);
+  return y;
+}
+
+float largest_of(const float* values, int64_t n) {
+  float largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i]));
+  return largest;
+}
+
+// Every instruction set sums the same whole numbers; only the fp32 steps after the sums may round apart.
+TEST(Int8Product, EqualsTheReferenceAtEverySize) {
+  for (const int64_t out : {1, 5, 16, 17, 33, 130}) {
+    for (const int64_t in : {1, 2, 7, 8, 31, 64, 97, 1001}) {
+      const Problem problem(13, in, out);
+      const auto plain = make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in);
+      const std::vector<float> want = run(*plain, problem);
+      testing::for_each_isa([&](Isa isa) {
+        if (isa == Isa::scalar) return;
+        const auto tiles = make_int8_tile_product(problem.weight.data(), problem.bias.data(), out, in);
+        // Two roundings of the scaled sum and one of the sum with the bias.
+        testing::expect_close(run(*tiles, problem), want, [&](int64_t i) {
+          return kEps * (2 * std::abs(double{want[i]} - problem.bias[i % out]) + std::abs(want[i]));
+        });
+      });
+    }
+  }
+}
+
+TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
+  const Problem problem(401, 70, 301);  // rows and columns of more than one task
+  const Residual residual{problem.residual.data(), problem.out, problem.scale.data()};
+  const auto plain = make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in);
+  for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
+    const std::vector<float> want = run(*plain, problem, activation, residual);
+    testing::for_each_isa([&](Isa isa) {
+      if (isa == Isa::scalar) return;
+      const auto tiles = make_int8_tile_product(problem.weight.data(), nullptr, problem.out, problem.in);
+      const ThreadCount threads(3);
+      testing::expect_close(run(*tiles, problem, activation, residual), want,
+                            [&](int64_t i) { return 1e-6 + 8 * kEps * std::abs(want[i]) + 8 * kEps * 40; });
+    });
+  }
+}
+
+// What rounding to steps of a scale may cost: half a step of either factor times the other.
+TEST(Int8Product, IsAsNearAsItsStepsAllow) {
+  const Problem problem(9, 300, 40);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
+    const std::vector<float> y = run(linear, problem);
+    for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
+      const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
+      const double x_step = largest_of(x, problem.in) / 127.0, w_step = largest_of(w, problem.in) / 127.0;
+      double sum = problem.bias[i % problem.out], bound = 1e-4;
+      for (int64_t p = 0; p < problem.in; ++p) {
+        sum += double{x[p]} * w[p];
+        bound += std::abs(x[p]) * w_step / 2 + std::abs(w[p]) * x_step / 2 + x_step * w_step / 4;
+      }
+      EXPECT_NEAR(y[i], sum, bound);
+      EXPECT_NEAR(y[i], sum, 6 * std::sqrt(300.0) * (x_step + w_step));  // and near what chance makes of it
+    }
+    EXPECT_LT(linear.packed_bytes(), 300 * 48 * sizeof(float));
+  });
+}
+
+TEST(Int8Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const int64_t at : {0, 3, 19}) {
+      Problem problem(15, 20, 20);
+      problem.x[14 * 20 + at] = bad;
+      testing::for_each_isa([&](Isa) {
+        const PackedLinear linear(problem.weight.data(), problem.bias.data(), 20, 20, Precision::int8);
+        const std::vector<float> y = run(linear, problem);
+        for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
+      });
+    }
+  }
+}
+
+TEST(Int8Product, RowsOfZerosGiveTheBias) {
+  Problem problem(3, 10, 4);
+  std::fill(problem.x.begin(), problem.x.end(), 0.0f);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), 4, 10, Precision::int8);
+    const std::vector<float> y = run(linear, problem);
+    for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(y[i], problem.bias[i % 4]);
+  });
+}
+
+std::vector<double> rounded_product(const Problem& problem, bool round_x) {
+  auto rounded = [](float value) { return double{static_cast<float>(BFloat16(value))}; };
+  std::vector<double> y;
+  for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
+    double sum = problem.bias[i % problem.out];
+    for (int64_t p = 0; p < problem.in; ++p) {
+      const float x = problem.x[i / problem.out * problem.in + p];
+      sum += (round_x ? rounded(x) : double{x}) * rounded(problem.weight[i % problem.out * problem.in + p]);
+    }
+    y.push_back(sum);
+  }
+  return y;
+}
+
+TEST(Bf16Product, RoundsWeightsAndWhereTheProcessorMultipliesBf16Activations) {
+  const Problem problem(9, 300, 40);
+  testing::for_each_isa([&](Isa isa) {
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::bf16);
+    const bool round_x = isa >= Isa::avx512_bf16 && onednn::available();
+    // 300 products of standard normal numbers: Σ|x w| is below 3 · 300.
+    testing::expect_close(run(linear, problem), rounded_product(problem, round_x),
+                          [&](int64_t) { return kEps / 2 * 302 * 900; });
+  });
+}
+
+TEST(Bf16Product, OneDnnTakesBf16) {
+  if (!onednn::available() || active_isa() < Isa::avx512) GTEST_SKIP() << "oneDNN has no bf16 product here";
+  const Problem problem(9, 30, 20);
+  const onednn::PackedMatmul matmul(problem.weight.data(), problem.bias.data(), 20, 30, Precision::bf16);
+  std::vector<BFloat16> x;
+  for (const float value : problem.x) x.push_back(BFloat16(value));
+  std::vector<float> y(9 * 20);
+  std::vector<std::byte> scratch(matmul.scratchpad_bytes(9, 30, 20) + 64);
+  matmul.run(x.data(), 30, y.data(), 20, 9, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64));
+  testing::expect_close(y, rounded_product(problem, true), [&](int64_t) { return kEps / 2 * 32 * 90; });
+}
+
+TEST(Precision, NamesGoBothWaysAndOthersAreRefused) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::int8})
+    EXPECT_EQ(precision_from_name(name_of(precision)), precision);
+  EXPECT_ANY_THROW(precision_from_name("fp8"));
+}
+
+}  // namespace
+}  // namespace vitrail::kernels

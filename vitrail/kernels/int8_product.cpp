@@ -1,0 +1,323 @@
+// PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers of at most ±127, whose
+// products are summed exactly in 32 bits; the two scales, bias, activation and residual follow in fp32.
+//
+// x is quantised first, into the scratch: pairs of 16-bit numbers, as the multiply-and-add of pairs takes them, which
+// every processor with SSE4 has and which gives twice the products of an fp32 multiply-add.  The weight is packed in
+// panels of such pairs, [pair of inputs][panel columns], and everything else is as in tile_product.cpp.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/tile_tasks.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/int8_product.cpp"
+#include "vitrail/kernels/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/epilogue-inl.h"
+
+#ifndef VITRAIL_KERNELS_INT8_PRODUCT_ONCE
+#define VITRAIL_KERNELS_INT8_PRODUCT_ONCE
+namespace vitrail::kernels {
+namespace {
+
+struct Int8Task {
+  const int32_t* x;  // [rows][pairs]
+  const float* row_scales;
+  const int32_t* panels;  // each [pairs][panel columns]
+  const float* column_scales;
+  const float* bias;
+  int64_t pairs, rows, columns;
+  float* y;
+  int64_t ldy;
+  Activation activation;
+  Residual residual;  // from this task's first row and column on
+};
+
+}  // namespace
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+// 6 × 2 sums, 2 of the panel, 1 of x and 1 between multiplication and addition are the 16 registers of AVX2.
+#if HWY_TARGET == HWY_AVX3
+constexpr int64_t kInt8Rows = 12;
+#else
+constexpr int64_t kInt8Rows = 6;
+#endif
+
+int64_t columns_of_int8_panel() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>())); }
+
+// sum + the low halves' product + the high halves' product.
+template <class D>
+HWY_INLINE hn::Vec<D> add_pair_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  const hn::Repartition<int16_t, D> d16;
+  auto unused = hn::Zero(d);
+  return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);
+#else
+  const auto low = hn::Mul(hn::ShiftRight<16>(hn::ShiftLeft<16>(a)), hn::ShiftRight<16>(hn::ShiftLeft<16>(b)));
+  const auto high = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
+  return hn::Add(sum, hn::Add(low, high));
+#endif
+}
+
+// x [in] → whole numbers, and the scale that gives x back: the largest becomes ±127.  What is not finite makes the
+// scale NaN, and so the whole row.
+float quantize_row(const float* x, int64_t in, int16_t* numbers) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<int16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Zero(d);
+  auto most = zero, poison = zero;
+  auto look = [&](auto v) HWY_ATTR {
+    most = hn::Max(most, hn::Abs(v));
+    poison = hn::MulAdd(v, zero, poison);
+  };
+  const int64_t whole = in / lanes * lanes;
+  for (int64_t c = 0; c < whole; c += lanes) look(hn::LoadU(d, x + c));
+  if (whole < in) look(load_first(d, x + whole, in - whole));
+  const float largest = hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison));
+  const auto factor = hn::Set(d, largest > 0 ? 127.0f / largest : 0.0f);
+  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, factor))); };
+  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d16, numbers + c);
+  if (whole < in) {
+    HWY_ALIGN int16_t last[HWY_MAX_BYTES / sizeof(int16_t)];
+    hn::Store(rounded(load_first(d, x + whole, in - whole)), d16, last);
+    std::copy_n(last, in - whole, numbers + whole);
+  }
+  return largest / 127.0f;
+}
+
+template <bool accumulate, size_t... row>
+HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
+                            int64_t pairs, int32_t* sums) {
+  const hn::ScalableTag<int32_t> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto before = [&](size_t r, int64_t c) HWY_ATTR {
+    return accumulate ? hn::Load(d, sums + static_cast<int64_t>(r) * kMostColumns + c) : hn::Zero(d);
+  };
+  // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
+  V left[] = {before(row, 0)...};
+  V right[] = {before(row, lanes)...};
+  const int32_t* const rows[] = {(x + static_cast<int64_t>(row) * ldx)...};
+  for (int64_t p = 0; p < pairs; ++p, panel += 2 * lanes) {
+    const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
+    auto step = [&](V value, V& l, V& r) HWY_ATTR {
+      l = add_pair_products(d, value, b0, l);
+      r = add_pair_products(d, value, b1, r);
+    };
+    (step(hn::Set(d, rows[row][p]), left[row], right[row]), ...);
+  }
+  (hn::Store(left[row], d, sums + static_cast<int64_t>(row) * kMostColumns), ...);
+  (hn::Store(right[row], d, sums + static_cast<int64_t>(row) * kMostColumns + lanes), ...);
+}
+
+// The last rows, fewer than a tile has.
+template <bool accumulate, size_t... rows>
+HWY_INLINE void int8_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
+                                 const int32_t* panel, int64_t pairs, int32_t* sums) {
+  (void)((count == static_cast<int64_t>(rows + 1) &&
+          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, pairs, sums), true)) ||
+         ...);
+}
+
+template <bool accumulate>
+HWY_INLINE void run_int8_depth(const Int8Task& task, int64_t first, int64_t last, int32_t* sums) {
+  const int64_t width = columns_of_int8_panel();
+  for (int64_t column = 0; column < task.columns; column += width) {
+    const int32_t* const panel = task.panels + column * task.pairs + first * width;
+    int64_t r = 0;
+    for (; r + kInt8Rows <= task.rows; r += kInt8Rows) {
+      int8_tile<accumulate>(std::make_index_sequence<kInt8Rows>(), task.x + r * task.pairs + first, task.pairs, panel,
+                            last - first, sums + r * kMostColumns + column);
+    }
+    int8_tile_of_any<accumulate>(std::make_index_sequence<kInt8Rows - 1>(), task.rows - r,
+                                 task.x + r * task.pairs + first, task.pairs, panel, last - first,
+                                 sums + r * kMostColumns + column);
+  }
+}
+
+template <Activation kind>
+HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
+  const hn::ScalableTag<int32_t> d32;
+  for (int64_t r = 0; r < task.rows; ++r, sums += kMostColumns) {
+    const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
+    const auto sum = [&](auto d, int64_t c) HWY_ATTR {
+      const auto scale = hn::Mul(hn::Set(d, task.row_scales[r]), hn::Load(d, task.column_scales + c));
+      return hn::MulAdd(hn::ConvertTo(d, hn::Load(d32, sums + c)), scale, hn::Load(d, task.bias + c));
+    };
+    finish_row<kind>(sum, 0, task.columns, task.residual.scale, residual, task.y + r * task.ldy);
+  }
+}
+
+void run_int8_task(const Int8Task& task) {
+  HWY_ALIGN int32_t sums[kMostRows * kMostColumns];
+  const int64_t blocks = std::max<int64_t>(1, (task.pairs + kMostDepth - 1) / kMostDepth);
+  run_int8_depth<false>(task, 0, task.pairs / blocks, sums);
+  for (int64_t block = 1; block < blocks; ++block) {
+    run_int8_depth<true>(task, task.pairs * block / blocks, task.pairs * (block + 1) / blocks, sums);
+  }
+  const int32_t* const done = sums;
+  with_activation(task.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cmath>
+
+#include "hwy/aligned_allocator.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+HWY_EXPORT(columns_of_int8_panel);
+HWY_EXPORT(quantize_row);
+HWY_EXPORT(run_int8_task);
+
+template <class T>
+hwy::AlignedFreeUniquePtr<T[]> zeros(int64_t count) {
+  auto memory = hwy::AllocateAligned<T>(static_cast<size_t>(std::max<int64_t>(1, count)));
+  if (!memory) throw std::bad_alloc();
+  std::fill_n(memory.get(), count, T(0));
+  return memory;
+}
+
+class Int8TileProduct : public PackedProduct {
+ public:
+  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out),
+        in_(in),
+        pairs_((in + 1) / 2),
+        width_(HWY_DYNAMIC_DISPATCH(columns_of_int8_panel)()),
+        panels_((out + width_ - 1) / width_),
+        quantize_(&HWY_DYNAMIC_DISPATCH(quantize_row)),
+        run_task_(&HWY_DYNAMIC_DISPATCH(run_int8_task)),
+        weight_(zeros<int32_t>(panels_ * width_ * pairs_)),
+        scales_(zeros<float>(panels_ * width_)),
+        bias_(zeros<float>(panels_ * width_)) {
+    if (bias) std::copy_n(bias, out, bias_.get());
+    parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
+      std::vector<int16_t> numbers(static_cast<size_t>(2 * pairs_));
+      for (int64_t c = first; c < last; ++c) {
+        scales_[c] = quantize_(weight + c * in, in, numbers.data());
+        int32_t* const panel = weight_.get() + c / width_ * width_ * pairs_ + c % width_;
+        for (int64_t p = 0; p < pairs_; ++p) std::memcpy(panel + p * width_, numbers.data() + 2 * p, sizeof(int32_t));
+      }
+    });
+  }
+
+  void run(const ProductArgs& args) const override {
+    if (args.rows <= 0) return;
+    auto* const x = reinterpret_cast<int32_t*>(args.scratch);
+    auto* const row_scales = reinterpret_cast<float*>(x + args.rows * pairs_);
+    quantize(args, x, row_scales);
+    const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
+    const int64_t grain = 1 + 400000 / (flops + 1);  // 400,000 operations take 2 µs: what it costs to wake a team
+    for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
+      run_task_(task(args, x + row * pairs_, row_scales + row, row, rows, panel, count));
+    });
+  }
+
+  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
+  size_t scratch_bytes(int64_t rows) const override {
+    return static_cast<size_t>(std::max<int64_t>(0, rows) * (pairs_ + 1)) * sizeof(int32_t);
+  }
+  size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (pairs_ + 2)) * 4; }
+
+ private:
+  void quantize(const ProductArgs& args, int32_t* x, float* scales) const {
+    parallel_for(0, args.rows, 1 + 16384 / (in_ + 1), [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) {
+        auto* const numbers = reinterpret_cast<int16_t*>(x + r * pairs_);
+        if (in_ % 2 == 1) numbers[in_] = 0;
+        scales[r] = quantize_(args.x + r * args.ldx, in_, numbers);
+      }
+    });
+  }
+
+  Int8Task task(const ProductArgs& args, const int32_t* x, const float* row_scales, int64_t first, int64_t rows,
+                int64_t panel, int64_t count) const {
+    const int64_t column = panel * width_;
+    Residual residual = args.residual;
+    if (residual.data) residual.data += first * residual.ld + column;
+    if (residual.scale) residual.scale += column;
+    return {.x = x,
+            .row_scales = row_scales,
+            .panels = weight_.get() + column * pairs_,
+            .column_scales = scales_.get() + column,
+            .bias = bias_.get() + column,
+            .pairs = pairs_,
+            .rows = rows,
+            .columns = std::min(count * width_, out_ - column),
+            .y = args.y + first * args.ldy + column,
+            .ldy = args.ldy,
+            .activation = args.activation,
+            .residual = residual};
+  }
+
+  int64_t out_, in_, pairs_, width_, panels_;
+  float (*quantize_)(const float*, int64_t, int16_t*);
+  void (*run_task_)(const Int8Task&);
+  hwy::AlignedFreeUniquePtr<int32_t[]> weight_;
+  hwy::AlignedFreeUniquePtr<float[]> scales_, bias_;
+};
+
+// The reference: the same whole numbers, one loop after another.
+class PlainInt8Product : public PackedProduct {
+ public:
+  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
+    if (bias) std::copy_n(bias, out, bias_.begin());
+    for (int64_t c = 0; c < out; ++c) scales_.push_back(scalar::quantize(weight + c * in, in, weight_.data() + c * in));
+  }
+
+  void run(const ProductArgs& args) const override {
+    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
+      std::vector<int16_t> x(static_cast<size_t>(in_));
+      for (int64_t r = first; r < last; ++r) {
+        const float scale = scalar::quantize(args.x + r * args.ldx, in_, x.data());
+        for (int64_t c = 0; c < out_; ++c) {
+          int32_t sum = 0;
+          for (int64_t p = 0; p < in_; ++p) sum += x[p] * weight_[c * in_ + p];
+          float value = scalar::activate(args.activation, static_cast<float>(sum) * (scale * scales_[c]) + bias_[c]);
+          if (args.residual.scale) value *= args.residual.scale[c];
+          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
+          args.y[r * args.ldy + c] = value;
+        }
+      }
+    });
+  }
+
+  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
+  size_t scratch_bytes(int64_t) const override { return 0; }
+  size_t packed_bytes() const override { return weight_.size() * sizeof(int16_t) + 2 * bias_.size() * sizeof(float); }
+
+ private:
+  int64_t out_, in_;
+  std::vector<int16_t> weight_;
+  std::vector<float> bias_, scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
+                                                       int64_t in) {
+  return std::make_unique<PlainInt8Product>(weight, bias, out, in);
+}
+std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return std::make_unique<Int8TileProduct>(weight, bias, out, in);
+}
+
+}  // namespace vitrail::kernels
+#endif
