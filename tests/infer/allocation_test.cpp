@@ -52,6 +52,8 @@ int64_t allocations_of(const Session& session, int64_t batch, const Request& req
 
 // oneDNN's products take a map of their arguments in every call, whatever their size; all other products are ours.
 TEST(Session, ASteadyForwardPassAllocatesNothing) {
+  const kernels::Isa isa = kernels::active_isa();
+  if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the references take memory as they like";
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16, kernels::Precision::int8}) {
     for (const int threads : {1, 2}) {
       const Session session(models::build_model(models::open_model(testing::model_fixture("timm_token"))),
@@ -60,7 +62,7 @@ TEST(Session, ASteadyForwardPassAllocatesNothing) {
         const Request request{.output = output};
         const int64_t alone = allocations_of(session, 1, request), many = allocations_of(session, 9, request);
         EXPECT_EQ(alone, many);
-        if (kernels::active_isa() != kernels::Isa::scalar && kernels::active_isa() < kernels::Isa::avx512) {
+        if (isa < kernels::Isa::avx512) {
           EXPECT_EQ(alone, 0) << name_of(precision) << ", " << threads << " threads, " << static_cast<int>(output);
         }
       }
