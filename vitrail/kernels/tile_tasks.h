@@ -9,7 +9,7 @@ namespace vitrail::kernels {
 
 // What stays in which cache while one block of depth goes through a task: a panel's block, 384 × 64 B = 24 KiB, in the
 // first level; the rows of x, 192 × 1.5 KiB, and the sums, 192 × 512 B, in the second (512 KiB on Zen 3).  Measured on
-// Zen 3 for all of ViT-Ti, S and B's products: 96 rows or a depth of 256 cost 0-10 % on the large ones.
+// Zen 3 for all of ViT-Ti, S and B's products in fp32: 96 rows or a depth of 256 cost 0-10 % on the large ones.
 constexpr int64_t kMostRows = 192;
 constexpr int64_t kMostDepth = 384;  // in units of 4 bytes of x
 constexpr int64_t kMostColumns = 128;
