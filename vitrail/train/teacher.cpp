@@ -51,6 +51,14 @@ uint32_t checksum(const models::VisionTransformer& model) {
   return sum;
 }
 
+std::string written(const image::EvalTransform& transform) {
+  std::string text = str(transform.size[0], " ", transform.size[1], " ", transform.crop_pct, " ",
+                         static_cast<int>(transform.crop_mode), " ", static_cast<int>(transform.interpolation));
+  for (const double value : transform.mean) text += str(" ", value);
+  for (const double value : transform.std) text += str(" ", value);
+  return text;
+}
+
 // What of a recipe decides the views, and so the answers.
 std::string written_views(const Recipe& recipe) {
   Recipe views;
@@ -77,6 +85,7 @@ Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& ow
       student_size_(student.size),
       classes_(model.config().num_classes),
       checksum_(checksum(model)),
+      pictures_(written(student) + ", " + written(own)),
       session_(std::move(model), {.threads = num_threads()}),
       down_(line_resize(student_size_[0], size_[0])),
       across_(line_resize(student_size_[1], size_[1])) {
@@ -131,8 +140,7 @@ Tensor Teacher::input_of(const Tensor& images) const {
 }
 
 void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe) {
-  const std::string identity = str(written_views(recipe), " at ", student_size_[0], " ", student_size_[1], " by ",
-                                   checksum_, " at ", size_[0], " ", size_[1]);
+  const std::string identity = str(written_views(recipe), ", ", pictures_, ", ", checksum_);
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));

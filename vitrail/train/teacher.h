@@ -40,7 +40,8 @@ class Teacher {
   Tensor input_of(const Tensor& images) const;
   std::array<int64_t, 2> size_, student_size_;  // height, width
   int64_t classes_;
-  uint32_t checksum_;  // of the weights
+  uint32_t checksum_;     // of the weights
+  std::string pictures_;  // how the student's and the teacher's are made of the dataset's
   infer::Session session_;
   std::unique_ptr<TeacherCache> cache_;
   std::vector<float> scale_, shift_;  // per channel, from the student's values to the teacher's
