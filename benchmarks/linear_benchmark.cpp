@@ -67,11 +67,20 @@ std::unique_ptr<PackedProduct> make_onednn_fp32(const float* weight, const float
 std::unique_ptr<PackedProduct> make_onednn_bf16(const float* weight, const float* bias, int64_t out, int64_t in) {
   return make_onednn_product(weight, bias, out, in, Precision::bf16);
 }
+std::unique_ptr<PackedProduct> make_int8_pairs(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return make_int8_tile_product(weight, bias, out, in, pair_sums());
+}
+std::unique_ptr<PackedProduct> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() < Isa::avx512_vnni) return nullptr;
+  return make_int8_tile_product(weight, bias, out, in, vnni_sums());
+}
 
 BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, tiles_gelu, make_tile_product, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_tiles, make_int8_tile_product, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_tiles_gelu, make_int8_tile_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_pairs, make_int8_pairs, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_pairs_gelu, make_int8_pairs, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn, make_onednn_fp32, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_fp32, Activation::gelu)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_bf16, make_onednn_bf16, Activation::none)->Apply(shapes);

@@ -25,15 +25,21 @@ struct Options {
   bool profile = false, train = false, checkpointing = false;
 };
 
-models::VisionTransformer load(const Options& options) {
+struct Loaded {
+  models::VisionTransformer model;
+  std::vector<std::string> kept_from_int8 = {};
+};
+
+Loaded load(const Options& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
     models::VisionTransformerConfig config = row->config;
     const auto& size = options.model.image_size;
     if (!size.empty()) config.img_size = {size.front(), size.back()};
     RandomParams random(0);
-    return models::VisionTransformer(config, ParamSource(random));
+    return {models::VisionTransformer(config, ParamSource(random))};
   }
-  return models::build_model(options.model.open());
+  const models::OpenedModel opened = options.model.open();
+  return {models::build_model(opened), opened.config.int8.value_or(models::Int8Choice{}).kept};
 }
 
 double peak_rss_mb() {
@@ -105,7 +111,8 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
 }
 
 int bench_training(const Options& options, const GlobalOptions& global) {
-  models::VisionTransformer model = load(options);
+  if (options.model.tome > 0) throw CLI::ValidationError("--tome", "tokens are merged in inference only");
+  models::VisionTransformer model = load(options).model;
   model.checkpoint_blocks(options.checkpointing);
   const int threads = global.threads > 0 ? global.threads : available_threads();
   for (const std::string& precision : options.precisions) {
@@ -141,8 +148,11 @@ void bench_inference(const infer::Session& session, const Options& options, int6
 int bench(const Options& options, const GlobalOptions& global) {
   if (options.train) return bench_training(options, global);
   for (const std::string& precision : options.precisions) {
-    const infer::Session session(load(options),
-                                 {.threads = global.threads, .precision = kernels::precision_from_name(precision)});
+    Loaded loaded = load(options);
+    const infer::Session session(std::move(loaded.model), {.threads = global.threads,
+                                                           .precision = kernels::precision_from_name(precision),
+                                                           .kept_from_int8 = loaded.kept_from_int8,
+                                                           .merged_per_block = options.model.tome});
     for (const int64_t batch : options.batches) bench_inference(session, options, batch);
   }
   return 0;
@@ -158,6 +168,7 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("ARCH_OR_MODEL", options->model.model, "A registered architecture (random weights) or a model")
       ->required();
   options->model.add_to(*command, false);
+  options->model.add_merging_to(*command);
   command->add_option("--batch", options->batches, "Batch sizes, with commas")
       ->delimiter(',')
       ->allow_extra_args(false)

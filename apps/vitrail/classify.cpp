@@ -111,6 +111,7 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
       "- --format json");
   command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
   options->model.add_to(*command);
+  options->model.add_merging_to(*command);
   command->add_option("--top", options->top, "How many classes")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_option("--labels", options->labels, "Class names, one a line, in index order");
   command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");

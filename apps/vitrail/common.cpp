@@ -36,6 +36,13 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
   command.add_option("--crop-mode", crop_mode, "center, squash or border")->group(group);
 }
 
+void ModelOptions::add_merging_to(CLI::App& command) {
+  command
+      .add_option("--tome", tome,
+                  "Merge this many tokens into others in every block (Token Merging): faster, and less accurate")
+      ->check(CLI::NonNegativeNumber);
+}
+
 models::OpenedModel ModelOptions::open() const {
   if (model.empty() && !models::find_bundled(models::kDefaultModel)) {
     throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
@@ -57,13 +64,21 @@ models::OpenedModel ModelOptions::open() const {
   return opened;
 }
 
+kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global) {
+  if (!global.precision.empty()) return kernels::precision_from_name(global.precision);
+  return config.int8 ? kernels::Precision::int8 : kernels::Precision::fp32;
+}
+
 ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global) {
   const models::OpenedModel opened = options.open();
   ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
                    infer::color_mode_of(opened.config.vit.in_chans)};
   ready.session = std::make_unique<infer::Session>(
       models::build_model(opened),
-      infer::SessionOptions{.threads = global.threads, .precision = kernels::precision_from_name(global.precision)});
+      infer::SessionOptions{.threads = global.threads,
+                            .precision = precision_of(opened.config, global),
+                            .kept_from_int8 = opened.config.int8.value_or(models::Int8Choice{}).kept,
+                            .merged_per_block = options.tome});
   return ready;
 }
 

@@ -14,8 +14,8 @@ namespace vitrail::app {
 
 // Options before or after any subcommand.
 struct GlobalOptions {
-  int threads = 0;  // 0: all cores the process may run on
-  std::string precision = "fp32";
+  int threads = 0;        // 0: all cores the process may run on
+  std::string precision;  // empty: the model's own, or fp32
   bool quiet = false;
 };
 
@@ -28,8 +28,10 @@ struct ModelOptions {
   std::vector<int64_t> image_size;
   std::vector<double> mean, std;
   double crop_pct = 0;
+  int64_t tome = 0;
 
   void add_to(CLI::App& command, bool with_m = true);
+  void add_merging_to(CLI::App& command);
   models::OpenedModel open() const;  // with the preprocessing options applied
 };
 
@@ -40,6 +42,8 @@ struct ReadyModel {
   image::EvalTransform transform;
   image::ColorMode mode;
 };
+// The precision asked for, or the model's own.
+kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global);
 ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global);
 
 // The names of a model's classes: of the file given, of its configuration, or ImageNet-1k's for 1,000 unnamed ones;

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/convert_int8.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/hub_layout.h"
@@ -13,17 +14,26 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string output, dtype = "fp32";
+  Int8Options int8;
 };
 
-int convert(const Options& options, const GlobalOptions& global) {
-  if (options.dtype == "int8") throw CLI::ValidationError("--dtype", "int8 is not part of this version");
-  const DType dtype = dtype_from_name(options.dtype);
-  const models::OpenedModel opened = options.model.open();
-  models::VisionTransformer model = models::build_model(opened);
+NamedTensors tensors_as(models::VisionTransformer& model, DType dtype) {
   model.to(dtype);
-  std::vector<std::pair<std::string, Tensor>> tensors;
+  NamedTensors tensors;
   for (const nn::NamedTensor& parameter : model.named_parameters())
     tensors.emplace_back(parameter.name, parameter.tensor);
+  return tensors;
+}
+
+int convert(const Options& options, const GlobalOptions& global) {
+  const bool int8 = options.dtype == "int8";
+  if (!int8 && !options.int8.calibrate.empty()) throw CLI::ValidationError("--calibrate", "goes with --dtype int8");
+  models::OpenedModel opened = options.model.open();
+  models::VisionTransformer model = models::build_model(opened);
+  opened.config.int8.reset();
+  if (int8) opened.config.int8 = int8_choice(model, options.int8, opened.config, options.model.model);
+  const NamedTensors tensors =
+      int8 ? int8_tensors(model, *opened.config.int8) : tensors_as(model, dtype_from_name(options.dtype));
   const std::filesystem::path folder = options.output;
   weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors);
   const std::string preprocessor = models::write_preprocessor_config(opened.config.preprocessing);
@@ -34,7 +44,8 @@ int convert(const Options& options, const GlobalOptions& global) {
   }
   if (!global.quiet) {
     fmt::print(stderr, "{}: {} tensors, {} parameters, {} (read as {}, {})\n", folder.string(), tensors.size(),
-               model.num_parameters(), name_of(dtype), opened.key_map.name(), opened.checkpoint->format());
+               model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format());
+    if (int8) print_kept(*opened.config.int8, 4 * opened.config.vit.depth);
   }
   return 0;
 }
@@ -48,9 +59,17 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("MODEL", options->model.model, "What to convert")->required();
   options->model.add_to(*command, false);
   command->add_option("-o,--output", options->output, "The folder")->required();
-  command->add_option("--dtype", options->dtype, "fp32, bf16 or fp16")
+  command->add_option("--dtype", options->dtype, "fp32, bf16, fp16 or int8 (of the blocks' linear layers)")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
+  command->add_option("--calibrate", options->int8.calibrate,
+                      "With int8: images or folders of the kind that the model will see; finds what to smooth and what "
+                      "to keep in bf16");
+  command
+      ->add_option("--tolerance", options->int8.tolerance,
+                   "With --calibrate: how far int8 may move the logits, as a part of their length")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

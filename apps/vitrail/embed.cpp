@@ -117,6 +117,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
   command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
   options->model.add_to(*command);
+  options->model.add_merging_to(*command);
   command
       ->add_option("-o,--output", options->output,
                    "FILE.npy: float32 [n, D], or [n, N, D] for tokens; paths go to FILE.txt")

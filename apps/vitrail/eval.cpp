@@ -76,6 +76,7 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Folder or .zip of class folders, CSV with file,class_index, CIFAR's or MNIST's files")
       ->required();
   options->model.add_to(*command);
+  options->model.add_merging_to(*command);
   command->add_option("--split", options->split, "Split (default: test, else val)");
   command->add_option("--labels", options->labels, "Class names, one a line, in index order");
   command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");

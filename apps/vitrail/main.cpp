@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
   app::GlobalOptions global;
   program.add_option("--threads", global.threads, "Threads (default: all the cores it may run on)")
       ->check(CLI::PositiveNumber);
-  program.add_option("--precision", global.precision, "Of the matrix products: fp32, bf16, int8")
-      ->capture_default_str()
+  program
+      .add_option("--precision", global.precision,
+                  "Of the matrix products: fp32, bf16, int8 (default: the model's own, else fp32)")
       ->check(CLI::IsMember({"fp32", "bf16", "int8"}));
   program.add_flag("--quiet", global.quiet, "No progress and no warnings");
 

@@ -5,9 +5,12 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite.h"
+#include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
@@ -101,6 +104,38 @@ TEST(CheckpointParams, DeitTinyIsNativeAndComplete) {
   CheckpointParams params(file, map);
   for (const auto& [key, shape] : mapped_shapes(*file, map, {})) EXPECT_FALSE(params.get(key, shape, {}).is_meta());
   EXPECT_EQ(report_of(params), "");
+}
+
+TEST(CheckpointParams, WeightsIn8BitsAreMultipliedByTheirScales) {
+  const Tensor numbers = Tensor::from<float>({2, 3}, {127, -3, 0, 1, 127, -127}).to(DType::i8);
+  CheckpointParams params(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), Tensor::from<float>({2}, {0.5, 2})}}),
+                          native());
+  const Tensor want = Tensor::from<float>({2, 3}, {63.5, -1.5, 0, 2, 254, -254});
+  EXPECT_TRUE(testing::close(params.get("w", {2, 3}, {}), want, 0));
+  EXPECT_EQ(report_of(params), "");
+}
+
+TEST(CheckpointParams, WeightsIn8BitsWithoutScalesOrWithOthersAreUnusable) {
+  const Tensor numbers = Tensor::zeros({2, 3}, DType::i8);
+  CheckpointParams without(checkpoint_of({{"w", numbers}}), native());
+  without.get("w", {2, 3}, {});
+  EXPECT_TRUE(testing::contains(report_of(without), "expected a floating type, got i8")) << report_of(without);
+  CheckpointParams others(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), Tensor::zeros({3})}}), native());
+  others.get("w", {2, 3}, {});
+  EXPECT_TRUE(testing::contains(report_of(others), "scales [out]")) << report_of(others);
+}
+
+TEST(Int8Tensors, GiveBackTheNearestOf255Steps) {
+  const Tensor weight = Tensor::randn({5, 40}, 1);
+  weight.select(0, 2).copy_(Tensor::zeros({40}));
+  const Int8Weight packed = to_int8(weight);
+  const Tensor back = from_int8(packed, DType::f32);
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    const float half_step = packed.scales.data<float>()[i / 40] / 2;
+    EXPECT_NEAR(back.data<float>()[i], weight.data<float>()[i], half_step * 1.0001F) << i;
+  }
+  const Int8Weight again = to_int8(back);
+  EXPECT_TRUE(testing::close(again.numbers, packed.numbers, 0));
 }
 
 }  // namespace

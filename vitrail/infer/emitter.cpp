@@ -7,6 +7,7 @@
 #include "vitrail/kernels/attention.h"
 #include "vitrail/kernels/layer_norm.h"
 #include "vitrail/kernels/patchify.h"
+#include "vitrail/kernels/token_merging.h"
 
 namespace vitrail::infer {
 namespace {
@@ -21,6 +22,12 @@ Rows rows_of(const Tensor& tensor) {
   const int64_t cols = tensor.size(-1);
   const Tensor flat = tensor.view({-1, cols});
   return {flat.size(0), cols, flat.strides()[0]};
+}
+
+// A [B, H, N, d] operand's strides; the data is known when the step runs.
+kernels::HeadView<const float> head_strides(const Operand& heads) {
+  const Shape strides = heads.tensor.strides();
+  return {nullptr, strides[0], strides[1], strides[2]};
 }
 
 }  // namespace
@@ -51,6 +58,8 @@ void Emitter::emit(const FusedOperation& item) {
       return mean(item.op);
     case OpKind::copy:
       return copy(item.op);
+    case OpKind::merge_tokens:
+      return merge_tokens(item.op);
   }
 }
 
@@ -128,7 +137,6 @@ void Emitter::residual_add(const ops::Operation& op) {
 }
 
 void Emitter::attention(const ops::Operation& op) {
-  if (op.inputs[3].defined()) throw Error("compile", "attention without masks", "an attention bias");
   const Operand q = operand(op.inputs[0]), k = operand(op.inputs[1]), v = operand(op.inputs[2]),
                 out = operand(op.outputs[0]), weights = operand(op.outputs[1]);
   kernels::AttentionArgs args;
@@ -138,14 +146,17 @@ void Emitter::attention(const ops::Operation& op) {
   args.keys = k.tensor.size(2);
   args.head_dim = q.tensor.size(3);
   args.scale = static_cast<float>(op.attributes.scale);
-  auto strides = [](auto& view, const Operand& from) {
-    view.batch_stride = from.tensor.strides()[0];
-    view.head_stride = from.tensor.strides()[1];
-    view.token_stride = from.tensor.strides()[2];
-  };
-  strides(args.q, q);
-  strides(args.k, k);
-  strides(args.v, v);
+  args.q = head_strides(q);
+  args.k = head_strides(k);
+  args.v = head_strides(v);
+  const Operand bias = operand(
+      op.inputs[3].defined() ? op.inputs[3].expand({args.batch, args.heads, args.queries, args.keys}) : Tensor());
+  if (bias.tensor.defined()) {
+    const Shape& strides = bias.tensor.strides();
+    if (strides[3] != 1)
+      throw Error("compile", "an attention bias with a contiguous last axis", op.inputs[3].shape().to_string());
+    args.bias = {nullptr, strides[0], strides[1], strides[2]};
+  }
   args.out.batch_stride = args.queries * args.heads * args.head_dim;
   args.out.head_stride = args.head_dim;
   args.out.token_stride = args.heads * args.head_dim;
@@ -156,6 +167,7 @@ void Emitter::attention(const ops::Operation& op) {
     now.q.data = q.at(f);
     now.k.data = k.at(f);
     now.v.data = v.at(f);
+    now.bias.data = bias.at(f);
     now.out.data = out.at(f);
     now.weights = weights.at(f);
     kernels::attention(now);
@@ -217,6 +229,32 @@ void Emitter::mean(const ops::Operation& op) {
 void Emitter::copy(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
   add(op, "copy", 0, [=](const Frame& f) { copy_rows(x.at(f), x.tensor, y.at(f), y.tensor); });
+}
+
+void Emitter::merge_tokens(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), keys = operand(op.inputs[1]), sizes = operand(op.inputs[2]),
+                out = operand(op.outputs[0]), out_sizes = operand(op.outputs[1]), log_sizes = operand(op.outputs[2]);
+  kernels::TokenMergingArgs args;
+  args.batch = x.tensor.size(0);
+  args.tokens = x.tensor.size(1);
+  args.width = x.tensor.size(2);
+  args.merged = op.attributes.merged;
+  args.prefix = op.attributes.prefix;
+  args.heads = keys.tensor.size(1);
+  args.head_dim = keys.tensor.size(3);
+  args.keys = head_strides(keys);
+  const double pairs = 0.25 * static_cast<double>(args.tokens) * static_cast<double>(args.tokens);
+  add(op, str("merge_tokens ", args.merged), 2 * static_cast<double>(args.batch * args.head_dim) * pairs,
+      [=](const Frame& f) {
+        kernels::TokenMergingArgs now = args;
+        now.x = x.at(f);
+        now.keys.data = keys.at(f);
+        now.sizes = sizes.at(f);
+        now.out = out.at(f);
+        now.out_sizes = out_sizes.at(f);
+        now.out_log_sizes = log_sizes.at(f);
+        kernels::merge_tokens(now);
+      });
 }
 
 }  // namespace vitrail::infer

@@ -61,6 +61,7 @@ class Emitter {
   void cat(const ops::Operation& op);
   void mean(const ops::Operation& op);
   void copy(const ops::Operation& op);
+  void merge_tokens(const ops::Operation& op);
 
   const BufferPlan& plan_;
   const Tensor& input_;

@@ -8,10 +8,10 @@ std::shared_ptr<const kernels::PackedLinear> PackedWeights::get(const Tensor& we
   if (found != entries_.end()) return found->second.packed;
   const Tensor dense = weight.to(DType::f32).contiguous(),
                offset = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
-  const bool exempt = exempt_.contains(weight.storage().get());
+  const auto exception = exceptions_.find(weight.storage().get());
   auto packed = std::make_shared<const kernels::PackedLinear>(
       dense.data<float>(), offset.defined() ? offset.data<float>() : nullptr, weight.size(0), weight.size(1),
-      exempt ? kernels::Precision::fp32 : precision_);
+      exception == exceptions_.end() ? precision_ : exception->second);
   bytes_ += packed->packed_bytes();
   entries_[key] = {weight.storage(), packed};
   weight.storage()->release();

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "vitrail/kernels/linear.h"
 #include "vitrail/tensor/tensor.h"
@@ -13,9 +12,11 @@ namespace vitrail::infer {
 // Not thread-safe: the Session that owns it packs under its lock.  What it has handed out is immutable.
 class PackedWeights {
  public:
-  // Packs for this precision, and the weights in these storages for fp32.
-  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, std::set<const Storage*> exempt = {})
-      : precision_(precision), exempt_(std::move(exempt)) {}
+  using Exceptions = std::map<const Storage*, kernels::Precision>;
+
+  // Packs for this precision, and the weights in some storages for another.
+  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {})
+      : precision_(precision), exceptions_(std::move(exceptions)) {}
 
   // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
   // memory back (it becomes a meta tensor); later calls find it by the identity of its storage.
@@ -34,7 +35,7 @@ class PackedWeights {
     std::shared_ptr<const kernels::PackedLinear> packed;
   };
   kernels::Precision precision_;
-  std::set<const Storage*> exempt_;
+  Exceptions exceptions_;
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

@@ -14,11 +14,13 @@ namespace {
 // A full batch, the last smaller one, and single images, for a few requests and sizes.
 constexpr size_t kMostPrograms = 16;
 
-Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Request& request) {
+Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
   const int64_t prefix = model.num_prefix_tokens();
+  Tensor shares;
+  const Tensor tokens = model.intermediate(images, request.layer, request.normalize, &shares);
   switch (request.tokens) {
     case Tokens::pooled:
-      return model.pool(tokens);
+      return model.pool(tokens, shares);
     case Tokens::cls:
       if (!model.config().class_token)
         throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
@@ -31,18 +33,28 @@ Tensor select_tokens(const models::VisionTransformer& model, const Tensor& token
   return tokens;
 }
 
+// Merged tokens stand nowhere in the image.
+bool names_patches(const Request& request) {
+  if (request.output == Output::features) return request.tokens == Tokens::patch || request.tokens == Tokens::all;
+  return request.output == Output::attention;
+}
+
 Tensor checked(const Tensor& images) {
   if (images.rank() == 4 && images.size(0) == 0) throw Error("session", "at least one image", "an empty batch");
   return images.to(DType::f32).contiguous();
 }
 
-// What an int8 session keeps in fp32: all that is not in a block.
-std::set<const Storage*> outside_blocks(const models::VisionTransformer& model) {
-  std::set<const Storage*> storages;
+// What an int8 session computes otherwise: in fp32 all that is not in a block, and what it is told to keep.
+PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options) {
+  PackedWeights::Exceptions result;
+  if (options.precision != kernels::Precision::int8) return result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    if (!parameter.name.starts_with("blocks.")) storages.insert(parameter.tensor.storage().get());
+    if (!parameter.name.starts_with("blocks.")) result[parameter.tensor.storage().get()] = kernels::Precision::fp32;
   }
-  return storages;
+  for (const std::string& layer : options.kept_from_int8) {
+    result[model.parameter(layer + ".weight").storage().get()] = options.kept_precision;
+  }
+  return result;
 }
 
 }  // namespace
@@ -77,13 +89,18 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
     : model_(std::move(model)),
       threads_(options.threads > 0 ? options.threads : available_threads()),
       precision_(options.precision),
-      weights_(precision_,
-               precision_ == kernels::Precision::int8 ? outside_blocks(model_) : std::set<const Storage*>()) {
+      weights_(precision_, exceptions(model_, options)) {
+  if (options.merged_per_block < 0) throw Error("session", "0 or more merged tokens", str(options.merged_per_block));
+  model_.merge_tokens(options.merged_per_block);
   model_.eval();
 }
 Session::~Session() = default;
 
 std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
+  if (model_.merged_per_block() > 0 && names_patches(request)) {
+    throw Error("session", "a model that merges no tokens (single patches are asked for)",
+                str(model_.merged_per_block(), " merged in every block"));
+  }
   switch (request.output) {
     case Output::logits:
       return {model_.forward(images)};
@@ -94,7 +111,7 @@ std::vector<Tensor> Session::trace(const Tensor& images, const Request& request)
     case Output::features:
       break;
   }
-  return {select_tokens(model_, model_.intermediate(images, request.layer, request.normalize), request)};
+  return {selected_tokens(model_, images, request)};
 }
 
 std::shared_ptr<const Program> Session::program(const Shape& images, const Request& request) const {

@@ -30,8 +30,13 @@ struct Request {
 struct SessionOptions {
   int threads = 0;  // 0: all that the process may use
   // Of the linear layers' products; everything between them is fp32.  In int8 the patch embedding and the head, which
-  // cost little and lose most, stay in fp32.
+  // cost little and lose most, stay in fp32, and the layers kept from int8 in their own.
   kernels::Precision precision = kernels::Precision::fp32;
+  std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
+  kernels::Precision kept_precision = kernels::Precision::bf16;
+  // Token merging (Bolya et al. 2023): how many tokens every block makes parts of others, for speed; 0: none.  Requests
+  // that name single patches (features of patch or all tokens, attention) are then errors.
+  int64_t merged_per_block = 0;
 };
 
 // Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run

@@ -1,16 +1,20 @@
 // PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers of at most ±127, whose
 // products are summed exactly in 32 bits; the two scales, bias, activation and residual follow in fp32.
 //
-// x is quantised first, into the scratch: pairs of 16-bit numbers, as the multiply-and-add of pairs takes them, which
-// every processor with SSE4 has: two products a lane.  On Zen 3 (2 cores) ViT-B takes 175 ms in place of 261 at batch 1
-// and 1411 in place of 2039 at batch 8; ViT-Ti gains nothing (17.2 and 15.6 ms): its narrow rows cost more to quantise.
+// x is quantised first, into the scratch: words of four 8-bit numbers for AVX-512 VNNI (vnni_sums.cpp), else pairs of
+// 16-bit numbers, as the multiply-and-add of pairs takes them, which every processor with SSE4 has.  With pairs on Zen
+// 3 (2 cores) ViT-B takes 175 ms in place of 261 at batch 1 and 1411 in place of 2039 at batch 8; ViT-Ti gains nothing
+// (17.2 and 15.6 ms): its narrow rows cost more to quantise.
 //
-// The weight is packed in panels of such pairs, [pair of inputs][panel columns], and everything else is as in
+// The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <type_traits>
 #include <vector>
 
+#include "vitrail/kernels/int8_sums.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/tile_tasks.h"
 
@@ -26,12 +30,14 @@ namespace vitrail::kernels {
 namespace {
 
 struct Int8Task {
-  const int32_t* x;  // [rows][pairs]
+  const int32_t* x;  // [rows][words]
   const float* row_scales;
-  const int32_t* panels;  // each [pairs][panel columns]
+  const int32_t* panels;  // each [words][panel columns]
+  void (*add_panel)(const Int8Panel&);
+  const int32_t* offsets;  // by column: what the sums are too large by
   const float* column_scales;
   const float* bias;
-  int64_t pairs, rows, columns;
+  int64_t words, rows, columns;
   float* y;
   int64_t ldy;
   Activation activation;
@@ -48,9 +54,9 @@ namespace HWY_NAMESPACE {
 
 // 6 × 2 sums, 2 of the panel, 1 of x and 1 between multiplication and addition are the 16 registers of AVX2.
 #if HWY_TARGET == HWY_AVX3
-constexpr int64_t kInt8Rows = 12;
+constexpr int64_t kPairRows = 12;
 #else
-constexpr int64_t kInt8Rows = 6;
+constexpr int64_t kPairRows = 6;
 #endif
 
 int64_t columns_of_int8_panel() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>())); }
@@ -70,10 +76,13 @@ HWY_INLINE hn::Vec<D> add_pair_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec
 }
 
 // x [in] → whole numbers, and the scale that gives x back: the largest becomes ±127.  What is not finite makes the
-// scale NaN, and so the whole row.
-float quantize_row(const float* x, int64_t in, int16_t* numbers) {
+// scale NaN, and so the whole row.  Numbers without sign are 128 more.
+template <class Number>
+HWY_INLINE float quantize_as(const float* x, int64_t in, Number* numbers) {
   const hn::ScalableTag<float> d;
-  const hn::Rebind<int16_t, decltype(d)> d16;
+  const hn::RebindToSigned<decltype(d)> d32;
+  const hn::Rebind<Number, decltype(d)> narrow;
+  const auto more = hn::Set(d32, std::is_signed_v<Number> ? 0 : 128);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto zero = hn::Zero(d);
   auto most = zero, poison = zero;
@@ -86,18 +95,22 @@ float quantize_row(const float* x, int64_t in, int16_t* numbers) {
   if (whole < in) look(load_first(d, x + whole, in - whole));
   const float largest = hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison));
   const auto factor = hn::Set(d, largest > 0 ? 127.0f / largest : 0.0f);
-  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, factor))); };
-  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d16, numbers + c);
+  auto rounded = [&](auto v)
+                     HWY_ATTR { return hn::DemoteTo(narrow, hn::Add(hn::NearestInt(hn::Mul(v, factor)), more)); };
+  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), narrow, numbers + c);
   if (whole < in) {
-    HWY_ALIGN int16_t last[HWY_MAX_BYTES / sizeof(int16_t)];
-    hn::Store(rounded(load_first(d, x + whole, in - whole)), d16, last);
+    HWY_ALIGN Number last[HWY_MAX_BYTES / sizeof(Number)];
+    hn::Store(rounded(load_first(d, x + whole, in - whole)), narrow, last);
     std::copy_n(last, in - whole, numbers + whole);
   }
   return largest / 127.0f;
 }
 
+float quantize_row(const float* x, int64_t in, int16_t* numbers) { return quantize_as(x, in, numbers); }
+float quantize_row_above_0(const float* x, int64_t in, uint8_t* numbers) { return quantize_as(x, in, numbers); }
+
 template <bool accumulate, size_t... row>
-HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
+HWY_NOINLINE void pair_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
                             int64_t pairs, int32_t* sums) {
   const hn::ScalableTag<int32_t> d;
   using V = hn::Vec<decltype(d)>;
@@ -123,28 +136,25 @@ HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64
 
 // The last rows, fewer than a tile has.
 template <bool accumulate, size_t... rows>
-HWY_INLINE void int8_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
+HWY_INLINE void pair_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
                                  const int32_t* panel, int64_t pairs, int32_t* sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, pairs, sums), true)) ||
+          (pair_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, pairs, sums), true)) ||
          ...);
 }
 
 template <bool accumulate>
-HWY_INLINE void run_int8_depth(const Int8Task& task, int64_t first, int64_t last, int32_t* sums) {
-  const int64_t width = columns_of_int8_panel();
-  for (int64_t column = 0; column < task.columns; column += width) {
-    const int32_t* const panel = task.panels + column * task.pairs + first * width;
-    int64_t r = 0;
-    for (; r + kInt8Rows <= task.rows; r += kInt8Rows) {
-      int8_tile<accumulate>(std::make_index_sequence<kInt8Rows>(), task.x + r * task.pairs + first, task.pairs, panel,
-                            last - first, sums + r * kMostColumns + column);
-    }
-    int8_tile_of_any<accumulate>(std::make_index_sequence<kInt8Rows - 1>(), task.rows - r,
-                                 task.x + r * task.pairs + first, task.pairs, panel, last - first,
-                                 sums + r * kMostColumns + column);
+HWY_INLINE void add_panel_of_pairs(const Int8Panel& p) {
+  int64_t r = 0;
+  for (; r + kPairRows <= p.rows; r += kPairRows) {
+    pair_tile<accumulate>(std::make_index_sequence<kPairRows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
+                          p.sums + r * kMostColumns);
   }
+  pair_tile_of_any<accumulate>(std::make_index_sequence<kPairRows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx, p.panel,
+                               p.words, p.sums + r * kMostColumns);
 }
+
+void add_pairs(const Int8Panel& p) { p.accumulate ? add_panel_of_pairs<true>(p) : add_panel_of_pairs<false>(p); }
 
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
@@ -153,7 +163,8 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
     const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
     const auto sum = [&](auto d, int64_t c) HWY_ATTR {
       const auto scale = hn::Mul(hn::Set(d, task.row_scales[r]), hn::Load(d, task.column_scales + c));
-      return hn::MulAdd(hn::ConvertTo(d, hn::Load(d32, sums + c)), scale, hn::Load(d, task.bias + c));
+      const auto exact = hn::Sub(hn::Load(d32, sums + c), hn::Load(d32, task.offsets + c));
+      return hn::MulAdd(hn::ConvertTo(d, exact), scale, hn::Load(d, task.bias + c));
     };
     finish_row<kind>(sum, 0, task.columns, task.residual.scale, residual, task.y + r * task.ldy);
   }
@@ -161,10 +172,19 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
 
 void run_int8_task(const Int8Task& task) {
   HWY_ALIGN int32_t sums[kMostRows * kMostColumns];
-  const int64_t blocks = std::max<int64_t>(1, (task.pairs + kMostDepth - 1) / kMostDepth);
-  run_int8_depth<false>(task, 0, task.pairs / blocks, sums);
-  for (int64_t block = 1; block < blocks; ++block) {
-    run_int8_depth<true>(task, task.pairs * block / blocks, task.pairs * (block + 1) / blocks, sums);
+  const int64_t width = columns_of_int8_panel();
+  const int64_t blocks = std::max<int64_t>(1, (task.words + kMostDepth - 1) / kMostDepth);
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t first = task.words * block / blocks, last = task.words * (block + 1) / blocks;
+    for (int64_t column = 0; column < task.columns; column += width) {
+      task.add_panel({.x = task.x + first,
+                      .ldx = task.words,
+                      .panel = task.panels + column * task.words + first * width,
+                      .words = last - first,
+                      .rows = task.rows,
+                      .sums = sums + column,
+                      .accumulate = block > 0});
+    }
   }
   const int32_t* const done = sums;
   with_activation(task.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
@@ -184,6 +204,8 @@ namespace {
 
 HWY_EXPORT(columns_of_int8_panel);
 HWY_EXPORT(quantize_row);
+HWY_EXPORT(quantize_row_above_0);
+HWY_EXPORT(add_pairs);
 HWY_EXPORT(run_int8_task);
 
 template <class T>
@@ -196,24 +218,26 @@ hwy::AlignedFreeUniquePtr<T[]> zeros(int64_t count) {
 
 class Int8TileProduct : public PackedProduct {
  public:
-  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in)
+  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, const Int8Sums& sums)
       : out_(out),
         in_(in),
-        pairs_((in + 1) / 2),
+        words_((in + sums.numbers - 1) / sums.numbers),
         width_(HWY_DYNAMIC_DISPATCH(columns_of_int8_panel)()),
         panels_((out + width_ - 1) / width_),
+        sums_(sums),
         quantize_(&HWY_DYNAMIC_DISPATCH(quantize_row)),
+        quantize_above_0_(&HWY_DYNAMIC_DISPATCH(quantize_row_above_0)),
         run_task_(&HWY_DYNAMIC_DISPATCH(run_int8_task)),
-        weight_(zeros<int32_t>(panels_ * width_ * pairs_)),
+        weight_(zeros<int32_t>(panels_ * width_ * words_)),
+        offsets_(zeros<int32_t>(panels_ * width_)),
         scales_(zeros<float>(panels_ * width_)),
         bias_(zeros<float>(panels_ * width_)) {
     if (bias) std::copy_n(bias, out, bias_.get());
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
-      std::vector<int16_t> numbers(static_cast<size_t>(2 * pairs_));
+      std::vector<int16_t> numbers(static_cast<size_t>(words_ * sums_.numbers));
       for (int64_t c = first; c < last; ++c) {
         scales_[c] = quantize_(weight + c * in, in, numbers.data());
-        int32_t* const panel = weight_.get() + c / width_ * width_ * pairs_ + c % width_;
-        for (int64_t p = 0; p < pairs_; ++p) std::memcpy(panel + p * width_, numbers.data() + 2 * p, sizeof(int32_t));
+        pack(numbers, c);
       }
     });
   }
@@ -221,28 +245,45 @@ class Int8TileProduct : public PackedProduct {
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
     auto* const x = reinterpret_cast<int32_t*>(args.scratch);
-    auto* const row_scales = reinterpret_cast<float*>(x + args.rows * pairs_);
+    auto* const row_scales = reinterpret_cast<float*>(x + args.rows * words_);
     quantize(args, x, row_scales);
     const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
     const int64_t grain = 1 + 400000 / (flops + 1);  // 400,000 operations take 2 µs: what it costs to wake a team
     for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
-      run_task_(task(args, x + row * pairs_, row_scales + row, row, rows, panel, count));
+      run_task_(task(args, x + row * words_, row_scales + row, row, rows, panel, count));
     });
   }
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
   size_t scratch_bytes(int64_t rows) const override {
-    return static_cast<size_t>(std::max<int64_t>(0, rows) * (pairs_ + 1)) * sizeof(int32_t);
+    return static_cast<size_t>(std::max<int64_t>(0, rows) * (words_ + 1)) * sizeof(int32_t);
   }
-  size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (pairs_ + 2)) * 4; }
+  size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (words_ + 3)) * 4; }
 
  private:
+  // Column c of the weight, into every word of its panel's column.
+  void pack(const std::vector<int16_t>& numbers, int64_t c) {
+    int32_t* const column = weight_.get() + c / width_ * width_ * words_ + c % width_;
+    if (sums_.numbers == 2) {
+      for (int64_t w = 0; w < words_; ++w) std::memcpy(column + w * width_, &numbers[2 * w], sizeof(int32_t));
+      return;
+    }
+    for (int64_t w = 0; w < words_; ++w) {
+      auto* const bytes = reinterpret_cast<int8_t*>(column + w * width_);
+      std::copy_n(&numbers[4 * w], 4, bytes);
+    }
+    offsets_[c] = 128 * std::accumulate(numbers.begin(), numbers.end(), 0);
+  }
+
+  // What fills the last word is multiplied by the weight's zeros.
   void quantize(const ProductArgs& args, int32_t* x, float* scales) const {
     parallel_for(0, args.rows, 1 + 16384 / (in_ + 1), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        auto* const numbers = reinterpret_cast<int16_t*>(x + r * pairs_);
-        if (in_ % 2 == 1) numbers[in_] = 0;
-        scales[r] = quantize_(args.x + r * args.ldx, in_, numbers);
+        int32_t* const words = x + r * words_;
+        if (words_ > 0) words[words_ - 1] = 0;
+        const float* const from = args.x + r * args.ldx;
+        scales[r] = sums_.numbers == 2 ? quantize_(from, in_, reinterpret_cast<int16_t*>(words))
+                                       : quantize_above_0_(from, in_, reinterpret_cast<uint8_t*>(words));
       }
     });
   }
@@ -255,10 +296,12 @@ class Int8TileProduct : public PackedProduct {
     if (residual.scale) residual.scale += column;
     return {.x = x,
             .row_scales = row_scales,
-            .panels = weight_.get() + column * pairs_,
+            .panels = weight_.get() + column * words_,
+            .add_panel = sums_.add_panel,
+            .offsets = offsets_.get() + column,
             .column_scales = scales_.get() + column,
             .bias = bias_.get() + column,
-            .pairs = pairs_,
+            .words = words_,
             .rows = rows,
             .columns = std::min(count * width_, out_ - column),
             .y = args.y + first * args.ldy + column,
@@ -267,10 +310,12 @@ class Int8TileProduct : public PackedProduct {
             .residual = residual};
   }
 
-  int64_t out_, in_, pairs_, width_, panels_;
+  int64_t out_, in_, words_, width_, panels_;
+  Int8Sums sums_;
   float (*quantize_)(const float*, int64_t, int16_t*);
+  float (*quantize_above_0_)(const float*, int64_t, uint8_t*);
   void (*run_task_)(const Int8Task&);
-  hwy::AlignedFreeUniquePtr<int32_t[]> weight_;
+  hwy::AlignedFreeUniquePtr<int32_t[]> weight_, offsets_;
   hwy::AlignedFreeUniquePtr<float[]> scales_, bias_;
 };
 
@@ -316,9 +361,11 @@ std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, cons
                                                        int64_t in) {
   return std::make_unique<PlainInt8Product>(weight, bias, out, in);
 }
-std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  return std::make_unique<Int8TileProduct>(weight, bias, out, in);
+std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                                      const Int8Sums& sums) {
+  return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
+Int8Sums pair_sums() { return {2, HWY_DYNAMIC_DISPATCH(add_pairs)}; }
 
 }  // namespace vitrail::kernels
 #endif

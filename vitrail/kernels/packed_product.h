@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "vitrail/kernels/int8_sums.h"
 #include "vitrail/kernels/linear.h"
 
 namespace vitrail::kernels {
@@ -38,6 +39,7 @@ std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const fl
                                                    Precision precision);
 // In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
 std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
-std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
+std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                                      const Int8Sums& sums);
 
 }  // namespace vitrail::kernels

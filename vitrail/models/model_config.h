@@ -9,13 +9,19 @@
 
 namespace vitrail::models {
 
+// What `convert --dtype int8` found out: with it, int8 is what the model runs in unless told otherwise.
+struct Int8Choice {
+  std::vector<std::string> kept;  // linear layers that lose too much and stay in bf16: "blocks.0.mlp.fc2"
+};
+
 struct ModelConfig {
   std::string architecture;  // the registered name, "vit", or Hugging Face's model_type
   VisionTransformerConfig vit;
   Preprocessing preprocessing;
   std::vector<std::string> labels;        // in index order; empty when the file names none
   std::vector<std::string> descriptions;  // longer names, in index order; may be empty
-  std::string key_map;                    // "key_map": a path or a built-in family's name, or its JSON; empty: detect
+  std::optional<Int8Choice> int8;
+  std::string key_map;  // "key_map": a path or a built-in family's name, or its JSON; empty: detect
 };
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its

@@ -31,16 +31,22 @@ void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto value = fields.numbers("std")) to.std = value;
 }
 
-std::vector<std::string> label_names(const JsonFields& fields) {
-  std::vector<std::string> labels;
-  if (!fields.has("label_names")) return labels;
-  const Json& value = fields.at("label_names");
-  if (!value.is_array()) throw Error(fields.path("label_names"), "an array of strings", value.type_name());
+// Empty where the field is absent.
+std::vector<std::string> names(const JsonFields& fields, const char* key) {
+  std::vector<std::string> names;
+  if (!fields.has(key)) return names;
+  const Json& value = fields.at(key);
+  if (!value.is_array()) throw Error(fields.path(key), "an array of strings", value.type_name());
   for (const Json& item : value) {
-    if (!item.is_string()) throw Error(fields.path("label_names"), "an array of strings", item.type_name());
-    labels.push_back(item.get<std::string>());
+    if (!item.is_string()) throw Error(fields.path(key), "an array of strings", item.type_name());
+    names.push_back(item.get<std::string>());
   }
-  return labels;
+  return names;
+}
+
+std::optional<Int8Choice> int8_choice(const JsonFields& fields) {
+  if (!fields.has("int8")) return std::nullopt;
+  return Int8Choice{names(JsonFields(fields.at("int8"), fields.path("int8")), "kept")};
 }
 
 // label_descriptions maps a label name to its description.
@@ -72,7 +78,8 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
   if (file.has("pretrained_cfg")) {
     read_preprocessing(JsonFields(file.at("pretrained_cfg"), file.path("pretrained_cfg")), config.preprocessing);
   }
-  config.labels = label_names(file);
+  config.int8 = int8_choice(file);
+  config.labels = names(file, "label_names");
   config.descriptions = label_descriptions(file, config.labels);
   return config;
 }

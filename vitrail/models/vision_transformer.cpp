@@ -160,8 +160,8 @@ Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
   return ops::gather_tokens(tokens, kept);
 }
 
-Tensor VisionTransformer::forward_features(const Tensor& images) const {
-  return intermediate(images, config_.depth - 1, true);
+Tensor VisionTransformer::forward_features(const Tensor& images, Tensor* shares) const {
+  return intermediate(images, config_.depth - 1, true, shares);
 }
 
 int64_t VisionTransformer::block_index(int64_t layer) const {
@@ -172,34 +172,44 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-Tensor VisionTransformer::run_block(int64_t index, const Tensor& x) const {
+Tensor VisionTransformer::run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging) const {
   const nn::Block& block = blocks_[index];
-  if (!checkpoint_blocks_ || !training()) return block.forward(x);
+  if (!checkpoint_blocks_ || !training()) return block.forward(x, nullptr, merging);
   return nn::checkpointed([&block](const Tensor& input) { return block.forward(input); }, x);
 }
 
-Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize) const {
+Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares) const {
   const int64_t last = config_.depth == 0 ? -1 : block_index(layer);
+  nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
+  const bool merges = merged_per_block_ > 0 && !training();
   Tensor x = embed(images);
-  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x);
+  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x, merges ? &merging : nullptr);
+  if (shares) *shares = merging.shares();
   if (normalize && norm_) x = norm_->forward(x);
   if (normalize) nn::trace(*this, "tokens", x);
   return x;
 }
 
-Tensor VisionTransformer::pool(const Tensor& tokens) const {
-  const int64_t prefix = num_prefix_tokens();
-  auto patch_mean = [&] { return ops::mean(tokens.narrow(1, prefix, tokens.size(1) - prefix), 1); };
+// Of every patch, however many of them a token stands for.
+Tensor VisionTransformer::patch_mean(const Tensor& tokens, const Tensor& shares) const {
+  const int64_t prefix = num_prefix_tokens(), count = tokens.size(1) - prefix;
+  const Tensor patches = tokens.narrow(1, prefix, count);
+  if (!shares.defined()) return ops::mean(patches, 1);
+  const Tensor weighted = ops::mul(patches, shares.narrow(1, prefix, count).view({tokens.size(0), count, 1}));
+  return ops::mul(ops::mean(weighted, 1), Tensor::full({1}, static_cast<double>(count), tokens.dtype()));
+}
+
+Tensor VisionTransformer::pool(const Tensor& tokens, const Tensor& shares) const {
   Tensor x;
   switch (config_.global_pool) {
     case GlobalPool::token:
       x = tokens.select(1, 0);
       break;
     case GlobalPool::avg:
-      x = patch_mean();
+      x = patch_mean(tokens, shares);
       break;
     case GlobalPool::token_avg:
-      x = ops::cat({tokens.select(1, 0), patch_mean()}, 1);
+      x = ops::cat({tokens.select(1, 0), patch_mean(tokens, shares)}, 1);
       break;
     case GlobalPool::none:
       x = tokens;
@@ -216,33 +226,39 @@ Tensor VisionTransformer::Heads::average() const {
   return ops::mul(ops::add(classes, distilled), Tensor::full({1}, 0.5, classes.dtype()));
 }
 
-VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens) const {
+VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens, const Tensor& shares) const {
   auto classify = [&](const nn::Linear& head, const Tensor& features) {
     Tensor x = features;
     if (pre_logits_) x = ops::activation(pre_logits_->forward(x), head_activation(config_));
     return head.forward(head_drop_.forward(x));
   };
-  Heads heads{classify(*head_, pool(tokens)), {}};
+  Heads heads{classify(*head_, pool(tokens, shares)), {}};
   if (head_dist_) heads.distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
   return heads;
 }
 
 VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) const {
   if (!head_) throw Error("forward_heads", "a model with a head", "num_classes 0");
-  return heads_of(forward_features(images));
+  Tensor shares;
+  const Tensor tokens = forward_features(images, &shares);
+  return heads_of(tokens, shares);
 }
 
-Tensor VisionTransformer::forward_head(const Tensor& tokens) const {
+Tensor VisionTransformer::forward_head(const Tensor& tokens, const Tensor& shares) const {
   if (!head_) {
-    const Tensor pooled = pool(tokens);
+    const Tensor pooled = pool(tokens, shares);
     return pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
   }
-  const Tensor logits = heads_of(tokens).average();
+  const Tensor logits = heads_of(tokens, shares).average();
   nn::trace(*this, "logits", logits);
   return logits;
 }
 
-Tensor VisionTransformer::forward(const Tensor& images) const { return forward_head(forward_features(images)); }
+Tensor VisionTransformer::forward(const Tensor& images) const {
+  Tensor shares;
+  const Tensor tokens = forward_features(images, &shares);
+  return forward_head(tokens, shares);
+}
 
 std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std::optional<int64_t> only) const {
   const int64_t first = only ? block_index(*only) : 0, last = only ? first : config_.depth - 1;

@@ -16,9 +16,12 @@ class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
 
-  Tensor forward(const Tensor& images) const;           // logits; without a head, the pooled features
-  Tensor forward_features(const Tensor& images) const;  // all tokens after the final norm [B, prefix + N, D]
-  Tensor forward_head(const Tensor& tokens) const;      // logits from forward_features' result
+  Tensor forward(const Tensor& images) const;  // logits; without a head, the pooled features
+  // All tokens after the final norm [B, prefix + N, D].  Where tokens are merged (below) there are fewer, and `shares`,
+  // if not null, receives the share of the image's patches that each stands for [B, tokens], else it is left undefined.
+  Tensor forward_features(const Tensor& images, Tensor* shares = nullptr) const;
+  // Logits from forward_features' results.
+  Tensor forward_head(const Tensor& tokens, const Tensor& shares = {}) const;
 
   // The logits of both heads of a distilled model apart, as DeiT's training reads them (Touvron et al. 2021, section
   // 4); `distilled` is undefined where there is one head.  Errors: a model without a head.
@@ -27,10 +30,12 @@ class VisionTransformer : public nn::Module {
     Tensor average() const;     // what the model answers outside of training
   };
   Heads forward_heads(const Tensor& images) const;
-  Tensor pool(const Tensor& tokens) const;  // [B, D] ([B, 2D] for token_avg): what the head reads
+  // [B, D] ([B, 2D] for token_avg): what the head reads.  An average weighs each token by its share.
+  Tensor pool(const Tensor& tokens, const Tensor& shares = {}) const;
 
-  // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked.
-  Tensor intermediate(const Tensor& images, int64_t layer, bool normalize) const;
+  // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked;
+  // shares as in forward_features.
+  Tensor intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares = nullptr) const;
 
   // The attention weights of every block, or of one (negative counts from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
@@ -42,6 +47,11 @@ class VisionTransformer : public nn::Module {
   // The share of patches left out in training from now on, in [0, 1); at first the configuration's, which stays as it
   // is.
   void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
+
+  // Token merging (nn/token_merging.h) from now on, outside of training: every block makes `per_block` tokens parts of
+  // others, which costs accuracy and saves time; 0: none.
+  void merge_tokens(int64_t per_block) { merged_per_block_ = per_block; }
+  int64_t merged_per_block() const { return merged_per_block_; }
 
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
@@ -55,8 +65,9 @@ class VisionTransformer : public nn::Module {
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
-  Tensor run_block(int64_t index, const Tensor& x) const;
-  Heads heads_of(const Tensor& tokens) const;
+  Tensor run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging) const;
+  Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
+  Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
 
   VisionTransformerConfig config_;
   nn::PatchEmbed patch_embed_;
@@ -69,6 +80,7 @@ class VisionTransformer : public nn::Module {
   std::optional<nn::Linear> pre_logits_, head_, head_dist_;
   bool checkpoint_blocks_ = false;
   double patch_drop_rate_;
+  int64_t merged_per_block_ = 0;
 };
 
 }  // namespace vitrail::models

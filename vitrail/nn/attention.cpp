@@ -67,18 +67,21 @@ Attention::Heads Attention::project(const Tensor& x) const {
   return result;
 }
 
-AttentionOutput Attention::mix(const Tensor& x, bool need_weights) const {
-  const bool plain = qkv_ && !q_norm_ && !need_weights && !tracing() && !attn_drop_.active();
-  if (plain) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}};
+AttentionOutput Attention::mix(const Tensor& x, const AttentionExtras& extras) const {
+  const bool plain = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !extras.weights && !extras.keys &&
+                     !extras.bias.defined();
+  if (plain) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}, {}};
   const Heads heads = project(x);
-  return attend(*this, heads.q, heads.k, heads.v, scale_, {}, &attn_drop_, need_weights);
+  AttentionOutput result = attend(*this, heads.q, heads.k, heads.v, scale_, extras.bias, &attn_drop_, extras.weights);
+  if (extras.keys) result.keys = heads.k;
+  return result;
 }
 
-AttentionOutput Attention::forward(const Tensor& x, bool need_weights) const {
+AttentionOutput Attention::forward(const Tensor& x, const AttentionExtras& extras) const {
   if (x.rank() != 3 || x.size(2) != config_.dim) {
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
-  AttentionOutput result = mix(x, need_weights);
+  AttentionOutput result = mix(x, extras);
   result.out = proj_.forward(result.out);
   trace(*this, "proj", result.out);
   result.out = proj_drop_.forward(result.out);
@@ -108,7 +111,7 @@ AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, co
   trace(layer, "v", v);
   if (!tracing() && !(drop && drop->active())) {
     const ops::AttentionResult fused = ops::attention(q, k, v, scale, bias, need_weights);
-    return {fused.out, fused.weights};
+    return {fused.out, fused.weights, {}};
   }
   const Tensor k_transposed = k.transpose(2, 3);  // [B, H, S, d] → [B, H, d, S]
   trace(layer, "k_transposed", k_transposed);
@@ -121,7 +124,7 @@ AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, co
   trace(layer, "context", context);
   const Tensor merged = ops::merge_heads(context);
   trace(layer, "merged", merged);
-  return {merged, need_weights ? weights : Tensor()};
+  return {merged, need_weights ? weights : Tensor(), {}};
 }
 
 Tensor split_heads(const Tensor& x, int64_t num_heads) {

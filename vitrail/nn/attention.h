@@ -21,6 +21,13 @@ struct AttentionConfig {
 struct AttentionOutput {
   Tensor out;      // [B, N, C]
   Tensor weights;  // [B, H, N, N] after softmax, before dropout; undefined unless asked for
+  Tensor keys;     // [B, H, N, d]; undefined unless asked for
+};
+
+// What else is wanted of a pass.
+struct AttentionExtras {
+  bool weights = false, keys = false;
+  Tensor bias;  // added to the scores, broadcast to [B, H, N, N]; undefined: none
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
@@ -30,8 +37,8 @@ struct AttentionOutput {
 class Attention : public Module {
  public:
   Attention(const AttentionConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& x) const { return forward(x, false).out; }
-  AttentionOutput forward(const Tensor& x, bool need_weights) const;
+  Tensor forward(const Tensor& x) const { return forward(x, AttentionExtras{}).out; }
+  AttentionOutput forward(const Tensor& x, const AttentionExtras& extras) const;
 
   std::string type() const override { return "Attention"; }
   void visit(Visitor& visitor) override;
@@ -41,7 +48,7 @@ class Attention : public Module {
     Tensor q, k, v;  // [B, H, N, d]
   };
   Heads project(const Tensor& x) const;
-  AttentionOutput mix(const Tensor& x, bool need_weights) const;  // before the last projection
+  AttentionOutput mix(const Tensor& x, const AttentionExtras& extras) const;  // before the last projection
 
   AttentionConfig config_;
   int64_t head_dim_;

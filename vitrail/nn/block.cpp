@@ -36,11 +36,10 @@ Block::Block(const BlockConfig& config, const ParamSource& params)
   }
 }
 
-Tensor Block::attention_branch(const Tensor& x, Tensor* attention_weights) const {
-  const AttentionOutput result = attn_.forward(x, attention_weights != nullptr);
-  if (attention_weights) *attention_weights = result.weights;
+AttentionOutput Block::attention_branch(const Tensor& x, const AttentionExtras& extras) const {
+  AttentionOutput result = attn_.forward(x, extras);
   trace(*this, "attn", result.out);
-  return result.out;
+  return result;
 }
 
 Tensor Block::mlp_branch(const Tensor& x) const {
@@ -49,19 +48,28 @@ Tensor Block::mlp_branch(const Tensor& x) const {
   return out;
 }
 
-Tensor Block::forward(const Tensor& x, Tensor* attention_weights) const {
+Tensor Block::forward(const Tensor& x, Tensor* attention_weights, TokenMerging* merging) const {
+  const AttentionExtras extras{.weights = attention_weights != nullptr,
+                               .keys = merging != nullptr,
+                               .bias = merging ? merging->key_bias() : Tensor()};
   const Tensor keep1 = drop_path1_.keep(x.size(0)), keep2 = drop_path2_.keep(x.size(0));
   const Tensor gamma1 = gamma_of(ls1_), gamma2 = gamma_of(ls2_);
+  auto merged = [&](const Tensor& y, const AttentionOutput& attention) {
+    if (attention_weights) *attention_weights = attention.weights;
+    return merging ? merging->merge(y, attention.keys) : y;
+  };
   Tensor out;
   if (norm_first_) {
     const Tensor normed1 = norm1_.forward(x);
     trace(*this, "norm1", normed1);
-    const Tensor y = ops::residual_add(x, attention_branch(normed1, attention_weights), gamma1, keep1);
+    const AttentionOutput attention = attention_branch(normed1, extras);
+    const Tensor y = merged(ops::residual_add(x, attention.out, gamma1, keep1), attention);
     const Tensor normed2 = norm2_.forward(y);
     trace(*this, "norm2", normed2);
     out = ops::residual_add(y, mlp_branch(normed2), gamma2, keep2);
   } else {
-    const Tensor y = norm1_.forward(ops::residual_add(x, attention_branch(x, attention_weights), gamma1, keep1));
+    const AttentionOutput attention = attention_branch(x, extras);
+    const Tensor y = merged(norm1_.forward(ops::residual_add(x, attention.out, gamma1, keep1)), attention);
     trace(*this, "norm1", y);
     out = norm2_.forward(ops::residual_add(y, mlp_branch(y), gamma2, keep2));
     trace(*this, "norm2", out);

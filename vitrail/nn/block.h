@@ -3,6 +3,7 @@
 #include "vitrail/nn/layer_scale.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/swiglu.h"
+#include "vitrail/nn/token_merging.h"
 
 namespace vitrail::nn {
 
@@ -24,14 +25,14 @@ struct BlockConfig {
 class Block : public Module {
  public:
   Block(const BlockConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& x) const { return forward(x, nullptr); }
-  Tensor forward(const Tensor& x, Tensor* attention_weights) const;  // also [B, H, N, N] when not null
+  // Where not null, attention_weights receives [B, H, N, N], and merging makes fewer tokens of x before the MLP.
+  Tensor forward(const Tensor& x, Tensor* attention_weights = nullptr, TokenMerging* merging = nullptr) const;
 
   std::string type() const override { return "Block"; }
   void visit(Visitor& visitor) override;
 
  private:
-  Tensor attention_branch(const Tensor& x, Tensor* attention_weights) const;
+  AttentionOutput attention_branch(const Tensor& x, const AttentionExtras& extras) const;
   Tensor mlp_branch(const Tensor& x) const;
 
   bool norm_first_;

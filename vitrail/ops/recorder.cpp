@@ -8,8 +8,8 @@ namespace vitrail::ops {
 namespace {
 
 thread_local Recorder* active = nullptr;
-constexpr std::array kNames{"linear",    "layer_norm", "residual_add", "attention", "patchify", "activation",
-                            "silu_gate", "add",        "mul",          "cat",       "mean",     "copy"};
+constexpr std::array kNames{"linear", "layer_norm", "residual_add", "attention", "patchify", "activation",  "silu_gate",
+                            "add",    "mul",        "cat",          "mean",      "copy",     "merge_tokens"};
 
 }  // namespace
 

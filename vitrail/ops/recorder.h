@@ -26,6 +26,7 @@ enum class OpKind : uint8_t {
   cat,           // inputs joined along axis
   mean,          // x over axis
   copy,          // a strided view made contiguous
+  merge_tokens,  // x, keys, [sizes]; merged, prefix → x, sizes, log sizes
 };
 const char* name_of(OpKind kind);
 
@@ -34,6 +35,7 @@ struct OpAttributes {
   double eps = 0, scale = 1;
   int axis = 0;
   int64_t height = 0, width = 0;
+  int64_t merged = 0, prefix = 0;
 };
 
 // One operation: undefined tensors stand for optional inputs that were not given.

@@ -2,6 +2,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite.h"
+#include "vitrail/weights/int8_tensors.h"
 
 namespace vitrail::weights {
 namespace {
@@ -30,6 +31,15 @@ std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const s
   return str(native, " (from ", first, tensor.parts.size() > 1 ? " and others)" : ")");
 }
 
+Tensor CheckpointParams::read(const std::string& path, const MappedTensor& mapped) {
+  const Tensor tensor = mapped_.read(*checkpoint_, mapped, dtype_);
+  const auto scales = mapped_.all().find(int8_scale_name(path));
+  if (tensor.dtype() != DType::i8 || scales == mapped_.all().end()) return tensor;
+  taken_.insert(scales->first);
+  if (!scales->second.problem.empty()) throw Error(scales->second.problem);
+  return from_int8({tensor, mapped_.read(*checkpoint_, scales->second, DType::f32)}, dtype_);
+}
+
 Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {
   const Tensor placeholder = Tensor::empty(shape, dtype_, Device::meta);
   taken_.insert(path);
@@ -50,7 +60,7 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
   }
   Tensor tensor;
   try {
-    tensor = mapped_.read(*checkpoint_, mapped, dtype_);
+    tensor = read(path, mapped);
   } catch (const Error& error) {
     unusable_.push_back(str(name, ": ", error.what()));
     return placeholder;

@@ -11,7 +11,7 @@
 namespace vitrail::weights {
 
 // Hands out a checkpoint's tensors under their native names, as `dtype` (floating types are converted where they
-// differ, views of the file otherwise).
+// differ, views of the file otherwise; weights in 8 bits are multiplied by their scales, see int8_tensors.h).
 //
 // Every problem (a key that is missing, misshapen, of an integer type, or that nobody asked for; a part that is
 // missing; a NaN or infinity) is noted, and finish() reports all of them in one Error.  Until then get() answers with a
@@ -30,6 +30,7 @@ class CheckpointParams : public ParamProvider {
   void finish() override;
 
  private:
+  Tensor read(const std::string& path, const MappedTensor& mapped);
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;

@@ -1,0 +1,89 @@
+// convert --dtype int8, and --tome: what trades accuracy for speed.
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/npy.h"
+
+namespace vitrail::testing {
+namespace {
+
+std::vector<float> logits_of(const std::vector<std::string>& classify, const std::filesystem::path& file) {
+  std::vector<std::string> arguments{"classify", "--logits", file.string()};
+  arguments.insert(arguments.end(), classify.begin(), classify.end());
+  const Ended ended = run_program(arguments);
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  return read_npy(file).f32;
+}
+
+double relative_distance(const std::vector<float>& got, const std::vector<float>& want) {
+  double apart = 0, length = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    apart += (got[i] - want[i]) * (got[i] - want[i]);
+    length += want[i] * want[i];
+  }
+  return std::sqrt(apart / length);
+}
+
+nlohmann::json json_of(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
+
+TEST(ConvertInt8, TheFileHasTheWholeNumbersThatTheProductsMake) {
+  const auto folder = scratch_folder();
+  const std::string pictures = picture_folder(3).string(), hub = (folder / "hub").string();
+  const Ended ended = run_program({"convert", small_model(), "-o", hub, "--dtype", "int8"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const auto now = logits_of({"-m", small_model(), "--precision", "int8", pictures}, folder / "now.npy");
+  const auto stored = logits_of({"-m", hub, pictures}, folder / "stored.npy");  // int8 of its own accord
+  EXPECT_LT(relative_distance(stored, now), 1e-5);
+  // In fp32 the stored weights differ from the model's by what int8 cost them.
+  const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
+  const auto in_fp32 = logits_of({"-m", hub, "--precision", "fp32", pictures}, folder / "fp32.npy");
+  EXPECT_GT(relative_distance(in_fp32, exact), 1e-5);
+  EXPECT_LT(relative_distance(in_fp32, exact), 0.05);
+}
+
+TEST(ConvertInt8, WithPicturesItKeepsWhatLosesTooMuch) {
+  const auto folder = scratch_folder();
+  const std::string pictures = picture_folder(3).string(), all = (folder / "all").string(),
+                    none = (folder / "none").string();
+  Ended ended = run_program(
+      {"convert", small_model(), "-o", all, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1e-9"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "in bf16 stay 8 of the blocks' 8 linear layers")) << ended.err;
+  ended = run_program(
+      {"convert", small_model(), "-o", none, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "in bf16 stay 0 of")) << ended.err;
+  EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("kept").size(), 8U);
+  EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("kept").empty());
+  EXPECT_LT(std::filesystem::file_size(folder / "none/model.safetensors"),
+            std::filesystem::file_size(folder / "all/model.safetensors"));
+  const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
+  EXPECT_LT(relative_distance(logits_of({"-m", all, pictures}, folder / "all.npy"), exact), 0.01);
+  EXPECT_LT(relative_distance(logits_of({"-m", none, pictures}, folder / "none.npy"), exact), 0.04);
+}
+
+TEST(ConvertInt8, WhatDoesNotGoTogetherIsSaid) {
+  const auto folder = scratch_folder();
+  Ended ended = run_program({"convert", small_model(), "-o", folder / "a", "--calibrate", "x.png"});
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_TRUE(contains(ended.err, "goes with --dtype int8")) << ended.err;
+  ended = run_program({"convert", small_model(), "-o", folder / "b", "--dtype", "int8", "--calibrate", "absent.png"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_TRUE(contains(ended.err, "absent.png")) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "b"));
+}
+
+TEST(Tome, MergesTokensWhereACommandTakesIt) {
+  const auto folder = scratch_folder();
+  const std::string pictures = picture_folder(2).string();
+  const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
+  const auto merged = logits_of({"-m", small_model(), "--tome", "2", pictures}, folder / "merged.npy");
+  EXPECT_GT(relative_distance(merged, exact), 0);
+  const Ended ended = run_program({"embed", "-m", small_model(), "--tome", "2", "--tokens", "patch", "-o",
+                                   folder / "patch.npy", pictures});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_TRUE(contains(ended.err, "merges no tokens")) << ended.err;
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,77 @@
+// Token merging against tools/golden/token_merging.py, compiled and eager.
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "tests/support/models.h"
+#include "tests/support/paths.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/models/load.h"
+
+namespace vitrail::infer {
+namespace {
+
+constexpr double kTolerance = 1e-5;  // as without merging
+
+models::VisionTransformer model_of(const std::string& fixture) {
+  return models::build_model(models::open_model(testing::model_fixture(fixture)));
+}
+Tensor input_of(const std::string& fixture) {
+  return testing::read_golden(testing::model_fixture(fixture).parent_path() / "golden.safetensors")["input"];
+}
+
+TEST(TokenMerging, LogitsEqualTheReference) {
+  const testing::Golden golden = testing::read_golden(testing::fixture("infer/token_merging.safetensors"));
+  ASSERT_EQ(golden.tensors.size(), 18U);
+  for (const auto& [key, want] : golden.tensors) {
+    const size_t dot = key.find('.');
+    const std::string fixture = key.substr(0, dot);
+    const int64_t merged = std::stoll(key.substr(dot + 1));
+    const Tensor input = input_of(fixture);
+    const Session session(model_of(fixture), {.merged_per_block = merged});
+    EXPECT_TRUE(testing::close(session.logits(input), want, kTolerance, kTolerance)) << key << " compiled";
+    models::VisionTransformer eager = model_of(fixture);
+    eager.eval();
+    eager.merge_tokens(merged);
+    EXPECT_TRUE(testing::close(eager.forward(input), want, kTolerance, kTolerance)) << key << " eager";
+  }
+}
+
+// Every block but the last feeds fewer tokens to the next.
+TEST(TokenMerging, TokensDisappearBlockByBlock) {
+  models::VisionTransformer model = model_of("timm_distilled");  // 16 patches, a class and a distillation token
+  model.eval();
+  model.merge_tokens(3);
+  const Tensor input = input_of("timm_distilled");
+  Tensor shares;
+  EXPECT_EQ(model.intermediate(input, 0, false, &shares).size(1), 2 + 16 - 3);
+  EXPECT_EQ(shares.size(1), 15);
+  EXPECT_EQ(model.forward_features(input, &shares).size(1), 2 + 16 - 6);
+  double patches = 0;
+  for (int64_t i = 2; i < 12; ++i) patches += shares.select(0, 0).data<float>()[i];
+  EXPECT_NEAR(patches, 1, 1e-6);
+  model.train();
+  EXPECT_EQ(model.forward_features(input).size(1), 18) << "training merges nothing";
+}
+
+TEST(TokenMerging, EachImageOfABatchHasTheBitsThatItHasAlone) {
+  const Session session(model_of("timm_avg"), {.merged_per_block = 3});
+  const Tensor batch = Tensor::randn({5, 3, 16, 16}, 3), together = session.logits(batch);
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), together.narrow(0, i, 1), 0)) << i;
+  }
+}
+
+TEST(TokenMerging, WhatNamesSinglePatchesIsAnError) {
+  const Session session(model_of("timm_token"), {.merged_per_block = 2});
+  const Tensor input = input_of("timm_token");
+  for (const Tokens tokens : {Tokens::patch, Tokens::all}) {
+    EXPECT_THROW(session.run(input, {.output = Output::features, .tokens = tokens}), Error);
+  }
+  EXPECT_THROW(session.run(input, {.output = Output::attention}), Error);
+  EXPECT_EQ(session.run(input, {.output = Output::features, .tokens = Tokens::cls})[0].size(1), 18);
+  EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::infer

@@ -1,0 +1,62 @@
+#include "vitrail/ops/token_merging.h"
+
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
+#include "vitrail/kernels/token_merging.h"
+#include "vitrail/ops/recorder.h"
+
+namespace vitrail::ops {
+namespace {
+
+void check(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t merged, int64_t prefix) {
+  const bool fits = x.rank() == 3 && keys.rank() == 4 && keys.size(0) == x.size(0) && keys.size(2) == x.size(1) &&
+                    (!sizes.defined() || sizes.shape() == Shape{x.size(0), x.size(1)});
+  if (!fits) {
+    throw Error("merge_tokens", "x [B, N, C], keys [B, H, N, d], sizes [B, N]",
+                str(x.shape(), ", ", keys.shape(), sizes.defined() ? str(", ", sizes.shape()) : ""));
+  }
+  const int64_t most = most_mergeable(x.size(1), prefix);
+  if (prefix < 0 || merged < 0 || merged > most) {
+    throw Error("merge_tokens", str("at most ", most, " of ", x.size(1), " tokens, ", prefix, " of them a prefix"),
+                str(merged));
+  }
+  if (autograd::recording({x, keys})) throw Error("merge_tokens", "a pass without gradients", "one that records them");
+}
+
+Tensor dense(const Tensor& t) { return t.defined() ? t.detach().to(DType::f32).contiguous() : t; }
+
+}  // namespace
+
+int64_t most_mergeable(int64_t tokens, int64_t prefix) { return kernels::most_mergeable(tokens, prefix); }
+
+MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t merged, int64_t prefix) {
+  check(x, keys, sizes, merged, prefix);
+  const Shape left{x.size(0), x.size(1) - merged};
+  const Shape left_rows{left[0], left[1], x.size(2)};
+  if (symbolic({&x})) {
+    MergedTokens result{symbolic_result(left_rows, x.dtype()), symbolic_result(left, DType::f32),
+                        symbolic_result(left, DType::f32)};
+    record(OpKind::merge_tokens, {x, keys, sizes}, {result.x, result.sizes, result.log_sizes},
+           {.merged = merged, .prefix = prefix});
+    return result;
+  }
+  const Tensor rows = dense(x), heads = dense(keys), weights = dense(sizes);
+  MergedTokens result{Tensor::empty(left_rows), Tensor::empty(left), Tensor::empty(left)};
+  kernels::merge_tokens({.batch = x.size(0),
+                         .tokens = x.size(1),
+                         .width = x.size(2),
+                         .merged = merged,
+                         .prefix = prefix,
+                         .heads = keys.size(1),
+                         .head_dim = keys.size(3),
+                         .keys = {heads.data<float>(), heads.strides()[0], heads.strides()[1], heads.strides()[2]},
+                         .x = rows.data<float>(),
+                         .sizes = weights.defined() ? weights.data<float>() : nullptr,
+                         .out = result.x.data<float>(),
+                         .out_sizes = result.sizes.data<float>(),
+                         .out_log_sizes = result.log_sizes.data<float>()});
+  result.x = result.x.to(x.dtype());
+  return result;
+}
+
+}  // namespace vitrail::ops
