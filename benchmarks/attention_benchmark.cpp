@@ -19,7 +19,9 @@ void attention(benchmark::State& state) {
   args.v = {qkv.data() + 2 * width, tokens * token, dim, token};
   args.out = {out.data(), tokens * width, dim, width};
   for (auto _ : state) kernels::attention(args);
-  count_operations(state, 4.0 * static_cast<double>(batch * heads * tokens * tokens * dim));
+  count_work(state, {.operations = 4.0 * static_cast<double>(batch * heads * tokens * tokens * dim),
+                     .bytes = 4.0 * static_cast<double>(batch * tokens * (token + width)),
+                     .threads = static_cast<int>(state.range(3))});
 }
 
 void shapes(benchmark::internal::Benchmark* benchmark) {

@@ -6,6 +6,8 @@
 #include <random>
 #include <vector>
 
+#include "benchmarks/machine_bounds.h"
+
 namespace vitrail::benchmarks {
 
 inline std::vector<float> random_floats(int64_t n) {
@@ -16,9 +18,20 @@ inline std::vector<float> random_floats(int64_t n) {
   return values;
 }
 
-// Reports GFLOP/s from the operations of one iteration.
-inline void count_operations(benchmark::State& state, double operations) {
-  state.counters["GFLOP/s"] = benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+// What one iteration does: operations (a multiply-add counts two), bytes read and written, each operand once.
+struct Work {
+  double operations, bytes;
+  int threads = 1;
+  Arithmetic arithmetic = Arithmetic::fp32;
+};
+
+// Reports GFLOP/s, and which part of the best that this machine allows was reached; the label says what limits it.
+inline void count_work(benchmark::State& state, const Work& work) {
+  const Bound bound = bound_of(work.operations, work.bytes, work.threads, work.arithmetic);
+  constexpr auto kRate = benchmark::Counter::kIsIterationInvariantRate;
+  state.counters["GFLOP/s"] = benchmark::Counter(work.operations * 1e-9, kRate);
+  state.counters["of_bound"] = benchmark::Counter(bound.seconds(), kRate);
+  state.SetLabel(bound.name());
 }
 
 }  // namespace vitrail::benchmarks

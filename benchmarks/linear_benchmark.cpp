@@ -22,12 +22,17 @@ struct Operands {
         weight(random_floats(out * in)),
         bias(random_floats(out)),
         y(rows * out) {}
-  double operations() const { return 2.0 * static_cast<double>(rows * in * out); }
+  Work work(const benchmark::State& state, Arithmetic arithmetic = Arithmetic::fp32) const {
+    return {.operations = 2.0 * static_cast<double>(rows * in * out),
+            .bytes = 4.0 * static_cast<double>(rows * in + in * out + rows * out),
+            .threads = static_cast<int>(state.range(3)),
+            .arithmetic = arithmetic};
+  }
 };
 
 using Maker = std::unique_ptr<PackedProduct> (*)(const float*, const float*, int64_t, int64_t);
 
-void linear(benchmark::State& state, Maker maker, Activation activation) {
+void linear(benchmark::State& state, Maker maker, Activation activation, Arithmetic arithmetic = Arithmetic::fp32) {
   Operands o(state);
   ThreadCount threads(static_cast<int>(state.range(3)));
   if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
@@ -36,7 +41,7 @@ void linear(benchmark::State& state, Maker maker, Activation activation) {
   std::vector<std::byte> scratch(product->scratch_bytes(o.rows) + 64);
   auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
   for (auto _ : state) product->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
-  count_operations(state, o.operations());
+  count_work(state, o.work(state, arithmetic));
 }
 
 void sgemm(benchmark::State& state) {
@@ -47,7 +52,7 @@ void sgemm(benchmark::State& state) {
   for (auto _ : state) {
     onednn::sgemm(false, true, o.rows, o.out, o.in, o.x.data(), o.in, o.weight.data(), o.in, false, o.y.data(), o.out);
   }
-  count_operations(state, o.operations());
+  count_work(state, o.work(state));
 }
 
 void shapes(benchmark::internal::Benchmark* benchmark) {
@@ -67,8 +72,8 @@ std::unique_ptr<PackedProduct> make_onednn_fp32(const float* weight, const float
 std::unique_ptr<PackedProduct> make_onednn_bf16(const float* weight, const float* bias, int64_t out, int64_t in) {
   return make_onednn_product(weight, bias, out, in, Precision::bf16);
 }
-std::unique_ptr<PackedProduct> make_int8_pairs(const float* weight, const float* bias, int64_t out, int64_t in) {
-  return make_int8_tile_product(weight, bias, out, in, pair_sums());
+std::unique_ptr<PackedProduct> make_int8_bytes(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return make_int8_tile_product(weight, bias, out, in, byte_sums());
 }
 std::unique_ptr<PackedProduct> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (active_isa() < Isa::avx512_vnni) return nullptr;
@@ -77,10 +82,10 @@ std::unique_ptr<PackedProduct> make_int8_vnni(const float* weight, const float* 
 
 BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, tiles_gelu, make_tile_product, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_pairs, make_int8_pairs, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_pairs_gelu, make_int8_pairs, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_bytes, make_int8_bytes, Activation::none, Arithmetic::bytes)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_bytes_gelu, make_int8_bytes, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::bytes)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn, make_onednn_fp32, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_fp32, Activation::gelu)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_bf16, make_onednn_bf16, Activation::none)->Apply(shapes);

@@ -19,10 +19,11 @@ struct Rows {
         y(random_floats(rows * columns)),
         out(rows * columns),
         norm(rows * columns) {}
-  void count(benchmark::State& state) const {
-    state.counters["ns/element"] =
-        benchmark::Counter(static_cast<double>(rows * columns) * 1e-9,
-                           benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  // A vector instruction counts as one multiply-add, which it keeps from beginning; `passed`: numbers read and written
+  // for each element.
+  void count(benchmark::State& state, double instructions, double passed) const {
+    const auto elements = static_cast<double>(rows * columns);
+    count_work(state, {.operations = 2 * instructions * elements, .bytes = 4 * passed * elements});
   }
 };
 
@@ -32,7 +33,7 @@ void layer_norm(benchmark::State& state) {
     kernels::layer_norm(r.x.data(), r.columns, r.y.data(), r.y.data(), 1e-6f, r.norm.data(), r.columns, r.rows,
                         r.columns);
   }
-  r.count(state);
+  r.count(state, 6, 2);
 }
 
 void residual_layer_norm(benchmark::State& state) {
@@ -41,29 +42,29 @@ void residual_layer_norm(benchmark::State& state) {
     kernels::residual_layer_norm(r.x.data(), r.y.data(), nullptr, r.y.data(), r.y.data(), 1e-6f, r.out.data(),
                                  r.norm.data(), r.rows, r.columns);
   }
-  r.count(state);
+  r.count(state, 8, 4);
 }
 
 void softmax(benchmark::State& state) {
   Rows r(state);
   for (auto _ : state) kernels::softmax(r.x.data(), r.y.data(), r.rows, r.columns);
-  r.count(state);
+  r.count(state, 23, 2);
 }
 
-void activation(benchmark::State& state, kernels::Activation kind) {
+void activation(benchmark::State& state, kernels::Activation kind, double instructions) {
   Rows r(state);
   for (auto _ : state) kernels::activate(kind, r.x.data(), r.y.data(), r.rows * r.columns);
-  r.count(state);
+  r.count(state, instructions, 2);
 }
 
 using kernels::Activation;
 BENCHMARK(layer_norm)->Args({197, 192})->Args({197, 768});
 BENCHMARK(residual_layer_norm)->Args({197, 192})->Args({197, 768});
 BENCHMARK(softmax)->Args({591, 197});
-BENCHMARK_CAPTURE(activation, gelu, Activation::gelu)->Args({197, 768});
-BENCHMARK_CAPTURE(activation, gelu_tanh, Activation::gelu_tanh)->Args({197, 768});
-BENCHMARK_CAPTURE(activation, quick_gelu, Activation::quick_gelu)->Args({197, 768});
-BENCHMARK_CAPTURE(activation, silu, Activation::silu)->Args({197, 768});
+BENCHMARK_CAPTURE(activation, gelu, Activation::gelu, 30)->Args({197, 768});
+BENCHMARK_CAPTURE(activation, gelu_tanh, Activation::gelu_tanh, 26)->Args({197, 768});
+BENCHMARK_CAPTURE(activation, quick_gelu, Activation::quick_gelu, 23)->Args({197, 768});
+BENCHMARK_CAPTURE(activation, silu, Activation::silu, 23)->Args({197, 768});
 
 }  // namespace
 }  // namespace vitrail::benchmarks

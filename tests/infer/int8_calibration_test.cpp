@@ -20,8 +20,8 @@ Tensor input_of(const std::string& fixture) {
 }
 
 TEST(SmoothChannels, LeavesTheFunctionAsItIs) {
-  for (const std::string fixture :
-       {"timm_token", "timm_layer_scale", "timm_swiglu", "timm_qk_norm", "timm_no_qkv_bias", "torch_encoder_post_norm"}) {
+  for (const std::string fixture : {"timm_token", "timm_layer_scale", "timm_swiglu", "timm_qk_norm", "timm_no_qkv_bias",
+                                    "torch_encoder_post_norm"}) {
     models::VisionTransformer model = model_of(fixture);
     const Tensor input = input_of(fixture), before = model.forward(input),
                  weight = model.parameter("blocks.0.attn.proj.weight").clone();
@@ -69,9 +69,9 @@ TEST(Int8Sensitivity, NamesEveryLayerTheWorstFirst) {
 
 TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheTolerance) {
   const std::vector<Int8Sensitivity> errors{{"a", 3}, {"b", 2}, {"c", 1}};
-  EXPECT_TRUE(layers_to_keep(errors, 4).empty());                                    // √14 = 3.74
-  EXPECT_EQ(layers_to_keep(errors, 2.3), (std::vector<std::string>{"a"}));           // √5 = 2.24
-  EXPECT_EQ(layers_to_keep(errors, 1.5), (std::vector<std::string>{"a", "b"}));      // 1
+  EXPECT_TRUE(layers_to_keep(errors, 4).empty());                                // √14 = 3.74
+  EXPECT_EQ(layers_to_keep(errors, 2.3), (std::vector<std::string>{"a"}));       // √5 = 2.24
+  EXPECT_EQ(layers_to_keep(errors, 1.5), (std::vector<std::string>{"a", "b"}));  // 1
   EXPECT_EQ(layers_to_keep(errors, 0.5), (std::vector<std::string>{"a", "b", "c"}));
 }
 
@@ -82,12 +82,12 @@ TEST(Session, KeepsLayersFromInt8) {
   for (const std::string block : {"blocks.0", "blocks.1"}) {
     for (const std::string layer : {".attn.qkv", ".attn.proj", ".mlp.fc1", ".mlp.fc2"}) all.push_back(block + layer);
   }
-  const Session session(model_of("timm_token"), {.precision = kernels::Precision::int8,
-                                                 .kept_from_int8 = all,
-                                                 .kept_precision = kernels::Precision::fp32});
+  const Session session(
+      model_of("timm_token"),
+      {.precision = kernels::Precision::int8, .kept_from_int8 = all, .kept_precision = kernels::Precision::fp32});
   EXPECT_TRUE(testing::close(session.logits(input), Session(model_of("timm_token")).logits(input), 0));
-  EXPECT_ANY_THROW(Session(model_of("timm_token"),
-                           {.precision = kernels::Precision::int8, .kept_from_int8 = {"blocks.7.mlp.fc2"}}));
+  EXPECT_ANY_THROW(
+      Session(model_of("timm_token"), {.precision = kernels::Precision::int8, .kept_from_int8 = {"blocks.7.mlp.fc2"}}));
 }
 
 }  // namespace

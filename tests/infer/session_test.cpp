@@ -66,15 +66,15 @@ double relative_distance(const Tensor& got, const Tensor& want) {
   return std::sqrt(apart / size);
 }
 
-// A weight and an activation are each off by at most half a step, 1/508 of the largest in int8 and 2^-9 of themselves
-// in bf16; sums average that out, and a few layers add up.
+// An activation is off by at most half a step, in int8 1/254 of the largest, a weight by twice that where its numbers
+// end at 63; in bf16 both by 2^-9 of themselves.  Sums average that out, and a few layers add up.
 TEST_P(SessionOfFixture, LowerPrecisionStaysNear) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
   const Tensor input = testing::read_golden(folder / "golden.safetensors")["input"];
   const Request tokens{.output = Output::features, .tokens = Tokens::all};
   const Tensor exact = Session(model_of(GetParam(), input)).run(input, tokens)[0];
   for (const auto& [precision, limit] :
-       {std::pair{kernels::Precision::bf16, 0.01}, std::pair{kernels::Precision::int8, 0.04}}) {
+       {std::pair{kernels::Precision::bf16, 0.01}, std::pair{kernels::Precision::int8, 0.06}}) {
     const Session session(model_of(GetParam(), input), {.precision = precision});
     const double distance = relative_distance(session.run(input, tokens)[0], exact);
     if (precision == kernels::Precision::int8) {  // bf16 may be what the file has

@@ -70,8 +70,8 @@ void add_quads(const Int8Panel& p) {
 }
 
 std::vector<Int8Sums> sums_of(Isa isa) {
-  const Int8Sums quads{4, isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>};
-  std::vector<Int8Sums> all{pair_sums(), quads};
+  const Int8Sums quads{127, isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>};
+  std::vector<Int8Sums> all{byte_sums(), quads};
   if (isa >= Isa::avx512_vnni) all.push_back(vnni_sums());
   return all;
 }
@@ -81,11 +81,12 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
   for (const int64_t out : {1, 5, 16, 17, 33, 130}) {
     for (const int64_t in : {1, 2, 7, 8, 31, 64, 97, 1001}) {
       const Problem problem(13, in, out);
-      const auto plain = make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in);
-      const std::vector<float> want = run(*plain, problem);
       testing::for_each_isa([&](Isa isa) {
         if (isa == Isa::scalar) return;
         for (const Int8Sums& sums : sums_of(isa)) {
+          const auto plain =
+              make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in, sums.weight_range);
+          const std::vector<float> want = run(*plain, problem);
           const auto tiles = make_int8_tile_product(problem.weight.data(), problem.bias.data(), out, in, sums);
           // Two roundings of the scaled sum and one of the sum with the bias.
           testing::expect_close(run(*tiles, problem), want, [&](int64_t i) {
@@ -100,12 +101,13 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
 TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
   const Problem problem(401, 70, 301);  // rows and columns of more than one task
   const Residual residual{problem.residual.data(), problem.out, problem.scale.data()};
-  const auto plain = make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in);
   for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
-    const std::vector<float> want = run(*plain, problem, activation, residual);
     testing::for_each_isa([&](Isa isa) {
       if (isa == Isa::scalar) return;
       for (const Int8Sums& sums : sums_of(isa)) {
+        const auto plain =
+            make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in, sums.weight_range);
+        const std::vector<float> want = run(*plain, problem, activation, residual);
         const auto tiles = make_int8_tile_product(problem.weight.data(), nullptr, problem.out, problem.in, sums);
         const ThreadCount threads(3);
         testing::expect_close(run(*tiles, problem, activation, residual), want,
@@ -118,12 +120,13 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
 // What rounding to steps of a scale may cost: half a step of either factor times the other.
 TEST(Int8Product, IsAsNearAsItsStepsAllow) {
   const Problem problem(9, 300, 40);
-  testing::for_each_isa([&](Isa) {
+  testing::for_each_isa([&](Isa isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
     const std::vector<float> y = run(linear, problem);
+    const double weight_range = isa == Isa::scalar || isa >= Isa::avx512_vnni ? 127 : 63;
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
       const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
-      const double x_step = largest_of(x, problem.in) / 127.0, w_step = largest_of(w, problem.in) / 127.0;
+      const double x_step = largest_of(x, problem.in) / 127.0, w_step = largest_of(w, problem.in) / weight_range;
       double sum = problem.bias[i % problem.out], bound = 1e-4;
       for (int64_t p = 0; p < problem.in; ++p) {
         sum += double{x[p]} * w[p];

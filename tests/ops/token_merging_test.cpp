@@ -13,11 +13,11 @@ namespace vitrail::ops {
 namespace {
 
 // One head of two numbers: tokens 0, 2, 4 look, 1, 3, 5 are looked for.
-const Tensor kKeys = Tensor::from<float>({1, 1, 6, 2}, {1, 0,     // 0: as token 3
-                                                        0, 1,     // 1
-                                                        0, 2,     // 2: as token 1, whatever its length
-                                                        3, 0,     // 3
-                                                        1, 0.9,   // 4: like no one so much
+const Tensor kKeys = Tensor::from<float>({1, 1, 6, 2}, {1, 0,      // 0: as token 3
+                                                        0, 1,      // 1
+                                                        0, 2,      // 2: as token 1, whatever its length
+                                                        3, 0,      // 3
+                                                        1, 0.9,    // 4: like no one so much
                                                         -1, -1});  // 5
 const Tensor kRows = Tensor::from<float>({1, 6, 1}, {1, 10, 100, 1000, 7, 8});
 

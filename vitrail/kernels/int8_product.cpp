@@ -1,17 +1,14 @@
 // PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers of at most ±127, whose
 // products are summed exactly in 32 bits; the two scales, bias, activation and residual follow in fp32.
 //
-// x is quantised first, into the scratch: words of four 8-bit numbers for AVX-512 VNNI (vnni_sums.cpp), else pairs of
-// 16-bit numbers, as the multiply-and-add of pairs takes them, which every processor with SSE4 has.  With pairs on Zen
-// 3 (2 cores) ViT-B takes 175 ms in place of 261 at batch 1 and 1411 in place of 2039 at batch 8; ViT-Ti gains nothing
-// (17.2 and 15.6 ms): its narrow rows cost more to quantise.
+// x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
+// bytes in one instruction (vnni_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255 ·
+// w + 255 · w has room for weights of ±63 only.  Pairs of 16-bit numbers would have room for ±127 and take 75 ms in
+// place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
 #include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "vitrail/kernels/int8_sums.h"
@@ -52,37 +49,41 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-// 6 × 2 sums, 2 of the panel, 1 of x and 1 between multiplication and addition are the 16 registers of AVX2.
+// 6 × 2 sums, 1 of x, 1 of ones and 1 between the multiplications are 15 of the 16 registers of AVX2; the panel is read
+// where it is used.
 #if HWY_TARGET == HWY_AVX3
-constexpr int64_t kPairRows = 12;
+constexpr int64_t kInt8Rows = 12;
 #else
-constexpr int64_t kPairRows = 6;
+constexpr int64_t kInt8Rows = 6;
 #endif
 
 int64_t columns_of_int8_panel() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>())); }
 
-// sum + the low halves' product + the high halves' product.
+// sum + the products of four bytes, a's without sign and b's with one.  On x86 two of them are summed in 16 bits first,
+// into which they must fit.
 template <class D>
-HWY_INLINE hn::Vec<D> add_pair_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
-#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
-  const hn::Repartition<int16_t, D> d16;
-  auto unused = hn::Zero(d);
-  return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, a), hn::BitCast(d16, b), sum, unused);
+HWY_INLINE hn::Vec<D> add_quad_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+#if HWY_TARGET == HWY_SSE4
+  return hn::Add(sum, hn::Vec<D>{_mm_madd_epi16(_mm_maddubs_epi16(a.raw, b.raw), _mm_set1_epi16(1))});
+#elif HWY_TARGET == HWY_AVX2
+  return hn::Add(sum, hn::Vec<D>{_mm256_madd_epi16(_mm256_maddubs_epi16(a.raw, b.raw), _mm256_set1_epi16(1))});
+#elif HWY_TARGET == HWY_AVX3
+  return hn::Add(sum, hn::Vec<D>{_mm512_madd_epi16(_mm512_maddubs_epi16(a.raw, b.raw), _mm512_set1_epi16(1))});
 #else
-  const auto low = hn::Mul(hn::ShiftRight<16>(hn::ShiftLeft<16>(a)), hn::ShiftRight<16>(hn::ShiftLeft<16>(b)));
-  const auto high = hn::Mul(hn::ShiftRight<16>(a), hn::ShiftRight<16>(b));
-  return hn::Add(sum, hn::Add(low, high));
+  const auto low = hn::Set(d, 255);
+  sum = hn::Add(sum, hn::Mul(hn::And(a, low), hn::ShiftRight<24>(hn::ShiftLeft<24>(b))));
+  sum = hn::Add(sum, hn::Mul(hn::And(hn::ShiftRight<8>(a), low), hn::ShiftRight<24>(hn::ShiftLeft<16>(b))));
+  sum = hn::Add(sum, hn::Mul(hn::And(hn::ShiftRight<16>(a), low), hn::ShiftRight<24>(hn::ShiftLeft<8>(b))));
+  return hn::Add(sum, hn::Mul(hn::And(hn::ShiftRight<24>(a), low), hn::ShiftRight<24>(b)));
 #endif
 }
 
-// x [in] → whole numbers, and the scale that gives x back: the largest becomes ±127.  What is not finite makes the
-// scale NaN, and so the whole row.  Numbers without sign are 128 more.
-template <class Number>
-HWY_INLINE float quantize_as(const float* x, int64_t in, Number* numbers) {
+// x [in] → whole numbers, and the scale that gives x back: the largest becomes ±range.  What is not finite makes
+// the scale NaN, and so the whole row.  Written are the numbers plus 128.
+float quantize_row(const float* x, int64_t in, float range, uint8_t* numbers) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> d32;
-  const hn::Rebind<Number, decltype(d)> narrow;
-  const auto more = hn::Set(d32, std::is_signed_v<Number> ? 0 : 128);
+  const hn::Rebind<uint8_t, decltype(d)> d8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto zero = hn::Zero(d);
   auto most = zero, poison = zero;
@@ -94,24 +95,21 @@ HWY_INLINE float quantize_as(const float* x, int64_t in, Number* numbers) {
   for (int64_t c = 0; c < whole; c += lanes) look(hn::LoadU(d, x + c));
   if (whole < in) look(load_first(d, x + whole, in - whole));
   const float largest = hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison));
-  const auto factor = hn::Set(d, largest > 0 ? 127.0f / largest : 0.0f);
-  auto rounded = [&](auto v)
-                     HWY_ATTR { return hn::DemoteTo(narrow, hn::Add(hn::NearestInt(hn::Mul(v, factor)), more)); };
-  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), narrow, numbers + c);
+  const auto factor = hn::Set(d, largest > 0 ? range / largest : 0.0f);
+  const auto more = hn::Set(d32, 128);
+  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d8, hn::Add(hn::NearestInt(hn::Mul(v, factor)), more)); };
+  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d8, numbers + c);
   if (whole < in) {
-    HWY_ALIGN Number last[HWY_MAX_BYTES / sizeof(Number)];
-    hn::Store(rounded(load_first(d, x + whole, in - whole)), narrow, last);
+    HWY_ALIGN uint8_t last[HWY_MAX_BYTES];
+    hn::Store(rounded(load_first(d, x + whole, in - whole)), d8, last);
     std::copy_n(last, in - whole, numbers + whole);
   }
-  return largest / 127.0f;
+  return largest / range;
 }
 
-float quantize_row(const float* x, int64_t in, int16_t* numbers) { return quantize_as(x, in, numbers); }
-float quantize_row_above_0(const float* x, int64_t in, uint8_t* numbers) { return quantize_as(x, in, numbers); }
-
 template <bool accumulate, size_t... row>
-HWY_NOINLINE void pair_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
-                            int64_t pairs, int32_t* sums) {
+HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
+                            int64_t words, int32_t* sums) {
   const hn::ScalableTag<int32_t> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -122,11 +120,11 @@ HWY_NOINLINE void pair_tile(std::index_sequence<row...>, const int32_t* x, int64
   V left[] = {before(row, 0)...};
   V right[] = {before(row, lanes)...};
   const int32_t* const rows[] = {(x + static_cast<int64_t>(row) * ldx)...};
-  for (int64_t p = 0; p < pairs; ++p, panel += 2 * lanes) {
+  for (int64_t p = 0; p < words; ++p, panel += 2 * lanes) {
     const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
     auto step = [&](V value, V& l, V& r) HWY_ATTR {
-      l = add_pair_products(d, value, b0, l);
-      r = add_pair_products(d, value, b1, r);
+      l = add_quad_products(d, value, b0, l);
+      r = add_quad_products(d, value, b1, r);
     };
     (step(hn::Set(d, rows[row][p]), left[row], right[row]), ...);
   }
@@ -136,25 +134,25 @@ HWY_NOINLINE void pair_tile(std::index_sequence<row...>, const int32_t* x, int64
 
 // The last rows, fewer than a tile has.
 template <bool accumulate, size_t... rows>
-HWY_INLINE void pair_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
-                                 const int32_t* panel, int64_t pairs, int32_t* sums) {
+HWY_INLINE void int8_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
+                                 const int32_t* panel, int64_t words, int32_t* sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (pair_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, pairs, sums), true)) ||
+          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, words, sums), true)) ||
          ...);
 }
 
 template <bool accumulate>
-HWY_INLINE void add_panel_of_pairs(const Int8Panel& p) {
+HWY_INLINE void add_tiles(const Int8Panel& p) {
   int64_t r = 0;
-  for (; r + kPairRows <= p.rows; r += kPairRows) {
-    pair_tile<accumulate>(std::make_index_sequence<kPairRows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
+  for (; r + kInt8Rows <= p.rows; r += kInt8Rows) {
+    int8_tile<accumulate>(std::make_index_sequence<kInt8Rows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
                           p.sums + r * kMostColumns);
   }
-  pair_tile_of_any<accumulate>(std::make_index_sequence<kPairRows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx, p.panel,
+  int8_tile_of_any<accumulate>(std::make_index_sequence<kInt8Rows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx, p.panel,
                                p.words, p.sums + r * kMostColumns);
 }
 
-void add_pairs(const Int8Panel& p) { p.accumulate ? add_panel_of_pairs<true>(p) : add_panel_of_pairs<false>(p); }
+void add_int8_panel(const Int8Panel& p) { p.accumulate ? add_tiles<true>(p) : add_tiles<false>(p); }
 
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
@@ -204,8 +202,7 @@ namespace {
 
 HWY_EXPORT(columns_of_int8_panel);
 HWY_EXPORT(quantize_row);
-HWY_EXPORT(quantize_row_above_0);
-HWY_EXPORT(add_pairs);
+HWY_EXPORT(add_int8_panel);
 HWY_EXPORT(run_int8_task);
 
 template <class T>
@@ -221,12 +218,11 @@ class Int8TileProduct : public PackedProduct {
   Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, const Int8Sums& sums)
       : out_(out),
         in_(in),
-        words_((in + sums.numbers - 1) / sums.numbers),
+        words_((in + 3) / 4),
         width_(HWY_DYNAMIC_DISPATCH(columns_of_int8_panel)()),
         panels_((out + width_ - 1) / width_),
         sums_(sums),
         quantize_(&HWY_DYNAMIC_DISPATCH(quantize_row)),
-        quantize_above_0_(&HWY_DYNAMIC_DISPATCH(quantize_row_above_0)),
         run_task_(&HWY_DYNAMIC_DISPATCH(run_int8_task)),
         weight_(zeros<int32_t>(panels_ * width_ * words_)),
         offsets_(zeros<int32_t>(panels_ * width_)),
@@ -234,9 +230,9 @@ class Int8TileProduct : public PackedProduct {
         bias_(zeros<float>(panels_ * width_)) {
     if (bias) std::copy_n(bias, out, bias_.get());
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
-      std::vector<int16_t> numbers(static_cast<size_t>(words_ * sums_.numbers));
+      std::vector<uint8_t> numbers(static_cast<size_t>(4 * words_), kZero);
       for (int64_t c = first; c < last; ++c) {
-        scales_[c] = quantize_(weight + c * in, in, numbers.data());
+        scales_[c] = quantize_(weight + c * in, in, sums_.weight_range, numbers.data());
         pack(numbers, c);
       }
     });
@@ -261,18 +257,18 @@ class Int8TileProduct : public PackedProduct {
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (words_ + 3)) * 4; }
 
  private:
+  static constexpr uint8_t kZero = 128;  // what 0 is written as
+
   // Column c of the weight, into every word of its panel's column.
-  void pack(const std::vector<int16_t>& numbers, int64_t c) {
-    int32_t* const column = weight_.get() + c / width_ * width_ * words_ + c % width_;
-    if (sums_.numbers == 2) {
-      for (int64_t w = 0; w < words_; ++w) std::memcpy(column + w * width_, &numbers[2 * w], sizeof(int32_t));
-      return;
+  void pack(const std::vector<uint8_t>& numbers, int64_t c) {
+    auto* const column = reinterpret_cast<int8_t*>(weight_.get() + c / width_ * width_ * words_ + c % width_);
+    int32_t sum = 0;
+    for (int64_t i = 0; i < 4 * words_; ++i) {
+      const int number = numbers[i] - kZero;
+      column[i / 4 * 4 * width_ + i % 4] = static_cast<int8_t>(number);
+      sum += number;
     }
-    for (int64_t w = 0; w < words_; ++w) {
-      auto* const bytes = reinterpret_cast<int8_t*>(column + w * width_);
-      std::copy_n(&numbers[4 * w], 4, bytes);
-    }
-    offsets_[c] = 128 * std::accumulate(numbers.begin(), numbers.end(), 0);
+    offsets_[c] = kZero * sum;
   }
 
   // What fills the last word is multiplied by the weight's zeros.
@@ -281,9 +277,7 @@ class Int8TileProduct : public PackedProduct {
       for (int64_t r = first; r < last; ++r) {
         int32_t* const words = x + r * words_;
         if (words_ > 0) words[words_ - 1] = 0;
-        const float* const from = args.x + r * args.ldx;
-        scales[r] = sums_.numbers == 2 ? quantize_(from, in_, reinterpret_cast<int16_t*>(words))
-                                       : quantize_above_0_(from, in_, reinterpret_cast<uint8_t*>(words));
+        scales[r] = quantize_(args.x + r * args.ldx, in_, 127, reinterpret_cast<uint8_t*>(words));
       }
     });
   }
@@ -312,8 +306,7 @@ class Int8TileProduct : public PackedProduct {
 
   int64_t out_, in_, words_, width_, panels_;
   Int8Sums sums_;
-  float (*quantize_)(const float*, int64_t, int16_t*);
-  float (*quantize_above_0_)(const float*, int64_t, uint8_t*);
+  float (*quantize_)(const float*, int64_t, float, uint8_t*);
   void (*run_task_)(const Int8Task&);
   hwy::AlignedFreeUniquePtr<int32_t[]> weight_, offsets_;
   hwy::AlignedFreeUniquePtr<float[]> scales_, bias_;
@@ -322,17 +315,18 @@ class Int8TileProduct : public PackedProduct {
 // The reference: the same whole numbers, one loop after another.
 class PlainInt8Product : public PackedProduct {
  public:
-  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
+  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in, float weight_range)
       : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
     if (bias) std::copy_n(bias, out, bias_.begin());
-    for (int64_t c = 0; c < out; ++c) scales_.push_back(scalar::quantize(weight + c * in, in, weight_.data() + c * in));
+    for (int64_t c = 0; c < out; ++c)
+      scales_.push_back(scalar::quantize(weight + c * in, in, weight_range, weight_.data() + c * in));
   }
 
   void run(const ProductArgs& args) const override {
     parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
       std::vector<int16_t> x(static_cast<size_t>(in_));
       for (int64_t r = first; r < last; ++r) {
-        const float scale = scalar::quantize(args.x + r * args.ldx, in_, x.data());
+        const float scale = scalar::quantize(args.x + r * args.ldx, in_, 127, x.data());
         for (int64_t c = 0; c < out_; ++c) {
           int32_t sum = 0;
           for (int64_t p = 0; p < in_; ++p) sum += x[p] * weight_[c * in_ + p];
@@ -357,15 +351,15 @@ class PlainInt8Product : public PackedProduct {
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
-                                                       int64_t in) {
-  return std::make_unique<PlainInt8Product>(weight, bias, out, in);
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                                       float weight_range) {
+  return std::make_unique<PlainInt8Product>(weight, bias, out, in, weight_range);
 }
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                       const Int8Sums& sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
-Int8Sums pair_sums() { return {2, HWY_DYNAMIC_DISPATCH(add_pairs)}; }
+Int8Sums byte_sums() { return {63, HWY_DYNAMIC_DISPATCH(add_int8_panel)}; }
 
 }  // namespace vitrail::kernels
 #endif

@@ -1,6 +1,7 @@
 #pragma once
-// How the int8 product sums up one panel of the weight.  Whole numbers lie several to a word of 32 bits: two of 16 bits,
-// or four of 8.  Private to kernels and its tests.
+// How the int8 product sums up one panel of the weight.  Whole numbers lie four to a word of 32 bits: those of the
+// weight with a sign, those of x without, 128 more than they stand for, as the processors' products of bytes want it.
+// What that adds to the sums is subtracted later.  Private to kernels and its tests.
 #include <cstdint>
 
 namespace vitrail::kernels {
@@ -15,14 +16,12 @@ struct Int8Panel {
 };
 
 struct Int8Sums {
-  // In a word.  2: numbers of 16 bits.  4: of 8 bits, those of the weight signed and those of x without sign, 128 more
-  // than they stand for: the processor's products of 8 bits want it so.  What that adds to the sums is subtracted later.
-  int64_t numbers;
+  float weight_range;  // the largest number of the weight
   void (*add_panel)(const Int8Panel&);
 };
 
-// By the multiply-and-add of pairs, under the instruction set that is active now; not for scalar.
-Int8Sums pair_sums();
+// Under the instruction set that is active now; not for scalar.
+Int8Sums byte_sums();
 // By AVX-512's VNNI, for panels of 32 columns; only where Isa::avx512_vnni is available.
 Int8Sums vnni_sums();
 

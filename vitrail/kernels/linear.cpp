@@ -78,7 +78,7 @@ constexpr int64_t kMostInt8Inputs = 66'000;
 std::unique_ptr<PackedProduct> make_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (in > kMostInt8Inputs) return make_fp32_product(weight, bias, out, in);
   if (active_isa() == Isa::scalar) return make_plain_int8_product(weight, bias, out, in);
-  const Int8Sums sums = active_isa() >= Isa::avx512_vnni ? vnni_sums() : pair_sums();
+  const Int8Sums sums = active_isa() >= Isa::avx512_vnni ? vnni_sums() : byte_sums();
   return make_int8_tile_product(weight, bias, out, in, sums);
 }
 

@@ -176,13 +176,13 @@ void attention_row_backward(const T* q, const T* k, int64_t k_stride, const T* v
   }
 }
 
-// x [n] → whole numbers of at most ±127 and the scale that gives x back; NaN where something is not finite.
-inline float quantize(const float* x, int64_t n, int16_t* numbers) {
+// x [n] → whole numbers of at most ±range and the scale that gives x back; NaN where something is not finite.
+inline float quantize(const float* x, int64_t n, float range, int16_t* numbers) {
   float largest = 0;
   for (int64_t i = 0; i < n; ++i) largest = std::isfinite(x[i]) ? std::max(largest, std::abs(x[i])) : NAN;
-  const float factor = largest > 0 ? 127.0f / largest : 0.0f;
+  const float factor = largest > 0 ? range / largest : 0.0f;
   for (int64_t i = 0; i < n; ++i) numbers[i] = largest > 0 ? static_cast<int16_t>(std::nearbyint(x[i] * factor)) : 0;
-  return largest / 127.0f;
+  return largest / range;
 }
 
 template <class T>

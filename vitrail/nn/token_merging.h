@@ -3,8 +3,8 @@
 
 namespace vitrail::nn {
 
-// What token merging (Bolya et al. 2023) carries from block to block: every block turns `per_block` tokens into parts of
-// others between its attention and its MLP, fewer when fewer are left.
+// What token merging (Bolya et al. 2023) carries from block to block: every block turns `per_block` tokens into parts
+// of others between its attention and its MLP, fewer when fewer are left.
 class TokenMerging {
  public:
   TokenMerging(int64_t per_block, int64_t prefix) : per_block_(per_block), prefix_(prefix) {}
