@@ -45,55 +45,71 @@ struct Loop {
 
 #if defined(__x86_64__)
 // 12 sums: more than the latency of a multiply-add times the two that begin in a cycle.
-#define VITRAIL_SUMS(step) \
-  for (int64_t round = 0; round < kRounds; ++round) { step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11) }
+#define VITRAIL_SUMS(step)                                                                            \
+  for (int64_t round = 0; round < kRounds; ++round) {                                                 \
+    step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11) \
+  }
 
 __attribute__((target("sse4.1"))) void sse_loop() {
   __m128 sums[12] = {};
   const __m128 a = _mm_set1_ps(0.5f);
-#define VITRAIL_STEP(i) sums[i] = _mm_add_ps(_mm_mul_ps(sums[i], a), a); asm volatile("" : "+x"(sums[i]));
+#define VITRAIL_STEP(i)                            \
+  sums[i] = _mm_add_ps(_mm_mul_ps(sums[i], a), a); \
+  asm volatile("" : "+x"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("avx2,fma"))) void avx2_loop() {
   __m256 sums[12] = {};
   const __m256 a = _mm256_set1_ps(0.5f);
-#define VITRAIL_STEP(i) sums[i] = _mm256_fmadd_ps(sums[i], a, a); asm volatile("" : "+x"(sums[i]));
+#define VITRAIL_STEP(i)                     \
+  sums[i] = _mm256_fmadd_ps(sums[i], a, a); \
+  asm volatile("" : "+x"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("avx512f"))) void avx512_loop() {
   __m512 sums[12] = {};
   const __m512 a = _mm512_set1_ps(0.5f);
-#define VITRAIL_STEP(i) sums[i] = _mm512_fmadd_ps(sums[i], a, a); asm volatile("" : "+v"(sums[i]));
+#define VITRAIL_STEP(i)                     \
+  sums[i] = _mm512_fmadd_ps(sums[i], a, a); \
+  asm volatile("" : "+v"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("sse4.1"))) void sse_bytes_loop() {
   __m128i sums[12] = {};
   const __m128i a = _mm_set1_epi8(1), ones = _mm_set1_epi16(1);
-#define VITRAIL_STEP(i) sums[i] = _mm_add_epi32(sums[i], _mm_madd_epi16(_mm_maddubs_epi16(a, sums[i]), ones)); asm volatile("" : "+x"(sums[i]));
+#define VITRAIL_STEP(i)                                                                  \
+  sums[i] = _mm_add_epi32(sums[i], _mm_madd_epi16(_mm_maddubs_epi16(a, sums[i]), ones)); \
+  asm volatile("" : "+x"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("avx2"))) void avx2_bytes_loop() {
   __m256i sums[12] = {};
   const __m256i a = _mm256_set1_epi8(1), ones = _mm256_set1_epi16(1);
-#define VITRAIL_STEP(i) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(a, sums[i]), ones)); asm volatile("" : "+x"(sums[i]));
+#define VITRAIL_STEP(i)                                                                           \
+  sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(_mm256_maddubs_epi16(a, sums[i]), ones)); \
+  asm volatile("" : "+x"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("avx512bw"))) void avx512_bytes_loop() {
   __m512i sums[12] = {};
   const __m512i a = _mm512_set1_epi8(1), ones = _mm512_set1_epi16(1);
-#define VITRAIL_STEP(i) sums[i] = _mm512_add_epi32(sums[i], _mm512_madd_epi16(_mm512_maddubs_epi16(a, sums[i]), ones)); asm volatile("" : "+v"(sums[i]));
+#define VITRAIL_STEP(i)                                                                           \
+  sums[i] = _mm512_add_epi32(sums[i], _mm512_madd_epi16(_mm512_maddubs_epi16(a, sums[i]), ones)); \
+  asm volatile("" : "+v"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
 __attribute__((target("avx512vnni"))) void vnni_loop() {
   __m512i sums[12] = {};
   const __m512i a = _mm512_set1_epi8(1);
-#define VITRAIL_STEP(i) sums[i] = _mm512_dpbusd_epi32(sums[i], a, a); asm volatile("" : "+v"(sums[i]));
+#define VITRAIL_STEP(i)                         \
+  sums[i] = _mm512_dpbusd_epi32(sums[i], a, a); \
+  asm volatile("" : "+v"(sums[i]));
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }

@@ -4,8 +4,8 @@
 
 namespace vitrail::benchmarks {
 
-// Operations a second of multiply-adds that touch no memory, a multiply-add counting two: fp32 by the widest vectors that
-// the kernels may use here (isa.h), or the bytes of int8 products.
+// Operations a second of multiply-adds that touch no memory, a multiply-add counting two: fp32 by the widest vectors
+// that the kernels may use here (isa.h), or the bytes of int8 products.
 enum class Arithmetic { fp32, bytes };
 double peak_rate(Arithmetic arithmetic, int threads);
 
