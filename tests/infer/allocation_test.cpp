@@ -16,9 +16,12 @@ namespace {
 
 std::atomic<int64_t> allocations{0};
 
-void* counted(size_t size, size_t alignment) {
+void* counted_or_null(size_t size, size_t alignment) {
   ++allocations;
-  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void* counted(size_t size, size_t alignment) {
+  void* const memory = counted_or_null(size, alignment);
   if (!memory) throw std::bad_alloc();
   return memory;
 }
@@ -27,6 +30,13 @@ void* counted(size_t size, size_t alignment) {
 
 void* operator new(size_t size) { return counted(size, alignof(std::max_align_t)); }
 void* operator new[](size_t size) { return counted(size, alignof(std::max_align_t)); }
+// What std::stable_sort asks for.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return counted_or_null(size, alignof(std::max_align_t));
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return counted_or_null(size, alignof(std::max_align_t));
+}
 void* operator new(size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
 void* operator new[](size_t size, std::align_val_t alignment) { return counted(size, static_cast<size_t>(alignment)); }
 void operator delete(void* memory) noexcept { std::free(memory); }
