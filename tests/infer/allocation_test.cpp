@@ -72,8 +72,7 @@ TEST(Session, ASteadyForwardPassAllocatesNothing) {
   if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the references take memory as they like";
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16, kernels::Precision::int8}) {
     for (int threads = 1; threads <= kMostThreads; ++threads) {
-      const Session session(models::build_model(models::open_model(testing::model_fixture("timm_token"))),
-                            {.threads = threads, .precision = precision});
+      const Session session(testing::model_of("timm_token"), {.threads = threads, .precision = precision});
       for (const Output output : {Output::logits, Output::features, Output::attention}) {
         const Request request{.output = output};
         const int64_t alone = allocations_of(session, 1, request), many = allocations_of(session, 9, request);
@@ -87,7 +86,7 @@ TEST(Session, ASteadyForwardPassAllocatesNothing) {
 }
 
 TEST(Session, RefusesResultsOfAnotherShape) {
-  const Session session(models::build_model(models::open_model(testing::model_fixture("timm_token"))));
+  const Session session(testing::model_of("timm_token"));
   const Tensor images = Tensor::randn({2, 3, 32, 32}, 1);
   EXPECT_ANY_THROW(session.run_into(images, {}, {}));
   EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 11})}));

@@ -12,12 +12,8 @@
 namespace vitrail::infer {
 namespace {
 
-models::VisionTransformer model_of(const std::string& fixture) {
-  return models::build_model(models::open_model(testing::model_fixture(fixture)));
-}
-Tensor input_of(const std::string& fixture) {
-  return testing::read_golden(testing::model_fixture(fixture).parent_path() / "golden.safetensors")["input"];
-}
+using testing::input_of;
+using testing::model_of;
 
 TEST(SmoothChannels, LeavesTheFunctionAsItIs) {
   for (const std::string fixture : {"timm_token", "timm_layer_scale", "timm_swiglu", "timm_qk_norm", "timm_no_qkv_bias",

@@ -14,14 +14,9 @@
 namespace vitrail::infer {
 namespace {
 
-class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
+using testing::model_of;
 
-models::VisionTransformer model_of(const std::string& fixture) {
-  return models::build_model(models::open_model(testing::model_fixture(fixture)));
-}
-models::VisionTransformer model_of(const std::string& fixture, const Tensor& input) {
-  return models::build_model(models::open_model(testing::model_fixture(fixture), testing::options_for(input)));
-}
+class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
 
 // Compiled and eager run the same mathematics in another order of operations.
 constexpr double kTolerance = 1e-5;

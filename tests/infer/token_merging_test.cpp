@@ -11,14 +11,10 @@
 namespace vitrail::infer {
 namespace {
 
-constexpr double kTolerance = 1e-5;  // as without merging
+using testing::input_of;
+using testing::model_of;
 
-models::VisionTransformer model_of(const std::string& fixture) {
-  return models::build_model(models::open_model(testing::model_fixture(fixture)));
-}
-Tensor input_of(const std::string& fixture) {
-  return testing::read_golden(testing::model_fixture(fixture).parent_path() / "golden.safetensors")["input"];
-}
+constexpr double kTolerance = 1e-5;  // as without merging
 
 TEST(TokenMerging, LogitsEqualTheReference) {
   const testing::Golden golden = testing::read_golden(testing::fixture("infer/token_merging.safetensors"));

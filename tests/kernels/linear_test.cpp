@@ -5,7 +5,7 @@
 #include <map>
 #include <thread>
 
-#include "tests/kernels/kernel_testing.h"
+#include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/packed_product.h"
@@ -15,47 +15,19 @@ namespace vitrail::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::Problem;
 using testing::random_floats;
+using testing::Scratch;
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
-
-struct Problem {
-  int64_t rows, in, out;
-  std::vector<float> x, weight, bias;
-  Problem(int64_t rows, int64_t in, int64_t out)
-      : rows(rows),
-        in(in),
-        out(out),
-        x(random_floats(rows * in, 1)),
-        weight(random_floats(out * in, 2)),
-        bias(random_floats(out, 3)) {}
-
-  std::vector<double> expected(Activation activation) const {
-    std::vector<double> y(rows * out);
-    for (int64_t i = 0; i < rows * out; ++i) {
-      double sum = bias[i % out];
-      for (int64_t p = 0; p < in; ++p) sum += double{x[i / out * in + p]} * weight[i % out * in + p];
-      y[i] = scalar::activate(activation, sum);
-    }
-    return y;
-  }
-
-  // A sum of `in` products rounds at most in + 1 times, each time at most half an eps of Σ|x w| + |b|.
-  double tolerance(int64_t i) const {
-    double sum = std::abs(bias[i % out]);
-    for (int64_t p = 0; p < in; ++p) sum += std::abs(double{x[i / out * in + p]} * weight[i % out * in + p]);
-    return kEps / 2 * static_cast<double>(in + 2) * sum + 1e-7;
-  }
-};
 
 const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
 
 // Runs with a scratch of the size it asks for, from an aligned address.
 void run(const PackedProduct& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
          Activation activation = Activation::none, const Residual& residual = {}) {
-  std::vector<std::byte> scratch(product.scratch_bytes(rows) + 64);
-  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  product.run({x, ldx, y, ldy, rows, activation, residual, aligned});
+  Scratch scratch(product.scratch_bytes(rows));
+  product.run({x, ldx, y, ldy, rows, activation, residual, scratch.aligned()});
 }
 
 using Body = std::function<void(const PackedProduct&)>;
@@ -229,11 +201,10 @@ TEST(PackedLinear, KeepsItsInstructionSetWhenAnotherIsForced) {
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), 18, 33);
     force_isa(Isa::scalar);
-    std::vector<std::byte> scratch(linear.scratch_bytes(5) + 64);
-    auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
+    Scratch scratch(linear.scratch_bytes(5));
     std::vector<float> y(5 * 18);
     linear.prepare(5, 33, 18, Activation::none);
-    linear.run(problem.x.data(), 33, y.data(), 18, 5, Activation::none, aligned);
+    linear.run(problem.x.data(), 33, y.data(), 18, 5, Activation::none, scratch.aligned());
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
     EXPECT_GE(linear.packed_bytes(), 33 * 18 * sizeof(float));
   });

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/kernels/kernel_testing.h"
+#include "tests/kernels/linear_problem.h"
 #include "vitrail/base/dtype.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/onednn.h"
@@ -12,38 +12,25 @@
 namespace vitrail::kernels {
 namespace {
 
+using testing::Problem;
 using testing::random_floats;
+using testing::Scratch;
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
-
-struct Problem {
-  int64_t rows, in, out;
-  std::vector<float> x, weight, bias, residual, scale;
-  Problem(int64_t rows, int64_t in, int64_t out)
-      : rows(rows),
-        in(in),
-        out(out),
-        x(random_floats(rows * in, 1)),
-        weight(random_floats(out * in, 2)),
-        bias(random_floats(out, 3)),
-        residual(random_floats(rows * out, 4)),
-        scale(random_floats(out, 5)) {}
-};
 
 std::vector<float> run(const PackedProduct& product, const Problem& problem, Activation activation = Activation::none,
                        const Residual& residual = {}) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  std::vector<std::byte> scratch(product.scratch_bytes(problem.rows) + 64);
-  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual, aligned});
+  Scratch scratch(product.scratch_bytes(problem.rows));
+  product.run(
+      {problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual, scratch.aligned()});
   return y;
 }
 
 std::vector<float> run(const PackedLinear& linear, const Problem& problem) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  std::vector<std::byte> scratch(linear.scratch_bytes(problem.rows) + 64);
-  auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, aligned);
+  Scratch scratch(linear.scratch_bytes(problem.rows));
+  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned());
   return y;
 }
 
@@ -100,7 +87,8 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
 
 TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
   const Problem problem(401, 70, 301);  // rows and columns of more than one task
-  const Residual residual{problem.residual.data(), problem.out, problem.scale.data()};
+  const std::vector<float> added = random_floats(401 * 301, 4), scale = random_floats(301, 5);
+  const Residual residual{added.data(), problem.out, scale.data()};
   for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
     testing::for_each_isa([&](Isa isa) {
       if (isa == Isa::scalar) return;
@@ -195,8 +183,8 @@ TEST(Bf16Product, OneDnnTakesBf16) {
   std::vector<BFloat16> x;
   for (const float value : problem.x) x.push_back(BFloat16(value));
   std::vector<float> y(9 * 20);
-  std::vector<std::byte> scratch(matmul.scratchpad_bytes(9, 30, 20) + 64);
-  matmul.run(x.data(), 30, y.data(), 20, 9, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64));
+  Scratch scratch(matmul.scratchpad_bytes(9, 30, 20));
+  matmul.run(x.data(), 30, y.data(), 20, 9, scratch.aligned());
   testing::expect_close(y, rounded_product(problem, true), [&](int64_t) { return kEps / 2 * 32 * 90; });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tests/support/golden.h"
 #include "tests/support/paths.h"
 
 namespace vitrail::testing {
@@ -23,6 +24,18 @@ fs::path model_fixture(const std::string& name) {
     if (fs::exists(folder / file)) return folder / file;
   }
   throw std::runtime_error("no weights in " + folder.string());
+}
+
+models::VisionTransformer model_of(const std::string& name) {
+  return models::build_model(models::open_model(model_fixture(name)));
+}
+
+models::VisionTransformer model_of(const std::string& name, const Tensor& images) {
+  return models::build_model(models::open_model(model_fixture(name), options_for(images)));
+}
+
+Tensor input_of(const std::string& name) {
+  return read_golden(model_fixture(name).parent_path() / "golden.safetensors")["input"];
 }
 
 models::LoadOptions options_for(const Tensor& images) {

@@ -1,5 +1,6 @@
-// PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers of at most ±127, whose
-// products are summed exactly in 32 bits; the two scales, bias, activation and residual follow in fp32.
+// PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers, of at most ±127
+// (weights ±63 where SIMD without VNNI multiplies), whose products are summed exactly in 32 bits; the two scales, bias,
+// activation and residual follow in fp32.
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
 // bytes in one instruction (vnni_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255 ·

@@ -16,7 +16,10 @@ Int8Weight to_int8(const Tensor& weight) {
     const float* const row = dense.data<float>() + r * in;
     auto* const numbers = result.numbers.data<int8_t>() + r * in;
     float largest = 0;
-    for (int64_t c = 0; c < in; ++c) largest = std::max(largest, std::abs(row[c]));
+    for (int64_t c = 0; c < in; ++c) {
+      if (!std::isfinite(row[c])) throw Error(str("int8 weight [", r, ", ", c, "]"), "a finite number", str(row[c]));
+      largest = std::max(largest, std::abs(row[c]));
+    }
     const float factor = largest > 0 ? 127.0f / largest : 0.0f;
     for (int64_t c = 0; c < in; ++c) numbers[c] = static_cast<int8_t>(std::nearbyint(row[c] * factor));
     result.scales.data<float>()[r] = largest / 127.0f;

@@ -1,0 +1,52 @@
+#pragma once
+// What the tests of matrix products share: a product to compute, what it should give, and scratch of the size asked
+// for.
+#include <cstddef>
+#include <limits>
+
+#include "tests/kernels/kernel_testing.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels::testing {
+
+// y = x · weightᵀ + bias with x [rows, in] and weight [out, in], all standard normal.
+struct Problem {
+  int64_t rows, in, out;
+  std::vector<float> x, weight, bias;
+  Problem(int64_t rows, int64_t in, int64_t out)
+      : rows(rows),
+        in(in),
+        out(out),
+        x(random_floats(rows * in, 1)),
+        weight(random_floats(out * in, 2)),
+        bias(random_floats(out, 3)) {}
+
+  std::vector<double> expected(Activation activation) const {
+    std::vector<double> y(static_cast<size_t>(rows * out));
+    for (int64_t i = 0; i < rows * out; ++i) {
+      double sum = bias[i % out];
+      for (int64_t p = 0; p < in; ++p) sum += double{x[i / out * in + p]} * weight[i % out * in + p];
+      y[i] = scalar::activate(activation, sum);
+    }
+    return y;
+  }
+
+  // A sum of `in` products rounds at most in + 1 times, each time at most half an eps of Σ|x w| + |b|.
+  double tolerance(int64_t i) const {
+    double sum = std::abs(bias[i % out]);
+    for (int64_t p = 0; p < in; ++p) sum += std::abs(double{x[i / out * in + p]} * weight[i % out * in + p]);
+    return std::numeric_limits<float>::epsilon() / 2 * static_cast<double>(in + 2) * sum + 1e-7;
+  }
+};
+
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes) : all_(bytes + kAlignment) {}
+  std::byte* aligned() { return all_.data() + (kAlignment - reinterpret_cast<uintptr_t>(all_.data()) % kAlignment); }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  std::vector<std::byte> all_;
+};
+
+}  // namespace vitrail::kernels::testing
