@@ -101,6 +101,24 @@ TEST(Augment, ViewsComeBackAndPlainOnesAreOthers) {
   EXPECT_EQ(everything().view_of(3), -1);
 }
 
+TEST(Augment, EpochsAfterThoseOfViewsShowNewPictures) {
+  const Image source = picture(32, 32);
+  const Augmentation drawn_always(everything(), transform(32));
+  for (const int64_t view_epochs : {0, 3}) {
+    AugmentOptions options = everything();
+    options.views = 2;
+    options.view_epochs = view_epochs;
+    const Augmentation augmentation(options, transform(32));
+    for (int64_t epoch = 0; epoch < 6; ++epoch) {
+      const bool shows_view = epoch < view_epochs;
+      const int64_t as = shows_view ? epoch % 2 : 2 + epoch - view_epochs;
+      EXPECT_EQ(options.view_of(epoch), shows_view ? epoch % 2 : -1);
+      EXPECT_EQ(values(augmentation, source, {.seed = 1, .epoch = epoch, .sample = 3}),
+                values(drawn_always, source, {.seed = 1, .epoch = as, .sample = 3}));
+    }
+  }
+}
+
 TEST(Augment, PolicyIsAppliedToItsShare) {
   AugmentOptions options;
   options.policy = "rand-m10-n1-p1";

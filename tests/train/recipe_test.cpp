@@ -101,6 +101,12 @@ TEST(Recipe, ContradictionsAreErrors) {
         parse_recipe(kLeast, "r.json", {R"(loss.distillation={"teacher": "t", "views": 4})", "augment.repeats=3"});
       }),
       "loss.distillation.views"));
+  EXPECT_TRUE(contains(error_of([&] {
+                         parse_recipe(kLeast, "r.json",
+                                      {R"(loss.distillation={"teacher": "t", "views": 4, "view_epochs": 0})",
+                                       "augment.mixup=1"});
+                       }),
+                       "loss.distillation.view_epochs"));
 }
 
 // Every key path of a written recipe stands in the documentation: in a row of its own, or in the object of one.

@@ -123,6 +123,27 @@ TEST(Teacher, IsAskedOnceForAView) {
   }
 }
 
+// A picture that is no view is taught what was said of its views, where the recipe wants that and something was.
+TEST(Teacher, TeachesNewPicturesTheMeanOfItsAnswers) {
+  const std::string folder = teacher_folder();
+  const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
+  Teacher teacher(folder, transform(), kClasses);
+  teacher.remember(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}));
+  data::Batch batch = batch_of(4);
+  const Tensor never_seen = teacher.logits(batch);
+  EXPECT_TRUE(testing::close(never_seen, teacher.logits(batch.images), 0));
+  std::vector<Tensor> said;
+  for (const int64_t view : {0, 1}) {
+    batch.view = view;
+    batch.images = Tensor::randn({4, 3, 8, 8}, 5 + static_cast<uint64_t>(view));
+    said.push_back(teacher.logits(batch));
+  }
+  batch.view = -1;
+  const Tensor mean = teacher.logits(batch);
+  for (int64_t i = 0; i < mean.numel(); ++i)
+    EXPECT_FLOAT_EQ(mean.data<float>()[i], (said[0].data<float>()[i] + said[1].data<float>()[i]) / 2);
+}
+
 // Runs that show the same views find the answers of one another; runs that show others do not.
 TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
   const std::string folder = teacher_folder();
@@ -134,15 +155,19 @@ TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
   first.remember(shared, recipe_with("", {views}));
   const Tensor said = first.logits(batch);
   batch.images = Tensor::randn({4, 3, 8, 8}, 5);
-  auto answers_of = [&](const std::vector<std::string>& settings) {
-    Teacher teacher(folder, transform(), kClasses);
+  auto answers_of = [&](const std::vector<std::string>& settings, const image::EvalTransform& prepared = transform()) {
+    Teacher teacher(folder, prepared, kClasses);
     teacher.remember(shared, recipe_with("", settings));
     return teacher.logits(batch);
   };
-  EXPECT_TRUE(testing::close(
-      answers_of({views, "optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9"}), said, 0));
-  for (const char* other : {"seed=1", "augment.flip=random", "loss.distillation.views=3", "data.crop_pct=0.9"})
+  for (const char* same : {"optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9",
+                           "data.val=elsewhere", "data.holdout=3", "augment.policy_share=0.5"})
+    EXPECT_TRUE(testing::close(answers_of({views, same}), said, 0)) << same;
+  for (const char* other : {"seed=1", "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
     EXPECT_FALSE(testing::close(answers_of({views, other}), said, 0)) << other;
+  image::EvalTransform prepared = transform();
+  prepared.crop_pct = 0.9;
+  EXPECT_FALSE(testing::close(answers_of({views}, prepared), said, 0));
 }
 
 TEST(Stepper, WithoutATeacherADistilledModelLearnsAsItAnswers) {

@@ -23,6 +23,18 @@ TEST(TeacherCache, GivesBackWhatWasWrittenAlsoToTheNextProcess) {
   EXPECT_TRUE(testing::close(known.select(0, 0), said.select(0, 1), 0));
 }
 
+TEST(TeacherCache, TheMeanIsOverTheViewsThatAreKnown) {
+  TeacherCache cache(testing::scratch_folder() / "cache", "recipe", 3, 2);
+  const Tensor said = Tensor::from<float>({3, 2}, {1, 2, 4, 0, 7, 6});
+  cache.write({5}, 0, said.narrow(0, 0, 1));
+  cache.write({5}, 2, said.narrow(0, 1, 1));
+  cache.write({8}, 1, said.narrow(0, 2, 1));
+  const Tensor mean = Tensor::zeros({2, 2});
+  EXPECT_TRUE(cache.mean({5, 8}, mean));
+  EXPECT_TRUE(testing::close(mean, Tensor::from<float>({2, 2}, {2.5f, 1, 7, 6}), 0));
+  EXPECT_FALSE(cache.mean({5, 6}, mean));  // nothing was ever said of one
+}
+
 TEST(TeacherCache, BeginsAnewForAnotherRecipeOrAFileThatIsNone) {
   const fs::path file = testing::scratch_folder() / "cache";
   const Tensor said = Tensor::randn({1, 3}, 1);

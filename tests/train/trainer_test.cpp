@@ -258,17 +258,21 @@ TEST(Trainer, ATeachersRememberedAnswersResumeToo) {
   train_to(runs / "teacher", parse_recipe(tiny_recipe(pictures), "r.json"));
   const std::string how =
       "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"views\": 2}";
-  const Recipe recipe = parse_recipe(
-      tiny_recipe(pictures), "r.json",
-      {how, "augment.mixup=0", "augment.plain_epochs=1", "epochs=5", "batch_size=9", "augment.policy=rand-m9"});
-  train_to(runs / "whole", recipe);
-  for (const int stop : {4, 13, 17}) {
-    const fs::path run = runs / std::to_string(stop);
-    EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
-    train_to(run, recipe, true);
-    expect_same_runs(runs / "whole", run);
+  for (const std::string view_epochs : {"null", "3"}) {
+    const Recipe recipe =
+        parse_recipe(tiny_recipe(pictures), "r.json",
+                     {how, "loss.distillation.view_epochs=" + view_epochs, "augment.mixup=0", "augment.plain_epochs=1",
+                      "epochs=5", "batch_size=9", "augment.policy=rand-m9"});
+    const fs::path whole = runs / view_epochs;
+    train_to(whole, recipe);
+    for (const int stop : {4, 13, 17}) {
+      const fs::path run = runs / (view_epochs + "-" + std::to_string(stop));
+      EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
+      train_to(run, recipe, true);
+      expect_same_runs(whole, run);
+    }
   }
-  const fs::directory_iterator kept(runs / "whole/checkpoints");
+  const fs::directory_iterator kept(runs / "null/checkpoints");
   EXPECT_TRUE(std::any_of(begin(kept), end(kept),
                           [](const fs::directory_entry& entry) { return entry.path().extension() == ".cache"; }));
 }

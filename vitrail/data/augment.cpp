@@ -102,7 +102,7 @@ struct Augmentation::Steps {
   Image picture(const Image& source, const AugmentKey& key, bool strong) const;
   // The key under which is drawn.
   AugmentKey drawn(AugmentKey key) const {
-    if (options.views > 0) key.epoch %= options.views;
+    key.epoch = options.drawn_as(key.epoch);
     return key;
   }
 

@@ -92,11 +92,21 @@ struct AugmentOptions {
   // How many views a picture has: epoch e draws as epoch e mod views does, so that what is known of a view (a teacher's
   // answer) serves again.  0: as many as epochs.
   int64_t views = 0;
+  // So many epochs show views; those after them show new pictures, drawn as epochs from `views` on.  Negative: all.
+  int64_t view_epochs = -1;
 
   bool strong(int64_t epoch) const { return off_epoch < 0 || epoch < off_epoch; }
   // What the pictures of this epoch look like, from 0 to 2 · views − 1: equal numbers, equal pictures.  Negative where
-  // views is 0.
-  int64_t view_of(int64_t epoch) const { return views > 0 ? epoch % views + (strong(epoch) ? 0 : views) : -1; }
+  // pictures are drawn for the epoch.
+  int64_t view_of(int64_t epoch) const {
+    if (views <= 0 || (view_epochs >= 0 && epoch >= view_epochs)) return -1;
+    return epoch % views + (strong(epoch) ? 0 : views);
+  }
+  // The epoch that this one draws as.
+  int64_t drawn_as(int64_t epoch) const {
+    if (views <= 0) return epoch;
+    return view_of(epoch) >= 0 ? epoch % views : views + epoch - view_epochs;
+  }
 };
 
 // Which augmentation a picture gets.  Equal keys give equal results.

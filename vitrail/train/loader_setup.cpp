@@ -23,7 +23,10 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
   options.transform = transform;
   options.augment = recipe.augment;
   options.augment->off_epoch = first_of_last(recipe.plain_epochs);
-  if (recipe.loss.distillation) options.augment->views = recipe.loss.distillation->views;
+  if (recipe.loss.distillation) {
+    options.augment->views = recipe.loss.distillation->views;
+    options.augment->view_epochs = recipe.loss.distillation->view_epochs.value_or(-1);
+  }
   options.mix = recipe.mix;
   options.mix.classes = static_cast<int64_t>(data.classes.size());
   options.mix.label_smoothing = recipe.loss.label_smoothing;

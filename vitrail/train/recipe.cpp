@@ -171,6 +171,7 @@ void describe_distillation(Fields& f, DistillationRecipe& distillation) {
   f.number("alpha", distillation.alpha, kShare);
   f.number("temperature", distillation.temperature, {1e-3, kMost});
   f.integer("views", distillation.views, 0, 1'000'000);
+  f.integer("view_epochs", distillation.view_epochs, 0);
   f.text("cache", distillation.cache);
 }
 
@@ -295,6 +296,9 @@ void check_together(const Recipe& recipe, std::vector<std::string>& problems) {
           (recipe.repeats == 1 && recipe.data.unreadable != data::Unreadable::replace),
       "loss.distillation.views: expected augment.repeats 1 and data.unreadable not \"skip\", got another picture for "
       "the same view");
+  demand(!recipe.loss.distillation || !recipe.loss.distillation->view_epochs ||
+             (recipe.loss.distillation->views > 0 && !recipe.mix.any()),
+         "loss.distillation.view_epochs: expected views, and neither mixup nor cutmix, got otherwise");
   demand(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
          "data.unreadable: expected \"error\" or \"skip\" beside mixup and cutmix, got \"leave_out\"");
   demand(recipe.data.train_split.empty() || recipe.data.train_split != recipe.data.val_split ||

@@ -76,6 +76,8 @@ struct DistillationRecipe {
   double alpha = 0.5;         // (1 − alpha) · loss + alpha · distillation
   double temperature = 3;
   int64_t views = 0;  // augmentations of an image; the teacher is asked once for each.  0: a new one every epoch
+  // So many epochs show views; those after them show a new picture every time, taught by the mean of the answers.
+  std::optional<int64_t> view_epochs;
   std::string cache;  // a folder for its answers that several runs share; empty: the run's own
 };
 

@@ -59,15 +59,14 @@ std::string written(const image::EvalTransform& transform) {
   return text;
 }
 
-// What of a recipe decides the views, and so the answers.
+// What of a recipe decides the views, and so the answers; how pictures are prepared is told apart (pictures_).
 std::string written_views(const Recipe& recipe) {
-  Recipe views;
-  views.data = recipe.data;
-  views.data.workers = views.data.in_flight = views.data.keep_decoded_mb = 1;
-  views.data.holdout = std::nullopt;  // samples have the same number in any part of a dataset
-  views.data.holdout_seed = 0;
+  Recipe views;  // samples have the same number in any part of a dataset, so what is held out or tested does not matter
+  views.data.train = recipe.data.train;
+  views.data.train_split = recipe.data.train_split;
   views.seed = recipe.seed;
   views.augment = recipe.augment;
+  if (views.augment.policy.empty()) views.augment.policy_share = 1;
   views.loss.distillation = DistillationRecipe{.teacher = "", .views = recipe.loss.distillation->views};
   return write_recipe(views);
 }
@@ -147,13 +146,15 @@ void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe
   std::filesystem::create_directories(folder);
   cache_ =
       std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * recipe.loss.distillation->views, classes_);
+  mean_elsewhere_ = recipe.loss.distillation->view_epochs.has_value();
 }
 
 // The whole batch goes through the teacher where a row is missing: rows come out the same in the same batch, and that
 // is what a run that is killed and resumed asks for.
 Tensor Teacher::logits(const data::Batch& batch) const {
-  if (!cache_ || batch.view < 0) return logits(batch.images);
   const Tensor known = Tensor::empty({batch.images.size(0), classes_});
+  if (cache_ && mean_elsewhere_ && batch.view < 0 && cache_->mean(batch.samples, known)) return known;
+  if (!cache_ || batch.view < 0) return logits(batch.images);
   if (cache_->read(batch.samples, batch.view, known)) return known;
   const Tensor said = logits(batch.images).to(DType::f32).contiguous();
   cache_->read(batch.samples, batch.view, said);

@@ -26,7 +26,8 @@ class Teacher {
   // views), so recipes that differ in nothing of that share it.
   void remember(const std::filesystem::path& folder, const Recipe& recipe);
 
-  // [B, classes] f32 of the student's batch: remembered where the batch is a view, else logits().
+  // [B, classes] f32 of the student's batch: remembered where the batch is a view; the mean over the views where it is
+  // none and the recipe wants that (view_epochs); else logits().
   Tensor logits(const data::Batch& batch) const;
 
   // The student's images [B, C, H, W] → the teacher's logits [B, classes].  The same view: the pictures are normalised
@@ -44,6 +45,7 @@ class Teacher {
   std::string pictures_;  // how the student's and the teacher's are made of the dataset's
   infer::Session session_;
   std::unique_ptr<TeacherCache> cache_;
+  bool mean_elsewhere_ = false;       // of what it said of an image's views, for pictures that are none
   std::vector<float> scale_, shift_;  // per channel, from the student's values to the teacher's
   std::vector<float> down_, across_;  // resize along y and x, from the student's size to the teacher's
 };

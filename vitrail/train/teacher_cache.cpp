@@ -51,20 +51,41 @@ int64_t TeacherCache::place_of(int64_t sample, int64_t view) const {
          (sample * views_ + view) * (classes_ + 1) * static_cast<int64_t>(sizeof(float));
 }
 
+bool TeacherCache::read_row(int64_t sample, int64_t view, std::vector<float>& row) const {
+  const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
+  const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), place_of(sample, view));
+  if (got < 0) throw failure(path_, "read");
+  return got == bytes && row.back() == kThere;
+}
+
 bool TeacherCache::read(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) const {
   std::vector<float> row(static_cast<size_t>(classes_ + 1));
-  const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
   bool all = true;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), place_of(samples[i], view));
-    if (got < 0) throw failure(path_, "read");
-    if (got == bytes && row.back() == kThere) {
+    if (read_row(samples[i], view, row)) {
       std::copy_n(row.data(), classes_, logits.data<float>() + static_cast<int64_t>(i) * classes_);
     } else {
       all = false;
     }
   }
   return all;
+}
+
+bool TeacherCache::mean(const std::vector<int64_t>& samples, const Tensor& logits) const {
+  std::vector<float> row(static_cast<size_t>(classes_ + 1));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    float* const sums = logits.data<float>() + static_cast<int64_t>(i) * classes_;
+    std::fill(sums, sums + classes_, 0.0f);
+    int64_t known = 0;
+    for (int64_t view = 0; view < views_; ++view) {
+      if (!read_row(samples[i], view, row)) continue;
+      for (int64_t c = 0; c < classes_; ++c) sums[c] += row[static_cast<size_t>(c)];
+      ++known;
+    }
+    if (known == 0) return false;
+    for (int64_t c = 0; c < classes_; ++c) sums[c] /= static_cast<float>(known);
+  }
+  return true;
 }
 
 void TeacherCache::write(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) {

@@ -23,9 +23,12 @@ class TeacherCache {
   // Overwrites the rows of `logits` [samples, classes] f32 that are known; whether all are.
   bool read(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) const;
   void write(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits);
+  // `logits` [samples, classes] f32 becomes the mean over the views that are known; whether each sample has one.
+  bool mean(const std::vector<int64_t>& samples, const Tensor& logits) const;
 
  private:
   int64_t place_of(int64_t sample, int64_t view) const;
+  bool read_row(int64_t sample, int64_t view, std::vector<float>& row) const;
   std::filesystem::path path_;
   int64_t views_, classes_;
   int file_ = -1;
