@@ -6,9 +6,7 @@ install(TARGETS vitrail RUNTIME)
 # Headers for the library's own use stay out: tools/check_layers.py sees to it that no public one includes them.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
-if(EXISTS ${PROJECT_SOURCE_DIR}/models)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail)
-endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail)
 install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in

@@ -1,9 +1,11 @@
 // Models known by name.
-#include <gtest/gtest.h>
+#include <fstream>
+#include <regex>
+#include <sstream>
 
+#include "tests/apps/cli_fixture.h"
 #include "tests/support/models.h"
-#include "tests/support/paths.h"
-#include "tests/support/program.h"
+#include "vitrail/kernels/isa.h"
 
 namespace vitrail::testing {
 namespace {
@@ -30,6 +32,28 @@ TEST(Bundled, TheDefaultRunsWhereNoneIsNamed) {
   const Ended inspected = run_program({"inspect"}, "", home_with("cifar10-vit"));
   EXPECT_EQ(inspected.status, 0) << inspected.err;
   EXPECT_NE(inspected.out.find("cifar10-vit/model.safetensors"), std::string::npos) << inspected.out;
+}
+
+TEST(Bundled, TheProgramsOwnModelNamesWhatIsOnAPhotograph) {
+  const Ended ended = run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(json_lines(ended.out).at(0)["predictions"][0]["label"], "cat");
+}
+
+// Instruction sets sum in other orders: a picture or two of the 10,000 may change sides.
+TEST(Bundled, EvalGivesTheCardsScoreOnSharedImages) {
+  VITRAIL_NEED_ASSETS(assets);
+  if (kernels::active_isa() == kernels::Isa::scalar) GTEST_SKIP() << "10,000 pictures take the references half an hour";
+  std::ostringstream card;
+  card << std::ifstream(source("models/cifar10-vit/README.md")).rdbuf();
+  std::smatch score;
+  const std::string text = card.str();
+  ASSERT_TRUE(std::regex_search(text, score, std::regex("value: ([0-9.]+)")));
+  const Ended ended = run_program({"eval", assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  const auto result = json_lines(ended.out).at(0);
+  EXPECT_EQ(result["images"], 10000);
+  EXPECT_NEAR(100 * result["top1"].get<double>(), std::stod(score[1]), 0.025);
 }
 
 }  // namespace

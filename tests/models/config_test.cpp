@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "vitrail/base/error.h"
 
 namespace vitrail::models {
@@ -90,6 +92,14 @@ TEST(Config, WrittenAndReadAgainIsTheSame) {
     EXPECT_EQ(parse(once).vit.reg_tokens, parse(json).vit.reg_tokens) << once;
     EXPECT_EQ(parse(once).vit.init_values, parse(json).vit.init_values) << once;
   }
+}
+
+// It takes its arguments from there alone, and has no pool by average without being told.
+TEST(Config, TimmFindsThePoolAmongTheModelArgs) {
+  const auto json = nlohmann::json::parse(write_model_config(parse(
+      R"({"architecture": "vit_small_patch16_224", "model_args": {"class_token": false, "global_pool": "avg"}})")));
+  EXPECT_EQ(json["model_args"]["global_pool"], "avg");
+  EXPECT_EQ(json["model_args"]["class_token"], false);
 }
 
 TEST(Config, HuggingFaceProcessorsKeepTheirSteps) {

@@ -22,11 +22,13 @@ struct Scratch {
 
 }  // namespace
 
-fs::path fixture(const std::string& relative) {
-  const fs::path path = fs::path(VITRAIL_SOURCE_DIR) / "tests/fixtures" / relative;
-  if (!fs::exists(path)) throw std::runtime_error("fixture missing: " + path.string());
+fs::path source(const std::string& relative) {
+  const fs::path path = fs::path(VITRAIL_SOURCE_DIR) / relative;
+  if (!fs::exists(path)) throw std::runtime_error("missing: " + path.string());
   return path;
 }
+
+fs::path fixture(const std::string& relative) { return source("tests/fixtures/" + relative); }
 
 fs::path program() { return VITRAIL_PROGRAM; }
 

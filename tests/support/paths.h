@@ -7,6 +7,7 @@
 namespace vitrail::testing {
 
 std::filesystem::path fixture(const std::string& relative);  // a file under tests/fixtures; fails loudly when absent
+std::filesystem::path source(const std::string& relative);   // a file of the repository; fails loudly when absent
 std::filesystem::path program();                             // the built vitrail
 // The shared assets (VITRAIL_ASSETS, else ../shared/assets beside the repository), or nothing.
 std::optional<std::filesystem::path> assets();

@@ -81,9 +81,9 @@ std::string write_model_config(const ModelConfig& model) {
   Json json{{"architecture", timm ? timm->name : "vit"},
             {"num_classes", config.num_classes},
             {"num_features", config.embed_dim}};
+  // Where the hub shows it; timm takes its arguments from model_args alone.
   if (args.contains("global_pool")) json["global_pool"] = args["global_pool"];
   args.erase("num_classes");
-  args.erase("global_pool");
   Json ours = Json::object();
   for (const std::string& name : harmless_fields()) {
     if (timm && args.contains(name)) ours[name] = args[name];
