@@ -34,6 +34,16 @@ TEST(Bundled, TheDefaultRunsWhereNoneIsNamed) {
   EXPECT_NE(inspected.out.find("cifar10-vit/model.safetensors"), std::string::npos) << inspected.out;
 }
 
+TEST(Bundled, AProgramApartFromItsModelsSaysHowToNameOne) {
+  const fs::path alone = scratch_folder() / "bin" / "vitrail";
+  fs::create_directories(alone.parent_path());
+  fs::copy_file(program(), alone);
+  if (contains(run_program({"models"}, "", {}, alone).out, "cifar10-vit")) GTEST_SKIP() << "vitrail is installed here";
+  const Ended ended = run_program({"classify", "x.png"}, "", {}, alone);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_TRUE(contains(ended.err, "-m MODEL")) << ended.err;
+}
+
 TEST(Bundled, TheProgramsOwnModelNamesWhatIsOnAPhotograph) {
   const Ended ended = run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
   ASSERT_EQ(ended.status, 0) << ended.err;

@@ -41,12 +41,6 @@ TEST(Usage, OptionsWithListsLeaveTheInputsAlone) {
   EXPECT_EQ(run_program({"bench", "--batch", "1,2", "cifar_vit_d192", "--seconds", "0.01"}).status, 0);
 }
 
-TEST(Usage, WithoutAModelTheErrorSaysHowToNameOne) {
-  const Ended ended = run_program({"classify", "x.png"});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "-m MODEL")) << ended.err;
-}
-
 TEST(Usage, AnUnknownInstructionSetIsAnErrorThatListsThose) {
   const Ended ended = run_program({"bench", "cifar_vit_d192", "--batch", "1"}, "", {{"VITRAIL_CPU", "z80"}});
   EXPECT_EQ(ended.status, 1);

@@ -8,8 +8,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/support/paths.h"
-
 namespace vitrail::testing {
 namespace {
 
@@ -19,13 +17,13 @@ std::string read_all(const std::filesystem::path& path) {
   return text.str();
 }
 
-[[noreturn]] void become_program(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
+[[noreturn]] void become_program(const std::string& name, const std::vector<std::string>& arguments,
+                                 const std::filesystem::path& folder,
                                  const std::map<std::string, std::string>& environment) {
   const bool redirected = std::freopen((folder / "in").c_str(), "r", stdin) &&
                           std::freopen((folder / "out").c_str(), "w", stdout) &&
                           std::freopen((folder / "err").c_str(), "w", stderr);
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-  const std::string name = program().string();
   std::vector<char*> argv{const_cast<char*>(name.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -36,11 +34,11 @@ std::string read_all(const std::filesystem::path& path) {
 }  // namespace
 
 Ended run_program(const std::vector<std::string>& arguments, const std::string& input,
-                  const std::map<std::string, std::string>& environment) {
+                  const std::map<std::string, std::string>& environment, const std::filesystem::path& program) {
   const auto folder = scratch_folder();
   std::ofstream(folder / "in", std::ios::binary) << input;
   const pid_t child = ::fork();
-  if (child == 0) become_program(arguments, folder, environment);
+  if (child == 0) become_program(program.string(), arguments, folder, environment);
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child) throw std::runtime_error("vitrail could not be started");
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

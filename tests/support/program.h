@@ -1,8 +1,11 @@
 #pragma once
 // The built program, run as a user runs it.
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "tests/support/paths.h"
 
 namespace vitrail::testing {
 
@@ -13,7 +16,8 @@ struct Ended {
 
 // Runs vitrail with these arguments, `input` on its standard input and `environment` added to this process's.
 Ended run_program(const std::vector<std::string>& arguments, const std::string& input = "",
-                  const std::map<std::string, std::string>& environment = {});
+                  const std::map<std::string, std::string>& environment = {},
+                  const std::filesystem::path& program = testing::program());
 
 std::vector<std::string> lines_of(const std::string& text);
 
