@@ -7,36 +7,12 @@
 #include <set>
 #include <thread>
 
+#include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
 #include "vitrail/base/random.h"
 
 namespace vitrail::data {
 namespace {
-
-// `count` pictures of 8×8 noise in `classes` classes of unequal size; some cannot be read.
-class Noise : public Dataset {
- public:
-  explicit Noise(int64_t count, std::set<int64_t> broken = {}, int64_t classes = 4)
-      : count_(count), classes_(classes), broken_(std::move(broken)) {}
-
-  int64_t size() const override { return count_; }
-  std::string path(int64_t i) const override { return str("noise/", i); }
-  int64_t label(int64_t i) const override { return std::min(i % (classes_ + 2), classes_ - 1); }
-  image::Image image(int64_t i) const override {
-    ++decoded;
-    if (broken_.contains(i)) throw Error(path(i), "a picture", "noise");
-    image::Image image = image::make_image(8, 8, 3);
-    RandomStream random(random_key("noise", static_cast<uint64_t>(i)));
-    for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());
-    return image;
-  }
-
-  mutable std::atomic<int64_t> decoded{0};
-
- private:
-  int64_t count_, classes_;
-  std::set<int64_t> broken_;
-};
 
 LoaderOptions small(int64_t batch_size) {
   LoaderOptions options;
@@ -369,49 +345,6 @@ TEST(KeepDecodedConcurrent, EveryPictureIsDecodedOnceWhileThereIsRoom) {
     EXPECT_EQ(inner->decoded, 80 - room);
     for (size_t i = 0; i < first.size(); ++i) expect_same(first[i], again[i]);
   }
-}
-
-TEST(KeepDecoded, IsTheDataset) {
-  const auto kept = keep_decoded(std::make_shared<Noise>(5, std::set<int64_t>{2}), 1 << 20);
-  EXPECT_EQ(kept->size(), 5);
-  EXPECT_EQ(kept->path(3), "noise/3");
-  EXPECT_EQ(kept->label(3), 3);
-  EXPECT_THROW(kept->image(2), Error);
-  EXPECT_THROW(kept->image(2), Error) << "a failure is not kept";
-}
-
-TEST(HoldOut, IsStratifiedAndKeyed) {
-  const Noise dataset(100, {}, 4);  // 17, 17, 17 and 49 of a class
-  const HoldOut split = hold_out(dataset, 20, 1);
-  EXPECT_EQ(split.held_out.size(), 20u);
-  EXPECT_EQ(split.train.size(), 80u);
-  std::set<int64_t> all(split.train.begin(), split.train.end());
-  all.insert(split.held_out.begin(), split.held_out.end());
-  EXPECT_EQ(all.size(), 100u);
-  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
-  std::map<int64_t, int> counts;
-  for (const int64_t i : split.held_out) ++counts[dataset.label(i)];
-  for (const auto& [label, count] :
-       std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}}, {3, {9, 10}}}) {
-    EXPECT_GE(counts[label], count.first);
-    EXPECT_LE(counts[label], count.second);
-  }
-  EXPECT_EQ(hold_out(dataset, 20, 1).held_out, split.held_out);
-  EXPECT_NE(hold_out(dataset, 20, 2).held_out, split.held_out);
-  EXPECT_TRUE(hold_out(dataset, 0, 1).held_out.empty());
-  EXPECT_THROW(hold_out(dataset, 100, 1), Error);
-  EXPECT_THROW(hold_out(dataset, -1, 1), Error);
-}
-
-TEST(HoldOut, TakesFiveHundredOfEachOfCifarsClasses) {
-  VITRAIL_NEED_ASSETS(assets);
-  const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});
-  const HoldOut split = hold_out(*dataset, 5000, 0);
-  EXPECT_EQ(split.train.size(), 45000u);
-  std::map<int64_t, int> counts;
-  for (const int64_t i : split.held_out) ++counts[dataset->label(i)];
-  EXPECT_EQ(counts.size(), 10u);
-  for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
 }
 
 }  // namespace

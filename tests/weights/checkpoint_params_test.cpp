@@ -138,5 +138,12 @@ TEST(Int8Tensors, GiveBackTheNearestOf255Steps) {
   EXPECT_TRUE(testing::close(again.numbers, packed.numbers, 0));
 }
 
+TEST(Int8Tensors, AnElementThatIsNotFiniteIsNamed) {
+  const Tensor weight = Tensor::randn({5, 40}, 1);
+  weight.data<float>()[3 * 40 + 7] = std::numeric_limits<float>::infinity();
+  const std::string message = testing::error_of([&] { to_int8(weight); });
+  EXPECT_TRUE(testing::contains(message, "int8 weight [3, 7]")) << message;
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -17,6 +17,7 @@ struct Int8Weight {
 // The nearest such weight to a floating [out, in]; the largest of a row becomes ±127.  Packed for int8 products, the
 // weight that from_int8() gives back makes the same whole numbers where these go to ±127 as well (the reference,
 // AVX-512 VNNI); where they go to ±63 it is rounded a second time (kernels/int8_product.cpp).
+// Throws Error naming the first element that is not finite.
 Int8Weight to_int8(const Tensor& weight);
 Tensor from_int8(const Int8Weight& weight, DType dtype);  // throws Error when the shapes do not belong together
 
