@@ -10,7 +10,7 @@ endif()
 
 # Those that Debian 12 packages without a CMake target of their own, or with one that is not in every version; and
 # oneDNN, whose own target insists on OpenCL's development files, which nothing here needs.
-set(VITRAIL_plain_libraries webp gif hwy)
+set(VITRAIL_plain_libraries webp gif)
 if(VITRAIL_ONEDNN)
   list(APPEND VITRAIL_plain_libraries dnnl)
 endif()

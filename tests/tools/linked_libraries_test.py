@@ -10,7 +10,6 @@ import sys
 # What vitrail asks for itself: a library more here is a decision, since every command pays for it at each start.
 DIRECT = {
     "libdnnl", "libgomp",  # matrix products and the threads they share with parallel.h
-    "libhwy",  # the choice of an instruction set
     "libjpeg", "libpng16", "libwebp", "libgif", "libz",  # image files, compressed archives
     "libfmt",  # messages
     "libstdc++", "libgcc_s", "libm", "libc", "ld-linux-x86-64",

@@ -92,10 +92,10 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(activate_span);
-HWY_EXPORT(add_bias_row);
-HWY_EXPORT(slope_span);
-HWY_EXPORT(silu_gate_row);
+VITRAIL_EXPORT(activate_span);
+VITRAIL_EXPORT(add_bias_row);
+VITRAIL_EXPORT(slope_span);
+VITRAIL_EXPORT(silu_gate_row);
 
 constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
 constexpr int64_t kElementsPerTask = 4096;  // about 2 µs of GELU: what it costs to wake a team
@@ -118,14 +118,14 @@ void activate(Activation activation, const float* x, float* y, int64_t n) {
     });
     return;
   }
-  auto* const span = &HWY_DYNAMIC_DISPATCH(activate_span);
+  auto* const span = &VITRAIL_DISPATCH(activate_span);
   parallel_for(0, n, kElementsPerTask,
                [&](int64_t first, int64_t last) { span(activation, x + first, y + first, last - first); });
 }
 
 void add_bias(Activation activation, const float* bias, float* x, float* y, int64_t rows, int64_t cols) {
   const bool plain = active_isa() == Isa::scalar;
-  auto* const one_row = &HWY_DYNAMIC_DISPATCH(add_bias_row);
+  auto* const one_row = &VITRAIL_DISPATCH(add_bias_row);
   parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       float *const to = x + r * cols, *const activated = y ? y + r * cols : nullptr;
@@ -143,7 +143,7 @@ void add_bias(Activation activation, const float* bias, float* x, float* y, int6
 
 void activation_backward(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
   const bool plain = active_isa() == Isa::scalar;
-  auto* const span = &HWY_DYNAMIC_DISPATCH(slope_span);
+  auto* const span = &VITRAIL_DISPATCH(slope_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) {
     if (!plain) return span(activation, x + first, grad + first, out + first, last - first);
     for (int64_t i = first; i < last; ++i) out[i] = grad[i] * scalar::activation_slope(activation, x[i]);
@@ -152,7 +152,7 @@ void activation_backward(Activation activation, const float* x, const float* gra
 
 void silu_gate(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
   const bool plain = active_isa() == Isa::scalar;
-  auto* const row = &HWY_DYNAMIC_DISPATCH(silu_gate_row);
+  auto* const row = &VITRAIL_DISPATCH(silu_gate_row);
   parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       if (plain) {

@@ -116,10 +116,10 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(attention_tile_rows);
-HWY_EXPORT(attention_panel_columns);
-HWY_EXPORT(pack_head);
-HWY_EXPORT(attend);
+VITRAIL_EXPORT(attention_tile_rows);
+VITRAIL_EXPORT(attention_panel_columns);
+VITRAIL_EXPORT(pack_head);
+VITRAIL_EXPORT(attend);
 
 Head head_of(const AttentionArgs& args, int64_t pair) {
   const int64_t b = pair / args.heads, h = pair % args.heads;
@@ -143,10 +143,10 @@ Head head_of(const AttentionArgs& args, int64_t pair) {
 int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 void attention_in_tiles(const AttentionArgs& args) {
-  const int64_t tile = HWY_DYNAMIC_DISPATCH(attention_tile_rows)();
-  const int64_t width = HWY_DYNAMIC_DISPATCH(attention_panel_columns)();
-  auto* const pack = &HWY_DYNAMIC_DISPATCH(pack_head);
-  auto* const run = &HWY_DYNAMIC_DISPATCH(attend);
+  const int64_t tile = VITRAIL_DISPATCH(attention_tile_rows)();
+  const int64_t width = VITRAIL_DISPATCH(attention_panel_columns)();
+  auto* const pack = &VITRAIL_DISPATCH(pack_head);
+  auto* const run = &VITRAIL_DISPATCH(attend);
   const int64_t ld_scores = round_up(args.keys, width);
   constexpr int64_t kScoreFloats = 10 << 10;  // 40 KiB: with 100 KiB of packed keys and values (N = 197) a third of L2
   const int64_t block = std::max<int64_t>(1, kScoreFloats / (ld_scores + 1) / tile) * tile;

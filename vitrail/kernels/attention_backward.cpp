@@ -177,8 +177,8 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(gradient_panel_columns);
-HWY_EXPORT(head_backward);
+VITRAIL_EXPORT(gradient_panel_columns);
+VITRAIL_EXPORT(head_backward);
 
 HeadGrad head_of(const AttentionGradArgs& args, int64_t pair) {
   const AttentionArgs& a = args.forward;
@@ -253,8 +253,8 @@ void head_by_reference(const HeadGrad& head) {
 
 void attention_backward(const AttentionGradArgs& args) {
   const bool plain = active_isa() == Isa::scalar;
-  const int64_t width = HWY_DYNAMIC_DISPATCH(gradient_panel_columns)();
-  auto* const backward = &HWY_DYNAMIC_DISPATCH(head_backward);
+  const int64_t width = VITRAIL_DISPATCH(gradient_panel_columns)();
+  auto* const backward = &VITRAIL_DISPATCH(head_backward);
   const AttentionArgs& forward = args.forward;
   if (forward.queries == 0 || forward.keys == 0) return;
   parallel_for(0, forward.batch * forward.heads, 1, [&](int64_t first, int64_t last) {

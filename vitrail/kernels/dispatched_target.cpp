@@ -19,13 +19,13 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(target_name);
+VITRAIL_EXPORT(target_name);
 
 }  // namespace
 
 std::string dispatched_target() {
   if (active_isa() == Isa::scalar) return "scalar";
-  return HWY_DYNAMIC_DISPATCH(target_name)();
+  return VITRAIL_DISPATCH(target_name)();
 }
 
 }  // namespace vitrail::kernels

@@ -50,9 +50,9 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(add_span);
-HWY_EXPORT(multiply_span);
-HWY_EXPORT(add_product_span);
+VITRAIL_EXPORT(add_span);
+VITRAIL_EXPORT(multiply_span);
+VITRAIL_EXPORT(add_product_span);
 
 constexpr int64_t kElementsPerTask = 16384;  // about 4 µs from the second-level cache: twice what a team costs to wake
 constexpr int64_t kRowsPerChunk = 128;       // of sum_rows; part of the result: it fixes the order of additions
@@ -79,15 +79,15 @@ void in_parallel(Span span, const float* a, const float* b, float* out, int64_t 
 }  // namespace
 
 void add(const float* a, const float* b, float* out, int64_t n) {
-  in_parallel(plain() ? &add_plain : &HWY_DYNAMIC_DISPATCH(add_span), a, b, out, n);
+  in_parallel(plain() ? &add_plain : &VITRAIL_DISPATCH(add_span), a, b, out, n);
 }
 void multiply(const float* a, const float* b, float* out, int64_t n) {
-  in_parallel(plain() ? &multiply_plain : &HWY_DYNAMIC_DISPATCH(multiply_span), a, b, out, n);
+  in_parallel(plain() ? &multiply_plain : &VITRAIL_DISPATCH(multiply_span), a, b, out, n);
 }
 
 void sum_rows(const float* x, const float* y, int64_t rows, int64_t cols, float* out) {
-  const Span add_to = plain() ? &add_plain : &HWY_DYNAMIC_DISPATCH(add_span);
-  const Span add_product_to = plain() ? &add_product_plain : &HWY_DYNAMIC_DISPATCH(add_product_span);
+  const Span add_to = plain() ? &add_plain : &VITRAIL_DISPATCH(add_span);
+  const Span add_product_to = plain() ? &add_product_plain : &VITRAIL_DISPATCH(add_product_span);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
   std::vector<float> partial(static_cast<size_t>(chunks * cols), 0.0f);
   parallel_for(0, chunks, 1 + kElementsPerTask / (kRowsPerChunk * cols + 1), [&](int64_t first, int64_t last) {

@@ -25,7 +25,7 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(exponentials_row);
+VITRAIL_EXPORT(exponentials_row);
 
 template <class T>
 RowExponentials<T> plain_exponentials(const T* x, T* e, int64_t cols) {
@@ -40,8 +40,7 @@ RowExponentials<T> plain_exponentials(const T* x, T* e, int64_t cols) {
 }  // namespace
 
 RowExponentials<float> exponentials(const float* x, float* e, int64_t cols) {
-  return active_isa() == Isa::scalar ? plain_exponentials(x, e, cols)
-                                     : HWY_DYNAMIC_DISPATCH(exponentials_row)(x, e, cols);
+  return active_isa() == Isa::scalar ? plain_exponentials(x, e, cols) : VITRAIL_DISPATCH(exponentials_row)(x, e, cols);
 }
 RowExponentials<double> exponentials(const double* x, double* e, int64_t cols) {
   return plain_exponentials(x, e, cols);

@@ -11,3 +11,4 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.h:
 #include "hwy/highway.h"
+#include "vitrail/kernels/dispatch.h"

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "vitrail/kernels/aligned_array.h"
 #include "vitrail/kernels/int8_sums.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/tile_tasks.h"
@@ -194,22 +195,20 @@ void run_int8_task(const Int8Task& task) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "hwy/aligned_allocator.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/scalar.h"
 
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(columns_of_int8_panel);
-HWY_EXPORT(quantize_row);
-HWY_EXPORT(add_int8_panel);
-HWY_EXPORT(run_int8_task);
+VITRAIL_EXPORT(columns_of_int8_panel);
+VITRAIL_EXPORT(quantize_row);
+VITRAIL_EXPORT(add_int8_panel);
+VITRAIL_EXPORT(run_int8_task);
 
 template <class T>
-hwy::AlignedFreeUniquePtr<T[]> zeros(int64_t count) {
-  auto memory = hwy::AllocateAligned<T>(static_cast<size_t>(std::max<int64_t>(1, count)));
-  if (!memory) throw std::bad_alloc();
+AlignedArray<T> zeros(int64_t count) {
+  auto memory = aligned_array<T>(count);
   std::fill_n(memory.get(), count, T(0));
   return memory;
 }
@@ -220,11 +219,11 @@ class Int8TileProduct : public PackedProduct {
       : out_(out),
         in_(in),
         words_((in + 3) / 4),
-        width_(HWY_DYNAMIC_DISPATCH(columns_of_int8_panel)()),
+        width_(VITRAIL_DISPATCH(columns_of_int8_panel)()),
         panels_((out + width_ - 1) / width_),
         sums_(sums),
-        quantize_(&HWY_DYNAMIC_DISPATCH(quantize_row)),
-        run_task_(&HWY_DYNAMIC_DISPATCH(run_int8_task)),
+        quantize_(&VITRAIL_DISPATCH(quantize_row)),
+        run_task_(&VITRAIL_DISPATCH(run_int8_task)),
         weight_(zeros<int32_t>(panels_ * width_ * words_)),
         offsets_(zeros<int32_t>(panels_ * width_)),
         scales_(zeros<float>(panels_ * width_)),
@@ -309,8 +308,8 @@ class Int8TileProduct : public PackedProduct {
   Int8Sums sums_;
   float (*quantize_)(const float*, int64_t, float, uint8_t*);
   void (*run_task_)(const Int8Task&);
-  hwy::AlignedFreeUniquePtr<int32_t[]> weight_, offsets_;
-  hwy::AlignedFreeUniquePtr<float[]> scales_, bias_;
+  AlignedArray<int32_t> weight_, offsets_;
+  AlignedArray<float> scales_, bias_;
 };
 
 // The reference: the same whole numbers, one loop after another.
@@ -360,7 +359,7 @@ std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const
                                                       const Int8Sums& sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
-Int8Sums byte_sums() { return {63, HWY_DYNAMIC_DISPATCH(add_int8_panel)}; }
+Int8Sums byte_sums() { return {63, VITRAIL_DISPATCH(add_int8_panel)}; }
 
 }  // namespace vitrail::kernels
 #endif

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <mutex>
 
-#include "hwy/targets.h"
 #include "vitrail/base/env.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/onednn.h"
@@ -17,47 +16,35 @@ constexpr std::array kNames{"scalar", "sse4", "avx2", "avx512", "avx512_vnni", "
 std::atomic<int> chosen{-1};
 std::mutex choosing;
 
+// What the processor has and the system keeps, of the extensions that Highway compiles each target with
+// (hwy/ops/set_macros-inl.h), but for F16C, which every processor with AVX2 has and not every compiler can ask for.
+#if defined(__x86_64__)
 bool available(Isa isa) {
-  // Asked once, before select() narrows what Highway reports.
-  static const int64_t targets = hwy::SupportedTargets();
   switch (isa) {
     case Isa::scalar:
       return true;
     case Isa::sse4:
-      return (targets & HWY_SSE4) != 0;
+      return __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
+             __builtin_cpu_supports("aes");
     case Isa::avx2:
-      return (targets & HWY_AVX2) != 0;
+      return available(Isa::sse4) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+             __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     case Isa::avx512:
-      return (targets & HWY_AVX3) != 0;
-#if HWY_ARCH_X86
+      return available(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512cd");
     case Isa::avx512_vnni:
       return available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
     case Isa::avx512_bf16:
       return available(Isa::avx512_vnni) && __builtin_cpu_supports("avx512bf16");
-#else
-    case Isa::avx512_vnni:
-    case Isa::avx512_bf16:
-      return false;
-#endif
   }
   return false;
 }
+#else
+bool available(Isa isa) { return isa == Isa::scalar; }
+#endif
 
-int64_t highway_targets(Isa isa) {
-  int64_t targets = HWY_SSE4;
-  if (isa >= Isa::avx2) targets |= HWY_AVX2;
-  if (isa >= Isa::avx512) targets |= HWY_AVX3;
-  return targets;
-}
-
-// Points Highway's dispatch tables at one target.  scalar needs nothing: kernels branch off before they dispatch.
-void select(Isa isa) {
-  if (isa != Isa::scalar) {
-    hwy::SetSupportedTargetsForTest(highway_targets(isa));
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  chosen.store(static_cast<int>(isa), std::memory_order_release);
-}
+void select(Isa isa) { chosen.store(static_cast<int>(isa), std::memory_order_release); }
 
 std::string listed(const std::vector<Isa>& isas) {
   std::string list;

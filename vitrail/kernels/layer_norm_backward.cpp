@@ -73,7 +73,7 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(layer_norm_backward_row);
+VITRAIL_EXPORT(layer_norm_backward_row);
 
 constexpr int64_t kRowsPerChunk = 64;  // part of the result: it fixes the order in which γ's and β's gradients add up
 
@@ -82,7 +82,7 @@ constexpr int64_t kRowsPerChunk = 64;  // part of the result: it fixes the order
 void layer_norm_backward(const float* x, const float* gamma, float eps, const float* grad, int64_t rows, int64_t cols,
                          float* grad_x, float* grad_gamma, float* grad_beta) {
   const bool plain = active_isa() == Isa::scalar;
-  auto* const one_row = &HWY_DYNAMIC_DISPATCH(layer_norm_backward_row);
+  auto* const one_row = &VITRAIL_DISPATCH(layer_norm_backward_row);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
   std::vector<float> partial(static_cast<size_t>(2 * chunks * cols), 0.0f);  // each chunk's γ, then β
   parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {

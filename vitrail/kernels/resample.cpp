@@ -190,8 +190,8 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(row_x);
-HWY_EXPORT(row_y);
+VITRAIL_EXPORT(row_x);
+VITRAIL_EXPORT(row_y);
 
 // The vectors read up to a step's pixels past a position's last one (with weights of zero).  How many positions can be
 // computed so without reading past `readable` bytes; later positions never end before earlier ones.
@@ -224,7 +224,7 @@ void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out)
     int64_t done = 0;
     if (!plain) {
       done = vector_positions(axis, source.channels, (source.rows - y) * source.row_bytes);
-      HWY_DYNAMIC_DISPATCH(row_x)(row, source.channels, axis, split, done, out);
+      VITRAIL_DISPATCH(row_x)(row, source.channels, axis, split, done, out);
     }
     plain_row_x(row, source.channels, axis, done, axis.count, out);
   }
@@ -237,7 +237,7 @@ void resample_y(const PixelRows& source, int64_t offset, int64_t bytes, const Re
     const int32_t* weights = axis.weights + y * axis.taps;
     const int64_t taps = axis.lengths[y];
     int64_t done = 0;
-    if (!plain) done = HWY_DYNAMIC_DISPATCH(row_y)(rows, source.row_bytes, weights, taps, bytes, out);
+    if (!plain) done = VITRAIL_DISPATCH(row_y)(rows, source.row_bytes, weights, taps, bytes, out);
     for (int64_t i = done; i < bytes; ++i) out[i] = weighted_sum(rows + i, source.row_bytes, weights, taps);
   }
 }

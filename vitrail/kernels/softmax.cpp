@@ -28,13 +28,13 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(softmax_row);
+VITRAIL_EXPORT(softmax_row);
 
 }  // namespace
 
 void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
   const bool plain = active_isa() == Isa::scalar;
-  auto* const one_row = &HWY_DYNAMIC_DISPATCH(softmax_row);
+  auto* const one_row = &VITRAIL_DISPATCH(softmax_row);
   const int64_t rows_per_task = 1 + 2048 / (cols + 1);  // an element costs about 1 ns, to wake a team about 2 µs
   parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
     if (plain) {

@@ -1,5 +1,6 @@
 // PackedLinear by our own tiles.  The weight is packed in panels (tile-inl.h); a task is one block of rows of x by a
 // few neighbouring panels, whose sums stay in the cache until bias, activation and residual have been applied.
+#include "vitrail/kernels/aligned_array.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/tile_tasks.h"
 
@@ -122,27 +123,24 @@ void run_task(const Task& task) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "hwy/aligned_allocator.h"
-
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(columns_of_panel);
-HWY_EXPORT(pack_panel);
-HWY_EXPORT(run_task);
+VITRAIL_EXPORT(columns_of_panel);
+VITRAIL_EXPORT(pack_panel);
+VITRAIL_EXPORT(run_task);
 
 class TileProduct : public PackedProduct {
  public:
   TileProduct(const float* weight, const float* bias, int64_t out, int64_t in)
       : out_(out),
         in_(in),
-        width_(HWY_DYNAMIC_DISPATCH(columns_of_panel)()),
+        width_(VITRAIL_DISPATCH(columns_of_panel)()),
         panels_((out + width_ - 1) / width_),
-        run_task_(&HWY_DYNAMIC_DISPATCH(run_task)),
-        weight_(hwy::AllocateAligned<float>(std::max<int64_t>(1, panels_ * width_ * in))),
-        bias_(hwy::AllocateAligned<float>(std::max<int64_t>(1, panels_ * width_))) {
-    if (!weight_ || !bias_) throw std::bad_alloc();
-    auto* const pack = &HWY_DYNAMIC_DISPATCH(pack_panel);
+        run_task_(&VITRAIL_DISPATCH(run_task)),
+        weight_(aligned_array<float>(panels_ * width_ * in)),
+        bias_(aligned_array<float>(panels_ * width_)) {
+    auto* const pack = &VITRAIL_DISPATCH(pack_panel);
     parallel_for(0, panels_, 1 + 65536 / (width_ * in + 1), [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {
         pack(weight + p * width_ * in, in, std::min(width_, out - p * width_), weight_.get() + p * width_ * in);
@@ -185,7 +183,7 @@ class TileProduct : public PackedProduct {
 
   int64_t out_, in_, width_, panels_;
   void (*run_task_)(const Task&);
-  hwy::AlignedFreeUniquePtr<float[]> weight_, bias_;
+  AlignedArray<float> weight_, bias_;
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(merging_panel_columns);
-HWY_EXPORT(multiply_transposed);
+VITRAIL_EXPORT(merging_panel_columns);
+VITRAIL_EXPORT(multiply_transposed);
 
 // Every second token from `first`.
 struct Side {
@@ -107,7 +107,7 @@ void match(const TokenMergingArgs& args, const Sides& sides, const Scratch& scra
   if (active_isa() == Isa::scalar) {
     scalar::gemm(false, true, a, b, d, scratch.looking, d, scratch.looked_for, d, false, scratch.cosines, scratch.ld);
   } else {
-    HWY_DYNAMIC_DISPATCH(multiply_transposed)
+    VITRAIL_DISPATCH(multiply_transposed)
     (scratch.looking, a, scratch.looked_for, b, d, scratch.panel, scratch.cosines, scratch.ld);
   }
   for (int64_t i = 0; i < a; ++i) {
@@ -179,7 +179,7 @@ int64_t most_mergeable(int64_t tokens, int64_t prefix) { return std::max<int64_t
 
 void merge_tokens(const TokenMergingArgs& args) {
   const Sides sides(args.tokens, args.prefix);
-  const int64_t panel_width = HWY_DYNAMIC_DISPATCH(merging_panel_columns)();
+  const int64_t panel_width = VITRAIL_DISPATCH(merging_panel_columns)();
   parallel_for(0, args.batch, 1, [&](int64_t first, int64_t last) {
     const Scratch scratch(args, sides, panel_width);
     for (int64_t sample = first; sample < last; ++sample) merge_sample(args, sample, sides, scratch);

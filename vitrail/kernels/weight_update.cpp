@@ -179,44 +179,42 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-HWY_EXPORT(adamw_span);
-HWY_EXPORT(lamb_moments_span);
-HWY_EXPORT(lamb_apply_span);
-HWY_EXPORT(sgd_span);
-HWY_EXPORT(lion_span);
-HWY_EXPORT(lerp_span);
-HWY_EXPORT(scale_span);
-HWY_EXPORT(sum_of_squares_span);
+VITRAIL_EXPORT(adamw_span);
+VITRAIL_EXPORT(lamb_moments_span);
+VITRAIL_EXPORT(lamb_apply_span);
+VITRAIL_EXPORT(sgd_span);
+VITRAIL_EXPORT(lion_span);
+VITRAIL_EXPORT(lerp_span);
+VITRAIL_EXPORT(scale_span);
+VITRAIL_EXPORT(sum_of_squares_span);
 
 bool plain() { return active_isa() == Isa::scalar; }
 
 }  // namespace
 
 void adamw(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  plain() ? scalar::adamw(w, g, m, v, n, step) : HWY_DYNAMIC_DISPATCH(adamw_span)(w, g, m, v, n, step);
+  plain() ? scalar::adamw(w, g, m, v, n, step) : VITRAIL_DISPATCH(adamw_span)(w, g, m, v, n, step);
 }
 LambSquares lamb_moments(const float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  return plain() ? scalar::lamb_moments(w, g, m, v, n, step)
-                 : HWY_DYNAMIC_DISPATCH(lamb_moments_span)(w, g, m, v, n, step);
+  return plain() ? scalar::lamb_moments(w, g, m, v, n, step) : VITRAIL_DISPATCH(lamb_moments_span)(w, g, m, v, n, step);
 }
 void lamb_apply(float* w, const float* m, const float* v, int64_t n, double ratio, const AdamStep& step) {
-  plain() ? scalar::lamb_apply(w, m, v, n, ratio, step)
-          : HWY_DYNAMIC_DISPATCH(lamb_apply_span)(w, m, v, n, ratio, step);
+  plain() ? scalar::lamb_apply(w, m, v, n, ratio, step) : VITRAIL_DISPATCH(lamb_apply_span)(w, m, v, n, ratio, step);
 }
 void sgd(float* w, const float* g, float* b, int64_t n, const SgdStep& step) {
-  plain() ? scalar::sgd(w, g, b, n, step) : HWY_DYNAMIC_DISPATCH(sgd_span)(w, g, b, n, step);
+  plain() ? scalar::sgd(w, g, b, n, step) : VITRAIL_DISPATCH(sgd_span)(w, g, b, n, step);
 }
 void lion(float* w, const float* g, float* m, int64_t n, const LionStep& step) {
-  plain() ? scalar::lion(w, g, m, n, step) : HWY_DYNAMIC_DISPATCH(lion_span)(w, g, m, n, step);
+  plain() ? scalar::lion(w, g, m, n, step) : VITRAIL_DISPATCH(lion_span)(w, g, m, n, step);
 }
 void lerp(float* a, const float* b, int64_t n, double weight) {
-  plain() ? scalar::lerp(a, b, n, weight) : HWY_DYNAMIC_DISPATCH(lerp_span)(a, b, n, weight);
+  plain() ? scalar::lerp(a, b, n, weight) : VITRAIL_DISPATCH(lerp_span)(a, b, n, weight);
 }
 void scale(float* x, int64_t n, double factor) {
-  plain() ? scalar::scale(x, n, factor) : HWY_DYNAMIC_DISPATCH(scale_span)(x, n, factor);
+  plain() ? scalar::scale(x, n, factor) : VITRAIL_DISPATCH(scale_span)(x, n, factor);
 }
 double sum_of_squares(const float* x, int64_t n) {
-  return plain() ? scalar::sum_of_squares(x, n) : HWY_DYNAMIC_DISPATCH(sum_of_squares_span)(x, n);
+  return plain() ? scalar::sum_of_squares(x, n) : VITRAIL_DISPATCH(sum_of_squares_span)(x, n);
 }
 
 void adamw(double* w, const double* g, double* m, double* v, int64_t n, const AdamStep& step) {
