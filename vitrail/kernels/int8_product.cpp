@@ -208,7 +208,7 @@ VITRAIL_EXPORT(run_int8_task);
 
 template <class T>
 AlignedArray<T> zeros(int64_t count) {
-  auto memory = aligned_array<T>(count);
+  auto memory = weight_array<T>(count);
   std::fill_n(memory.get(), count, T(0));
   return memory;
 }

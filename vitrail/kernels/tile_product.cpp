@@ -138,8 +138,8 @@ class TileProduct : public PackedProduct {
         width_(VITRAIL_DISPATCH(columns_of_panel)()),
         panels_((out + width_ - 1) / width_),
         run_task_(&VITRAIL_DISPATCH(run_task)),
-        weight_(aligned_array<float>(panels_ * width_ * in)),
-        bias_(aligned_array<float>(panels_ * width_)) {
+        weight_(weight_array<float>(panels_ * width_ * in)),
+        bias_(weight_array<float>(panels_ * width_)) {
     auto* const pack = &VITRAIL_DISPATCH(pack_panel);
     parallel_for(0, panels_, 1 + 65536 / (width_ * in + 1), [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {

@@ -1,7 +1,5 @@
 #include "vitrail/tensor/reused_memory.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -10,11 +8,12 @@
 #include <new>
 #include <vector>
 
+#include "vitrail/base/aligned_memory.h"
+
 namespace vitrail {
 namespace {
 
 constexpr size_t kSmallest = 64 << 10;  // what is smaller comes from malloc's own arenas without a system call
-constexpr size_t kHugePage = size_t{2} << 20;
 
 // Sizes are rounded up to eighths of a power of two, so that a block serves its neighbours in size too.
 size_t rounded(size_t bytes) {
@@ -25,7 +24,7 @@ size_t rounded(size_t bytes) {
 class ReusingAllocator : public Allocator {
  public:
   void* allocate(size_t bytes) override {
-    if (bytes < kSmallest) return fresh(bytes);
+    if (bytes < kSmallest) return allocate_aligned(bytes);
     const size_t size = rounded(bytes);
     {
       const std::lock_guard lock(mutex_);
@@ -37,7 +36,7 @@ class ReusingAllocator : public Allocator {
         return data;
       }
     }
-    return fresh(size);
+    return allocate_aligned(size);
   }
 
   void deallocate(void* data, size_t bytes) noexcept override {
@@ -71,14 +70,6 @@ class ReusingAllocator : public Allocator {
   }
 
  private:
-  static void* fresh(size_t bytes) {
-    const size_t alignment = bytes >= kHugePage ? kHugePage : kAlignment;
-    void* const data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    if (data == nullptr) throw std::bad_alloc();
-    if (bytes >= kHugePage) ::madvise(data, bytes, MADV_HUGEPAGE);  // fewer page faults, where the system allows it
-    return data;
-  }
-
   std::atomic<int> users_ = 0;
   std::mutex mutex_;
   std::map<size_t, std::vector<void*>> idle_;

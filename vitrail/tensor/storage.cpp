@@ -1,8 +1,8 @@
 #include "vitrail/tensor/storage.h"
 
 #include <cstdlib>
-#include <new>
 
+#include "vitrail/base/aligned_memory.h"
 #include "vitrail/tensor/reused_memory.h"
 
 namespace vitrail {
@@ -10,12 +10,7 @@ namespace {
 
 class MallocAllocator : public Allocator {
  public:
-  void* allocate(size_t bytes) override {
-    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* data = std::aligned_alloc(kAlignment, rounded);
-    if (data == nullptr) throw std::bad_alloc();
-    return data;
-  }
+  void* allocate(size_t bytes) override { return allocate_aligned(bytes); }
   void deallocate(void* data, size_t) noexcept override { std::free(data); }
 };
 
