@@ -70,7 +70,9 @@ std::vector<double> time_runs(const infer::Session& session, const Tensor& image
 
 // The compiled program's listing with the least time of each step over several runs.
 void print_profile(const infer::Session& session, const Tensor& images) {
-  const auto program = session.program(images.shape());
+  const int64_t at_once = session.images_at_once(images.shape());
+  if (at_once < images.size(0)) fmt::print("{} of the {} images go through together:\n", at_once, images.size(0));
+  const auto program = session.program(images.narrow(0, 0, at_once).shape());
   std::vector<double> best(program->steps().size(), 1e9);
   for (int round = 0; round < 20; ++round) {
     session.profile(images, [&](size_t step, double seconds) { best[step] = std::min(best[step], seconds); });
@@ -133,6 +135,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
   if (options.profile) return print_profile(session, images);
   const std::vector<double> times = time_runs(session, images, options.seconds);
   const double median = times[times.size() / 2];
+  const double one_image = total_flops(*session.program(images.narrow(0, 0, 1).shape()));
   print_json({{"model", options.model.model},
               {"batch", batch},
               {"precision", kernels::name_of(session.precision())},
@@ -141,7 +144,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
               {"min_ms", times.front()},
               {"median_ms", median},
               {"images_per_second", 1e3 * static_cast<double>(batch) / median},
-              {"gflop_per_s", total_flops(*session.program(images.shape())) / times.front() / 1e6},
+              {"gflop_per_s", static_cast<double>(batch) * one_image / times.front() / 1e6},
               {"peak_rss_mb", peak_rss_mb()}});
 }
 

@@ -51,6 +51,26 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
     EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
 }
 
+// Parts of unequal size, of which each image's results are those of the image alone.
+TEST(Session, ABatchThatLeavesTheCacheRunsInPartsAndGivesTheSame) {
+  const Session session(model_of("timm_token"), {.threads = 1});
+  const auto& config = session.config();
+  auto shape = [&](int64_t batch) { return Shape{batch, 3, config.img_size[0], config.img_size[1]}; };
+  int64_t batch = 2;
+  while (session.images_at_once(shape(batch)) == batch) batch *= 2;
+  while (batch % session.images_at_once(shape(batch)) == 0) ++batch;
+  const int64_t at_once = session.images_at_once(shape(batch));
+  const Tensor images = Tensor::randn(shape(batch), 1);
+  for (const Request& request : {Request{}, Request{.output = Output::features, .tokens = Tokens::all}}) {
+    const Tensor together = session.run(images, request)[0];
+    ASSERT_EQ(together.size(0), batch);
+    for (const int64_t i : {int64_t{0}, at_once - 1, at_once, batch - 1}) {
+      const Tensor alone = session.run(images.narrow(0, i, 1), request)[0];
+      EXPECT_TRUE(testing::close(together.narrow(0, i, 1), alone, 1e-6, 1e-6)) << i;
+    }
+  }
+}
+
 double relative_distance(const Tensor& got, const Tensor& want) {
   double apart = 0, size = 0;
   for (int64_t i = 0; i < want.numel(); ++i) {

@@ -40,8 +40,9 @@ struct SessionOptions {
 };
 
 // Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run
-// leases a workspace.  run() is const and thread-safe: callers with more than one thread queue for the compute team.
-// Nothing of the process around it is changed.
+// leases a workspace.  A batch whose intermediate results would not stay in cache is run in parts: time and memory do
+// not grow faster than the batch.  run() is const and thread-safe: callers with more than one thread queue for the
+// compute team. Nothing of the process around it is changed.
 class Session {
  public:
   // Takes the model over: as its weights are packed, their original memory is given back.
@@ -60,7 +61,9 @@ class Session {
 
   // The compiled program for images of this shape: its listing, and what bench --profile times.
   std::shared_ptr<const Program> program(const Shape& images, const Request& request = {}) const;
-  // Runs the program once, telling how long each step took.
+  // How many images of such a batch go through the model together; the program of that many is what run() runs.
+  int64_t images_at_once(const Shape& images, const Request& request = {}) const;
+  // Runs the program once, on the first images_at_once(), telling how long each step took.
   void profile(const Tensor& images, const std::function<void(size_t step, double seconds)>& after_step) const;
 
   const models::VisionTransformerConfig& config() const { return model_.config(); }
@@ -77,7 +80,9 @@ class Session {
   };
   class Workspace;
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
-  void run(const Program& program, const Tensor& input, const std::vector<Tensor>& results) const;
+  std::shared_ptr<const Program> part(const Shape& images, const Request& request) const;
+  void run(std::shared_ptr<const Program> part, const Tensor& input, const Request& request,
+           const std::vector<Tensor>& results) const;
 
   models::VisionTransformer model_;
   int threads_;
