@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """vitrail beside PyTorch, ONNX Runtime and OpenVINO: every cell of the table in docs/performance.md, one command.
 
-usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--only TEXT …] [--peers …] [--output build/peers]
-                           [--program build/release/vitrail]
+usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--patience 300] [--only TEXT …] [--peers …]
+                           [--output build/peers] [--program build/release/vitrail]
 
 In each round every program runs once, in turn, each as a process of its own with all cores, and between them the rate
 of the machine's matrix products over the model's own shapes (machine_rate; needs cmake -DVITRAIL_BENCHMARKS=ON).
 "Share" is the operations of vitrail's products in its best time over the best rate measured.  --only keeps the cells
-whose name has the text, such as "vit_tiny", "b8 fp32" or "train".
+whose name has the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs more than --patience and ten
+times --seconds for a cell is left out of it: PyTorch's bf16, where the processor has none, takes minutes a step.
 
 The first time, an environment with requirements.txt is made in OUTPUT/venv.  Writes OUTPUT/peers.json (every run) and
 OUTPUT/peers.png, and prints the tables.
@@ -58,9 +59,9 @@ class Cell:
                 if program in self.failures:
                     continue
                 try:
-                    ended = subprocess.run(command, capture_output=True, text=True, timeout=300 + 10 * options.seconds)
+                    ended = subprocess.run(command, capture_output=True, text=True, timeout=options.patience + 10 * options.seconds)
                 except subprocess.TimeoutExpired:
-                    self.failures[program] = "took too long"
+                    self.failures[program] = f"not done after {options.patience + 10 * options.seconds:.0f} s"
                     continue
                 if ended.returncode:
                     self.failures[program] = (ended.stderr.strip().splitlines() or ["failed"])[-1]
@@ -149,6 +150,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--peers", nargs="*", default=PEERS)
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/peers"))
