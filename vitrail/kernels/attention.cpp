@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "vitrail/kernels/attention.cpp"
 #include "vitrail/kernels/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/head_panels-inl.h"
 #include "vitrail/kernels/softmax-inl.h"
 #include "vitrail/kernels/tile-inl.h"
 
@@ -43,41 +44,10 @@ namespace HWY_NAMESPACE {
 int64_t attention_tile_rows() { return kTileRows; }
 int64_t attention_panel_columns() { return panel_columns(); }
 
-// Keys are transposed, so that a panel holds one element of each of its keys side by side; keys beyond the last are 0.
 void pack_head(const Head& head, const HeadScratch& scratch) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t width = panel_columns();
-  for (int64_t s = 0; s < head.keys; s += width) {
-    pack_transposed(head.k + s * head.k_stride, head.k_stride, std::min(width, head.keys - s), head.head_dim,
-                    head.scale, scratch.keys + s * head.head_dim);
-  }
-  for (int64_t s = 0; s < head.keys; ++s) {
-    const float* const value = head.v + s * head.v_stride;
-    for (int64_t e = 0; e < head.head_dim; e += lanes) {
-      const int64_t left = std::min(head.head_dim - e, lanes);
-      const auto v = left == lanes ? hn::LoadU(d, value + e) : load_first(d, value + e, left);
-      hn::Store(v, d, scratch.values + e / width * width * head.keys + s * width + e % width);
-    }
-  }
+  pack_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.keys);
+  pack_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
 }
-
-// Sums of the second product: divided by the row's sum of exponentials on their way out.
-struct WeightedValues {
-  const float* inverses;
-  float* out;
-  int64_t stride, columns;  // of this panel, at most its width
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> begin(D d, int64_t, int64_t) const {
-    return hn::Zero(d);
-  }
-  template <class D>
-  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
-    const auto inverse = hn::Set(d, inverses[row]);
-    store_panel_row(d, hn::Mul(left, inverse), hn::Mul(right, inverse), out + row * stride, columns);
-  }
-};
 
 // Scores to exponentials, and to weights where they are asked for.
 void soften_row(const Head& head, int64_t query, float* scores, float* inverse) {
@@ -98,8 +68,8 @@ void attend(const Head& head, const HeadScratch& scratch, int64_t first, int64_t
   }
   for (int64_t e = 0; e < head.head_dim; e += width) {
     multiply_panel(scratch.scores, scratch.ld_scores, scratch.values + e * head.keys, head.keys, queries,
-                   WeightedValues{scratch.inverses, head.out + first * head.out_stride + e, head.out_stride,
-                                  std::min(width, head.head_dim - e)});
+                   ScaledSums{scratch.inverses, 1, head.out + first * head.out_stride + e, head.out_stride,
+                              std::min(width, head.head_dim - e)});
   }
 }
 

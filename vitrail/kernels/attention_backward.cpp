@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "vitrail/kernels/attention_backward.cpp"
 #include "vitrail/kernels/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/head_panels-inl.h"
 #include "vitrail/kernels/softmax-inl.h"
 #include "vitrail/kernels/tile-inl.h"
 
@@ -43,48 +44,6 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
 int64_t gradient_panel_columns() { return panel_columns(); }
-
-// Rows [rows, columns] as panels [panel][rows][panel columns], zeros beyond the last column.
-void pack_along(const float* from, int64_t stride, int64_t rows, int64_t columns, float* to) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t width = panel_columns();
-  for (int64_t c = 0; c < (columns + width - 1) / width * width; c += lanes) {
-    float* const panel = to + c / width * width * rows + c % width;
-    const int64_t left = columns - c;
-    for (int64_t r = 0; r < rows; ++r) {
-      const float* const row = from + r * stride + c;
-      hn::Store(left >= lanes ? hn::LoadU(d, row)
-                : left > 0    ? load_first(d, row, left)
-                              : hn::Zero(d),
-                d, panel + r * width);
-    }
-  }
-}
-
-void pack_across(const float* from, int64_t stride, int64_t rows, int64_t columns, float factor, float* to) {
-  const int64_t width = panel_columns();
-  for (int64_t r = 0; r < rows; r += width) {
-    pack_transposed(from + r * stride, stride, std::min(width, rows - r), columns, factor, to + r * columns);
-  }
-}
-
-// Sums of one panel: multiplied by a factor on their way out.
-struct ScaledSums {
-  float factor;
-  float* out;
-  int64_t stride, columns;  // of this panel, at most its width
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> begin(D d, int64_t, int64_t) const {
-    return hn::Zero(d);
-  }
-  template <class D>
-  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left, hn::Vec<D> right) const {
-    const auto f = hn::Set(d, factor);
-    store_panel_row(d, hn::Mul(left, f), hn::Mul(right, f), out + row * stride, columns);
-  }
-};
 
 // Scores to weights, and dP to dS.  What lies beyond the keys is not read afterwards but as zeros of packed panels.
 void soften_row_backward(const HeadGrad& head, int64_t query, float* weights, float* slopes) {
@@ -135,7 +94,7 @@ void attend_backward(const HeadGrad& head, const HeadGradScratch& scratch, int64
   }
   for (int64_t e = 0; e < dim; e += width) {
     multiply_panel(scratch.slopes, scratch.ld, scratch.keys_along + e * head.keys, head.keys, queries,
-                   ScaledSums{head.scale, head.grad_q + first * head.grad_q_stride + e, head.grad_q_stride,
+                   ScaledSums{&head.scale, 0, head.grad_q + first * head.grad_q_stride + e, head.grad_q_stride,
                               std::min(width, dim - e)});
   }
   pack_along(q, head.q_stride, queries, dim, scratch.queries);

@@ -36,11 +36,8 @@ struct Int8Task {
   const int32_t* offsets;  // by column: what the sums are too large by
   const float* column_scales;
   const float* bias;
-  int64_t words, rows, columns;
-  float* y;
-  int64_t ldy;
-  Activation activation;
-  Residual residual;  // from this task's first row and column on
+  int64_t words;
+  TaskOutput to;
 };
 
 }  // namespace
@@ -159,14 +156,14 @@ void add_int8_panel(const Int8Panel& p) { p.accumulate ? add_tiles<true>(p) : ad
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
   const hn::ScalableTag<int32_t> d32;
-  for (int64_t r = 0; r < task.rows; ++r, sums += kMostColumns) {
-    const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
+  for (int64_t r = 0; r < task.to.rows; ++r, sums += kMostColumns) {
+    const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
     const auto sum = [&](auto d, int64_t c) HWY_ATTR {
       const auto scale = hn::Mul(hn::Set(d, task.row_scales[r]), hn::Load(d, task.column_scales + c));
       const auto exact = hn::Sub(hn::Load(d32, sums + c), hn::Load(d32, task.offsets + c));
       return hn::MulAdd(hn::ConvertTo(d, exact), scale, hn::Load(d, task.bias + c));
     };
-    finish_row<kind>(sum, 0, task.columns, task.residual.scale, residual, task.y + r * task.ldy);
+    finish_row<kind>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
   }
 }
 
@@ -176,18 +173,18 @@ void run_int8_task(const Int8Task& task) {
   const int64_t blocks = std::max<int64_t>(1, (task.words + kMostDepth - 1) / kMostDepth);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t first = task.words * block / blocks, last = task.words * (block + 1) / blocks;
-    for (int64_t column = 0; column < task.columns; column += width) {
+    for (int64_t column = 0; column < task.to.columns; column += width) {
       task.add_panel({.x = task.x + first,
                       .ldx = task.words,
                       .panel = task.panels + column * task.words + first * width,
                       .words = last - first,
-                      .rows = task.rows,
+                      .rows = task.to.rows,
                       .sums = sums + column,
                       .accumulate = block > 0});
     }
   }
   const int32_t* const done = sums;
-  with_activation(task.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
+  with_activation(task.to.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -285,9 +282,6 @@ class Int8TileProduct : public PackedProduct {
   Int8Task task(const ProductArgs& args, const int32_t* x, const float* row_scales, int64_t first, int64_t rows,
                 int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
-    Residual residual = args.residual;
-    if (residual.data) residual.data += first * residual.ld + column;
-    if (residual.scale) residual.scale += column;
     return {.x = x,
             .row_scales = row_scales,
             .panels = weight_.get() + column * words_,
@@ -296,12 +290,7 @@ class Int8TileProduct : public PackedProduct {
             .column_scales = scales_.get() + column,
             .bias = bias_.get() + column,
             .words = words_,
-            .rows = rows,
-            .columns = std::min(count * width_, out_ - column),
-            .y = args.y + first * args.ldy + column,
-            .ldy = args.ldy,
-            .activation = args.activation,
-            .residual = residual};
+            .to = output_of(args, first, rows, column, std::min(count * width_, out_ - column))};
   }
 
   int64_t out_, in_, words_, width_, panels_;

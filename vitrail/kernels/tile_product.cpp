@@ -21,11 +21,8 @@ struct Task {
   int64_t ldx;
   const float* panels;  // each [in][panel columns]
   const float* bias;
-  int64_t in, rows, columns;
-  float* y;
-  int64_t ldy;
-  Activation activation;
-  Residual residual;  // from this task's first row and column on
+  int64_t in;
+  TaskOutput to;
 };
 
 }  // namespace
@@ -45,11 +42,11 @@ void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) 
 // The epilogue of sums that lie in memory, along whole rows: for activations, which take longer than the stores.
 template <Activation kind>
 HWY_INLINE void finish_rows(const Task& task, const float* sums, int64_t first_column) {
-  for (int64_t r = 0; r < task.rows; ++r, sums += kMostColumns) {
-    const float* const residual = task.residual.data ? task.residual.data + r * task.residual.ld : nullptr;
+  for (int64_t r = 0; r < task.to.rows; ++r, sums += kMostColumns) {
+    const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
     const auto sum = [&](auto d, int64_t c)
                          HWY_ATTR { return hn::Add(hn::Load(d, sums + c), hn::Load(d, task.bias + c)); };
-    finish_row<kind>(sum, first_column, task.columns, task.residual.scale, residual, task.y + r * task.ldy);
+    finish_row<kind>(sum, first_column, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
   }
 }
 
@@ -86,18 +83,18 @@ struct FinishedSums {
 template <bool accumulate>
 HWY_INLINE void run_depth(const Task& task, int64_t first, int64_t last, float* sums) {
   const int64_t width = panel_columns();
-  const bool finish = last == task.in && task.activation == Activation::none;
-  for (int64_t column = 0; column < task.columns; column += width) {
+  const bool finish = last == task.in && task.to.activation == Activation::none;
+  for (int64_t column = 0; column < task.to.columns; column += width) {
     const float* const panel = task.panels + column * task.in + first * width;
     const StoredSums<accumulate> stored{sums + column, kMostColumns};
-    if (finish && column + width <= task.columns) {
-      const Residual& add = task.residual;
+    if (finish && column + width <= task.to.columns) {
+      const Residual& add = task.to.residual;
       multiply_panel(
-          task.x + first, task.ldx, panel, last - first, task.rows,
+          task.x + first, task.ldx, panel, last - first, task.to.rows,
           FinishedSums<accumulate>{stored, task.bias + column, add.scale ? add.scale + column : nullptr,
-                                   add.data ? add.data + column : nullptr, add.ld, task.y + column, task.ldy});
+                                   add.data ? add.data + column : nullptr, add.ld, task.to.y + column, task.to.ldy});
     } else {
-      multiply_panel(task.x + first, task.ldx, panel, last - first, task.rows, stored);
+      multiply_panel(task.x + first, task.ldx, panel, last - first, task.to.rows, stored);
     }
   }
 }
@@ -109,12 +106,12 @@ void run_task(const Task& task) {
   for (int64_t block = 1; block < blocks; ++block) {
     run_depth<true>(task, task.in * block / blocks, task.in * (block + 1) / blocks, sums);
   }
-  if (task.activation == Activation::none) {
+  if (task.to.activation == Activation::none) {
     const int64_t width = panel_columns();
-    finish_rows<Activation::none>(task, sums, task.columns / width * width);
+    finish_rows<Activation::none>(task, sums, task.to.columns / width * width);
   } else {
     const float* const done = sums;
-    with_activation(task.activation, [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
+    with_activation(task.to.activation, [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
   }
 }
 
@@ -165,20 +162,12 @@ class TileProduct : public PackedProduct {
  private:
   Task task(const ProductArgs& args, int64_t first, int64_t rows, int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
-    Residual residual = args.residual;
-    if (residual.data) residual.data += first * residual.ld + column;
-    if (residual.scale) residual.scale += column;
     return {.x = args.x + first * args.ldx,
             .ldx = args.ldx,
             .panels = weight_.get() + column * in_,
             .bias = bias_.get() + column,
             .in = in_,
-            .rows = rows,
-            .columns = std::min(count * width_, out_ - column),
-            .y = args.y + first * args.ldy + column,
-            .ldy = args.ldy,
-            .activation = args.activation,
-            .residual = residual};
+            .to = output_of(args, first, rows, column, std::min(count * width_, out_ - column))};
   }
 
   int64_t out_, in_, width_, panels_;

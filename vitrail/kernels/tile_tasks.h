@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/packed_product.h"
 
 namespace vitrail::kernels {
 
@@ -18,6 +19,22 @@ constexpr int64_t kMostColumns = 128;
 inline int64_t block_rows(int64_t rows) {
   const int64_t blocks = (rows + kMostRows - 1) / kMostRows, least = (rows + blocks - 1) / blocks;
   return std::min(kMostRows, (least + 5) / 6 * 6);
+}
+
+// Where the sums of one task go, and what is done to them on their way.
+struct TaskOutput {
+  int64_t rows, columns;
+  float* y;
+  int64_t ldy;
+  Activation activation;
+  Residual residual;  // from this task's first row and column on
+};
+
+inline TaskOutput output_of(const ProductArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  Residual residual = args.residual;
+  if (residual.data) residual.data += row * residual.ld + column;
+  if (residual.scale) residual.scale += column;
+  return {rows, columns, args.y + row * args.ldy + column, args.ldy, args.activation, residual};
 }
 
 // body(first row, rows, first panel, panels) for all of it, in order of rows, then panels: each thread gets a stretch
