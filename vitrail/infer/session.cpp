@@ -148,7 +148,8 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
 int64_t Session::images_at_once(const Shape& images, const Request& request) const {
   if (images.rank() != 4 || images[0] < 2) return 1;
   const size_t room = kCacheOfAThread * static_cast<size_t>(threads_);
-  const auto fitting = static_cast<int64_t>(room / program(with_batch(images, 1), request)->workspace_bytes());
+  const size_t one = std::max<size_t>(1, program(with_batch(images, 1), request)->workspace_bytes());
+  const auto fitting = static_cast<int64_t>(room / one);
   const int64_t most = std::clamp<int64_t>(fitting, 1, images[0]), parts = (images[0] + most - 1) / most;
   return (images[0] + parts - 1) / parts;
 }
