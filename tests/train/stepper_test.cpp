@@ -163,7 +163,10 @@ TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
   for (const char* same : {"optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9",
                            "data.val=elsewhere", "data.holdout=3", "augment.policy_share=0.5"})
     EXPECT_TRUE(testing::close(answers_of({views, same}), said, 0)) << same;
-  for (const char* other : {"seed=1", "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
+  const std::string policy = "augment.policy=rand-m5-n1-p1";
+  EXPECT_TRUE(testing::close(answers_of({views, policy, "loss.distillation.view_epochs=2"}), said, 0));
+  for (const char* other :
+       {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
     EXPECT_FALSE(testing::close(answers_of({views, other}), said, 0)) << other;
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;

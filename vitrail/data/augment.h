@@ -93,14 +93,19 @@ struct AugmentOptions {
   // answer) serves again.  0: as many as epochs.
   int64_t views = 0;
   // So many epochs show views; those after them show new pictures, drawn as epochs from `views` on.  Negative: all.
+  // Where new pictures follow, views are plain (as from off_epoch on): whatever is done to the new ones, the same views
+  // serve them.
   int64_t view_epochs = -1;
 
-  bool strong(int64_t epoch) const { return off_epoch < 0 || epoch < off_epoch; }
+  bool strong(int64_t epoch) const {
+    if (views > 0 && epoch < view_epochs) return false;
+    return off_epoch < 0 || epoch < off_epoch;
+  }
   // What the pictures of this epoch look like, from 0 to 2 · views − 1: equal numbers, equal pictures.  Negative where
   // pictures are drawn for the epoch.
   int64_t view_of(int64_t epoch) const {
     if (views <= 0 || (view_epochs >= 0 && epoch >= view_epochs)) return -1;
-    return epoch % views + (strong(epoch) ? 0 : views);
+    return epoch % views + (view_epochs >= 0 || strong(epoch) ? 0 : views);
   }
   // The epoch that this one draws as.
   int64_t drawn_as(int64_t epoch) const {

@@ -66,7 +66,16 @@ std::string written_views(const Recipe& recipe) {
   views.data.train_split = recipe.data.train_split;
   views.seed = recipe.seed;
   views.augment = recipe.augment;
-  if (views.augment.policy.empty()) views.augment.policy_share = 1;
+  if (recipe.loss.distillation->view_epochs) {  // what is done to new pictures alone
+    views.augment.affine.reset();
+    views.augment.policy.clear();
+    views.augment.color_jitter.reset();
+    views.augment.erasing = {};
+  }
+  if (views.augment.policy.empty()) {
+    views.augment.policy_share = 1;
+    views.augment.policy_interpolation.clear();
+  }
   views.loss.distillation = DistillationRecipe{.teacher = "", .views = recipe.loss.distillation->views};
   return write_recipe(views);
 }
