@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""vitrail beside PyTorch, ONNX Runtime and OpenVINO: every cell of the table in docs/performance.md, one command.
+"""vitrail beside PyTorch, ONNX Runtime and OpenVINO, cell by cell: one command.
 
 usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--patience 300] [--only TEXT …] [--peers …]
                            [--output build/peers] [--program build/release/vitrail]
@@ -8,7 +8,8 @@ In each round every program runs once, in turn, each as a process of its own wit
 of the machine's matrix products over the model's own shapes (machine_rate; needs cmake -DVITRAIL_BENCHMARKS=ON).
 "Share" is the operations of vitrail's products in its best time over the best rate measured.  --only keeps the cells
 whose name has the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs more than --patience and ten
-times --seconds for a cell is left out of it: PyTorch's bf16, where the processor has none, takes minutes a step.
+times --seconds for a cell is left out of it: a training cell of PyTorch's in bf16
+did not end within two minutes where the processor has no bf16.
 
 The first time, an environment with requirements.txt is made in OUTPUT/venv.  Writes OUTPUT/peers.json (every run) and
 OUTPUT/peers.png, and prints the tables.

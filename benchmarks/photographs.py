@@ -92,15 +92,15 @@ def main():
             for j, part in enumerate(crops_of(path, options.crops, random)):
                 part.save(views / f"{i:04d}_{j:03d}.png", compress_level=1)
         model = with_outliers(options.model, options.outliers, place / "model") if options.outliers else options.model
-        whole = place / "int8"
-        subprocess.run([PROGRAM, "convert", model, "-o", whole, "--dtype", "int8", "--calibrate",
+        quantised = place / "int8"
+        subprocess.run([PROGRAM, "convert", model, "-o", quantised, "--dtype", "int8", "--calibrate",
                         options.calibrate or options.folder, "--quiet"], check=True, stdout=subprocess.DEVNULL)
         fp32 = logits(model, views, place / "fp32.npy", "fp32")
         result = {"model": options.model.name, "outliers": options.outliers, "views": len(fp32),
                   "bf16": compared(logits(model, views, place / "bf16.npy", "bf16"), fp32),
-                  "int8": compared(logits(whole, views, place / "int8.npy", "int8"), fp32)}
-        kept = json.loads((whole / "config.json").read_text())["int8"]["kept"]
-        with safe_open(whole / "model.safetensors", "numpy") as file:
+                  "int8": compared(logits(quantised, views, place / "int8.npy", "int8"), fp32)}
+        kept = json.loads((quantised / "config.json").read_text())["int8"]["kept"]
+        with safe_open(quantised / "model.safetensors", "numpy") as file:
             layers = [name for name in file.keys() if name.endswith("weight_scale")]
         result["int8"]["kept_in_bf16"] = len(kept) / (len(kept) + len(layers))
     print(json.dumps(result, indent=2))

@@ -9,8 +9,7 @@
 namespace vitrail {
 
 void* allocate_aligned(size_t bytes) {
-  constexpr size_t kLines = 128;
-  const size_t alignment = bytes >= kHugePage ? kHugePage : kLines;
+  const size_t alignment = bytes >= kHugePage ? kHugePage : kLinePair;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* const memory = std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();

@@ -18,7 +18,7 @@ constexpr size_t kMostPrograms = 16;
 // levels of cache to itself.  A larger batch is run in parts, each through the whole model, so that what one step
 // writes is still there when the next one reads it: 64 images through the 192-wide CIFAR model take 211 ms in place of
 // 224 (two cores of Zen 3, medians of ten runs each in turns), 8 through ViT-Ti the same as before in half the
-// memory.
+// workspace.
 constexpr size_t kCacheOfAThread = size_t{2} << 20;
 
 Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
@@ -146,7 +146,8 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
 }
 
 int64_t Session::images_at_once(const Shape& images, const Request& request) const {
-  if (images.rank() != 4 || images[0] < 2) return 1;
+  if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
+  if (images[0] < 2) return 1;
   const size_t room = kCacheOfAThread * static_cast<size_t>(threads_);
   const size_t one = std::max<size_t>(1, program(with_batch(images, 1), request)->workspace_bytes());
   const auto fitting = static_cast<int64_t>(room / one);
@@ -154,27 +155,24 @@ int64_t Session::images_at_once(const Shape& images, const Request& request) con
   return (images[0] + parts - 1) / parts;
 }
 
-std::shared_ptr<const Program> Session::part(const Shape& images, const Request& request) const {
-  if (images.rank() != 4) return program(images, request);  // which says what is wrong
-  return program(with_batch(images, images_at_once(images, request)), request);
-}
-
 std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_);
-  const auto program = part(input.shape(), request);
+  const int64_t at_once = images_at_once(input.shape(), request);
+  const auto program = this->program(with_batch(input.shape(), at_once), request);
   std::vector<Tensor> results;
   for (const ProgramOutput& output : program->outputs()) {
     results.push_back(Tensor::empty(with_batch(output.shape, input.size(0))));
   }
-  run(program, input, request, results);
+  run_parts(input, request, at_once, results);
   return results;
 }
 
 void Session::run_into(const Tensor& images, const Request& request, const std::vector<Tensor>& results) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_);
-  const auto program = part(input.shape(), request);
+  const int64_t at_once = images_at_once(input.shape(), request);
+  const auto program = this->program(with_batch(input.shape(), at_once), request);
   const std::vector<ProgramOutput>& outputs = program->outputs();
   if (results.size() != outputs.size()) throw Error("session", str(outputs.size(), " results"), str(results.size()));
   for (size_t i = 0; i < results.size(); ++i) {
@@ -183,15 +181,15 @@ void Session::run_into(const Tensor& images, const Request& request, const std::
     if (result.dtype() != DType::f32 || !result.is_contiguous() || !(result.shape() == shape))
       throw Error("session", str("a contiguous result f32 ", shape), str(name_of(result.dtype()), " ", result.shape()));
   }
-  run(program, input, request, results);
+  run_parts(input, request, at_once, results);
 }
 
-void Session::run(std::shared_ptr<const Program> part, const Tensor& input, const Request& request,
-                  const std::vector<Tensor>& results) const {
-  const int64_t batch = input.size(0), floats = input.numel() / batch, at_once = images_at_once(input.shape(), request);
+void Session::run_parts(const Tensor& input, const Request& request, int64_t at_once,
+                        const std::vector<Tensor>& results) const {
+  const int64_t batch = input.size(0), floats = input.numel() / batch;
   for (int64_t first = 0; first < batch; first += at_once) {
     const int64_t count = std::min(at_once, batch - first);
-    if (count < at_once) part = program(with_batch(input.shape(), count), request);
+    const auto part = program(with_batch(input.shape(), count), request);
     const Workspace workspace(*this, part->workspace_bytes());
     part->run({workspace.data(), input.data<float>() + first * floats});
     for (size_t i = 0; i < results.size(); ++i) {
@@ -205,7 +203,7 @@ void Session::run(std::shared_ptr<const Program> part, const Tensor& input, cons
 void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_);
-  const auto program = part(input.shape(), {});
+  const auto program = this->program(with_batch(input.shape(), images_at_once(input.shape())), {});
   const Workspace workspace(*this, program->workspace_bytes());
   program->run({workspace.data(), input.data<float>()}, after_step);
 }

@@ -40,8 +40,8 @@ struct SessionOptions {
 };
 
 // Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run
-// leases a workspace.  A batch whose intermediate results would not stay in cache is run in parts: time and memory do
-// not grow faster than the batch.  run() is const and thread-safe: callers with more than one thread queue for the
+// leases a workspace.  A batch whose intermediate results would not stay in cache is run in parts, in
+// one workspace.  run() is const and thread-safe: callers with more than one thread queue for the
 // compute team. Nothing of the process around it is changed.
 class Session {
  public:
@@ -80,9 +80,8 @@ class Session {
   };
   class Workspace;
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
-  std::shared_ptr<const Program> part(const Shape& images, const Request& request) const;
-  void run(std::shared_ptr<const Program> part, const Tensor& input, const Request& request,
-           const std::vector<Tensor>& results) const;
+  void run_parts(const Tensor& input, const Request& request, int64_t at_once,
+                 const std::vector<Tensor>& results) const;
 
   models::VisionTransformer model_;
   int threads_;

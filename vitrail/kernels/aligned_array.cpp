@@ -18,8 +18,7 @@ std::shared_ptr<void> share_block(size_t bytes) {
   static std::mutex mutex;
   static std::weak_ptr<void> last;
   static size_t used = 0;
-  constexpr size_t kLines = 128;
-  const size_t rounded = (bytes + kLines - 1) / kLines * kLines;
+  const size_t rounded = (bytes + kLinePair - 1) / kLinePair * kLinePair;
   const std::lock_guard lock(mutex);
   std::shared_ptr<void> block = last.lock();
   if (!block || used + rounded > kBlock) {

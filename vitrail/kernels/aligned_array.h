@@ -1,5 +1,5 @@
 #pragma once
-// Arrays that begin where vectors and cache lines do (at multiples of 128 bytes), not initialised, at least one element
+// Arrays that begin where vectors and cache lines do (at multiples of kLinePair), not initialised, at least one element
 // long.  They throw std::bad_alloc.
 #include <algorithm>
 #include <cstdint>
