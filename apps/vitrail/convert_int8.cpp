@@ -11,6 +11,7 @@
 #include "vitrail/data/inputs.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/int8_calibration.h"
+#include "vitrail/infer/int8_rounding.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/weights/int8_tensors.h"
@@ -48,7 +49,10 @@ models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Optio
   if (options.calibrate.empty()) return {};
   const std::vector<Tensor> images = calibration_images(options, config, where);
   infer::smooth_channels(model, images);
-  return {infer::layers_to_keep(infer::int8_sensitivity(model, images), options.tolerance)};
+  const std::map<std::string, Tensor> exact = infer::round_weights(model, images);
+  models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, images), options.tolerance)};
+  for (const std::string& layer : choice.kept) model.parameter(layer + ".weight").copy_(exact.at(layer));
+  return choice;
 }
 
 NamedTensors int8_tensors(const models::VisionTransformer& model, const models::Int8Choice& choice) {
@@ -61,7 +65,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const models::
       tensors.emplace_back(name, kept && tensor.rank() == 2 ? tensor.to(DType::bf16) : tensor);
       continue;
     }
-    const weights::Int8Weight weight = weights::to_int8(tensor);
+    const weights::Int8Weight weight = infer::to_int8(tensor);
     tensors.emplace_back(name, weight.numbers);
     tensors.emplace_back(weights::int8_scale_name(name), weight.scales);
   }

@@ -7,11 +7,10 @@
 namespace vitrail::testing {
 namespace {
 
-std::vector<float> logits_of(const std::vector<std::string>& classify, const std::filesystem::path& file,
-                             const std::map<std::string, std::string>& environment = {}) {
+std::vector<float> logits_of(const std::vector<std::string>& classify, const std::filesystem::path& file) {
   std::vector<std::string> arguments{"classify", "--logits", file.string()};
   arguments.insert(arguments.end(), classify.begin(), classify.end());
-  const Ended ended = run_program(arguments, "", environment);
+  const Ended ended = run_program(arguments);
   EXPECT_EQ(ended.status, 0) << ended.err;
   return read_npy(file).f32;
 }
@@ -32,9 +31,8 @@ TEST(ConvertInt8, TheFileHasTheWholeNumbersThatTheProductsMake) {
   const std::string pictures = picture_folder(3).string(), hub = (folder / "hub").string();
   const Ended ended = run_program({"convert", small_model(), "-o", hub, "--dtype", "int8"});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  const std::map<std::string, std::string> scalar{{"VITRAIL_CPU", "scalar"}};  // whose weights go to ±127 as well
-  const auto now = logits_of({"-m", small_model(), "--precision", "int8", pictures}, folder / "now.npy", scalar);
-  const auto stored = logits_of({"-m", hub, pictures}, folder / "stored.npy", scalar);  // int8 of its own accord
+  const auto now = logits_of({"-m", small_model(), "--precision", "int8", pictures}, folder / "now.npy");
+  const auto stored = logits_of({"-m", hub, pictures}, folder / "stored.npy");  // int8 of its own accord
   EXPECT_LT(relative_distance(stored, now), 1e-5);
   // In fp32 the stored weights differ from the model's by what int8 cost them.
   const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");

@@ -1,12 +1,15 @@
 // The products in bf16 and int8.
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/dtype.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/scalar.h"
 #include "vitrail/kernels/tile_tasks.h"
 
 namespace vitrail::kernels {
@@ -34,10 +37,17 @@ std::vector<float> run(const PackedLinear& linear, const Problem& problem) {
   return y;
 }
 
-float largest_of(const float* values, int64_t n) {
-  float largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(values[i]));
-  return largest;
+// From the smallest to the largest of a row and 0.
+float spread_of(const float* row, int64_t n) {
+  const auto [least, most] = std::minmax_element(row, row + n);
+  return std::max(0.0f, *most) - std::min(0.0f, *least);
+}
+float heaviest_pair_of(const float* row, int64_t n) {
+  float heaviest = 0;
+  for (int64_t i = 0; i < n; i += 2) {
+    heaviest = std::max(heaviest, std::abs(row[i]) + (i + 1 < n ? std::abs(row[i + 1]) : 0.0f));
+  }
+  return heaviest;
 }
 
 // What VNNI does with four numbers in a word, for panels of any width: so that all around it is tested without it too.
@@ -57,8 +67,9 @@ void add_quads(const Int8Panel& p) {
 }
 
 std::vector<Int8Sums> sums_of(Isa isa) {
-  const Int8Sums quads{127, isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>};
-  std::vector<Int8Sums> all{byte_sums(), quads};
+  std::vector<Int8Sums> all{byte_sums(), isa >= Isa::avx512  ? add_quads<32>
+                                         : isa == Isa::avx2 ? add_quads<16>
+                                                            : add_quads<8>};
   if (isa >= Isa::avx512_vnni) all.push_back(vnni_sums());
   return all;
 }
@@ -70,9 +81,8 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
       const Problem problem(13, in, out);
       testing::for_each_isa([&](Isa isa) {
         if (isa == Isa::scalar) return;
-        for (const Int8Sums& sums : sums_of(isa)) {
-          const auto plain =
-              make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in, sums.weight_range);
+        for (const Int8Sums sums : sums_of(isa)) {
+          const auto plain = make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in);
           const std::vector<float> want = run(*plain, problem);
           const auto tiles = make_int8_tile_product(problem.weight.data(), problem.bias.data(), out, in, sums);
           // Two roundings of the scaled sum and one of the sum with the bias.
@@ -92,9 +102,8 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
   for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
     testing::for_each_isa([&](Isa isa) {
       if (isa == Isa::scalar) return;
-      for (const Int8Sums& sums : sums_of(isa)) {
-        const auto plain =
-            make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in, sums.weight_range);
+      for (const Int8Sums sums : sums_of(isa)) {
+        const auto plain = make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in);
         const std::vector<float> want = run(*plain, problem, activation, residual);
         const auto tiles = make_int8_tile_product(problem.weight.data(), nullptr, problem.out, problem.in, sums);
         const ThreadCount threads(3);
@@ -108,13 +117,12 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
 // What rounding to steps of a scale may cost: half a step of either factor times the other.
 TEST(Int8Product, IsAsNearAsItsStepsAllow) {
   const Problem problem(9, 300, 40);
-  testing::for_each_isa([&](Isa isa) {
+  testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
     const std::vector<float> y = run(linear, problem);
-    const double weight_range = isa == Isa::scalar || isa >= Isa::avx512_vnni ? 127 : 63;
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
       const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
-      const double x_step = largest_of(x, problem.in) / 127.0, w_step = largest_of(w, problem.in) / weight_range;
+      const double x_step = spread_of(x, problem.in) / 255.0, w_step = heaviest_pair_of(w, problem.in) / 127.0;
       double sum = problem.bias[i % problem.out], bound = 1e-4;
       for (int64_t p = 0; p < problem.in; ++p) {
         sum += double{x[p]} * w[p];
@@ -124,6 +132,75 @@ TEST(Int8Product, IsAsNearAsItsStepsAllow) {
       EXPECT_NEAR(y[i], sum, 6 * std::sqrt(300.0) * (x_step + w_step));  // and near what chance makes of it
     }
     EXPECT_LT(linear.packed_bytes(), 300 * 48 * sizeof(float));
+  });
+}
+
+// GELU's results reach far above 0 and little below it: their steps are as fine as 255 of them allow.
+TEST(Int8Product, GivesAllItsStepsToWhatIsPositive) {
+  Problem problem(9, 300, 40);
+  for (float& x : problem.x) x = std::max(x, -0.17f);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(problem.weight.data(), nullptr, problem.out, problem.in, Precision::int8);
+    const std::vector<float> y = run(linear, problem);
+    double squares = 0, chance = 0;
+    for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
+      const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
+      const double x_step = spread_of(x, problem.in) / 255.0, w_step = heaviest_pair_of(w, problem.in) / 127.0;
+      double sum = 0;
+      for (int64_t p = 0; p < problem.in; ++p) {
+        sum += double{x[p]} * w[p];
+        chance += (w[p] * x_step * w[p] * x_step + x[p] * w_step * x[p] * w_step) / 12;  // of what rounding cuts off
+      }
+      squares += (y[i] - sum) * (y[i] - sum);
+    }
+    EXPECT_LT(squares, 1.3 * chance);  // 360 sums
+  });
+}
+
+TEST(Int8Weight, EveryInstructionSetHasTheSameNumbersWithinTheLimits) {
+  for (const int64_t in : {1, 2, 3, 8, 17, 64, 301}) {
+    const std::vector<float> row = random_floats(in, 7 + static_cast<int>(in));
+    std::vector<int8_t> want(static_cast<size_t>(in)), got(want);
+    const float step = scalar::weight_numbers(row.data(), in, want.data());
+    testing::for_each_isa([&](Isa) {
+      EXPECT_EQ(weight_numbers(row.data(), in, got.data()), step);
+      EXPECT_EQ(got, want);
+    });
+    for (int64_t i = 0; i < in; ++i) {
+      EXPECT_NEAR(step * static_cast<float>(want[i]), row[i], step * 0.5001f);
+      EXPECT_LE(std::abs(want[i]), kMostInt8);
+      if (i % 2 == 1) {
+        EXPECT_LE(std::abs(want[i]) + std::abs(want[i - 1]), kMostInt8Pair);
+      }
+    }
+  }
+}
+
+// Whatever their step, and their largest: what is whole already is not rounded again.
+TEST(Int8Weight, FindsWhatIsWholeAlready) {
+  for (const int heaviest : {70, 100, 127, 128}) {
+    std::vector<int8_t> numbers(50), got(50);
+    for (int i = 0; i < 50; ++i) numbers[i] = static_cast<int8_t>(i * 29 % 63 - 31);
+    numbers[20] = static_cast<int8_t>(-(heaviest - 5));
+    numbers[21] = 5;
+    std::vector<float> row;
+    for (const int8_t number : numbers) row.push_back(0.0123f * static_cast<float>(number));
+    testing::for_each_isa([&](Isa) {
+      EXPECT_NEAR(weight_numbers(row.data(), 50, got.data()), 0.0123f, 1e-7f);
+      EXPECT_EQ(got, numbers) << heaviest;
+    });
+  }
+}
+
+TEST(Int8Weight, ZerosHaveNoStepAndWhatIsNotFiniteHasNone) {
+  std::vector<float> row(20);
+  std::vector<int8_t> numbers(20, 1);
+  testing::for_each_isa([&](Isa) {
+    row[13] = 0;
+    EXPECT_EQ(weight_numbers(row.data(), 20, numbers.data()), 0);
+    EXPECT_EQ(numbers, std::vector<int8_t>(20));
+    row[13] = std::numeric_limits<float>::infinity();
+    EXPECT_TRUE(std::isnan(weight_numbers(row.data(), 20, numbers.data())));
   });
 }
 

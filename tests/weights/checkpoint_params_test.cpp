@@ -125,25 +125,5 @@ TEST(CheckpointParams, WeightsIn8BitsWithoutScalesOrWithOthersAreUnusable) {
   EXPECT_TRUE(testing::contains(report_of(others), "scales [out]")) << report_of(others);
 }
 
-TEST(Int8Tensors, GiveBackTheNearestOf255Steps) {
-  const Tensor weight = Tensor::randn({5, 40}, 1);
-  weight.select(0, 2).copy_(Tensor::zeros({40}));
-  const Int8Weight packed = to_int8(weight);
-  const Tensor back = from_int8(packed, DType::f32);
-  for (int64_t i = 0; i < weight.numel(); ++i) {
-    const float half_step = packed.scales.data<float>()[i / 40] / 2;
-    EXPECT_NEAR(back.data<float>()[i], weight.data<float>()[i], half_step * 1.0001F) << i;
-  }
-  const Int8Weight again = to_int8(back);
-  EXPECT_TRUE(testing::close(again.numbers, packed.numbers, 0));
-}
-
-TEST(Int8Tensors, AnElementThatIsNotFiniteIsNamed) {
-  const Tensor weight = Tensor::randn({5, 40}, 1);
-  weight.data<float>()[3 * 40 + 7] = std::numeric_limits<float>::infinity();
-  const std::string message = testing::error_of([&] { to_int8(weight); });
-  EXPECT_TRUE(testing::contains(message, "int8 weight [3, 7]")) << message;
-}
-
 }  // namespace
 }  // namespace vitrail::weights

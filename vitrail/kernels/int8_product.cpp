@@ -1,11 +1,12 @@
-// PackedLinear in 8 bits: weights by output channel and activations by row become whole numbers, of at most ±127
-// (weights ±63 where SIMD without VNNI multiplies), whose products are summed exactly in 32 bits; the two scales, bias,
-// activation and residual follow in fp32.
+// PackedLinear in 8 bits: weights by output channel become whole numbers of at most ±127, activations by row whole
+// numbers from 0 to 255 with a zero among them (GELU gives much that is positive and little that is not: ±127 would lose
+// half of the steps).  Their products are summed exactly in 32 bits; the two scales, bias, activation and residual follow
+// in fp32.
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
 // bytes in one instruction (vnni_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255 ·
-// w + 255 · w has room for weights of ±63 only.  Pairs of 16-bit numbers would have room for ±127 and take 75 ms in
-// place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
+// w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room for ±127 and take 75 ms in place of 55
+// for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include "vitrail/kernels/aligned_array.h"
+#include "vitrail/kernels/byte_grid.h"
 #include "vitrail/kernels/int8_sums.h"
+#include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/tile_tasks.h"
 
@@ -30,10 +33,10 @@ namespace {
 
 struct Int8Task {
   const int32_t* x;  // [rows][words]
-  const float* row_scales;
+  const ByteGrid* grids;  // by row
   const int32_t* panels;  // each [words][panel columns]
-  void (*add_panel)(const Int8Panel&);
-  const int32_t* offsets;  // by column: what the sums are too large by
+  Int8Sums add_panel;
+  const int32_t* column_sums;  // of the weight: the sums are too large by a row's zero times these
   const float* column_scales;
   const float* bias;
   int64_t words;
@@ -77,33 +80,35 @@ HWY_INLINE hn::Vec<D> add_quad_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec
 #endif
 }
 
-// x [in] → whole numbers, and the scale that gives x back: the largest becomes ±range.  What is not finite makes
-// the scale NaN, and so the whole row.  Written are the numbers plus 128.
-float quantize_row(const float* x, int64_t in, float range, uint8_t* numbers) {
+// x [in] → bytes.  The smallest (or 0) becomes 0 and the largest (or 0) 255.  What is not finite makes the scale NaN, and
+// so the whole row.
+ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> d32;
   const hn::Rebind<uint8_t, decltype(d)> d8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto zero = hn::Zero(d);
-  auto most = zero, poison = zero;
+  const auto nothing = hn::Zero(d);
+  auto least = nothing, most = nothing, poison = nothing;
   auto look = [&](auto v) HWY_ATTR {
-    most = hn::Max(most, hn::Abs(v));
-    poison = hn::MulAdd(v, zero, poison);
+    least = hn::Min(least, v);
+    most = hn::Max(most, v);
+    poison = hn::MulAdd(v, nothing, poison);
   };
   const int64_t whole = in / lanes * lanes;
   for (int64_t c = 0; c < whole; c += lanes) look(hn::LoadU(d, x + c));
   if (whole < in) look(load_first(d, x + whole, in - whole));
-  const float largest = hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison));
-  const auto factor = hn::Set(d, largest > 0 ? range / largest : 0.0f);
-  const auto more = hn::Set(d32, 128);
-  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d8, hn::Add(hn::NearestInt(hn::Mul(v, factor)), more)); };
-  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d8, numbers + c);
+  const ByteSteps steps = byte_steps(hn::GetLane(hn::MinOfLanes(d, least)),
+                                     hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison)));
+  const auto factor = hn::Set(d, steps.factor);
+  const auto zero = hn::Set(d32, steps.grid.zero);
+  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d8, hn::Add(hn::NearestInt(hn::Mul(v, factor)), zero)); };
+  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d8, bytes + c);
   if (whole < in) {
     HWY_ALIGN uint8_t last[HWY_MAX_BYTES];
     hn::Store(rounded(load_first(d, x + whole, in - whole)), d8, last);
-    std::copy_n(last, in - whole, numbers + whole);
+    std::copy_n(last, in - whole, bytes + whole);
   }
-  return largest / range;
+  return steps.grid;
 }
 
 template <bool accumulate, size_t... row>
@@ -158,9 +163,11 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
   const hn::ScalableTag<int32_t> d32;
   for (int64_t r = 0; r < task.to.rows; ++r, sums += kMostColumns) {
     const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
+    const ByteGrid grid = task.grids[r];
     const auto sum = [&](auto d, int64_t c) HWY_ATTR {
-      const auto scale = hn::Mul(hn::Set(d, task.row_scales[r]), hn::Load(d, task.column_scales + c));
-      const auto exact = hn::Sub(hn::Load(d32, sums + c), hn::Load(d32, task.offsets + c));
+      const auto scale = hn::Mul(hn::Set(d, grid.scale), hn::Load(d, task.column_scales + c));
+      const auto excess = hn::Mul(hn::Set(d32, grid.zero), hn::Load(d32, task.column_sums + c));
+      const auto exact = hn::Sub(hn::Load(d32, sums + c), excess);
       return hn::MulAdd(hn::ConvertTo(d, exact), scale, hn::Load(d, task.bias + c));
     };
     finish_row<kind>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
@@ -212,24 +219,24 @@ AlignedArray<T> zeros(int64_t count) {
 
 class Int8TileProduct : public PackedProduct {
  public:
-  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, const Int8Sums& sums)
+  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, Int8Sums sums)
       : out_(out),
         in_(in),
         words_((in + 3) / 4),
         width_(VITRAIL_DISPATCH(columns_of_int8_panel)()),
         panels_((out + width_ - 1) / width_),
-        sums_(sums),
+        add_panel_(sums),
         quantize_(&VITRAIL_DISPATCH(quantize_row)),
         run_task_(&VITRAIL_DISPATCH(run_int8_task)),
         weight_(zeros<int32_t>(panels_ * width_ * words_)),
-        offsets_(zeros<int32_t>(panels_ * width_)),
+        column_sums_(zeros<int32_t>(panels_ * width_)),
         scales_(zeros<float>(panels_ * width_)),
         bias_(zeros<float>(panels_ * width_)) {
     if (bias) std::copy_n(bias, out, bias_.get());
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
-      std::vector<uint8_t> numbers(static_cast<size_t>(4 * words_), kZero);
+      std::vector<int8_t> numbers(static_cast<size_t>(4 * words_));
       for (int64_t c = first; c < last; ++c) {
-        scales_[c] = quantize_(weight + c * in, in, sums_.weight_range, numbers.data());
+        scales_[c] = weight_numbers(weight + c * in, in, numbers.data());
         pack(numbers, c);
       }
     });
@@ -238,55 +245,53 @@ class Int8TileProduct : public PackedProduct {
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
     auto* const x = reinterpret_cast<int32_t*>(args.scratch);
-    auto* const row_scales = reinterpret_cast<float*>(x + args.rows * words_);
-    quantize(args, x, row_scales);
+    auto* const grids = reinterpret_cast<ByteGrid*>(x + args.rows * words_);
+    quantize(args, x, grids);
     const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
     const int64_t grain = 1 + 400000 / (flops + 1);  // 400,000 operations take 2 µs: what it costs to wake a team
     for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
-      run_task_(task(args, x + row * words_, row_scales + row, row, rows, panel, count));
+      run_task_(task(args, x + row * words_, grids + row, row, rows, panel, count));
     });
   }
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
   size_t scratch_bytes(int64_t rows) const override {
-    return static_cast<size_t>(std::max<int64_t>(0, rows) * (words_ + 1)) * sizeof(int32_t);
+    return static_cast<size_t>(std::max<int64_t>(0, rows) * words_) * sizeof(int32_t) +
+           static_cast<size_t>(std::max<int64_t>(0, rows)) * sizeof(ByteGrid);
   }
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (words_ + 3)) * 4; }
 
  private:
-  static constexpr uint8_t kZero = 128;  // what 0 is written as
-
   // Column c of the weight, into every word of its panel's column.
-  void pack(const std::vector<uint8_t>& numbers, int64_t c) {
+  void pack(const std::vector<int8_t>& numbers, int64_t c) {
     auto* const column = reinterpret_cast<int8_t*>(weight_.get() + c / width_ * width_ * words_ + c % width_);
     int32_t sum = 0;
     for (int64_t i = 0; i < 4 * words_; ++i) {
-      const int number = numbers[i] - kZero;
-      column[i / 4 * 4 * width_ + i % 4] = static_cast<int8_t>(number);
-      sum += number;
+      column[i / 4 * 4 * width_ + i % 4] = numbers[i];
+      sum += numbers[i];
     }
-    offsets_[c] = kZero * sum;
+    column_sums_[c] = sum;
   }
 
   // What fills the last word is multiplied by the weight's zeros.
-  void quantize(const ProductArgs& args, int32_t* x, float* scales) const {
+  void quantize(const ProductArgs& args, int32_t* x, ByteGrid* grids) const {
     parallel_for(0, args.rows, 1 + 16384 / (in_ + 1), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         int32_t* const words = x + r * words_;
         if (words_ > 0) words[words_ - 1] = 0;
-        scales[r] = quantize_(args.x + r * args.ldx, in_, 127, reinterpret_cast<uint8_t*>(words));
+        grids[r] = quantize_(args.x + r * args.ldx, in_, reinterpret_cast<uint8_t*>(words));
       }
     });
   }
 
-  Int8Task task(const ProductArgs& args, const int32_t* x, const float* row_scales, int64_t first, int64_t rows,
+  Int8Task task(const ProductArgs& args, const int32_t* x, const ByteGrid* grids, int64_t first, int64_t rows,
                 int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
     return {.x = x,
-            .row_scales = row_scales,
+            .grids = grids,
             .panels = weight_.get() + column * words_,
-            .add_panel = sums_.add_panel,
-            .offsets = offsets_.get() + column,
+            .add_panel = add_panel_,
+            .column_sums = column_sums_.get() + column,
             .column_scales = scales_.get() + column,
             .bias = bias_.get() + column,
             .words = words_,
@@ -294,32 +299,32 @@ class Int8TileProduct : public PackedProduct {
   }
 
   int64_t out_, in_, words_, width_, panels_;
-  Int8Sums sums_;
-  float (*quantize_)(const float*, int64_t, float, uint8_t*);
+  Int8Sums add_panel_;
+  ByteGrid (*quantize_)(const float*, int64_t, uint8_t*);
   void (*run_task_)(const Int8Task&);
-  AlignedArray<int32_t> weight_, offsets_;
+  AlignedArray<int32_t> weight_, column_sums_;
   AlignedArray<float> scales_, bias_;
 };
 
 // The reference: the same whole numbers, one loop after another.
 class PlainInt8Product : public PackedProduct {
  public:
-  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in, float weight_range)
+  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
       : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
     if (bias) std::copy_n(bias, out, bias_.begin());
     for (int64_t c = 0; c < out; ++c)
-      scales_.push_back(scalar::quantize(weight + c * in, in, weight_range, weight_.data() + c * in));
+      scales_.push_back(scalar::weight_numbers(weight + c * in, in, weight_.data() + c * in));
   }
 
   void run(const ProductArgs& args) const override {
     parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
-      std::vector<int16_t> x(static_cast<size_t>(in_));
+      std::vector<uint8_t> x(static_cast<size_t>(in_));
       for (int64_t r = first; r < last; ++r) {
-        const float scale = scalar::quantize(args.x + r * args.ldx, in_, 127, x.data());
+        const ByteGrid grid = scalar::quantize(args.x + r * args.ldx, in_, x.data());
         for (int64_t c = 0; c < out_; ++c) {
           int32_t sum = 0;
-          for (int64_t p = 0; p < in_; ++p) sum += x[p] * weight_[c * in_ + p];
-          float value = scalar::activate(args.activation, static_cast<float>(sum) * (scale * scales_[c]) + bias_[c]);
+          for (int64_t p = 0; p < in_; ++p) sum += (x[p] - grid.zero) * weight_[c * in_ + p];
+          float value = scalar::activate(args.activation, static_cast<float>(sum) * (grid.scale * scales_[c]) + bias_[c]);
           if (args.residual.scale) value *= args.residual.scale[c];
           if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
           args.y[r * args.ldy + c] = value;
@@ -330,25 +335,24 @@ class PlainInt8Product : public PackedProduct {
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
   size_t scratch_bytes(int64_t) const override { return 0; }
-  size_t packed_bytes() const override { return weight_.size() * sizeof(int16_t) + 2 * bias_.size() * sizeof(float); }
+  size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
 
  private:
   int64_t out_, in_;
-  std::vector<int16_t> weight_;
+  std::vector<int8_t> weight_;
   std::vector<float> bias_, scales_;
 };
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                       float weight_range) {
-  return std::make_unique<PlainInt8Product>(weight, bias, out, in, weight_range);
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return std::make_unique<PlainInt8Product>(weight, bias, out, in);
 }
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                      const Int8Sums& sums) {
+                                                      Int8Sums sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
-Int8Sums byte_sums() { return {63, VITRAIL_DISPATCH(add_int8_panel)}; }
+Int8Sums byte_sums() { return &VITRAIL_DISPATCH(add_int8_panel); }
 
 }  // namespace vitrail::kernels
 #endif

@@ -1,7 +1,7 @@
 #pragma once
 // How the int8 product sums up one panel of the weight.  Whole numbers lie four to a word of 32 bits: those of the
-// weight with a sign, those of x without, 128 more than they stand for, as the processors' products of bytes want it.
-// What that adds to the sums is subtracted later.  Private to kernels and its tests.
+// weight with a sign, those of x without, as the processors' products of bytes want it.  What x's zero adds to the sums is
+// subtracted later.  Private to kernels and its tests.
 #include <cstdint>
 
 namespace vitrail::kernels {
@@ -15,10 +15,7 @@ struct Int8Panel {
   bool accumulate;  // sums += instead of sums =
 };
 
-struct Int8Sums {
-  float weight_range;  // the largest number of the weight
-  void (*add_panel)(const Int8Panel&);
-};
+using Int8Sums = void (*)(const Int8Panel&);
 
 // Under the instruction set that is active now; not for scalar.
 Int8Sums byte_sums();

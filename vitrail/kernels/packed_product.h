@@ -38,9 +38,8 @@ std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const floa
 std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                    Precision precision);
 // In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                       float weight_range = 127);
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                      const Int8Sums& sums);
+                                                      Int8Sums sums);
 
 }  // namespace vitrail::kernels

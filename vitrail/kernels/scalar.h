@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/byte_grid.h"
+#include "vitrail/kernels/int8_weight.h"
 
 namespace vitrail::kernels::scalar {
 
@@ -176,13 +178,60 @@ void attention_row_backward(const T* q, const T* k, int64_t k_stride, const T* v
   }
 }
 
-// x [n] → whole numbers of at most ±range and the scale that gives x back; NaN where something is not finite.
-inline float quantize(const float* x, int64_t n, float range, int16_t* numbers) {
-  float largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::isfinite(x[i]) ? std::max(largest, std::abs(x[i])) : NAN;
-  const float factor = largest > 0 ? range / largest : 0.0f;
-  for (int64_t i = 0; i < n; ++i) numbers[i] = largest > 0 ? static_cast<int16_t>(std::nearbyint(x[i] * factor)) : 0;
-  return largest / range;
+// The largest |w| + |v| of a row's neighbours; NaN where something is not finite.
+inline float heaviest_pair(const float* row, int64_t in) {
+  float heaviest = 0, poison = 0;
+  for (int64_t c = 0; c < in; c += 2) {
+    heaviest = std::max(heaviest, std::abs(row[c]) + (c + 1 < in ? std::abs(row[c + 1]) : 0.0f));
+    poison += 0 * row[c] + (c + 1 < in ? 0 * row[c + 1] : 0.0f);
+  }
+  return heaviest + poison;
+}
+
+inline bool is_whole(const float* row, int64_t in, float factor) {
+  return std::all_of(row, row + in, [factor](float value) {
+    const float number = value * factor;
+    return std::abs(number - std::nearbyint(number)) <= 1e-4f && std::abs(number) < kMostInt8 + 0.5f;
+  });
+}
+
+inline void round_row(const float* row, int64_t in, float factor, int8_t* numbers) {
+  for (int64_t c = 0; c < in; ++c) numbers[c] = static_cast<int8_t>(std::nearbyint(row[c] * factor));
+}
+
+// See int8_weight.h; the three steps are the caller's.
+template <class HeaviestPair, class IsWhole, class RoundRow>
+float weight_numbers_by(const float* row, int64_t in, int8_t* numbers, const HeaviestPair& heaviest_of,
+                        const IsWhole& whole, const RoundRow& round) {
+  const float heaviest = heaviest_of(row, in);
+  if (!(heaviest > 0)) {  // zeros, or not finite
+    std::fill_n(numbers, in, int8_t{0});
+    return heaviest;
+  }
+  float most = kMostInt8Pair;
+  while (most > kMostInt8Pair / 2 && !whole(row, in, most / heaviest)) --most;
+  if (most <= kMostInt8Pair / 2) most = kMostInt8;
+  round(row, in, most / heaviest, numbers);
+  return heaviest / most;
+}
+inline float weight_numbers(const float* row, int64_t in, int8_t* numbers) {
+  return weight_numbers_by(row, in, numbers, heaviest_pair, is_whole, round_row);
+}
+
+// x [n] → bytes: see byte_grid.h.
+inline ByteGrid quantize(const float* x, int64_t n, uint8_t* bytes) {
+  float least = 0, most = 0, poison = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    least = std::min(least, x[i]);
+    most = std::max(most, x[i]);
+    poison += 0 * x[i];
+  }
+  const ByteSteps steps = byte_steps(least, most + poison);
+  for (int64_t i = 0; i < n; ++i) {
+    const float number = std::nearbyint(x[i] * steps.factor) + static_cast<float>(steps.grid.zero);
+    bytes[i] = static_cast<uint8_t>(std::isnan(number) ? 0 : std::clamp(number, 0.0f, 255.0f));
+  }
+  return steps.grid;
 }
 
 template <class T>

@@ -1,0 +1,39 @@
+#include "vitrail/base/cholesky.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace vitrail {
+namespace {
+
+TEST(Cholesky, ItsSquareIsTheMatrix) {
+  for (const int64_t n : {1, 2, 7, 150}) {
+    std::vector<double> matrix(static_cast<size_t>(n * n));
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) matrix[i * n + j] = std::cos(double(i * j)) / double(n);
+      matrix[i * n + i] += 3;
+    }
+    const std::vector<double> factor = cholesky(matrix, n);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; ++k) sum += factor[i * n + k] * factor[j * n + k];
+        EXPECT_NEAR(sum, matrix[i * n + j], 1e-13) << n;
+        if (j > i) {
+          EXPECT_EQ(factor[i * n + j], 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Cholesky, RefusesWhatIsNotPositiveDefinite) {
+  EXPECT_ANY_THROW(cholesky({1, 2, 2, 1}, 2));
+  EXPECT_ANY_THROW(cholesky({0}, 1));
+  EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::quiet_NaN()}, 1));
+}
+
+}  // namespace
+}  // namespace vitrail

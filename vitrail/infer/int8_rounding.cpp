@@ -1,0 +1,148 @@
+#include "vitrail/infer/int8_rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "vitrail/base/cholesky.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/int8_weight.h"
+#include "vitrail/kernels/linear.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/weights/finite.h"
+
+namespace vitrail::infer {
+namespace {
+
+// Xᵀ X [in, in] of what a layer reads, by the traced point that gives it.
+class Moments {
+ public:
+  // Of the points whose names are wanted, in one forward pass of all images.
+  Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images,
+          const std::vector<std::string>& wanted) {
+    const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
+      if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) add(name, tensor.to(DType::f32).contiguous());
+    });
+    for (const Tensor& batch : images) model.forward_features(batch);
+  }
+  const Tensor* of(const std::string& name) const {
+    const auto found = moments_.find(name);
+    return found == moments_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  void add(const std::string& name, const Tensor& x) {
+    const int64_t in = x.size(-1), rows = x.numel() / in;
+    const Tensor& moment = moments_.try_emplace(name, Tensor::zeros({in, in})).first->second;
+    kernels::gemm(true, false, in, in, rows, x.data<float>(), in, x.data<float>(), in, true, moment.data<float>(), in);
+  }
+
+  std::map<std::string, Tensor> moments_;
+};
+
+// The inputs of a layer in the order in which they are decided, from the last to the first: who weighs most comes first
+// of all, while the others can still make up for it.  factor is that of the moments in this order.
+struct InputOrder {
+  std::vector<int64_t> inputs;
+  std::vector<double> factor;
+};
+
+InputOrder order_of(const Tensor& moment) {
+  const int64_t n = moment.size(0);
+  const float* const m = moment.data<float>();
+  InputOrder order{std::vector<int64_t>(static_cast<size_t>(n)), std::vector<double>(static_cast<size_t>(n * n))};
+  std::iota(order.inputs.begin(), order.inputs.end(), 0);
+  std::stable_sort(order.inputs.begin(), order.inputs.end(),
+                   [&](int64_t a, int64_t b) { return m[a * n + a] < m[b * n + b]; });
+  double mean = 0;
+  for (int64_t i = 0; i < n; ++i) mean += m[i * n + i] / static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < n; ++k) order.factor[i * n + k] = m[order.inputs[i] * n + order.inputs[k]];
+    order.factor[i * n + i] += 0.01 * mean + 1e-30;  // few pictures say little: GPTQ's dampening, and its share
+  }
+  order.factor = cholesky(std::move(order.factor), n);
+  return order;
+}
+
+// With errors e, what the layer gives is off by |Lᵀ e|; its i-th element depends on inputs i and later ones, so each
+// input's number is the nearest to what makes that element vanish.
+void round_row(float* row, const InputOrder& order, std::vector<double>& carried, std::vector<int8_t>& numbers) {
+  const auto n = static_cast<int64_t>(order.inputs.size());
+  const float step = kernels::weight_numbers(row, n, numbers.data());
+  if (!(step > 0)) return;
+  std::fill(carried.begin(), carried.end(), 0.0);
+  std::fill(numbers.begin(), numbers.end(), int8_t{0});
+  for (int64_t i = n - 1; i >= 0; --i) {
+    const double* const factor = order.factor.data() + i * n;
+    const int64_t input = order.inputs[i], neighbour = input ^ 1;
+    const int beside = neighbour < n ? std::abs(int{numbers[neighbour]}) : 0;  // 0 where it is still to come
+    const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - beside);
+    const double number = std::clamp(std::nearbyint((row[input] + carried[i] / factor[i]) / step), -most, most);
+    const double error = row[input] - number * step;
+    for (int64_t k = 0; k < i; ++k) carried[k] += factor[k] * error;
+    numbers[input] = static_cast<int8_t>(number);
+  }
+  for (int64_t c = 0; c < n; ++c) row[c] = step * static_cast<float>(numbers[c]);
+}
+
+void round_weight(const Tensor& weight, const Tensor& moment) {
+  const InputOrder order = order_of(moment);
+  const int64_t in = weight.size(1);
+  parallel_for(0, weight.size(0), 1, [&](int64_t first, int64_t last) {
+    std::vector<double> carried(static_cast<size_t>(in));
+    std::vector<int8_t> numbers(static_cast<size_t>(in));
+    for (int64_t r = first; r < last; ++r) round_row(weight.data<float>() + r * in, order, carried, numbers);
+  });
+}
+
+// What each linear layer of a block reads, as trace.h names it.
+std::map<std::string, std::string> inputs_of(const models::VisionTransformer& model, int64_t block) {
+  const std::string path = str("blocks.", block), before = block > 0 ? str("blocks.", block - 1, ".out") : "embedded";
+  const bool norm_first = model.config().norm_first;
+  return {{path + ".attn.qkv", norm_first ? path + ".norm1" : before},
+          {path + ".attn.proj", path + ".attn.merged"},
+          {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},
+          {path + ".mlp.fc2", path + (model.config().mlp_layer == models::MlpLayer::swiglu ? ".mlp.gate" : ".mlp.fc1")}};
+}
+
+}  // namespace
+
+weights::Int8Weight to_int8(const Tensor& weight) {
+  if (weight.rank() != 2) throw Error("int8 weight", "[out, in]", weight.shape().to_string());
+  const Tensor dense = weight.to(DType::f32).contiguous();
+  const int64_t out = dense.size(0), in = dense.size(1);
+  if (const auto at = weights::first_non_finite(dense)) {
+    throw Error(str("int8 weight [", *at / in, ", ", *at % in, "]"), "a finite number", str(dense.data<float>()[*at]));
+  }
+  weights::Int8Weight result{Tensor::empty({out, in}, DType::i8), Tensor::empty({out})};
+  for (int64_t r = 0; r < out; ++r) {
+    result.scales.data<float>()[r] =
+        kernels::weight_numbers(dense.data<float>() + r * in, in, result.numbers.data<int8_t>() + r * in);
+  }
+  return result;
+}
+
+std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images) {
+  model.requires_grad(true);  // its parameters are to be written to: none is a mapped file's any more
+  model.requires_grad(false);
+  std::map<std::string, Tensor> before;
+  for (int64_t block = 0; block < model.config().depth; ++block) {
+    const std::map<std::string, std::string> inputs = inputs_of(model, block);
+    std::vector<std::string> wanted;
+    for (const auto& [layer, input] : inputs) wanted.push_back(input);
+    const Moments moments(model, images, wanted);
+    for (const auto& [layer, input] : inputs) {
+      const Tensor weight = model.parameter(layer + ".weight");
+      before.emplace(layer, weight.clone());
+      const Tensor* const moment = moments.of(input);
+      if (!moment || moment->size(0) != weight.size(1)) {
+        throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
+      }
+      round_weight(weight, *moment);
+    }
+  }
+  return before;
+}
+
+}  // namespace vitrail::infer

@@ -1,0 +1,25 @@
+#pragma once
+// Weights as the whole numbers that the int8 product multiplies.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/vision_transformer.h"
+#include "vitrail/weights/int8_tensors.h"
+
+namespace vitrail::infer {
+
+// Each row by itself to the nearest numbers (kernels/int8_weight.h), which are those that packing the weight, or what
+// from_int8() gives back, would make.  weight: floating [out, in].  Throws Error naming the first element that is not
+// finite.
+weights::Int8Weight to_int8(const Tensor& weight);
+
+// Rounds the blocks' linear layers so that not the weights but what the layers make of the pictures stays as near as
+// may be: what the rounding of one input's weight adds, the weights of inputs that go along with it take back (Frantar
+// et al. 2023, "GPTQ"; here as Babai's nearest plane, from the last input to the first, of which Chen et al. 2025 show
+// that it is the same).  The model then holds step · numbers, which to_int8() and packing find again without rounding.
+// Block after block, each with what the rounded ones before it give.  images: batches [B, C, H, W].
+// Returns the weights as they were, by layer: "blocks.0.attn.qkv".
+std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images);
+
+}  // namespace vitrail::infer
