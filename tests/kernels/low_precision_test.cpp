@@ -67,9 +67,8 @@ void add_quads(const Int8Panel& p) {
 }
 
 std::vector<Int8Sums> sums_of(Isa isa) {
-  std::vector<Int8Sums> all{byte_sums(), isa >= Isa::avx512  ? add_quads<32>
-                                         : isa == Isa::avx2 ? add_quads<16>
-                                                            : add_quads<8>};
+  const Int8Sums quads = isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>;
+  std::vector<Int8Sums> all{byte_sums(), quads};
   if (isa >= Isa::avx512_vnni) all.push_back(vnni_sums());
   return all;
 }

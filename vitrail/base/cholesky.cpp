@@ -18,7 +18,11 @@ std::vector<double> cholesky(std::vector<double> matrix, int64_t n) {
     }
     *pivot = std::sqrt(*pivot);
     std::fill(pivot + 1, pivot + n - k, 0.0);
-    for (int64_t i = k + 1; i < n; ++i) column[static_cast<size_t>(i)] = matrix[static_cast<size_t>(i * n + k)] /= *pivot;
+    for (int64_t i = k + 1; i < n; ++i) {
+      double& below = matrix[static_cast<size_t>(i * n + k)];
+      below /= *pivot;
+      column[static_cast<size_t>(i)] = below;
+    }
     parallel_for(k + 1, n, 1 + 32768 / (n - k), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         double* const row = matrix.data() + i * n;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "vitrail/base/cholesky.h"
@@ -26,6 +27,7 @@ class Moments {
     });
     for (const Tensor& batch : images) model.forward_features(batch);
   }
+  // Null where no point has the name.
   const Tensor* of(const std::string& name) const {
     const auto found = moments_.find(name);
     return found == moments_.end() ? nullptr : &found->second;
@@ -59,40 +61,70 @@ InputOrder order_of(const Tensor& moment) {
   for (int64_t i = 0; i < n; ++i) mean += m[i * n + i] / static_cast<double>(n);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t k = 0; k < n; ++k) order.factor[i * n + k] = m[order.inputs[i] * n + order.inputs[k]];
-    order.factor[i * n + i] += 0.01 * mean + 1e-30;  // few pictures say little: GPTQ's dampening, and its share
+    order.factor[i * n + i] += 0.01 * mean + 1e-30;  // few pictures do not say all: GPTQ's dampening
   }
   order.factor = cholesky(std::move(order.factor), n);
   return order;
 }
 
-// With errors e, what the layer gives is off by |Lᵀ e|; its i-th element depends on inputs i and later ones, so each
-// input's number is the nearest to what makes that element vanish.
-void round_row(float* row, const InputOrder& order, std::vector<double>& carried, std::vector<int8_t>& numbers) {
-  const auto n = static_cast<int64_t>(order.inputs.size());
-  const float step = kernels::weight_numbers(row, n, numbers.data());
-  if (!(step > 0)) return;
-  std::fill(carried.begin(), carried.end(), 0.0);
-  std::fill(numbers.begin(), numbers.end(), int8_t{0});
-  for (int64_t i = n - 1; i >= 0; --i) {
-    const double* const factor = order.factor.data() + i * n;
-    const int64_t input = order.inputs[i], neighbour = input ^ 1;
-    const int beside = neighbour < n ? std::abs(int{numbers[neighbour]}) : 0;  // 0 where it is still to come
-    const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - beside);
-    const double number = std::clamp(std::nearbyint((row[input] + carried[i] / factor[i]) / step), -most, most);
-    const double error = row[input] - number * step;
-    for (int64_t k = 0; k < i; ++k) carried[k] += factor[k] * error;
-    numbers[input] = static_cast<int8_t>(number);
+// Rounds rows of one layer.  With errors e, what the layer gives is off by |Lᵀ e|; its i-th element depends on inputs i
+// and later ones, so each input's number is the nearest to what makes that element vanish.
+class RowRounder {
+ public:
+  explicit RowRounder(const InputOrder& order)
+      : order_(order), carried_(order.inputs.size()), numbers_(order.inputs.size()), best_(order.inputs.size()) {}
+
+  // A step that is too small for the heaviest weights serves all the others better.
+  void round(float* row) {
+    constexpr float kShares[] = {1.0f, 0.93f, 0.86f, 0.79f, 0.72f, 0.65f};
+    const auto n = static_cast<int64_t>(numbers_.size());
+    const float widest = kernels::weight_numbers(row, n, numbers_.data());
+    if (!(widest > 0)) return;
+    float best_step = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (const float share : kShares) {
+      const double error = choose_numbers(row, share * widest);
+      if (error >= least) continue;
+      least = error;
+      best_step = share * widest;
+      best_.swap(numbers_);
+    }
+    for (int64_t c = 0; c < n; ++c) row[c] = best_step * static_cast<float>(best_[c]);
   }
-  for (int64_t c = 0; c < n; ++c) row[c] = step * static_cast<float>(numbers[c]);
-}
+
+ private:
+  // Fills numbers_; gives |Lᵀ e|².
+  double choose_numbers(const float* row, double step) {
+    const auto n = static_cast<int64_t>(numbers_.size());
+    std::fill(carried_.begin(), carried_.end(), 0.0);
+    std::fill(numbers_.begin(), numbers_.end(), int8_t{0});
+    double squares = 0;
+    for (int64_t i = n - 1; i >= 0; --i) {
+      const double* const factor = order_.factor.data() + i * n;
+      const int64_t input = order_.inputs[i], neighbour = input ^ 1;
+      const int beside = neighbour < n ? std::abs(int{numbers_[neighbour]}) : 0;  // 0 where it is still to come
+      const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - beside);
+      const double wanted = row[input] + carried_[i] / factor[i];
+      const double number = std::clamp(std::nearbyint(wanted / step), -most, most);
+      const double left = factor[i] * (wanted - number * step), error = row[input] - number * step;
+      squares += left * left;
+      for (int64_t k = 0; k < i; ++k) carried_[k] += factor[k] * error;
+      numbers_[input] = static_cast<int8_t>(number);
+    }
+    return squares;
+  }
+
+  const InputOrder& order_;
+  std::vector<double> carried_;
+  std::vector<int8_t> numbers_, best_;
+};
 
 void round_weight(const Tensor& weight, const Tensor& moment) {
   const InputOrder order = order_of(moment);
   const int64_t in = weight.size(1);
   parallel_for(0, weight.size(0), 1, [&](int64_t first, int64_t last) {
-    std::vector<double> carried(static_cast<size_t>(in));
-    std::vector<int8_t> numbers(static_cast<size_t>(in));
-    for (int64_t r = first; r < last; ++r) round_row(weight.data<float>() + r * in, order, carried, numbers);
+    RowRounder rounder(order);
+    for (int64_t r = first; r < last; ++r) rounder.round(weight.data<float>() + r * in);
   });
 }
 
@@ -100,10 +132,11 @@ void round_weight(const Tensor& weight, const Tensor& moment) {
 std::map<std::string, std::string> inputs_of(const models::VisionTransformer& model, int64_t block) {
   const std::string path = str("blocks.", block), before = block > 0 ? str("blocks.", block - 1, ".out") : "embedded";
   const bool norm_first = model.config().norm_first;
-  return {{path + ".attn.qkv", norm_first ? path + ".norm1" : before},
-          {path + ".attn.proj", path + ".attn.merged"},
-          {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},
-          {path + ".mlp.fc2", path + (model.config().mlp_layer == models::MlpLayer::swiglu ? ".mlp.gate" : ".mlp.fc1")}};
+  return {
+      {path + ".attn.qkv", norm_first ? path + ".norm1" : before},
+      {path + ".attn.proj", path + ".attn.merged"},
+      {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},
+      {path + ".mlp.fc2", path + (model.config().mlp_layer == models::MlpLayer::swiglu ? ".mlp.gate" : ".mlp.fc1")}};
 }
 
 }  // namespace
@@ -139,6 +172,7 @@ std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, co
       if (!moment || moment->size(0) != weight.size(1)) {
         throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
       }
+      if (weights::first_non_finite(*moment)) throw Error(layer, "finite inputs", "NaN or infinity in " + input);
       round_weight(weight, *moment);
     }
   }

@@ -3,7 +3,7 @@
 namespace vitrail::infer {
 
 std::shared_ptr<const kernels::PackedLinear> PackedWeights::get(const Tensor& weight, const Tensor& bias) {
-  const Key key{weight.storage().get(), weight.offset()};
+  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second.packed;
   const Tensor dense = weight.to(DType::f32).contiguous(),

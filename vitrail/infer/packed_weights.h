@@ -19,7 +19,7 @@ class PackedWeights {
       : precision_(precision), exceptions_(std::move(exceptions)) {}
 
   // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
-  // memory back (it becomes a meta tensor); later calls find it by the identity of its storage.
+  // memory back (it becomes a meta tensor); later calls find it by its storage, place and shape.
   std::shared_ptr<const kernels::PackedLinear> get(const Tensor& weight, const Tensor& bias);
 
   size_t bytes() const { return bytes_; }
@@ -27,7 +27,7 @@ class PackedWeights {
  private:
   struct Key {
     const Storage* storage;
-    int64_t offset;
+    int64_t offset, out, in;
     auto operator<=>(const Key&) const = default;
   };
   struct Entry {

@@ -1,12 +1,12 @@
 // PackedLinear in 8 bits: weights by output channel become whole numbers of at most ±127, activations by row whole
-// numbers from 0 to 255 with a zero among them (GELU gives much that is positive and little that is not: ±127 would lose
-// half of the steps).  Their products are summed exactly in 32 bits; the two scales, bias, activation and residual follow
-// in fp32.
+// numbers from 0 to 255 with a zero among them (GELU gives much that is positive and little that is not: ±127 would
+// lose half of the steps).  Their products are summed exactly in 32 bits; the two scales, bias, activation and residual
+// follow in fp32.
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
 // bytes in one instruction (vnni_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255 ·
-// w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room for ±127 and take 75 ms in place of 55
-// for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
+// w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room for
+// ±127 and take 75 ms in place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
@@ -32,7 +32,7 @@ namespace vitrail::kernels {
 namespace {
 
 struct Int8Task {
-  const int32_t* x;  // [rows][words]
+  const int32_t* x;       // [rows][words]
   const ByteGrid* grids;  // by row
   const int32_t* panels;  // each [words][panel columns]
   Int8Sums add_panel;
@@ -80,8 +80,8 @@ HWY_INLINE hn::Vec<D> add_quad_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec
 #endif
 }
 
-// x [in] → bytes.  The smallest (or 0) becomes 0 and the largest (or 0) 255.  What is not finite makes the scale NaN, and
-// so the whole row.
+// x [in] → bytes.  The smallest (or 0) becomes 0 and the largest (or 0) 255.  What is not finite makes the scale NaN,
+// and so the whole row.
 ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> d32;
@@ -324,7 +324,8 @@ class PlainInt8Product : public PackedProduct {
         for (int64_t c = 0; c < out_; ++c) {
           int32_t sum = 0;
           for (int64_t p = 0; p < in_; ++p) sum += (x[p] - grid.zero) * weight_[c * in_ + p];
-          float value = scalar::activate(args.activation, static_cast<float>(sum) * (grid.scale * scales_[c]) + bias_[c]);
+          float value =
+              scalar::activate(args.activation, static_cast<float>(sum) * (grid.scale * scales_[c]) + bias_[c]);
           if (args.residual.scale) value *= args.residual.scale[c];
           if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
           args.y[r * args.ldy + c] = value;
@@ -345,7 +346,8 @@ class PlainInt8Product : public PackedProduct {
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
+                                                       int64_t in) {
   return std::make_unique<PlainInt8Product>(weight, bias, out, in);
 }
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,

@@ -1,7 +1,7 @@
 #pragma once
 // How the int8 product sums up one panel of the weight.  Whole numbers lie four to a word of 32 bits: those of the
-// weight with a sign, those of x without, as the processors' products of bytes want it.  What x's zero adds to the sums is
-// subtracted later.  Private to kernels and its tests.
+// weight with a sign, those of x without, as the processors' products of bytes want it.  What x's zero adds to the sums
+// is subtracted later.  Private to kernels and its tests.
 #include <cstdint>
 
 namespace vitrail::kernels {

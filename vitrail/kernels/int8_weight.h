@@ -10,8 +10,8 @@ namespace vitrail::kernels {
 constexpr int kMostInt8 = 127, kMostInt8Pair = 128;
 
 // row [in] → whole numbers within these limits, and the step: row ≈ step · numbers.  A row that is step · such numbers
-// already, with any step, is found to be so and nothing is rounded; else the heaviest pair becomes 127 (rounding may add
-// one).  Not finite: the step is NaN.
+// already, with any step, is found to be so and nothing is rounded; else the heaviest pair becomes 127 (rounding may
+// add one).  Not finite: the step is NaN.
 float weight_numbers(const float* row, int64_t in, int8_t* numbers);
 
 }  // namespace vitrail::kernels
