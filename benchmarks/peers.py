@@ -8,8 +8,8 @@ In each round every program runs once, in turn, each as a process of its own wit
 of the machine's matrix products over the model's own shapes (machine_rate; needs cmake -DVITRAIL_BENCHMARKS=ON).
 "Share" is the operations of vitrail's products in its best time over the best rate measured.  --only keeps the cells
 whose name has the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs more than --patience and ten
-times --seconds for a cell is left out of it: a training cell of PyTorch's in bf16
-did not end within two minutes where the processor has no bf16.
+times --seconds for a cell is left out of it: a training cell of PyTorch's in bf16 did
+not end within two minutes where the processor has no bf16.
 
 The first time, an environment with requirements.txt is made in OUTPUT/venv.  Writes OUTPUT/peers.json (every run) and
 OUTPUT/peers.png, and prints the tables.

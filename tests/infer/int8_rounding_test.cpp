@@ -8,7 +8,6 @@
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
-#include "vitrail/infer/session.h"
 
 namespace vitrail::infer {
 namespace {
@@ -36,7 +35,7 @@ TEST(ToInt8, AnElementThatIsNotFiniteIsNamed) {
   EXPECT_TRUE(testing::contains(message, "int8 weight [3, 7]")) << message;
 }
 
-// Rounding to the nearest is what happens to a row of inputs that have nothing to do with each other; these do.
+// Inputs that go along with each other make up for each other's rounding.
 TEST(RoundWeights, BringsTheLayersNearerThanTheNearestNumbers) {
   for (const std::string fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm"}) {
     const Tensor input = input_of(fixture);

@@ -24,7 +24,7 @@ struct Residual {
 // What a product computes with.  fp32.  bf16: weights and activations rounded to bf16, sums in fp32; without the
 // processor's bf16 products the weights alone, and it is as slow as fp32.  int8: weights by output channel
 // (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers, sums exact; the same
-// numbers on every processor.
+// numbers for the same rows on every processor.
 enum class Precision : uint8_t { fp32, bf16, int8 };
 Precision precision_from_name(const std::string& name);  // throws Error that lists the names
 const char* name_of(Precision precision);
