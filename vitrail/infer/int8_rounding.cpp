@@ -19,13 +19,13 @@ namespace {
 // Xᵀ X [in, in] of what a layer reads, by the traced point that gives it.
 class Moments {
  public:
-  // Of the points whose names are wanted, in one forward pass of all images.
-  Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images,
+  // Of the points whose names are wanted, all of them not behind `block`.
+  Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images, int64_t block,
           const std::vector<std::string>& wanted) {
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
       if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) add(name, tensor.to(DType::f32).contiguous());
     });
-    for (const Tensor& batch : images) model.forward_features(batch);
+    for (const Tensor& batch : images) model.intermediate(batch, block, false);
   }
   // Null where no point has the name.
   const Tensor* of(const std::string& name) const {
@@ -164,7 +164,7 @@ std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, co
     const std::map<std::string, std::string> inputs = inputs_of(model, block);
     std::vector<std::string> wanted;
     for (const auto& [layer, input] : inputs) wanted.push_back(input);
-    const Moments moments(model, images, wanted);
+    const Moments moments(model, images, block, wanted);
     for (const auto& [layer, input] : inputs) {
       const Tensor weight = model.parameter(layer + ".weight");
       before.emplace(layer, weight.clone());
