@@ -55,8 +55,8 @@ def pytorch(model, images, precision, seconds, compiled):
     if precision == "int8":
         model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
     if compiled:
-        import torch._inductor.config
-        torch._inductor.config.freezing = True
+        from torch._inductor import config
+        config.freezing = True
         model = torch.compile(model)
     with torch.inference_mode():
         time_calls(lambda: model(images), seconds)
