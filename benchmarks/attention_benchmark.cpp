@@ -6,7 +6,7 @@
 namespace vitrail::benchmarks {
 namespace {
 
-void attention(benchmark::State& state) {
+void attention(benchmark::State& state, kernels::Precision precision, Arithmetic arithmetic) {
   const int64_t batch = state.range(0), heads = state.range(1), tokens = state.range(2), dim = 64;
   ThreadCount threads(static_cast<int>(state.range(3)));
   const int64_t width = heads * dim, token = 3 * width;
@@ -14,6 +14,7 @@ void attention(benchmark::State& state) {
   std::vector<float> out(batch * tokens * width);
   kernels::AttentionArgs args{.batch = batch, .heads = heads, .queries = tokens, .keys = tokens, .head_dim = dim};
   args.scale = 0.125f;
+  args.precision = precision;
   args.q = {qkv.data(), tokens * token, dim, token};
   args.k = {qkv.data() + width, tokens * token, dim, token};
   args.v = {qkv.data() + 2 * width, tokens * token, dim, token};
@@ -21,7 +22,8 @@ void attention(benchmark::State& state) {
   for (auto _ : state) kernels::attention(args);
   count_work(state, {.operations = 4.0 * static_cast<double>(batch * heads * tokens * tokens * dim),
                      .bytes = 4.0 * static_cast<double>(batch * tokens * (token + width)),
-                     .threads = static_cast<int>(state.range(3))});
+                     .threads = static_cast<int>(state.range(3)),
+                     .arithmetic = arithmetic});
 }
 
 void shapes(benchmark::internal::Benchmark* benchmark) {
@@ -34,7 +36,8 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 
-BENCHMARK(attention)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, fp32, kernels::Precision::fp32, Arithmetic::fp32)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, bf16, kernels::Precision::bf16, Arithmetic::bf16)->Apply(shapes);
 
 }  // namespace
 }  // namespace vitrail::benchmarks

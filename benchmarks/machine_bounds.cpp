@@ -77,6 +77,15 @@ __attribute__((target("avx512f"))) void avx512_loop() {
   VITRAIL_SUMS(VITRAIL_STEP)
 #undef VITRAIL_STEP
 }
+__attribute__((target("avx512bf16"))) void bf16_loop() {
+  __m512 sums[12] = {};
+  const __m512bh a = reinterpret_cast<__m512bh>(_mm512_set1_epi16(0x3f00));  // 0.5
+#define VITRAIL_STEP(i)                      \
+  sums[i] = _mm512_dpbf16_ps(sums[i], a, a); \
+  asm volatile("" : "+v"(sums[i]));
+  VITRAIL_SUMS(VITRAIL_STEP)
+#undef VITRAIL_STEP
+}
 __attribute__((target("sse4.1"))) void sse_bytes_loop() {
   __m128i sums[12] = {};
   const __m128i a = _mm_set1_epi8(1), ones = _mm_set1_epi16(1);
@@ -116,7 +125,8 @@ __attribute__((target("avx512vnni"))) void vnni_loop() {
 
 Loop loop_of(Arithmetic arithmetic) {
   const Isa isa = kernels::active_isa();
-  if (arithmetic == Arithmetic::fp32) {
+  if (arithmetic == Arithmetic::bf16 && isa >= Isa::avx512_bf16) return {bf16_loop, 12 * 64};
+  if (arithmetic != Arithmetic::bytes) {
     if (isa >= Isa::avx512) return {avx512_loop, 12 * 32};
     return isa == Isa::avx2 ? Loop{avx2_loop, 12 * 16} : Loop{sse_loop, 12 * 8};
   }

@@ -5,8 +5,8 @@
 namespace vitrail::benchmarks {
 
 // Operations a second of multiply-adds that touch no memory, a multiply-add counting two: fp32 by the widest vectors
-// that the kernels may use here (isa.h), or the bytes of int8 products.
-enum class Arithmetic { fp32, bytes };
+// that the kernels may use here (isa.h), bf16 (where it is multiplied, else fp32), or the bytes of int8 products.
+enum class Arithmetic { fp32, bf16, bytes };
 double peak_rate(Arithmetic arithmetic, int threads);
 
 // Bytes a second, read and written together, of a copy whose two halves have `bytes` in all: what fits into a cache is

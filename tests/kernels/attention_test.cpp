@@ -1,5 +1,6 @@
 #include "vitrail/kernels/attention.h"
 
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -16,6 +17,20 @@ using testing::random_floats;
 constexpr double kEps = std::numeric_limits<float>::epsilon();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
+Precision precision = Precision::fp32;  // of the problems that are made
+
+// On every instruction set in both precisions.  Where bf16 is not multiplied it is fp32 again.
+void for_each_kernel(const std::function<void()>& body) {
+  testing::for_each_isa([&](Isa) {
+    for (const Precision each : {Precision::fp32, Precision::bf16}) {
+      SCOPED_TRACE(name_of(each));
+      precision = each;
+      body();
+    }
+    precision = Precision::fp32;
+  });
+}
+
 struct Sizes {
   int64_t batch, heads, queries, keys, head_dim;
 };
@@ -31,6 +46,7 @@ struct Problem {
     out.assign(s.batch * s.queries * width, 7.0f);
     args = {.batch = s.batch, .heads = s.heads, .queries = s.queries, .keys = s.keys, .head_dim = s.head_dim};
     args.scale = 1 / std::sqrt(static_cast<float>(s.head_dim));
+    args.precision = precision;
     args.out = {out.data(), s.queries * width, s.head_dim, width};
     if (s.queries == s.keys) {
       q = random_floats(s.batch * s.queries * 3 * width, 1, spread);
@@ -88,8 +104,17 @@ struct Problem {
   // relative error of a weight, e^ε ≈ 1 + ε; a result is Σ weights · v with |v| < 5 and Σ weights = 1.
   double weight_error() const {
     const double depth = static_cast<double>(s.head_dim);
-    return kEps / 2 * (depth + 4) * (1.5 * std::sqrt(depth) + 4) + kEps * (8 + static_cast<double>(s.keys) / 8);
+    const double sum = 1.5 * std::sqrt(depth) + 4;
+    // q and k to bf16 change a score by two roundings of its products, and a weight by that of two scores.
+    const double rounding = rounds() ? std::expm1(4 * kHalfStep * (1.5 * std::sqrt(depth) + 8)) : 0;
+    return kEps / 2 * (depth + 4) * sum + kEps * (8 + static_cast<double>(s.keys) / 8) + rounding;
   }
+  // What v < 5 and the weights to bf16 add to a result.
+  double rounding_error() const { return rounds() ? 2 * 5 * kHalfStep : 0; }
+
+ private:
+  static constexpr double kHalfStep = 1.0 / 256 / 2 * 1.01;  // of bf16, relative; with the product of two of them
+  bool rounds() const { return args.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16; }
 };
 
 void check(const Sizes& sizes, bool with_bias, bool with_weights) {
@@ -100,14 +125,14 @@ void check(const Sizes& sizes, bool with_bias, bool with_weights) {
   std::vector<double> out, weights;
   problem.expected(&out, &weights);
   const double relative = problem.weight_error();
-  testing::expect_close(problem.out, out, [&](int64_t) { return 5 * relative + 1e-7; });
+  testing::expect_close(problem.out, out, [&](int64_t) { return 5 * relative + problem.rounding_error() + 1e-7; });
   if (with_weights) {
     testing::expect_close(problem.weights, weights, [&](int64_t i) { return relative * weights[i] + 1e-37; });
   }
 }
 
 TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     for (int64_t n : {1, 2, 5, 6, 7, 13, 16, 17, 33, 50, 65}) {
       for (int64_t head_dim : {1, 3, 8, 16, 20, 32, 64, 80}) check({2, 3, n, n, head_dim}, n % 2 == 0, n % 3 == 0);
     }
@@ -117,7 +142,7 @@ TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
 }
 
 TEST(Attention, TakesMoreKeysOrMoreQueries) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     check({2, 2, 1, 37, 24}, true, true);
     check({2, 2, 40, 3, 24}, true, true);
     check({1, 2, 3, 1500, 8}, false, true);  // scores of a block are longer than its budget
@@ -125,7 +150,7 @@ TEST(Attention, TakesMoreKeysOrMoreQueries) {
 }
 
 TEST(Attention, FullyMaskedRowGivesZeros) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     Problem problem({1, 2, 9, 9, 24}, true, true);
     std::fill_n(problem.bias.data() + 9 * 9 + 4 * 9, 9, -kInfinity);  // head 1, query 4
     attention(problem.args);
@@ -136,7 +161,7 @@ TEST(Attention, FullyMaskedRowGivesZeros) {
 }
 
 TEST(Attention, NoKeysGiveZeros) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     Problem problem({1, 1, 3, 0, 5}, false, false);
     attention(problem.args);
     EXPECT_EQ(problem.out, std::vector<float>(15, 0.0f));
@@ -144,7 +169,7 @@ TEST(Attention, NoKeysGiveZeros) {
 }
 
 TEST(Attention, HugeScoresStayFinite) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     Problem problem({1, 1, 20, 20, 16}, false, true, 300.0f);
     attention(problem.args);
     for (int64_t t = 0; t < 20; ++t) {
@@ -156,7 +181,7 @@ TEST(Attention, HugeScoresStayFinite) {
 }
 
 TEST(Attention, PropagatesNaNWhereItReaches) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     Problem in_query({1, 1, 20, 20, 16}, true, true);
     in_query.q[7 * 48 + 2] = std::numeric_limits<float>::quiet_NaN();
     attention(in_query.args);
@@ -173,7 +198,7 @@ TEST(Attention, PropagatesNaNWhereItReaches) {
 }
 
 TEST(Attention, WritesNothingOutsideItsHeads) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     for (int64_t head_dim : {3, 16, 19}) {
       Problem problem({1, 1, 11, 11, head_dim}, false, false);
       const int64_t stride = head_dim + 2;
@@ -191,7 +216,7 @@ TEST(Attention, WritesNothingOutsideItsHeads) {
 }
 
 TEST(Attention, BitsDoNotDependOnThreadsAndCallersMayOverlap) {
-  testing::for_each_isa([](Isa) {
+  for_each_kernel([] {
     std::vector<float> results[3];
     auto run = [&](int threads) {
       ThreadCount count(threads);

@@ -1,11 +1,15 @@
 // The products in bf16 and int8.
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/dtype.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/bf16_conversion.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/packed_product.h"
@@ -52,10 +56,10 @@ float heaviest_pair_of(const float* row, int64_t n) {
 
 // What VNNI does with four numbers in a word, for panels of any width: so that all around it is tested without it too.
 template <int64_t columns>
-void add_quads(const Int8Panel& p) {
+void add_quads(const WordPanel& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      int32_t& sum = p.sums[r * kMostColumns + c];
+      int32_t& sum = static_cast<int32_t*>(p.sums)[r * p.ld_sums + c];
       if (!p.accumulate) sum = 0;
       for (int64_t w = 0; w < p.words; ++w) {
         const auto* const x = reinterpret_cast<const uint8_t*>(p.x + r * p.ldx + w);
@@ -66,9 +70,9 @@ void add_quads(const Int8Panel& p) {
   }
 }
 
-std::vector<Int8Sums> sums_of(Isa isa) {
-  const Int8Sums quads = isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>;
-  std::vector<Int8Sums> all{byte_sums(), quads};
+std::vector<WordSums> sums_of(Isa isa) {
+  const WordSums quads = isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>;
+  std::vector<WordSums> all{byte_sums(), quads};
   if (isa >= Isa::avx512_vnni) all.push_back(vnni_sums());
   return all;
 }
@@ -80,7 +84,7 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
       const Problem problem(13, in, out);
       testing::for_each_isa([&](Isa isa) {
         if (isa == Isa::scalar) return;
-        for (const Int8Sums sums : sums_of(isa)) {
+        for (const WordSums sums : sums_of(isa)) {
           const auto plain = make_plain_int8_product(problem.weight.data(), problem.bias.data(), out, in);
           const std::vector<float> want = run(*plain, problem);
           const auto tiles = make_int8_tile_product(problem.weight.data(), problem.bias.data(), out, in, sums);
@@ -101,7 +105,7 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
   for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
     testing::for_each_isa([&](Isa isa) {
       if (isa == Isa::scalar) return;
-      for (const Int8Sums sums : sums_of(isa)) {
+      for (const WordSums sums : sums_of(isa)) {
         const auto plain = make_plain_int8_product(problem.weight.data(), nullptr, problem.out, problem.in);
         const std::vector<float> want = run(*plain, problem, activation, residual);
         const auto tiles = make_int8_tile_product(problem.weight.data(), nullptr, problem.out, problem.in, sums);
@@ -245,15 +249,106 @@ TEST(Bf16Product, RoundsWeightsAndWhereTheProcessorMultipliesBf16Activations) {
   const Problem problem(9, 300, 40);
   testing::for_each_isa([&](Isa isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::bf16);
-    const bool round_x = isa >= Isa::avx512_bf16 && onednn::available();
+    const bool round_x = isa >= Isa::avx512_bf16;
     // 300 products of standard normal numbers: Σ|x w| is below 3 · 300.
     testing::expect_close(run(linear, problem), rounded_product(problem, round_x),
                           [&](int64_t) { return kEps / 2 * 302 * 900; });
   });
 }
 
+// Against the same rounded numbers multiplied in f64: every number of rows of a tile, odd inputs, several tasks.
+TEST(Bf16Product, OfTilesAppliesActivationAndResidualAtEverySize) {
+  if (active_isa() < Isa::avx512_bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  for (const int64_t rows : {1, 11, 12, 25, 401}) {
+    for (const int64_t out : {1, 17, 33, 130, 301}) {
+      for (const int64_t in : {1, 2, 31, 64, 97, 1001}) {
+        if (rows * out * in > 20'000'000) continue;
+        const Problem problem(rows, in, out);
+        const std::vector<float> added = random_floats(rows * out, 4), scale = random_floats(out, 5);
+        const auto tiles = make_bf16_tile_product(problem.weight.data(), problem.bias.data(), out, in);
+        std::vector<double> want = rounded_product(problem, true);
+        for (size_t i = 0; i < want.size(); ++i) {
+          want[i] = double{added[i]} + double{scale[i % out]} * std::max(want[i], 0.0);
+        }
+        const ThreadCount threads(3);
+        // Σ|x w| of standard normal numbers is below 3 in; |scale| below 6.
+        testing::expect_close(run(*tiles, problem, Activation::relu, {added.data(), out, scale.data()}), want,
+                              [&](int64_t i) { return kEps * ((in + 4) * 9.0 * in + 2 * std::abs(want[i]) + 6); });
+      }
+    }
+  }
+}
+
+// A row of numbers that are not finite, or whose products are not, stays by itself.
+TEST(Bf16Product, OfTilesKeepsNanToItsRow) {
+  if (active_isa() < Isa::avx512_bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  Problem problem(14, 7, 5);
+  problem.x[3 * 7 + 6] = std::numeric_limits<float>::quiet_NaN();
+  const auto tiles = make_bf16_tile_product(problem.weight.data(), problem.bias.data(), 5, 7);
+  const std::vector<float> y = run(*tiles, problem);
+  for (int64_t i = 0; i < 14 * 5; ++i) EXPECT_EQ(std::isnan(y[i]), i / 5 == 3) << i;
+}
+
+// Training's products: every transposition, strides, both types of result, and shapes that fill no vector.
+template <class C>
+void check_bf16_gemm(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool with_bias) {
+  SCOPED_TRACE(::testing::Message() << m << ' ' << n << ' ' << k << ' ' << ta << tb << with_bias);
+  const int64_t lda = (ta ? m : k) + 2, ldb = (tb ? k : n) + 3, ldc = n + 1;
+  std::vector<BFloat16> a, b;
+  for (const float value : random_floats((ta ? k : m) * lda, 1)) a.push_back(BFloat16(value));
+  for (const float value : random_floats((tb ? n : k) * ldb, 2)) b.push_back(BFloat16(value));
+  const std::vector<float> bias = random_floats(n, 3);
+  std::vector<C> c(m * ldc, C(-7.0f));
+  gemm(ta, tb, m, n, k, a.data(), lda, b.data(), ldb, with_bias ? bias.data() : nullptr, c.data(), ldc);
+  // A result in bf16 is rounded by at most 2⁻⁹ of itself.
+  const double rounding = std::is_same_v<C, BFloat16> ? 1.0 / 512 : 0;
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double want = with_bias ? bias[j] : 0.0, size = std::abs(want);
+      for (int64_t p = 0; p < k; ++p) {
+        const double x{static_cast<float>(a[ta ? p * lda + i : i * lda + p])},
+            y{static_cast<float>(b[tb ? j * ldb + p : p * ldb + j])};
+        want += x * y;
+        size += std::abs(x * y);
+      }
+      EXPECT_NEAR(static_cast<float>(c[i * ldc + j]), want, kEps * (k + 2) * size + rounding * std::abs(want) * 1.01);
+    }
+    EXPECT_EQ(static_cast<float>(c[i * ldc + n]), -7.0f);
+  }
+}
+
+TEST(Bf16Product, GemmOfBf16EqualsTheSumInF64) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs AVX-512 BF16 and oneDNN";
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {65, 96, 192}, {31, 33, 200}, {4, 8, 0}}) {
+    for (const int options : {0, 1, 2, 3, 4, 5, 6, 7}) {
+      check_bf16_gemm<float>(m, n, k, options & 1, options & 2, options & 4);
+      check_bf16_gemm<BFloat16>(m, n, k, options & 1, options & 2, options & 4);
+    }
+  }
+}
+
+// Bit for bit as one number after another, special ones included.
+TEST(Bf16Conversion, EqualsBFloat16) {
+  std::vector<float> x = random_floats(1003, 3);
+  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  x.insert(x.end(), {0.0f, -0.0f, 1e-40f, -1e-42f, most, -most, infinity, -infinity, 1.00390625f, 1.01171875f,
+                     std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0xffc12345u)});
+  const auto n = static_cast<int64_t>(x.size());
+  testing::for_each_isa([&](Isa) {
+    std::vector<BFloat16> y(x.size());
+    std::vector<float> back(x.size());
+    round_to_bf16(x.data(), y.data(), n);
+    widen_bf16(y.data(), back.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(y[i].bits, BFloat16(x[i]).bits) << x[i];
+      EXPECT_EQ(std::bit_cast<uint32_t>(back[i]), uint32_t{y[i].bits} << 16);
+    }
+  });
+}
+
 TEST(Bf16Product, OneDnnTakesBf16) {
-  if (!onednn::available() || active_isa() < Isa::avx512) GTEST_SKIP() << "oneDNN has no bf16 product here";
+  if (!onednn::available() || active_isa() < Isa::avx512 || onednn::effective_isa() < Isa::avx512)
+    GTEST_SKIP() << "oneDNN has no bf16 product here";
   const Problem problem(9, 30, 20);
   const onednn::PackedMatmul matmul(problem.weight.data(), problem.bias.data(), 20, 30, Precision::bf16);
   std::vector<BFloat16> x;

@@ -6,10 +6,10 @@
 namespace vitrail::infer {
 
 Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
-                PackedWeights& weights) {
+                PackedWeights& weights, kernels::Precision attention) {
   const std::vector<FusedOperation> list = rewrite(std::move(operations), outputs);
   const BufferPlan plan(list, input, outputs);
-  Emitter emitter(plan, input, weights);
+  Emitter emitter(plan, input, weights, attention);
   for (const FusedOperation& item : list) emitter.emit(item);
   std::vector<ProgramOutput> places;
   for (const Tensor& output : outputs) {

@@ -8,8 +8,8 @@
 namespace vitrail::infer {
 
 // Turns a recorded forward pass into a program: fuses, packs weights, places buffers by their lifetimes.
-// `input` and `outputs` are the meta tensors that the pass began and ended with.
+// `input` and `outputs` are the meta tensors that the pass began and ended with; `attention` as AttentionArgs has it.
 Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
-                PackedWeights& weights);
+                PackedWeights& weights, kernels::Precision attention);
 
 }  // namespace vitrail::infer

@@ -146,6 +146,7 @@ void Emitter::attention(const ops::Operation& op) {
   args.keys = k.tensor.size(2);
   args.head_dim = q.tensor.size(3);
   args.scale = static_cast<float>(op.attributes.scale);
+  args.precision = attention_;
   args.q = head_strides(q);
   args.k = head_strides(k);
   args.v = head_strides(v);

@@ -35,8 +35,8 @@ struct Operand {
 // holds) is; a step that runs only adds base addresses.
 class Emitter {
  public:
-  Emitter(const BufferPlan& plan, const Tensor& input, PackedWeights& weights)
-      : plan_(plan), input_(input), weights_(weights) {}
+  Emitter(const BufferPlan& plan, const Tensor& input, PackedWeights& weights, kernels::Precision attention)
+      : plan_(plan), input_(input), weights_(weights), attention_(attention) {}
 
   void emit(const FusedOperation& item);
 
@@ -66,6 +66,7 @@ class Emitter {
   const BufferPlan& plan_;
   const Tensor& input_;
   PackedWeights& weights_;
+  kernels::Precision attention_;
   std::vector<Step> steps_;
   size_t scratch_bytes_ = 0;
 };

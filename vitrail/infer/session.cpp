@@ -101,6 +101,7 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
     : model_(std::move(model)),
       threads_(options.threads > 0 ? options.threads : available_threads()),
       precision_(options.precision),
+      attention_(precision_ == kernels::Precision::int8 ? options.kept_precision : precision_),
       weights_(precision_, exceptions(model_, options)) {
   if (options.merged_per_block < 0) throw Error("session", "0 or more merged tokens", str(options.merged_per_block));
   model_.merge_tokens(options.merged_per_block);
@@ -139,7 +140,7 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty(images, DType::f32, Device::meta);
   const std::vector<Tensor> outputs = trace(input, request);
-  auto program = std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_));
+  auto program = std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_, attention_));
   programs_.emplace_front(key, program);
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return program;

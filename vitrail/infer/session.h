@@ -29,8 +29,9 @@ struct Request {
 
 struct SessionOptions {
   int threads = 0;  // 0: all that the process may use
-  // Of the linear layers' products; everything between them is fp32.  In int8 the patch embedding and the head, which
-  // cost little and lose most, stay in fp32, and the layers kept from int8 in their own.
+  // Of the linear layers' products and, in bf16, attention's; everything between them is fp32.  In int8 the patch
+  // embedding and the head, which cost little and lose most, stay in fp32, and attention and the layers kept from int8
+  // in their own.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
   kernels::Precision kept_precision = kernels::Precision::bf16;
@@ -85,7 +86,7 @@ class Session {
 
   models::VisionTransformer model_;
   int threads_;
-  kernels::Precision precision_;
+  kernels::Precision precision_, attention_;
   mutable std::mutex mutex_;  // guards what follows
   mutable PackedWeights weights_;
   mutable std::list<std::pair<Key, std::shared_ptr<const Program>>> programs_;  // most recently used first

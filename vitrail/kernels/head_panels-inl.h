@@ -61,6 +61,10 @@ struct ScaledSums {
     const auto factor = hn::Set(d, factors[row * step]);
     store_panel_row(d, hn::Mul(left, factor), hn::Mul(right, factor), out + row * stride, columns);
   }
+  template <class D>
+  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left) const {
+    store_first(d, hn::Mul(left, hn::Set(d, factors[row * step])), out + row * stride, columns);
+  }
 };
 
 }  // namespace HWY_NAMESPACE

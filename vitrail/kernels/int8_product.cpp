@@ -4,9 +4,9 @@
 // follow in fp32.
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
-// bytes in one instruction (vnni_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255 ·
-// w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room for
-// ±127 and take 75 ms in place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
+// bytes in one instruction (avx512_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255
+// · w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room
+// for ±127 and take 75 ms in place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
@@ -15,10 +15,9 @@
 
 #include "vitrail/kernels/aligned_array.h"
 #include "vitrail/kernels/byte_grid.h"
-#include "vitrail/kernels/int8_sums.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/packed_product.h"
-#include "vitrail/kernels/tile_tasks.h"
+#include "vitrail/kernels/word_tasks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/int8_product.cpp"
@@ -32,14 +31,11 @@ namespace vitrail::kernels {
 namespace {
 
 struct Int8Task {
-  const int32_t* x;       // [rows][words]
-  const ByteGrid* grids;  // by row
-  const int32_t* panels;  // each [words][panel columns]
-  Int8Sums add_panel;
+  WordTask words;
+  const ByteGrid* grids;       // by row
   const int32_t* column_sums;  // of the weight: the sums are too large by a row's zero times these
   const float* column_scales;
   const float* bias;
-  int64_t words;
   TaskOutput to;
 };
 
@@ -113,12 +109,12 @@ ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
 
 template <bool accumulate, size_t... row>
 HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
-                            int64_t words, int32_t* sums) {
+                            int64_t words, int32_t* sums, int64_t ld_sums) {
   const hn::ScalableTag<int32_t> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   auto before = [&](size_t r, int64_t c) HWY_ATTR {
-    return accumulate ? hn::Load(d, sums + static_cast<int64_t>(r) * kMostColumns + c) : hn::Zero(d);
+    return accumulate ? hn::Load(d, sums + static_cast<int64_t>(r) * ld_sums + c) : hn::Zero(d);
   };
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
   V left[] = {before(row, 0)...};
@@ -132,31 +128,32 @@ HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64
     };
     (step(hn::Set(d, rows[row][p]), left[row], right[row]), ...);
   }
-  (hn::Store(left[row], d, sums + static_cast<int64_t>(row) * kMostColumns), ...);
-  (hn::Store(right[row], d, sums + static_cast<int64_t>(row) * kMostColumns + lanes), ...);
+  (hn::Store(left[row], d, sums + static_cast<int64_t>(row) * ld_sums), ...);
+  (hn::Store(right[row], d, sums + static_cast<int64_t>(row) * ld_sums + lanes), ...);
 }
 
 // The last rows, fewer than a tile has.
 template <bool accumulate, size_t... rows>
 HWY_INLINE void int8_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
-                                 const int32_t* panel, int64_t words, int32_t* sums) {
+                                 const int32_t* panel, int64_t words, int32_t* sums, int64_t ld_sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, words, sums), true)) ||
+          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, words, sums, ld_sums), true)) ||
          ...);
 }
 
 template <bool accumulate>
-HWY_INLINE void add_tiles(const Int8Panel& p) {
+HWY_INLINE void add_tiles(const WordPanel& p) {
+  auto* const sums = static_cast<int32_t*>(p.sums);
   int64_t r = 0;
   for (; r + kInt8Rows <= p.rows; r += kInt8Rows) {
     int8_tile<accumulate>(std::make_index_sequence<kInt8Rows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
-                          p.sums + r * kMostColumns);
+                          sums + r * p.ld_sums, p.ld_sums);
   }
   int8_tile_of_any<accumulate>(std::make_index_sequence<kInt8Rows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx, p.panel,
-                               p.words, p.sums + r * kMostColumns);
+                               p.words, sums + r * p.ld_sums, p.ld_sums);
 }
 
-void add_int8_panel(const Int8Panel& p) { p.accumulate ? add_tiles<true>(p) : add_tiles<false>(p); }
+void add_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true>(p) : add_tiles<false>(p); }
 
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
@@ -176,20 +173,7 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
 
 void run_int8_task(const Int8Task& task) {
   HWY_ALIGN int32_t sums[kMostRows * kMostColumns];
-  const int64_t width = columns_of_int8_panel();
-  const int64_t blocks = std::max<int64_t>(1, (task.words + kMostDepth - 1) / kMostDepth);
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = task.words * block / blocks, last = task.words * (block + 1) / blocks;
-    for (int64_t column = 0; column < task.to.columns; column += width) {
-      task.add_panel({.x = task.x + first,
-                      .ldx = task.words,
-                      .panel = task.panels + column * task.words + first * width,
-                      .words = last - first,
-                      .rows = task.to.rows,
-                      .sums = sums + column,
-                      .accumulate = block > 0});
-    }
-  }
+  sum_words(task.words, task.to.rows, task.to.columns, sums);
   const int32_t* const done = sums;
   with_activation(task.to.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
 }
@@ -219,7 +203,7 @@ AlignedArray<T> zeros(int64_t count) {
 
 class Int8TileProduct : public PackedProduct {
  public:
-  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, Int8Sums sums)
+  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
       : out_(out),
         in_(in),
         words_((in + 3) / 4),
@@ -287,19 +271,16 @@ class Int8TileProduct : public PackedProduct {
   Int8Task task(const ProductArgs& args, const int32_t* x, const ByteGrid* grids, int64_t first, int64_t rows,
                 int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
-    return {.x = x,
+    return {.words = {x, weight_.get() + column * words_, words_, width_, add_panel_},
             .grids = grids,
-            .panels = weight_.get() + column * words_,
-            .add_panel = add_panel_,
             .column_sums = column_sums_.get() + column,
             .column_scales = scales_.get() + column,
             .bias = bias_.get() + column,
-            .words = words_,
             .to = output_of(args, first, rows, column, std::min(count * width_, out_ - column))};
   }
 
   int64_t out_, in_, words_, width_, panels_;
-  Int8Sums add_panel_;
+  WordSums add_panel_;
   ByteGrid (*quantize_)(const float*, int64_t, uint8_t*);
   void (*run_task_)(const Int8Task&);
   AlignedArray<int32_t> weight_, column_sums_;
@@ -351,10 +332,10 @@ std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, cons
   return std::make_unique<PlainInt8Product>(weight, bias, out, in);
 }
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                      Int8Sums sums) {
+                                                      WordSums sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
-Int8Sums byte_sums() { return &VITRAIL_DISPATCH(add_int8_panel); }
+WordSums byte_sums() { return &VITRAIL_DISPATCH(add_int8_panel); }
 
 }  // namespace vitrail::kernels
 #endif

@@ -3,7 +3,6 @@
 #include <array>
 #include <vector>
 
-#include "vitrail/base/dtype.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa.h"
@@ -64,9 +63,7 @@ std::unique_ptr<PackedProduct> make_fp32_product(const float* weight, const floa
 }
 
 std::unique_ptr<PackedProduct> make_bf16_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() >= Isa::avx512_bf16 && onednn::available() && out > 0 && in > 0) {
-    if (auto product = make_onednn_product(weight, bias, out, in, Precision::bf16)) return product;
-  }
+  if (active_isa() >= Isa::avx512_bf16) return make_bf16_tile_product(weight, bias, out, in);
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
   return make_fp32_product(rounded.data(), bias, out, in);
@@ -78,7 +75,7 @@ constexpr int64_t kMostInt8Inputs = 66'000;
 std::unique_ptr<PackedProduct> make_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (in > kMostInt8Inputs) return make_fp32_product(weight, bias, out, in);
   if (active_isa() == Isa::scalar) return make_plain_int8_product(weight, bias, out, in);
-  const Int8Sums sums = active_isa() >= Isa::avx512_vnni ? vnni_sums() : byte_sums();
+  const WordSums sums = active_isa() >= Isa::avx512_vnni ? vnni_sums() : byte_sums();
   return make_int8_tile_product(weight, bias, out, in, sums);
 }
 
@@ -113,6 +110,33 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
     scalar::gemm(transpose_a, transpose_b, last - first, n, k, a + (transpose_a ? first : first * lda), lda, b, ldb,
                  accumulate, c + first * ldc, ldc);
   });
+}
+
+bool multiplies_bf16() {
+  return active_isa() >= Isa::avx512_bf16 && onednn::available() && onednn::effective_isa() >= Isa::avx512_bf16;
+}
+
+namespace {
+
+template <class C>
+void bf16_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+               const BFloat16* b, int64_t ldb, const float* bias, C* c, int64_t ldc) {
+  if (m > 0 && n > 0 && k > 0) {  // oneDNN refuses null operands
+    onednn::matmul_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, DTypeOf<C>::value, c, ldc);
+    return;
+  }
+  for (int64_t i = 0; i < m * n; ++i) c[i / n * ldc + i % n] = C(bias ? bias[i % n] : 0.0f);
+}
+
+}  // namespace
+
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, float* c, int64_t ldc) {
+  bf16_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc);
+}
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, BFloat16* c, int64_t ldc) {
+  bf16_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc);
 }
 
 Precision precision_from_name(const std::string& name) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "vitrail/base/dtype.h"
 #include "vitrail/kernels/activation.h"
 
 namespace vitrail::kernels {
@@ -13,6 +14,14 @@ namespace vitrail::kernels {
 // a is [m, k], or [k, m] with transpose_a.  For weights that are used again, see PackedLinear.
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
+
+// c [m, n] = op(a) op(b) + bias [n] (null: none) of bf16 operands, summed in fp32.  c is f32 or bf16.  Only where
+// multiplies_bf16(): elsewhere they are to be widened first.
+bool multiplies_bf16();
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, float* c, int64_t ldc);
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, BFloat16* c, int64_t ldc);
 
 // Added to a product: y = data + scale ⊙ (…).  What a transformer block does after attention and after its MLP.
 struct Residual {

@@ -6,8 +6,10 @@
 #include <mutex>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/thread_scratch.h"
 
 namespace vitrail::kernels::onednn {
 namespace {
@@ -25,18 +27,23 @@ memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, memory::data_type
   return {{rows, columns}, type, {ld, 1}};
 }
 
-// A matmul of x [rows, in] with weights described by `weights`, into y [rows, out]; the scratchpad is the caller's.
-dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
-                                      memory::data_type type, const memory::desc& weights) {
+// b = a · w + bias (which may be none); the scratchpad is the caller's.
+dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc& w, const memory::desc& bias,
+                                      const memory::desc& b) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const memory::desc x = matrix(rows, in, ldx, type), y = matrix(rows, out, ldy);
-  const memory::desc b = bias ? matrix(1, out, out) : memory::desc();
 #if DNNL_VERSION_MAJOR >= 3
-  return {cpu(), x, weights, b, y, attributes};
+  return {cpu(), a, w, bias, b, attributes};
 #else
-  return {{x, weights, b, y}, attributes, cpu()};
+  return {{a, w, bias, b}, attributes, cpu()};
 #endif
+}
+
+// A matmul of x [rows, in] with weights described by `weights`, into y [rows, out].
+dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
+                                      memory::data_type type, const memory::desc& weights) {
+  return describe(matrix(rows, in, ldx, type), weights, bias ? matrix(1, out, out) : memory::desc(),
+                  matrix(rows, out, ldy));
 }
 
 }  // namespace
@@ -75,6 +82,66 @@ void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, 
                                           ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status == dnnl_out_of_memory) throw std::bad_alloc();
   if (status != dnnl_success) throw std::runtime_error(str("oneDNN: sgemm failed with status ", status));
+}
+
+namespace {
+
+// Row-major [rows, columns], or the transpose of such a matrix [columns, rows].
+memory::desc matrix_or_transpose(bool transposed, int64_t rows, int64_t columns, int64_t ld, memory::data_type type) {
+  return {{rows, columns}, type, transposed ? memory::dims{1, ld} : memory::dims{ld, 1}};
+}
+
+// What a product is made for.
+struct Bf16Shape {
+  bool transpose_a, transpose_b, bias;
+  DType c_type;
+  int64_t m, n, k, lda, ldb, ldc;
+  auto operator<=>(const Bf16Shape&) const = default;
+};
+
+struct Bf16Matmul {
+  memory::desc a, b, bias, c, scratchpad;
+  dnnl::matmul matmul;
+};
+
+std::unique_ptr<Bf16Matmul> make_bf16_matmul(const Bf16Shape& s) {
+  const auto type = memory::data_type::bf16;
+  const memory::desc a = matrix_or_transpose(s.transpose_a, s.m, s.k, s.lda, type),
+                     b = matrix_or_transpose(s.transpose_b, s.k, s.n, s.ldb, type),
+                     bias = s.bias ? matrix(1, s.n, s.n) : memory::desc(),
+                     c = matrix(s.m, s.n, s.ldc, s.c_type == DType::bf16 ? type : kFloat);
+  const auto described = describe(a, b, bias, c);
+  return std::unique_ptr<Bf16Matmul>(
+      new Bf16Matmul{a, b, bias, c, described.scratchpad_desc(), dnnl::matmul(described)});
+}
+
+// Never removed, so that the reference stays good.  A training meets a handful of shapes.
+const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
+  static std::mutex guard;
+  static std::map<Bf16Shape, std::unique_ptr<Bf16Matmul>> made;
+  std::lock_guard lock(guard);
+  std::unique_ptr<Bf16Matmul>& entry = made[shape];
+  if (!entry) entry = make_bf16_matmul(shape);
+  return *entry;
+}
+
+}  // namespace
+
+void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+                 const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc) {
+  const Bf16Matmul& product = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
+  const size_t bytes = product.scratchpad.get_size();
+  // oneDNN takes no const pointer, and only reads these.
+  std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, memory(product.a, cpu(), const_cast<BFloat16*>(a))},
+      {DNNL_ARG_WEIGHTS, memory(product.b, cpu(), const_cast<BFloat16*>(b))},
+      {DNNL_ARG_DST, memory(product.c, cpu(), c)},
+      {DNNL_ARG_SCRATCHPAD,
+       memory(product.scratchpad, cpu(), thread_scratch(static_cast<int64_t>(bytes / sizeof(float) + 1)))}};
+  if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(product.bias, cpu(), const_cast<float*>(bias)));
+  dnnl::stream stream(cpu());
+  product.matmul.execute(stream, arguments);
+  stream.wait();
 }
 
 struct PackedMatmul::Impl {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "vitrail/base/dtype.h"
 #include "vitrail/kernels/isa.h"
 #include "vitrail/kernels/linear.h"
 
@@ -22,6 +23,11 @@ Isa effective_isa();
 // c [m, n] = op(a) op(b) (+ c when accumulate), row-major.
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
+
+// c [m, n] = op(a) op(b) + bias [n] (null: none), row-major, none empty, by oneDNN's matmul; c has elements of c_type,
+// f32 or bf16.  The primitives are kept by shape and strides.
+void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+                 const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc);
 
 // y [rows, out] = x [rows, in] Wᵀ + b by oneDNN's matmul, with the weight in one layout for every number of rows:
 // the one that oneDNN itself asks for at kTypicalRows.  x and the weight are f32 or bf16, y and b f32.  run() may be

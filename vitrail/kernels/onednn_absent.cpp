@@ -17,6 +17,10 @@ Isa effective_isa() { absent(); }
 void sgemm(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, bool, float*, int64_t) {
   absent();
 }
+void matmul_bf16(bool, bool, int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t,
+                 const float*, DType, void*, int64_t) {
+  absent();
+}
 
 struct PackedMatmul::Impl {};
 PackedMatmul::PackedMatmul(const float*, const float*, int64_t, int64_t, Precision) { absent(); }

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "vitrail/kernels/int8_sums.h"
 #include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/word_panel.h"
 
 namespace vitrail::kernels {
 
@@ -37,9 +37,11 @@ std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const floa
 // Not without oneDNN.
 std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                    Precision precision);
+// In bf16 by AVX-512 BF16 (see bf16_product.cpp): only where Isa::avx512_bf16 is active.
+std::unique_ptr<PackedProduct> make_bf16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
 std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                      Int8Sums sums);
+                                                      WordSums sums);
 
 }  // namespace vitrail::kernels

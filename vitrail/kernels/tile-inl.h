@@ -31,40 +31,60 @@ constexpr int64_t kTileRows = 6;
 
 HWY_INLINE int64_t panel_columns() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())); }
 
-// Four rows of four, transposed: to[i] of row stride `width` = factor · from[0..3][i].
-HWY_INLINE void transpose_4x4(const float* from, int64_t ld, float factor, float* to, int64_t width) {
+// Four rows of four, transposed: to[i] of row stride `width` = f(from[0..3][i]), f of a vector or of a number.
+template <class T, class F>
+HWY_INLINE void transpose_4x4(const T* from, int64_t ld, const F& f, T* to, int64_t width) {
 #if HWY_TARGET == HWY_SCALAR
   for (int64_t i = 0; i < 4; ++i) {
-    for (int64_t j = 0; j < 4; ++j) to[i * width + j] = factor * from[j * ld + i];
+    for (int64_t j = 0; j < 4; ++j) to[i * width + j] = f(from[j * ld + i]);
   }
 #else
-  const hn::FixedTag<float, 4> d;
-  const auto f = hn::Set(d, factor);
+  const hn::FixedTag<T, 4> d;
   const auto r0 = hn::LoadU(d, from), r1 = hn::LoadU(d, from + ld), r2 = hn::LoadU(d, from + 2 * ld),
              r3 = hn::LoadU(d, from + 3 * ld);
   const auto low01 = hn::InterleaveLower(d, r0, r1), high01 = hn::InterleaveUpper(d, r0, r1);
   const auto low23 = hn::InterleaveLower(d, r2, r3), high23 = hn::InterleaveUpper(d, r2, r3);
-  hn::Store(hn::Mul(f, hn::ConcatLowerLower(d, low23, low01)), d, to);
-  hn::Store(hn::Mul(f, hn::ConcatUpperUpper(d, low23, low01)), d, to + width);
-  hn::Store(hn::Mul(f, hn::ConcatLowerLower(d, high23, high01)), d, to + 2 * width);
-  hn::Store(hn::Mul(f, hn::ConcatUpperUpper(d, high23, high01)), d, to + 3 * width);
+  hn::Store(f(hn::ConcatLowerLower(d, low23, low01)), d, to);
+  hn::Store(f(hn::ConcatUpperUpper(d, low23, low01)), d, to + width);
+  hn::Store(f(hn::ConcatLowerLower(d, high23, high01)), d, to + 2 * width);
+  hn::Store(f(hn::ConcatUpperUpper(d, high23, high01)), d, to + 3 * width);
 #endif
 }
 
-// panel [k][panel columns] = factor · the transpose of rows [columns, k]; columns that the rows do not fill are 0.
-HWY_INLINE void pack_transposed(const float* rows, int64_t ld, int64_t columns, int64_t k, float factor, float* panel) {
+// panel [k][panel columns] = f of the transpose of rows [columns, k]; columns that the rows do not fill are 0.
+template <class T, class F>
+HWY_INLINE void pack_transposed_by(const T* rows, int64_t ld, int64_t columns, int64_t k, const F& f, T* panel) {
   const int64_t width = panel_columns();
   for (int64_t c = 0; c < width; c += 4) {
     int64_t p = 0;
     if (c + 4 <= std::min(columns, width)) {
-      for (; p + 4 <= k; p += 4) transpose_4x4(rows + c * ld + p, ld, factor, panel + p * width + c, width);
+      for (; p + 4 <= k; p += 4) transpose_4x4(rows + c * ld + p, ld, f, panel + p * width + c, width);
     }
     for (; p < k; ++p) {
-      for (int64_t i = c; i < std::min(c + 4, width); ++i) {
-        panel[p * width + i] = i < columns ? factor * rows[i * ld + p] : 0.0f;
-      }
+      for (int64_t i = c; i < std::min(c + 4, width); ++i)
+        panel[p * width + i] = i < columns ? f(rows[i * ld + p]) : T();
     }
   }
+}
+
+// f: times a factor.
+struct Scaled {
+  float factor;
+  HWY_INLINE float operator()(float value) const { return factor * value; }
+  template <class V>
+  HWY_INLINE V operator()(V v) const {
+    return hn::Mul(v, hn::Set(hn::DFromV<V>(), factor));
+  }
+};
+
+HWY_INLINE void pack_transposed(const float* rows, int64_t ld, int64_t columns, int64_t k, float factor, float* panel) {
+  pack_transposed_by(rows, ld, columns, k, Scaled{factor}, panel);
+}
+
+// The same of words, as they are.
+HWY_INLINE void pack_words_transposed(const int32_t* rows, int64_t ld, int64_t columns, int64_t k, int32_t* panel) {
+  pack_transposed_by(
+      rows, ld, columns, k, [](auto value) HWY_ATTR { return value; }, panel);
 }
 
 // A row's sums of one panel, of which the first `columns` are wanted.
@@ -94,12 +114,16 @@ struct StoredSums {
     hn::StoreU(left, d, c + row * ldc);
     hn::StoreU(right, d, c + row * ldc + static_cast<int64_t>(hn::Lanes(d)));
   }
+  template <class D>
+  HWY_INLINE void end(D d, int64_t row, hn::Vec<D> left) const {
+    hn::StoreU(left, d, c + row * ldc);
+  }
 };
 
-// `sums` goes by value: through a reference its members would be read again after every store.
-// sums of rows [first, first + number of `row`) = their beginning + a [rows, k] · panel [k, panel columns].  With
-// transposed_a, a is [k, rows]: the values of a tile lie side by side.
-template <bool transposed_a, class Sums, size_t... row>
+// sums of rows [first, first + number of `row`) = their beginning + a [rows, k] · panel [k, panel columns], or only
+// those of the panel's left half.  With transposed_a, a is [k, rows]: the values of a tile lie side by side. `sums`
+// goes by value: through a reference its members would be read again after every store.
+template <bool transposed_a, bool left_half, class Sums, size_t... row>
 HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* a, int64_t lda, const float* panel,
                        int64_t k, Sums sums) {
   const hn::ScalableTag<float> d;
@@ -107,38 +131,54 @@ HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* 
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
   V left[] = {sums.begin(d, first + static_cast<int64_t>(row), 0)...};
-  V right[] = {sums.begin(d, first + static_cast<int64_t>(row), lanes)...};
+  [[maybe_unused]] V right[] = {(left_half ? hn::Zero(d) : sums.begin(d, first + static_cast<int64_t>(row), lanes))...};
   const float* const a_rows[] = {
       (a + (transposed_a ? first + static_cast<int64_t>(row) : (first + static_cast<int64_t>(row)) * lda))...};
   const int64_t a_step = transposed_a ? lda : 1;
   for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
-    const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
+    const V b0 = hn::Load(d, panel), b1 = left_half ? b0 : hn::Load(d, panel + lanes);
     auto step = [&](V value, V& l, V& r) HWY_ATTR {
       l = hn::MulAdd(value, b0, l);
-      r = hn::MulAdd(value, b1, r);
+      if constexpr (!left_half) r = hn::MulAdd(value, b1, r);
     };
     (step(hn::Set(d, a_rows[row][p * a_step]), left[row], right[row]), ...);
   }
-  (sums.end(d, first + static_cast<int64_t>(row), left[row], right[row]), ...);
+  if constexpr (left_half) {
+    (sums.end(d, first + static_cast<int64_t>(row), left[row]), ...);
+  } else {
+    (sums.end(d, first + static_cast<int64_t>(row), left[row], right[row]), ...);
+  }
 }
 
 // The last rows, fewer than a tile has.
-template <bool transposed_a, class Sums, size_t... rows>
+template <bool transposed_a, bool left_half, class Sums, size_t... rows>
 HWY_INLINE void tile_of_any(std::index_sequence<rows...>, int64_t count, int64_t first, const float* a, int64_t lda,
                             const float* panel, int64_t k, Sums sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (tile<transposed_a>(std::make_index_sequence<rows + 1>(), first, a, lda, panel, k, sums), true)) ||
+          (tile<transposed_a, left_half>(std::make_index_sequence<rows + 1>(), first, a, lda, panel, k, sums), true)) ||
          ...);
 }
 
 // Any number of rows, in tiles.  Each sum runs over k in order: a row's bits do not depend on the tile it falls in.
-template <bool transposed_a = false, class Sums>
+template <bool transposed_a = false, bool left_half = false, class Sums>
 HWY_INLINE void multiply_panel(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows, Sums sums) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows) {
-    tile<transposed_a>(std::make_index_sequence<kTileRows>(), r, a, lda, panel, k, sums);
+    tile<transposed_a, left_half>(std::make_index_sequence<kTileRows>(), r, a, lda, panel, k, sums);
   }
-  tile_of_any<transposed_a>(std::make_index_sequence<kTileRows - 1>(), rows - r, r, a, lda, panel, k, sums);
+  tile_of_any<transposed_a, left_half>(std::make_index_sequence<kTileRows - 1>(), rows - r, r, a, lda, panel, k, sums);
+}
+
+// The same where only `columns` of the panel's are wanted: half of the work where its left half has them.  What is
+// written beyond them is not to be read.
+template <bool transposed_a = false, class Sums>
+HWY_INLINE void multiply_part(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows, int64_t columns,
+                              Sums sums) {
+  if (2 * columns <= panel_columns()) {
+    multiply_panel<transposed_a, true>(a, lda, panel, k, rows, sums);
+  } else {
+    multiply_panel<transposed_a, false>(a, lda, panel, k, rows, sums);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

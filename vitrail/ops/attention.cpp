@@ -1,5 +1,7 @@
 #include "vitrail/ops/attention.h"
 
+#include <type_traits>
+
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/attention.h"
 #include "vitrail/ops/dispatch.h"
@@ -29,7 +31,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias
 // A [B, H, N, d] tensor as the kernel takes it.
 template <class T>
 kernels::HeadView<T> head_view(const Tensor& t) {
-  return {t.data<float>(), t.strides()[0], t.strides()[1], t.strides()[2]};
+  return {t.data<std::remove_const_t<T>>(), t.strides()[0], t.strides()[1], t.strides()[2]};
 }
 
 // [B, N, H·d] seen as [B, H, N, d].
@@ -37,9 +39,14 @@ Tensor heads_of(const Tensor& x, int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).permute({0, 2, 1, 3});
 }
 
+// What the kernel reads and writes where products are of this precision.
+DType operand_dtype(DType product) {
+  return product == DType::bf16 && kernels::multiplies_bf16() ? DType::bf16 : DType::f32;
+}
+
 // The last axis must be contiguous for the kernel; a view of a fused projection is.
-Tensor with_dense_rows(const Tensor& t) {
-  const Tensor f = t.detach().to(DType::f32);
+Tensor with_dense_rows(const Tensor& t, DType dtype) {
+  const Tensor f = converted(t.detach(), dtype);
   return f.strides()[3] == 1 || f.size(3) == 1 ? f : f.contiguous();
 }
 
@@ -50,61 +57,88 @@ Tensor spread_bias(const Tensor& bias, const Shape& scores) {
 }
 
 // Without its place in the graph; rounded where the precision is bf16.
-Tensor rounded(const Tensor& t, DType product) { return product == DType::bf16 ? t.detach().to(product) : t.detach(); }
+Tensor rounded(const Tensor& t, DType product) {
+  return product == DType::bf16 ? converted(t.detach(), product) : t.detach();
+}
 
 // What forward and backward both take.
 struct Operands {
-  Tensor q, k, v, bias;  // f32; bias [B, H, T, S] by strides of 0, or undefined
+  Tensor q, k, v;  // of operand_dtype()
+  Tensor bias;     // f32 [B, H, T, S] by strides of 0, or undefined
   double scale;
+  kernels::Precision precision;
 
-  Operands(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_bias, double factor)
-      : q(with_dense_rows(query)), k(with_dense_rows(key)), v(with_dense_rows(value)), scale(factor) {
+  Operands(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_bias, double factor,
+           DType product)
+      : q(with_dense_rows(query, operand_dtype(product))),
+        k(with_dense_rows(key, operand_dtype(product))),
+        v(with_dense_rows(value, operand_dtype(product))),
+        scale(factor),
+        precision(product == DType::bf16 ? kernels::Precision::bf16 : kernels::Precision::fp32) {
     bias = spread_bias(given_bias, {q.size(0), q.size(1), q.size(2), k.size(2)});
   }
-  kernels::AttentionArgs args() const {
-    kernels::AttentionArgs args{.batch = q.size(0),
-                                .heads = q.size(1),
-                                .queries = q.size(2),
-                                .keys = k.size(2),
-                                .head_dim = q.size(3),
-                                .q = head_view<const float>(q),
-                                .k = head_view<const float>(k),
-                                .v = head_view<const float>(v),
-                                .scale = static_cast<float>(scale)};
+  template <class T>
+  kernels::AttentionArgsOf<T> args() const {
+    kernels::AttentionArgsOf<T> args{.batch = q.size(0),
+                                     .heads = q.size(1),
+                                     .queries = q.size(2),
+                                     .keys = k.size(2),
+                                     .head_dim = q.size(3),
+                                     .q = head_view<const T>(q),
+                                     .k = head_view<const T>(k),
+                                     .v = head_view<const T>(v),
+                                     .scale = static_cast<float>(scale),
+                                     .precision = precision};
     if (bias.defined()) args.bias = {bias.data<float>(), bias.strides()[0], bias.strides()[1], bias.strides()[2]};
     return args;
   }
 };
 
-AttentionResult attention_forward(const Operands& operands, bool need_weights) {
-  kernels::AttentionArgs args = operands.args();
-  AttentionResult result;
-  result.out = Tensor::empty({args.batch, args.queries, args.heads * args.head_dim});
-  args.out = head_view<float>(heads_of(result.out, args.heads));
-  if (need_weights) {
-    result.weights = Tensor::empty({args.batch, args.heads, args.queries, args.keys});
-    args.weights = result.weights.data<float>();
+// visitor(T{}) with the type of the operands.
+template <class Visitor>
+void dispatch_operands(const Operands& operands, const Visitor& visitor) {
+  if (operands.q.dtype() == DType::bf16) {
+    visitor(BFloat16());
+  } else {
+    visitor(float());
   }
-  kernels::attention(args);
+}
+
+AttentionResult attention_forward(const Operands& operands, bool need_weights) {
+  AttentionResult result;
+  dispatch_operands(operands, [&](auto tag) {
+    using T = decltype(tag);
+    kernels::AttentionArgsOf<T> args = operands.args<T>();
+    result.out = Tensor::empty({args.batch, args.queries, args.heads * args.head_dim}, operands.q.dtype());
+    args.out = head_view<T>(heads_of(result.out, args.heads));
+    if (need_weights) {
+      result.weights = Tensor::empty({args.batch, args.heads, args.queries, args.keys});
+      args.weights = result.weights.data<float>();
+    }
+    kernels::attention(args);
+  });
   return result;
 }
 
-// Writes the gradients of q, k and v; of the bias the scores' gradient [B, H, T, S] when asked for.
+// Writes the gradients of q, k and v, of operand_dtype(); of the bias the scores' gradient [B, H, T, S] when asked for.
 Tensor attention_backward(const Operands& operands, const Tensor& grad, const Tensor& grad_q, const Tensor& grad_k,
                           const Tensor& grad_v, bool for_bias) {
-  const kernels::AttentionArgs args = operands.args();
-  const Tensor dense = prepared(grad, DType::f32);
-  kernels::AttentionGradArgs grads{.forward = args,
-                                   .grad = head_view<const float>(heads_of(dense, args.heads)),
-                                   .grad_q = head_view<float>(grad_q),
-                                   .grad_k = head_view<float>(grad_k),
-                                   .grad_v = head_view<float>(grad_v)};
+  const Tensor dense = prepared(grad, operands.q.dtype());
   Tensor grad_scores;
-  if (for_bias) {
-    grad_scores = Tensor::empty({args.batch, args.heads, args.queries, args.keys});
-    grads.grad_scores = grad_scores.data<float>();
-  }
-  kernels::attention_backward(grads);
+  dispatch_operands(operands, [&](auto tag) {
+    using T = decltype(tag);
+    const kernels::AttentionArgsOf<T> args = operands.args<T>();
+    kernels::AttentionGradArgsOf<T> grads{.forward = args,
+                                          .grad = head_view<const T>(heads_of(dense, args.heads)),
+                                          .grad_q = head_view<T>(grad_q),
+                                          .grad_k = head_view<T>(grad_k),
+                                          .grad_v = head_view<T>(grad_v)};
+    if (for_bias) {
+      grad_scores = Tensor::empty({args.batch, args.heads, args.queries, args.keys});
+      grads.grad_scores = grad_scores.data<float>();
+    }
+    kernels::attention_backward(grads);
+  });
   return grad_scores;
 }
 
@@ -135,16 +169,17 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, dou
     return result;
   }
   const DType product = product_dtype(q, "attention"), out_dtype = product == DType::bf16 ? product : q.dtype();
-  const Operands operands(rounded(q, product), rounded(k, product), rounded(v, product), bias, scale);
+  const Operands operands(rounded(q, product), rounded(k, product), rounded(v, product), bias, scale, product);
   AttentionResult result = attention_forward(operands, need_weights);
-  result.out = result.out.to(out_dtype);
+  result.out = converted(result.out, out_dtype);
   if (need_weights) result.weights = result.weights.to(out_dtype);
   if (autograd::recording({q, k, v, bias})) {
     const bool for_bias = bias.defined() && autograd::requires_grad(bias);
     const Shape bias_shape = for_bias ? bias.shape() : Shape{};
     autograd::record(result.out, "attention", {q, k, v, bias}, [operands, for_bias, bias_shape](const Tensor& grad) {
-      const Tensor grad_q = Tensor::empty(operands.q.shape()), grad_k = Tensor::empty(operands.k.shape()),
-                   grad_v = Tensor::empty(operands.v.shape());
+      const DType dtype = operands.q.dtype();
+      const Tensor grad_q = Tensor::empty(operands.q.shape(), dtype), grad_k = Tensor::empty(operands.k.shape(), dtype),
+                   grad_v = Tensor::empty(operands.v.shape(), dtype);
       const Tensor grad_scores = attention_backward(operands, grad, grad_q, grad_k, grad_v, for_bias);
       return std::vector<Tensor>{grad_q, grad_k, grad_v, for_bias ? reduced_to(grad_scores, bias_shape) : Tensor()};
     });
@@ -164,13 +199,14 @@ Tensor self_attention(const Tensor& qkv, int64_t heads, double scale) {
   }
   const Tensor kept = rounded(qkv, product_dtype(qkv, "attention")).contiguous();
   auto operands = [part, scale](const Tensor& whole) {
-    const Tensor dense = whole.to(DType::f32);
-    return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale);
+    const Tensor dense = converted(whole, operand_dtype(whole.dtype()));
+    return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale, whole.dtype());
   };
-  Tensor out = attention_forward(operands(kept), false).out.to(kept.dtype());
+  Tensor out = converted(attention_forward(operands(kept), false).out, kept.dtype());
   autograd::record(out, "self_attention", {qkv}, [operands, part, kept](const Tensor& grad) {
-    const Tensor grad_qkv = Tensor::empty(kept.shape());
-    attention_backward(operands(kept), grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
+    const Operands again = operands(kept);
+    const Tensor grad_qkv = Tensor::empty(kept.shape(), again.q.dtype());
+    attention_backward(again, grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
     return std::vector<Tensor>{grad_qkv};
   });
   return out;

@@ -1,6 +1,7 @@
 #pragma once
 // What operations share: which C++ type computes which dtype.
 #include "vitrail/base/error.h"
+#include "vitrail/ops/conversion.h"
 #include "vitrail/ops/recorder.h"
 
 namespace vitrail::ops {
@@ -14,7 +15,7 @@ inline DType compute_dtype(const Tensor& tensor, const char* where) {
 // The tensor as contiguous elements of `dtype`, without its place in the graph: what an operation computes with and its
 // backward keeps.  Undefined stays undefined.
 inline Tensor prepared(const Tensor& tensor, DType dtype) {
-  return tensor.defined() ? tensor.detach().to(dtype).contiguous() : tensor;
+  return tensor.defined() ? converted(tensor.detach().contiguous(), dtype) : tensor;
 }
 
 // All extents but the last, as one.

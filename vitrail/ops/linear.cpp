@@ -8,6 +8,7 @@
 #include "vitrail/kernels/scalar.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/mixed_linear.h"
 #include "vitrail/ops/precision.h"
 
 namespace vitrail::ops {
@@ -62,11 +63,6 @@ void sum_of_rows(const double* x, int64_t rows, int64_t cols, double* out) {
   kernels::scalar::sum_rows<double>(x, nullptr, rows, cols, out);
 }
 
-// Which gradients are wanted: the images' own is not, a frozen weight's neither.
-struct Wanted {
-  bool x, weight, bias;
-};
-
 // With grad that of x Wᵀ + b, before the activation.
 template <class T>
 std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const Wanted& wanted, const Tensor& grad) {
@@ -98,26 +94,33 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     record(OpKind::linear, {x, weight, bias}, {result}, {.activation = activation});
     return result;
   }
-  const DType dtype = compute_dtype(x, "linear"), kept_as = product_dtype(x, "linear");
-  const Tensor xk = prepared(x, kept_as), wk = prepared(weight, kept_as), bc = prepared(bias, dtype);
-  const Tensor pre = Tensor::empty(shape, dtype);
+  const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
   const bool keep = autograd::recording({x, weight, bias});  // the backward reads what came before the activation
+  if (product_dtype(x, "linear") == DType::bf16) {
+    const Tensor xk = prepared(x, DType::bf16), wk = prepared(weight, DType::bf16);
+    MixedLinear made = mixed_linear(xk, wk, prepared(bias, DType::f32), activation, keep);
+    if (keep) {
+      autograd::record(made.result, "linear", {x, weight, bias},
+                       [xk, wk, before = made.before, activation, wanted, given = x.dtype()](const Tensor& grad) {
+                         return mixed_linear_backward(xk, wk, before, activation, wanted, given,
+                                                      grad.detach().contiguous());
+                       });
+    }
+    return made.result;
+  }
+  const DType dtype = compute_dtype(x, "linear");
+  const Tensor xc = prepared(x, dtype), wc = prepared(weight, dtype), bc = prepared(bias, dtype);
+  const Tensor pre = Tensor::empty(shape, dtype);
   Tensor result = keep && activation != Activation::none ? Tensor::empty(shape, dtype) : pre;
-  dispatch_compute(dtype, [&](auto tag) {
-    using T = decltype(tag);
-    linear_forward<T>(xk.to(dtype), wk.to(dtype), bc, activation, pre, result);
-  });
-  result = result.to(kept_as == DType::bf16 ? kept_as : x.dtype());
+  dispatch_compute(dtype, [&](auto tag) { linear_forward<decltype(tag)>(xc, wc, bc, activation, pre, result); });
+  result = result.to(x.dtype());
   if (keep) {
-    const Tensor kept = activation == Activation::none ? Tensor() : pre.to(kept_as);
-    const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
+    const Tensor kept = activation == Activation::none ? Tensor() : pre;
     autograd::record(
-        result, "linear", {x, weight, bias}, [xk, wk, kept, activation, wanted, dtype](const Tensor& grad) {
-          const Tensor before = prepared(kept, dtype);
-          const Tensor g = activation_backward(activation, before, prepared(grad, dtype)).to(xk.dtype()).to(dtype);
+        result, "linear", {x, weight, bias}, [xc, wc, kept, activation, wanted, dtype](const Tensor& grad) {
+          const Tensor g = activation_backward(activation, kept, prepared(grad, dtype));
           std::vector<Tensor> grads;
-          dispatch_compute(
-              dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xk.to(dtype), wk.to(dtype), wanted, g); });
+          dispatch_compute(dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, wanted, g); });
           return grads;
         });
   }
