@@ -113,7 +113,7 @@ struct Problem {
   double rounding_error() const { return rounds() ? 2 * 5 * kHalfStep : 0; }
 
  private:
-  static constexpr double kHalfStep = 1.0 / 256 / 2 * 1.01;  // of bf16, relative; with the product of two of them
+  static constexpr double kHalfStep = 1.01 / 256;  // of bf16, relative; with the product of two of them
   bool rounds() const { return args.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16; }
 };
 

@@ -18,7 +18,7 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512vnni,avx512bf16")
 namespace vitrail::kernels {
 namespace {
 
-constexpr int64_t kRows = 12;  // 12 × 2 sums, 2 of the panel and 1 of x are 27 of 32 registers
+constexpr int64_t kRows = 12;  // 12 × 2 sums, 2 of the panel and 1 of x are 27 of 32 registers; at most 4 × 3
 
 struct Bytes {
   using Sums = __m512i;
@@ -48,17 +48,25 @@ HWY_NOINLINE void add_tile(std::index_sequence<row...>, const WordPanel& p, int6
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
   Sums left[] = {before(row, 0)...};
   [[maybe_unused]] Sums right[] = {(left_half ? Words::zero() : before(row, 16))...};
-  const int32_t* const rows[] = {(p.x + (first + static_cast<int64_t>(row)) * (transposed ? 1 : p.ldx))...};
-  const int64_t step = transposed ? p.ldx : 1;
-  const int32_t* panel = p.panel;
-  for (int64_t w = 0; w < p.words; ++w, panel += kAvx512Columns) {
+  // A pointer for each third row, in variables of their own: all stay in general registers.
+  const int64_t ld = transposed ? 4 : 4 * p.ldx, step = transposed ? 4 * p.ldx : 4;  // bytes to the next row, word
+  const auto* x0 = reinterpret_cast<const char*>(p.x) + first * ld;
+  const char *x1 = x0 + 3 * ld, *x2 = x0 + 6 * ld, *x3 = x0 + 9 * ld;
+  const int32_t *panel = p.panel, *const end = panel + p.words * kAvx512Columns;
+  for (; panel < end; panel += kAvx512Columns) {
     const __m512i w0 = _mm512_load_si512(panel), w1 = left_half ? w0 : _mm512_load_si512(panel + 16);
-    auto add = [&](int32_t word, Sums& l, Sums& r) VITRAIL_WORD_SUMS {
-      const __m512i x = _mm512_set1_epi32(word);
+    auto add = [&](size_t r, Sums& l, Sums& right_sums) VITRAIL_WORD_SUMS {
+      const char* const group = r < 3 ? x0 : r < 6 ? x1 : r < 9 ? x2 : x3;
+      const __m512i x = _mm512_set1_epi32(*reinterpret_cast<const int32_t*>(group + static_cast<int64_t>(r % 3) * ld));
       l = Words::add(l, x, w0);
-      if constexpr (!left_half) r = Words::add(r, x, w1);
+      if constexpr (!left_half) right_sums = Words::add(right_sums, x, w1);
     };
-    (add(rows[row][w * step], left[row], right[row]), ...);
+    (add(row, left[row], right[row]), ...);
+    x0 += step;
+    x1 += step;
+    x2 += step;
+    x3 += step;
+    asm("" : "+r"(x0), "+r"(x1), "+r"(x2), "+r"(x3));  // else the compiler makes a pointer of each row, and spills them
   }
   (Words::store(sums + static_cast<int64_t>(row) * p.ld_sums, left[row]), ...);
   if constexpr (!left_half) {

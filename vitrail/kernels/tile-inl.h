@@ -132,16 +132,26 @@ HWY_NOINLINE void tile(std::index_sequence<row...>, int64_t first, const float* 
   // Arrays with constant indices only (a fold over `row`, no loop), so that the compiler keeps them in registers.
   V left[] = {sums.begin(d, first + static_cast<int64_t>(row), 0)...};
   [[maybe_unused]] V right[] = {(left_half ? hn::Zero(d) : sums.begin(d, first + static_cast<int64_t>(row), lanes))...};
-  const float* const a_rows[] = {
-      (a + (transposed_a ? first + static_cast<int64_t>(row) : (first + static_cast<int64_t>(row)) * lda))...};
-  const int64_t a_step = transposed_a ? lda : 1;
+  // A pointer for each third row, in variables of their own: all stay in general registers.
+  const int64_t ld = transposed_a ? 1 : lda, a_step = transposed_a ? lda : 1;
+  const float *a0 = a + first * ld, *a1 = a0 + 3 * ld, *a2 = a0 + 6 * ld, *a3 = a0 + 9 * ld;
   for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
     const V b0 = hn::Load(d, panel), b1 = left_half ? b0 : hn::Load(d, panel + lanes);
-    auto step = [&](V value, V& l, V& r) HWY_ATTR {
+    auto step = [&](size_t r, V& l, V& right_sums) HWY_ATTR {
+      const float* const group = r < 3 ? a0 : r < 6 ? a1 : r < 9 ? a2 : a3;
+      const V value = hn::Set(d, group[static_cast<int64_t>(r % 3) * ld]);
       l = hn::MulAdd(value, b0, l);
-      if constexpr (!left_half) r = hn::MulAdd(value, b1, r);
+      if constexpr (!left_half) right_sums = hn::MulAdd(value, b1, right_sums);
     };
-    (step(hn::Set(d, a_rows[row][p * a_step]), left[row], right[row]), ...);
+    (step(row, left[row], right[row]), ...);
+    a0 += a_step;
+    a1 += a_step;
+    asm("" : "+r"(a0), "+r"(a1));  // else the compiler makes a pointer of each row, and spills them
+    if constexpr (sizeof...(row) > 6) {
+      a2 += a_step;
+      a3 += a_step;
+      asm("" : "+r"(a2), "+r"(a3));
+    }
   }
   if constexpr (left_half) {
     (sums.end(d, first + static_cast<int64_t>(row), left[row]), ...);
