@@ -66,12 +66,6 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 
-std::unique_ptr<PackedProduct> make_onednn_fp32(const float* weight, const float* bias, int64_t out, int64_t in) {
-  return make_onednn_product(weight, bias, out, in, Precision::fp32);
-}
-std::unique_ptr<PackedProduct> make_onednn_bf16(const float* weight, const float* bias, int64_t out, int64_t in) {
-  return make_onednn_product(weight, bias, out, in, Precision::bf16);
-}
 std::unique_ptr<PackedProduct> make_int8_bytes(const float* weight, const float* bias, int64_t out, int64_t in) {
   return make_int8_tile_product(weight, bias, out, in, byte_sums());
 }
@@ -93,9 +87,8 @@ BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmeti
 BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, bf16_tiles, make_bf16_tiles, Activation::none, Arithmetic::bf16)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, bf16_tiles_gelu, make_bf16_tiles, Activation::gelu, Arithmetic::bf16)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn, make_onednn_fp32, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_fp32, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn_bf16, make_onednn_bf16, Activation::none, Arithmetic::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn, make_onednn_product, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_product, Activation::gelu)->Apply(shapes);
 BENCHMARK(sgemm)->Apply(shapes);
 
 }  // namespace

@@ -155,8 +155,12 @@ TEST(Attention, FullyMaskedRowGivesZeros) {
     std::fill_n(problem.bias.data() + 9 * 9 + 4 * 9, 9, -kInfinity);  // head 1, query 4
     attention(problem.args);
     for (int64_t j = 0; j < 9; ++j) EXPECT_EQ(problem.weights[9 * 9 + 4 * 9 + j], 0.0f);
-    for (int64_t e = 0; e < 24; ++e) EXPECT_EQ(problem.out[4 * 48 + 24 + e], 0.0f);
-    EXPECT_NE(problem.out[4 * 48], 0.0f);
+    for (const bool with_weights : {true, false}) {
+      if (!with_weights) problem.args.weights = nullptr;
+      attention(problem.args);
+      for (int64_t e = 0; e < 24; ++e) EXPECT_EQ(problem.out[4 * 48 + 24 + e], 0.0f);
+      EXPECT_NE(problem.out[4 * 48], 0.0f);
+    }
   });
 }
 
@@ -182,10 +186,12 @@ TEST(Attention, HugeScoresStayFinite) {
 
 TEST(Attention, PropagatesNaNWhereItReaches) {
   for_each_kernel([] {
-    Problem in_query({1, 1, 20, 20, 16}, true, true);
-    in_query.q[7 * 48 + 2] = std::numeric_limits<float>::quiet_NaN();
-    attention(in_query.args);
-    for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_query.out[i]), i / 16 == 7) << i;
+    for (const bool with_weights : {true, false}) {
+      Problem in_query({1, 1, 20, 20, 16}, true, with_weights);
+      in_query.q[7 * 48 + 2] = std::numeric_limits<float>::quiet_NaN();
+      attention(in_query.args);
+      for (int64_t i = 0; i < 20 * 16; ++i) EXPECT_EQ(std::isnan(in_query.out[i]), i / 16 == 7) << i;
+    }
     Problem in_value({1, 1, 20, 20, 16}, false, false);
     in_value.q[19 * 48 + 32 + 5] = std::numeric_limits<float>::quiet_NaN();
     attention(in_value.args);

@@ -39,7 +39,7 @@ void for_each_product(const float* weight, const float* bias, int64_t out, int64
     body(*make_tile_product(weight, bias, out, in));
     if (isa != available_isas().back() || !onednn::available() || out == 0 || in == 0) return;
     SCOPED_TRACE("oneDNN");
-    if (const auto product = make_onednn_product(weight, bias, out, in, Precision::fp32)) body(*product);
+    if (const auto product = make_onednn_product(weight, bias, out, in)) body(*product);
   });
 }
 

@@ -11,7 +11,6 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/bf16_conversion.h"
 #include "vitrail/kernels/int8_weight.h"
-#include "vitrail/kernels/onednn.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/scalar.h"
 #include "vitrail/kernels/tile_tasks.h"
@@ -344,19 +343,6 @@ TEST(Bf16Conversion, EqualsBFloat16) {
       EXPECT_EQ(std::bit_cast<uint32_t>(back[i]), uint32_t{y[i].bits} << 16);
     }
   });
-}
-
-TEST(Bf16Product, OneDnnTakesBf16) {
-  if (!onednn::available() || active_isa() < Isa::avx512 || onednn::effective_isa() < Isa::avx512)
-    GTEST_SKIP() << "oneDNN has no bf16 product here";
-  const Problem problem(9, 30, 20);
-  const onednn::PackedMatmul matmul(problem.weight.data(), problem.bias.data(), 20, 30, Precision::bf16);
-  std::vector<BFloat16> x;
-  for (const float value : problem.x) x.push_back(BFloat16(value));
-  std::vector<float> y(9 * 20);
-  Scratch scratch(matmul.scratchpad_bytes(9, 30, 20));
-  matmul.run(x.data(), 30, y.data(), 20, 9, scratch.aligned());
-  testing::expect_close(y, rounded_product(problem, true), [&](int64_t) { return kEps / 2 * 32 * 90; });
 }
 
 TEST(Precision, NamesGoBothWaysAndOthersAreRefused) {

@@ -47,17 +47,21 @@ class PlainProduct : public PackedProduct {
 };
 
 // oneDNN's packed matmul needs AVX-512.  Without it oneDNN 2.6 has no packed product: its matmul and inner_product call
-// its sgemm, which packs both operands anew in each call.  ViT's shapes on one core of Zen 3 (peak 104 GFLOP/s),
-// GFLOP/s:
-//   rows × in × out     sgemm  tiles      rows × in × out      sgemm  tiles
-//   197 × 192 × 576      95.2   96.9      1576 × 192 × 576      93.8   91.9
-//   197 × 768 × 3072     77.8   84.7      1576 × 768 × 3072     88.5   86.5
-// and the tiles have bias, activation and residual in it; oneDNN's would be a pass more.
+// its sgemm, which packs both operands anew in each call.  ViT's shapes on one core, GFLOP/s:
+//                     Zen 3 (peak 104): sgemm  tiles     Zen 4 (peak 116): packed  tiles
+//   rows × in × out
+//   197 × 192 × 576                     95.2   96.9                         113.0  113.9
+//   197 × 768 × 3072                    77.8   84.7                         106.6  104.5
+//   1576 × 192 × 576                    93.8   91.9                         110.6  110.4
+//   1576 × 768 × 3072                   88.5   86.5                         108.7  106.8
+//   1576 × 3072 × 768                                                       109.7   89.9
+// and the tiles have bias, activation and residual in it; oneDNN's would be a pass more.  In bf16 the tiles reach
+// 222 and oneDNN's packed product 216, both with x's rounding (197 × 768 × 3072), so that it is not used there.
 std::unique_ptr<PackedProduct> make_fp32_product(const float* weight, const float* bias, int64_t out, int64_t in) {
   const Isa isa = active_isa();
   if (isa == Isa::scalar) return make_plain_product(weight, bias, out, in);
   if (isa >= Isa::avx512 && onednn::available() && out > 0 && in > 0) {
-    if (auto product = make_onednn_product(weight, bias, out, in, Precision::fp32)) return product;
+    if (auto product = make_onednn_product(weight, bias, out, in)) return product;
   }
   return make_tile_product(weight, bias, out, in);
 }

@@ -41,9 +41,8 @@ dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc&
 
 // A matmul of x [rows, in] with weights described by `weights`, into y [rows, out].
 dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
-                                      memory::data_type type, const memory::desc& weights) {
-  return describe(matrix(rows, in, ldx, type), weights, bias ? matrix(1, out, out) : memory::desc(),
-                  matrix(rows, out, ldy));
+                                      const memory::desc& weights) {
+  return describe(matrix(rows, in, ldx), weights, bias ? matrix(1, out, out) : memory::desc(), matrix(rows, out, ldy));
 }
 
 }  // namespace
@@ -152,14 +151,13 @@ struct PackedMatmul::Impl {
   using Key = std::tuple<int64_t, int64_t, int64_t>;  // rows, ldx, ldy
 
   int64_t out, in;
-  memory::data_type type;
   memory weights, bias;
   bool fast = true;
   mutable std::mutex guard;
   mutable std::map<Key, std::unique_ptr<Product>> products;
 
   dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
-    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), type, weights.get_desc());
+    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
   }
 
   // Never removed, so that the reference stays good.  A program meets a handful of numbers of rows.
@@ -168,21 +166,18 @@ struct PackedMatmul::Impl {
     std::unique_ptr<Product>& entry = products[{rows, ldx, ldy}];
     if (!entry) {
       const auto described = description(rows, ldx, ldy);
-      entry.reset(new Product{matrix(rows, in, ldx, type), matrix(rows, out, ldy), described.scratchpad_desc(),
+      entry.reset(new Product{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
                               dnnl::matmul(described)});
     }
     return *entry;
   }
 };
 
-PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in, Precision precision)
-    : impl_(new Impl) {
+PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in) : impl_(new Impl) {
   impl_->out = out;
   impl_->in = in;
-  impl_->type = precision == Precision::bf16 ? memory::data_type::bf16 : kFloat;
-  const memory::desc any({in, out}, impl_->type, memory::format_tag::any);
-  const memory::desc chosen =
-      describe(kTypicalRows, in, out, in, out, bias != nullptr, impl_->type, any).weights_desc();
+  const memory::desc any({in, out}, kFloat, memory::format_tag::any);
+  const memory::desc chosen = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
   impl_->weights = memory(chosen, cpu());
   // oneDNN takes no const pointer, and only reads this one.
   memory given({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
@@ -202,9 +197,9 @@ PackedMatmul::~PackedMatmul() = default;
 
 bool PackedMatmul::fast() const { return impl_->fast; }
 
-void PackedMatmul::run(const void* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
+void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
   const Impl::Product& product = impl_->product(rows, ldx, ldy);
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<void*>(x))},
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<float*>(x))},
                                             {DNNL_ARG_WEIGHTS, impl_->weights},
                                             {DNNL_ARG_DST, memory(product.y, cpu(), y)},
                                             {DNNL_ARG_SCRATCHPAD, memory(product.scratchpad, cpu(), scratchpad)}};

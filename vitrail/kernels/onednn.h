@@ -30,21 +30,20 @@ void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
                  const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc);
 
 // y [rows, out] = x [rows, in] Wᵀ + b by oneDNN's matmul, with the weight in one layout for every number of rows:
-// the one that oneDNN itself asks for at kTypicalRows.  x and the weight are f32 or bf16, y and b f32.  run() may be
-// called by several threads at once, each with a scratchpad of its own; the primitives are kept by (rows, strides).
+// the one that oneDNN itself asks for at kTypicalRows.  All f32.  run() may be called by several threads at once, each
+// with a scratchpad of its own; the primitives are kept by (rows, strides).
 class PackedMatmul {
  public:
   static constexpr int64_t kTypicalRows = 197;  // the tokens of one 224 × 224 image in 16 × 16 patches
 
   // weight [out, in] row-major, neither empty; bias [out] or null.  Both are read here and not kept.
-  PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in, Precision precision);
+  PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in);
   ~PackedMatmul();
 
   // False when oneDNN has only a reference implementation for this layout at some number of rows.
   bool fast() const;
 
-  // x: elements of the precision.
-  void run(const void* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const;
+  void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const;
   void prepare(int64_t rows, int64_t ldx, int64_t ldy) const;
   size_t scratchpad_bytes(int64_t rows, int64_t ldx, int64_t ldy) const;
   size_t packed_bytes() const;

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "vitrail/base/dtype.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/layer_norm.h"
 #include "vitrail/kernels/onednn.h"
@@ -18,53 +17,38 @@ size_t round_up(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * k
 
 class OneDnnProduct : public PackedProduct {
  public:
-  OneDnnProduct(const float* weight, const float* bias, int64_t out, int64_t in, Precision precision)
-      : out_(out), in_(in), rounds_(precision == Precision::bf16), matmul_(weight, bias, out, in, precision) {}
+  OneDnnProduct(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out), in_(in), matmul_(weight, bias, out, in) {}
 
   bool fast() const { return matmul_.fast(); }
 
-  // The scratch: what oneDNN works in, then x in bf16, then the product where a residual follows, which may be y
-  // itself.
+  // The scratch: what oneDNN works in, then the product where a residual follows, which may be y itself.
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
-    auto* const rounded = reinterpret_cast<BFloat16*>(args.scratch + round_up(pad(args.rows)));
     auto* const product =
-        args.residual.data ? reinterpret_cast<float*>(reinterpret_cast<std::byte*>(rounded) + rounded_bytes(args.rows))
-                           : args.y;
-    const int64_t ld = args.residual.data ? out_ : args.ldy, ldx = rounds_ ? in_ : args.ldx;
-    if (rounds_) round(args, rounded);
+        args.residual.data ? reinterpret_cast<float*>(args.scratch + round_up(pad(args.rows))) : args.y;
+    const int64_t ld = args.residual.data ? out_ : args.ldy;
     std::vector<std::byte> more;
     std::byte* pad_memory = args.scratch;
-    if (const size_t need = matmul_.scratchpad_bytes(args.rows, ldx, ld); need > pad(args.rows)) {
+    if (const size_t need = matmul_.scratchpad_bytes(args.rows, args.ldx, ld); need > pad(args.rows)) {
       more.resize(need + kAlignment);  // strides for which oneDNN wants more than for contiguous rows
       pad_memory = more.data() + (kAlignment - reinterpret_cast<uintptr_t>(more.data()) % kAlignment) % kAlignment;
     }
-    matmul_.run(rounds_ ? static_cast<const void*>(rounded) : args.x, ldx, product, ld, args.rows, pad_memory);
+    matmul_.run(args.x, args.ldx, product, ld, args.rows, pad_memory);
     finish(args, product, ld);
   }
 
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation) const override {
-    if (rows > 0) matmul_.prepare(rows, rounds_ ? in_ : ldx, ldy);
+    if (rows > 0) matmul_.prepare(rows, ldx, ldy);
   }
   size_t scratch_bytes(int64_t rows) const override {
     if (rows <= 0) return 0;
-    return round_up(pad(rows)) + rounded_bytes(rows) + static_cast<size_t>(rows * out_) * sizeof(float);
+    return round_up(pad(rows)) + static_cast<size_t>(rows * out_) * sizeof(float);
   }
   size_t packed_bytes() const override { return matmul_.packed_bytes(); }
 
  private:
   size_t pad(int64_t rows) const { return matmul_.scratchpad_bytes(rows, in_, out_); }
-  size_t rounded_bytes(int64_t rows) const {
-    return rounds_ ? round_up(static_cast<size_t>(rows * in_) * sizeof(BFloat16)) : 0;
-  }
-
-  void round(const ProductArgs& args, BFloat16* rounded) const {
-    parallel_for(0, args.rows, 1 + 16384 / (in_ + 1), [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        for (int64_t c = 0; c < in_; ++c) rounded[r * in_ + c] = BFloat16(args.x[r * args.ldx + c]);
-      }
-    });
-  }
 
   void finish(const ProductArgs& args, float* product, int64_t ld) const {
     if (args.activation == Activation::none && !args.residual.data) return;
@@ -80,15 +64,13 @@ class OneDnnProduct : public PackedProduct {
   }
 
   int64_t out_, in_;
-  bool rounds_;  // x to bf16
   onednn::PackedMatmul matmul_;
 };
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                   Precision precision) {
-  auto product = std::make_unique<OneDnnProduct>(weight, bias, out, in, precision);
+std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  auto product = std::make_unique<OneDnnProduct>(weight, bias, out, in);
   if (!product->fast()) return nullptr;
   return product;
 }

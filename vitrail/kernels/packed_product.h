@@ -33,10 +33,9 @@ class PackedProduct {
 std::unique_ptr<PackedProduct> make_plain_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // By Highway kernels, under the instruction set that is active now; not for scalar.
 std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
-// By oneDNN, in fp32 or bf16; null when it has no fast implementation that takes one layout for every number of rows.
+// By oneDNN; null when it has no fast implementation that takes one layout for every number of rows.
 // Not without oneDNN.
-std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                   Precision precision);
+std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // In bf16 by AVX-512 BF16 (see bf16_product.cpp): only where Isa::avx512_bf16 is active.
 std::unique_ptr<PackedProduct> make_bf16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
