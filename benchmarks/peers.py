@@ -28,8 +28,8 @@ INFERENCE = [("vit_tiny_patch16_224", 1), ("vit_tiny_patch16_224", 8), ("vit_sma
              ("vit_small_patch16_224", 8), ("vit_base_patch16_224", 1), ("vit_base_patch16_224", 8),
              ("cifar_vit_d192", 64)]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
-# Those that can lead a cell.  PyTorch's fp32 was behind ONNX Runtime's or OpenVINO's in each of them, its int8 too, and
-# ONNX Runtime has no bf16 for the CPU: --peers asks for them all the same.
+# Those that have led a cell.  PyTorch's fp32 was behind ONNX Runtime's or OpenVINO's wherever it was run, its int8 has not
+# been, and ONNX Runtime has no bf16 for the CPU: --peers asks for them all the same.
 PEERS = {"fp32": ["onnxruntime", "openvino"], "bf16": ["compiled", "openvino"], "int8": ["onnxruntime", "openvino"]}
 
 

@@ -9,6 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
+
 void round_span(const float* x, BFloat16* y, int64_t n) { round_row(x, y, n); }
 
 void widen_span(const BFloat16* x, float* y, int64_t n) {

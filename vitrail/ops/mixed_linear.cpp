@@ -80,7 +80,7 @@ struct Slopes {
 };
 
 Slopes slopes_of(const Tensor& grad, const Tensor& before, Activation activation, int64_t out, bool bias) {
-  const int64_t rows = grad.numel() / out, blocks = (rows + block_rows(out) - 1) / block_rows(out);
+  const int64_t rows = rows_of(grad), blocks = (rows + block_rows(out) - 1) / block_rows(out);
   const bool wide = grad.dtype() == DType::f32, same = !wide && activation == Activation::none;
   if (same && !bias) return {grad, {}};
   Slopes slopes{same ? grad : Tensor::empty(grad.shape(), DType::bf16), bias ? Tensor::empty({out}) : Tensor()};
