@@ -168,6 +168,9 @@ TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
   for (const char* other :
        {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
     EXPECT_FALSE(testing::close(answers_of({views, other}), said, 0)) << other;
+  Teacher coarser(folder, transform(), kClasses, kernels::Precision::bf16);
+  coarser.remember(shared, recipe_with("", {views}));
+  EXPECT_FALSE(testing::close(coarser.logits(batch), said, 0));
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
   EXPECT_FALSE(testing::close(answers_of({views}, prepared), said, 0));

@@ -1,5 +1,7 @@
 // Attention by blocks, as in attention.cpp, with both products by AVX-512 BF16: their operands are rounded and lie in
 // words of two numbers along what is summed over (word_panel.h), the head's dimension first, then the keys.
+#include <cmath>
+
 #include "vitrail/kernels/attention_heads.h"
 #include "vitrail/kernels/word_panel.h"
 
@@ -38,18 +40,8 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-// 2^x for x ≤ 1, relative error 7.5e-5, a fiftieth of what rounding to bf16 may cost; 0 below −125.
-template <class D, class V>
-HWY_INLINE V coarse_exp2(D d, V x) {
-  V power;
-  const V r = hn::Sub(x, nearest_integer(d, x, &power));
-  V m = hn::MulAdd(hn::Set(d, 0.05517166f), r, hn::Set(d, 0.24261112f));
-  m = hn::MulAdd(hn::MulAdd(m, r, hn::Set(d, 0.69326099f)), r, hn::Set(d, 0.99992807f));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -125.0f)), hn::Mul(m, power));
-}
-
-// e^(x − most) for finite or infinite `most` > −∞, to words, and their sum before they are rounded (NaN when x has
-// one).
+// e^(x − most) for |most| ≤ kMostShift, to words, and their sum before they are rounded (NaN when x has one).
+constexpr float kMostShift = 1e38f;  // its product with log2 e is finite
 HWY_INLINE float exp_to_words(const float* x, float most, int32_t* words, int64_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> bits_d;
@@ -91,7 +83,7 @@ HWY_INLINE void soften_to_words(const Head<T>& head, int64_t query, float* score
   }
   if (head.bias) add_row(head.bias + query * head.bias_stride, scores, head.keys);
   const float most = row_max(scores, head.keys);
-  if (most == -std::numeric_limits<float>::infinity()) {  // all masked, or NaN
+  if (!(std::abs(most) <= kMostShift)) {  // all masked, or not finite
     const float sum = exp_row(scores, most, scores, head.keys);
     *inverse = sum == 0 ? 0.0f : 1.0f / sum;
     return round_to_words(scores, head.keys, words);

@@ -41,7 +41,7 @@ HWY_INLINE void finish_bf16_rows(const Bf16Task& task, const float* sums) {
     const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
     const auto sum = [&](auto d, int64_t c)
                          HWY_ATTR { return hn::Add(hn::Load(d, sums + c), hn::Load(d, task.bias + c)); };
-    finish_row<kind>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
+    finish_row<kind, true>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
   }
 }
 

@@ -20,7 +20,7 @@ namespace HWY_NAMESPACE {
 
 // Columns [first, columns) of one row: y = activation(sum(c)), then the residual.  `sum(d, c)`: the biased sums of a
 // vector of columns from c on, which may go beyond the last.
-template <Activation kind, class Sum>
+template <Activation kind, bool coarse = false, class Sum>
 HWY_INLINE void finish_row(const Sum& sum, int64_t first, int64_t columns, const float* scale, const float* residual,
                            float* y) {
   const hn::ScalableTag<float> d;
@@ -28,12 +28,12 @@ HWY_INLINE void finish_row(const Sum& sum, int64_t first, int64_t columns, const
   const auto one = hn::Set(d, 1.0f);
   int64_t c = first;
   for (; c + lanes <= columns; c += lanes) {
-    auto v = activate<kind>(d, sum(d, c));
+    auto v = activate<kind, coarse>(d, sum(d, c));
     if (residual) v = hn::MulAdd(scale ? hn::LoadU(d, scale + c) : one, v, hn::LoadU(d, residual + c));
     hn::StoreU(v, d, y + c);
   }
   if (const int64_t left = columns - c; left > 0) {
-    auto v = activate<kind>(d, sum(d, c));
+    auto v = activate<kind, coarse>(d, sum(d, c));
     if (residual) v = hn::MulAdd(scale ? load_first(d, scale + c, left) : one, v, load_first(d, residual + c, left));
     store_first(d, v, y + c, left);
   }

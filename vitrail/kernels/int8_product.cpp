@@ -167,7 +167,7 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
       const auto exact = hn::Sub(hn::Load(d32, sums + c), excess);
       return hn::MulAdd(hn::ConvertTo(d, exact), scale, hn::Load(d, task.bias + c));
     };
-    finish_row<kind>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
+    finish_row<kind, true>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
   }
 }
 

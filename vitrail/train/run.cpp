@@ -39,7 +39,8 @@ image::EvalTransform Run::transform() {
 
 std::unique_ptr<Teacher> Run::teacher() const {
   if (!recipe_.loss.distillation) return nullptr;
-  auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes);
+  auto teacher = std::make_unique<Teacher>(recipe_.loss.distillation->teacher, transform_, data_.classes,
+                                           kernels::precision_from_name(recipe_.precision));
   // An image comes to another of several processes in each epoch, and one writes to the folder: they ask every time.
   if (recipe_.loss.distillation->views > 0 && crew_.size() == 1) {
     const std::string& shared = recipe_.loss.distillation->cache;

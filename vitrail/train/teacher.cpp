@@ -82,19 +82,23 @@ std::string written_views(const Recipe& recipe) {
 
 }  // namespace
 
-Teacher::Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes)
-    : Teacher(open_teacher(path, classes), path, student) {}
+Teacher::Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes,
+                 kernels::Precision precision)
+    : Teacher(open_teacher(path, classes), path, student, precision) {}
 
-Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student)
-    : Teacher(models::build_model(opened), infer::transform_of(opened.config.preprocessing, path), student) {}
+Teacher::Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student,
+                 kernels::Precision precision)
+    : Teacher(models::build_model(opened), infer::transform_of(opened.config.preprocessing, path), student, precision) {
+}
 
-Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student)
+Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student,
+                 kernels::Precision precision)
     : size_(model.config().img_size),
       student_size_(student.size),
       classes_(model.config().num_classes),
       checksum_(checksum(model)),
       pictures_(written(student) + ", " + written(own)),
-      session_(std::move(model), {.threads = num_threads()}),
+      session_(std::move(model), {.threads = num_threads(), .precision = precision}),
       down_(line_resize(student_size_[0], size_[0])),
       across_(line_resize(student_size_[1], size_[1])) {
   for (int64_t c = 0; c < session_.config().in_chans; ++c) {
@@ -148,7 +152,8 @@ Tensor Teacher::input_of(const Tensor& images) const {
 }
 
 void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe) {
-  const std::string identity = str(written_views(recipe), ", ", pictures_, ", ", checksum_);
+  const std::string identity = str(written_views(recipe), ", ", pictures_, ", ", checksum_, ", ",
+                                   kernels::name_of(session_.precision()));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));

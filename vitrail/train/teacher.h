@@ -18,12 +18,14 @@ namespace vitrail::train {
 class Teacher {
  public:
   // `path`: a model with its preprocessing in its configuration.  `student`: how the images that come are normalised.
-  // Throws Error when its classes are not `classes`, in this order (by name where it names them, else by number).
-  Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes);
+  // `precision`: of its products.  Throws Error when its classes are not `classes`, in this order (by name where it names
+  // them, else by number).
+  Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes,
+          kernels::Precision precision = kernels::Precision::fp32);
 
   // Keeps what it says of each view of the dataset's images in a file in `folder`, where the recipe has views that come
-  // back.  The file's name is the checksum of all that decides the answers (the teacher's weights, the data, the
-  // views), so recipes that differ in nothing of that share it.
+  // back.  The file's name is the checksum of all that decides the answers (the teacher's weights and precision, the
+  // data, the views), so recipes that differ in nothing of that share it.
   void remember(const std::filesystem::path& folder, const Recipe& recipe);
 
   // [B, classes] f32 of the student's batch: remembered where the batch is a view; the mean over the views where it is
@@ -35,8 +37,10 @@ class Teacher {
   Tensor logits(const Tensor& images) const;
 
  private:
-  Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student);
-  Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student);
+  Teacher(const models::OpenedModel& opened, const std::string& path, const image::EvalTransform& student,
+          kernels::Precision precision);
+  Teacher(models::VisionTransformer model, const image::EvalTransform& own, const image::EvalTransform& student,
+          kernels::Precision precision);
   void resize(const float* from, float* to, std::vector<float>& rows) const;
   Tensor input_of(const Tensor& images) const;
   std::array<int64_t, 2> size_, student_size_;  // height, width
