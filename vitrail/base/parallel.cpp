@@ -3,9 +3,11 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -40,14 +42,18 @@ void set_openmp_count(int n) {
 #endif
 }
 
-// Of the pieces that threw, the lowest one's exception.
+// Of the parts that threw, the exception of the one that begins first.
 class FirstFailure {
  public:
-  void keep(int64_t piece, std::exception_ptr exception) {
-    const std::lock_guard lock(mutex_);
-    if (exception_ && piece_ < piece) return;
-    piece_ = piece;
-    exception_ = std::move(exception);
+  void watch(RangeBody body, int64_t first, int64_t last) {
+    try {
+      body(first, last);
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (exception_ && first_ < first) return;
+      first_ = first;
+      exception_ = std::current_exception();
+    }
   }
   void rethrow() const {
     if (exception_) std::rethrow_exception(exception_);
@@ -55,9 +61,76 @@ class FirstFailure {
 
  private:
   std::mutex mutex_;
-  int64_t piece_ = 0;
+  int64_t first_ = 0;
   std::exception_ptr exception_;
 };
+
+// What nobody has taken yet of a thread's piece.  Both ends are in one word, so that taking is one exchange.
+class alignas(64) Stretch {
+ public:
+  struct Part {
+    int64_t first, last;
+  };
+  void reset(int64_t first, int64_t last) { left_.store(word(first, last), std::memory_order_relaxed); }
+  std::optional<Part> take_front(int64_t least) {
+    return take([least](Part left) { return Part{left.first, left.first + part_of(left, least)}; });
+  }
+  std::optional<Part> take_back(int64_t least) {
+    return take([least](Part left) { return Part{left.last - part_of(left, least), left.last}; });
+  }
+
+ private:
+  static uint64_t word(int64_t first, int64_t last) {
+    return static_cast<uint64_t>(first) << 32 | static_cast<uint64_t>(last);
+  }
+  // Half of it, or all where either part would be short.
+  static int64_t part_of(Part left, int64_t least) {
+    const int64_t length = left.last - left.first;
+    return length < 2 * least ? length : (length + 1) / 2;
+  }
+  template <class Choice>
+  std::optional<Part> take(const Choice& choice) {
+    uint64_t now = left_.load(std::memory_order_relaxed);
+    for (;;) {
+      const Part left{static_cast<int64_t>(now >> 32), static_cast<int64_t>(now & 0xffffffff)};
+      if (left.first == left.last) return std::nullopt;
+      const Part part = choice(left);
+      const uint64_t then = part.first == left.first ? word(part.last, left.last) : word(left.first, part.first);
+      if (left_.compare_exchange_weak(now, then, std::memory_order_relaxed)) return part;
+    }
+  }
+  std::atomic<uint64_t> left_ = 0;
+};
+
+// How many threads are worth it.
+int64_t pieces_of(int64_t length, int64_t grain) {
+  return inside_loop ? 1 : std::min<int64_t>(num_threads(), length / std::max<int64_t>(grain, 1));
+}
+
+// Calls run(piece), which does not throw, for all pieces, each on a thread of its own where there are enough.
+template <class Run>
+void on_team(int64_t pieces, const Run& run) {
+  auto one = [&run](int64_t piece) {
+    inside_loop = true;
+    run(piece);
+    inside_loop = false;
+  };
+#if VITRAIL_OPENMP
+  const int threads = static_cast<int>(pieces);
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int64_t piece = 0; piece < pieces; ++piece) one(piece);
+#else
+  std::vector<std::thread> team;
+  try {
+    for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(one, piece);
+  } catch (const std::system_error&) {
+    // No more threads are to be had: the pieces that are left run here.
+  }
+  for (int64_t piece = std::ssize(team) + 1; piece < pieces; ++piece) one(piece);
+  one(0);
+  for (std::thread& member : team) member.join();
+#endif
+}
 
 }  // namespace
 
@@ -89,39 +162,33 @@ ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
 }
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
-  const int64_t length = end - begin;
-  if (length <= 0) return;
-  const int64_t most = length / std::max<int64_t>(grain, 1);
-  const int64_t pieces = inside_loop ? 1 : std::min<int64_t>(num_threads(), most);
-  if (pieces <= 1) {
-    body(begin, end);
-    return;
-  }
+  const int64_t length = end - begin, pieces = pieces_of(length, grain);
+  if (pieces <= 1) return length > 0 ? body(begin, end) : void();
   FirstFailure failure;
-  auto run = [&](int64_t piece) {
-    inside_loop = true;
-    try {
-      body(begin + length * piece / pieces, begin + length * (piece + 1) / pieces);
-    } catch (...) {
-      failure.keep(piece, std::current_exception());
+  on_team(pieces, [&](int64_t piece) {
+    failure.watch(body, begin + length * piece / pieces, begin + length * (piece + 1) / pieces);
+  });
+  failure.rethrow();
+}
+
+void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
+  const int64_t length = end - begin, pieces = pieces_of(length, grain);
+  if (pieces <= 1) return length > 0 ? body(begin, end) : void();
+  const int64_t unit = 1 + (length >> 31);  // so that a count of them has 32 bits
+  const int64_t units = (length + unit - 1) / unit, least = std::max<int64_t>(1, grain / unit);
+  thread_local std::vector<Stretch> memory;  // kept: a loop allocates nothing
+  std::vector<Stretch>& stretches = memory;  // the caller's, in all threads
+  if (std::ssize(stretches) < pieces) stretches = std::vector<Stretch>(static_cast<size_t>(pieces));
+  for (int64_t p = 0; p < pieces; ++p) stretches[p].reset(units * p / pieces, units * (p + 1) / pieces);
+  FirstFailure failure;
+  on_team(pieces, [&](int64_t piece) {
+    for (int64_t p = 0; p < pieces; ++p) {
+      Stretch& stretch = stretches[(piece + p) % pieces];
+      while (const auto part = p == 0 ? stretch.take_front(least) : stretch.take_back(least)) {
+        failure.watch(body, begin + part->first * unit, std::min(end, begin + part->last * unit));
+      }
     }
-    inside_loop = false;
-  };
-#if VITRAIL_OPENMP
-  const int threads = static_cast<int>(pieces);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int64_t piece = 0; piece < pieces; ++piece) run(piece);
-#else
-  std::vector<std::thread> team;
-  try {
-    for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(run, piece);
-  } catch (const std::system_error&) {
-    // No more threads are to be had: the pieces that are left run here.
-  }
-  for (int64_t piece = std::ssize(team) + 1; piece < pieces; ++piece) run(piece);
-  run(0);
-  for (std::thread& member : team) member.join();
-#endif
+  });
   failure.rethrow();
 }
 

@@ -60,4 +60,10 @@ class RangeBody {
 // pieces.  An exception thrown by a piece is rethrown here after all have ended (the lowest piece's, if several threw).
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 
+// The same for long loops on cores that are not equally fast (of two kinds, or with a busy neighbour): a thread works
+// off its piece in parts, half of what is left at a time but at least `grain`, and one that is done takes parts of what
+// others have left.  Who does what differs from run to run, so what body computes must not depend on where a part
+// begins or ends.
+void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body);
+
 }  // namespace vitrail

@@ -95,7 +95,7 @@ void attention_in_tiles(const AttentionArgs& args) {
   const int64_t ld_scores = round_up(args.keys, width);
   constexpr int64_t kScoreFloats = 10 << 10;  // 40 KiB: with 100 KiB of packed keys and values (N = 197) a third of L2
   const int64_t block = std::max<int64_t>(1, kScoreFloats / (ld_scores + 1) / tile) * tile;
-  for_each_attention_task(args, tile, 200000, [&](int64_t first, int64_t last) {
+  for_each_attention_task(args, tile, 200000, [&](uint64_t call, int64_t first, int64_t last) {
     const int64_t key_floats = ld_scores * args.head_dim, value_floats = args.keys * round_up(args.head_dim, width);
     float* const memory = thread_scratch(key_floats + value_floats + block * (ld_scores + 1) + width);
     const TileWorker worker{pack, run,
@@ -104,7 +104,7 @@ void attention_in_tiles(const AttentionArgs& args) {
                                         .scores = memory + key_floats + value_floats,
                                         .inverses = memory + key_floats + value_floats + block * ld_scores,
                                         .ld_scores = ld_scores}};
-    attend_by_blocks(args, tile, block, worker, first, last);
+    attend_by_blocks(args, call, tile, block, worker, first, last);
   });
 }
 

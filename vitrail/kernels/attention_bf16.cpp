@@ -201,9 +201,9 @@ void attend_all(const AttentionArgsOf<T>& args, decltype(Bf16Worker<T>::pack_hea
   constexpr int64_t kScoreElements = 20 << 10;  // 80 KiB in fp32, and half of it rounded: an eighth of L2
   const int64_t ld_scores = round_up(args.keys, kAvx512Columns);
   const int64_t block = std::max<int64_t>(1, kScoreElements / (ld_scores + 1) / kTile) * kTile;
-  for_each_attention_task(args, kTile, 400000, [&](int64_t first, int64_t last) {
+  for_each_attention_task(args, kTile, 400000, [&](uint64_t call, int64_t first, int64_t last) {
     const Bf16Worker<T> worker{pack, attend, bf16_scratch(args, block)};
-    attend_by_blocks(args, kTile, block, worker, first, last);
+    attend_by_blocks(args, call, kTile, block, worker, first, last);
   });
 }
 

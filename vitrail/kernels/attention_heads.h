@@ -1,6 +1,7 @@
 #pragma once
 // How attention and its gradients deal out their work.  Private to kernels.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "vitrail/base/parallel.h"
@@ -42,16 +43,26 @@ Head<T> head_of(const AttentionArgsOf<T>& args, int64_t pair) {
 
 inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
-// What a thread needs: pack(head) before a head's first block, then attend(head, first query, queries), in order. Tasks
-// are tiles of queries, head after head, so that a thread's stretch is balanced to the tile; `block` is in whole tiles.
+// The head whose keys and values lie packed in the calling thread's scratch: a part of a call goes on where the
+// thread's last one ended, most often in the same head.
+struct PackedHead {
+  uint64_t call;  // from 1; a number for each call of attention in this process
+  int64_t pair;
+  bool operator==(const PackedHead&) const = default;
+};
+inline thread_local PackedHead packed_head{};
+
+// What a thread needs: pack(head) before a head's first block, then attend(head, first query, queries). Tasks are tiles
+// of queries, head after head, so that a thread's stretch is balanced to the tile; `block` is in whole tiles.
 template <class T, class Worker>
-void attend_by_blocks(const AttentionArgsOf<T>& args, int64_t tile, int64_t block, const Worker& worker, int64_t first,
-                      int64_t last) {
+void attend_by_blocks(const AttentionArgsOf<T>& args, uint64_t call, int64_t tile, int64_t block, const Worker& worker,
+                      int64_t first, int64_t last) {
   const int64_t tiles = (args.queries + tile - 1) / tile;
   while (first < last) {
     const int64_t pair = first / tiles, end = std::min(last, (pair + 1) * tiles);
     const Head<T> head = head_of(args, pair);
-    worker.pack(head);
+    if (packed_head != PackedHead{call, pair}) worker.pack(head);
+    packed_head = {call, pair};
     const int64_t last_query = std::min(args.queries, (end - pair * tiles) * tile);
     for (int64_t query = (first - pair * tiles) * tile; query < last_query; query += block) {
       worker.attend(head, query, std::min(block, last_query - query));
@@ -60,12 +71,15 @@ void attend_by_blocks(const AttentionArgsOf<T>& args, int64_t tile, int64_t bloc
   }
 }
 
-// Calls body(first task, last task) for all of them in parallel.  `flops`: operations that take 2 µs, which is what it
-// costs to wake a team.
+// Calls body(number of the call, first task, last task) for all of them in parallel.  `flops`: operations that take
+// 2 µs, which is what it costs to wake a team.
 template <class T, class Body>
 void for_each_attention_task(const AttentionArgsOf<T>& args, int64_t tile, int64_t flops, const Body& body) {
   const int64_t tiles = (args.queries + tile - 1) / tile, task_flops = 4 * tile * args.keys * args.head_dim;
-  parallel_for(0, args.batch * args.heads * tiles, 1 + flops / (task_flops + 1), body);
+  static std::atomic<uint64_t> calls = 0;
+  const uint64_t call = ++calls;
+  parallel_for_balanced(0, args.batch * args.heads * tiles, 1 + flops / (task_flops + 1),
+                        [&](int64_t first, int64_t last) { body(call, first, last); });
 }
 
 // The same for the gradients.

@@ -37,12 +37,12 @@ inline TaskOutput output_of(const ProductArgs& args, int64_t row, int64_t rows, 
   return {rows, columns, args.y + row * args.ldy + column, args.ldy, args.activation, residual};
 }
 
-// body(first row, rows, first panel, panels) for all of it, in order of rows, then panels: each thread gets a stretch
-// of equal length, to the panel.  `grain`: the fewest panels of a block of rows that are worth a thread.
+// body(first row, rows, first panel, panels) for all of it, in order of rows, then panels: each thread begins with a
+// stretch of equal length, to the panel.  `grain`: the fewest panels of a block of rows that are worth a thread.
 template <class Body>
 void for_each_tile_task(int64_t rows, int64_t panels, int64_t panel_columns, int64_t grain, const Body& body) {
   const int64_t step = block_rows(rows), blocks = (rows + step - 1) / step;
-  parallel_for(0, blocks * panels, grain, [&](int64_t first, int64_t last) {
+  parallel_for_balanced(0, blocks * panels, grain, [&](int64_t first, int64_t last) {
     while (first < last) {
       const int64_t row = first / panels * step, panel = first % panels;
       const int64_t count = std::min({kMostColumns / panel_columns, panels - panel, last - first});
