@@ -18,6 +18,8 @@
 namespace vitrail::kernels {
 namespace {
 
+constexpr int64_t kWordsBehind = 16;  // a vector's, that a row of weights may be written beyond its end
+
 // A thread's own memory for one head and one block of queries.  Panels have kAvx512Columns.
 struct Bf16HeadScratch {
   int32_t* keys;     // scaled kᵀ in panels: [panel][dim_words][columns]
@@ -25,7 +27,7 @@ struct Bf16HeadScratch {
   float* scores;     // [queries][ld_scores], ld_scores = keys rounded up to whole panels
   float* sums;       // [queries][columns]
   int32_t* queries;  // [queries][dim_words]
-  int32_t* weights;  // [queries][key_words]
+  int32_t* weights;  // [queries][key_words], room behind them
   float* inverses;   // [queries]: 1 / the sum of a row's exponentials
   float* packing;    // packing_floats(head_dim)
   int64_t ld_scores, dim_words, key_words;
@@ -40,38 +42,38 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-// e^(x − most) for |most| ≤ kMostShift, to words, and their sum before they are rounded (NaN when x has one).
 constexpr float kMostShift = 1e38f;  // its product with log2 e is finite
+
+// e^(x − most) for |most| ≤ kMostShift, to words, and their sum before they are rounded (NaN when x has one). Up to
+// kWordsBehind words behind the last are written too; the last has a zero where n is odd.
 HWY_INLINE float exp_to_words(const float* x, float most, int32_t* words, int64_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> bits_d;
-  const hn::RebindToSigned<decltype(d)> signed_d;
-  const hn::Rebind<uint16_t, decltype(d)> half_d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr float kLog2e = 1.44269504f;
   const auto log2e = hn::Set(d, kLog2e), shift = hn::Set(d, -most * kLog2e);
   const auto half = hn::Set(bits_d, 0x8000);  // ties go up: nothing here is negative, and the sum of NaN tells of it
-  auto sum = hn::Zero(d);
-  auto narrowed = [&](auto e) HWY_ATTR {
-    const auto upper = hn::ShiftRight<16>(hn::Add(hn::BitCast(bits_d, e), half));
-    return hn::DemoteTo(half_d, hn::BitCast(signed_d, upper));
-  };
   auto* const to = reinterpret_cast<uint16_t*>(words);
+  auto sum = hn::Zero(d), more = sum;
+  auto power = [&](auto v) HWY_ATTR { return coarse_exp2(d, hn::MulAdd(v, log2e, shift)); };
+  auto power_of_part = [&](int64_t c) HWY_ATTR {  // of what there is; 0 beyond it
+    const int64_t left = n - c;
+    if (left >= lanes) return power(hn::LoadU(d, x + c));
+    if (left <= 0) return hn::Zero(d);
+    return hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(left)), power(load_first(d, x + c, left)));
+  };
+  auto store = [&](auto low, auto high, int64_t c) HWY_ATTR {
+    sum = hn::Add(sum, low);
+    more = hn::Add(more, high);
+    store_upper_halves(bits_d, hn::Add(hn::BitCast(bits_d, low), half), hn::Add(hn::BitCast(bits_d, high), half),
+                       to + c);
+  };
   int64_t c = 0;
-  for (; c + lanes <= n; c += lanes) {
-    const auto e = coarse_exp2(d, hn::MulAdd(hn::LoadU(d, x + c), log2e, shift));
-    sum = hn::Add(sum, e);
-    hn::StoreU(narrowed(e), half_d, to + c);
+  for (; c + 2 * lanes <= n; c += 2 * lanes) {
+    store(power(hn::LoadU(d, x + c)), power(hn::LoadU(d, x + c + lanes)), c);
   }
-  if (const int64_t left = n - c; left > 0) {
-    const auto all = coarse_exp2(d, hn::MulAdd(load_first(d, x + c, left), log2e, shift));
-    const auto e = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(left)), all);
-    sum = hn::Add(sum, e);
-    HWY_ALIGN uint16_t last[HWY_MAX_BYTES / sizeof(float)];
-    hn::Store(narrowed(e), half_d, last);
-    std::copy_n(last, left + n % 2, to + c);  // with a zero where n is odd
-  }
-  return hn::GetLane(hn::SumOfLanes(d, sum));
+  if (c < n) store(power_of_part(c), power_of_part(c + lanes), c);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more)));
 }
 
 // Scores to exponentials in words, and to weights where they are asked for.
@@ -179,7 +181,7 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
   const int64_t keys = take(s.ld_scores * s.dim_words),
                 values = take(round_up(args.head_dim, kAvx512Columns) * s.key_words),
                 scores = take(block * s.ld_scores), sums = take(block * kAvx512Columns),
-                queries = take(block * s.dim_words), weights = take(block * s.key_words), inverses = take(block),
+                queries = take(block * s.dim_words), weights = take(block * s.key_words + kWordsBehind), inverses = take(block),
                 packing = take(packing_floats(args.head_dim));
   float* const memory = thread_scratch(total);
   auto words = [memory](int64_t at) { return reinterpret_cast<int32_t*>(memory + at); };

@@ -29,6 +29,19 @@ HWY_INLINE hn::Vec<D> round_upper_half(D d, hn::Vec<D> u) {
   return hn::IfThenElse(nan, hn::Or(u, hn::Set(d, 0x400000)), rounded);
 }
 
+// to [2 · lanes] = the upper halves of the elements of low, then of high.
+template <class D>
+HWY_INLINE void store_upper_halves(D d, hn::Vec<D> low, hn::Vec<D> high, uint16_t* to) {
+#if HWY_TARGET == HWY_SCALAR
+  to[0] = static_cast<uint16_t>(hn::GetLane(low) >> 16);
+  to[1] = static_cast<uint16_t>(hn::GetLane(high) >> 16);
+  static_cast<void>(d);
+#else
+  const hn::Repartition<uint16_t, D> half_d;
+  hn::StoreU(hn::ConcatOdd(half_d, hn::BitCast(half_d, high), hn::BitCast(half_d, low)), half_d, to);
+#endif
+}
+
 HWY_INLINE void round_row(const float* x, BFloat16* y, int64_t n) {
   const hn::ScalableTag<uint32_t> d;
   const hn::RebindToSigned<decltype(d)> signed_d;
@@ -37,6 +50,10 @@ HWY_INLINE void round_row(const float* x, BFloat16* y, int64_t n) {
   const auto* const from = reinterpret_cast<const uint32_t*>(x);
   auto* const to = reinterpret_cast<uint16_t*>(y);
   int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    store_upper_halves(d, round_upper_half(d, hn::LoadU(d, from + i)),
+                       round_upper_half(d, hn::LoadU(d, from + i + lanes)), to + i);
+  }
   for (; i + lanes <= n; i += lanes) {
     const auto bits = hn::ShiftRight<16>(round_upper_half(d, hn::LoadU(d, from + i)));
     hn::StoreU(hn::DemoteTo(half_d, hn::BitCast(signed_d, bits)), half_d, to + i);

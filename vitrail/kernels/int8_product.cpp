@@ -76,6 +76,33 @@ HWY_INLINE hn::Vec<D> add_quad_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec
 #endif
 }
 
+// The nearest whole numbers, even at ties, of what is finite and in their range.
+template <class D, class V>
+HWY_INLINE hn::Vec<D> to_nearest(D, V v) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Vec<D>{_mm512_cvtps_epi32(v.raw)};  // Highway's sees to what is out of range, in four instructions more
+#else
+  return hn::NearestInt(v);
+#endif
+}
+
+// to [4 · lanes] = a, b, c, e as bytes, cut to 0 and 255.
+template <class D>
+HWY_INLINE void store_bytes(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> c, hn::Vec<D> e, uint8_t* to) {
+#if HWY_TARGET == HWY_AVX3
+  const __m512i ab = _mm512_packus_epi32(a.raw, b.raw), ce = _mm512_packus_epi32(c.raw, e.raw);
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);  // of quads, by vector
+  _mm512_storeu_si512(to, _mm512_permutexvar_epi32(order, _mm512_packus_epi16(ab, ce)));
+#else
+  const hn::Rebind<uint8_t, D> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  hn::StoreU(hn::DemoteTo(d8, a), d8, to);
+  hn::StoreU(hn::DemoteTo(d8, b), d8, to + lanes);
+  hn::StoreU(hn::DemoteTo(d8, c), d8, to + 2 * lanes);
+  hn::StoreU(hn::DemoteTo(d8, e), d8, to + 3 * lanes);
+#endif
+}
+
 // x [in] → bytes.  The smallest (or 0) becomes 0 and the largest (or 0) 255.  What is not finite makes the scale NaN,
 // and so the whole row.
 ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
@@ -97,11 +124,16 @@ ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
                                      hn::GetLane(hn::MaxOfLanes(d, most)) + hn::GetLane(hn::SumOfLanes(d, poison)));
   const auto factor = hn::Set(d, steps.factor);
   const auto zero = hn::Set(d32, steps.grid.zero);
-  auto rounded = [&](auto v) HWY_ATTR { return hn::DemoteTo(d8, hn::Add(hn::NearestInt(hn::Mul(v, factor)), zero)); };
-  for (int64_t c = 0; c < whole; c += lanes) hn::StoreU(rounded(hn::LoadU(d, x + c)), d8, bytes + c);
+  auto number = [&](auto v) HWY_ATTR { return hn::Add(to_nearest(d32, hn::Mul(v, factor)), zero); };
+  int64_t c = 0;
+  for (; c + 4 * lanes <= in; c += 4 * lanes) {
+    store_bytes(d32, number(hn::LoadU(d, x + c)), number(hn::LoadU(d, x + c + lanes)),
+                number(hn::LoadU(d, x + c + 2 * lanes)), number(hn::LoadU(d, x + c + 3 * lanes)), bytes + c);
+  }
+  for (; c < whole; c += lanes) hn::StoreU(hn::DemoteTo(d8, number(hn::LoadU(d, x + c))), d8, bytes + c);
   if (whole < in) {
     HWY_ALIGN uint8_t last[HWY_MAX_BYTES];
-    hn::Store(rounded(load_first(d, x + whole, in - whole)), d8, last);
+    hn::Store(hn::DemoteTo(d8, number(load_first(d, x + whole, in - whole))), d8, last);
     std::copy_n(last, in - whole, bytes + whole);
   }
   return steps.grid;
