@@ -56,12 +56,14 @@ Tensor checked(const Tensor& images) {
   return images.to(DType::f32).contiguous();
 }
 
-// What an int8 session computes otherwise: in fp32 all that is not in a block, and what it is told to keep.
+// What an int8 session computes otherwise: all that is not in a block, and what it is told to keep.
 PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options) {
   PackedWeights::Exceptions result;
   if (options.precision != kernels::Precision::int8) return result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    if (!parameter.name.starts_with("blocks.")) result[parameter.tensor.storage().get()] = kernels::Precision::fp32;
+    if (parameter.name.starts_with("blocks.")) continue;
+    const bool pixels = parameter.name.starts_with("patch_embed.");
+    result[parameter.tensor.storage().get()] = pixels ? options.kept_precision : kernels::Precision::fp32;
   }
   for (const std::string& layer : options.kept_from_int8) {
     result[model.parameter(layer + ".weight").storage().get()] = options.kept_precision;

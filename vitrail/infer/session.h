@@ -29,9 +29,9 @@ struct Request {
 
 struct SessionOptions {
   int threads = 0;  // 0: all that the process may use
-  // Of the linear layers' products and, in bf16, attention's; everything between them is fp32.  In int8 the patch
-  // embedding and the head, which cost little and lose most, stay in fp32, and attention and the layers kept from int8
-  // in their own.
+  // Of the linear layers' products and, in bf16, attention's; everything between them is fp32.  In int8 the head, which
+  // costs little and loses most, stays in fp32; the patch embedding, attention and the layers kept from int8 have a
+  // precision of their own.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
   kernels::Precision kept_precision = kernels::Precision::bf16;
