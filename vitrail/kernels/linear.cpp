@@ -46,21 +46,24 @@ class PlainProduct : public PackedProduct {
   std::vector<float> weight_, bias_;
 };
 
-// oneDNN's packed matmul needs AVX-512.  Without it oneDNN 2.6 has no packed product: its matmul and inner_product call
-// its sgemm, which packs both operands anew in each call.  ViT's shapes on one core, GFLOP/s:
-//                     Zen 3 (peak 104): sgemm  tiles     Zen 4 (peak 116): packed  tiles
+// Our tiles have bias, activation and residual in them and share out what a slower core has left.  oneDNN's packed matmul
+// (AVX-512 only; 2.6's sgemm packs both operands anew in each call) is the faster one where rows of x lie a multiple of
+// 4 KiB apart, so that a tile's 12 have their values in one set of the first-level cache, which holds 8 lines: copying
+// them first, tile by tile, gained 5 % at 197 rows and nothing at 1576.  Zen 4, GFLOP/s on two cores (peak 232), with
+// GELU in brackets, and the whole of ViT-Ti, S, B and the CIFAR model in fp32 by tiles: 2 to 4 % faster than by oneDNN.
+//                          tiles          oneDNN
 //   rows × in × out
-//   197 × 192 × 576                     95.2   96.9                         113.0  113.9
-//   197 × 768 × 3072                    77.8   84.7                         106.6  104.5
-//   1576 × 192 × 576                    93.8   91.9                         110.6  110.4
-//   1576 × 768 × 3072                   88.5   86.5                         108.7  106.8
-//   1576 × 3072 × 768                                                       109.7   89.9
-// and the tiles have bias, activation and residual in it; oneDNN's would be a pass more.  In bf16 the tiles reach
-// 222 and oneDNN's packed product 216, both with x's rounding (197 × 768 × 3072), so that it is not used there.
+//   197 × 192 × 768        214 (204)      222 (198)
+//   197 × 768 × 3072       213 (215)      215 (206)
+//   1576 × 192 × 768       218 (199)      216 (199)
+//   1576 × 384 × 1536      214 (212)      218 (202)
+//   1576 × 3072 × 768      197            218           ViT-L, whose rows have 1024 and 4096: 2650 and 2330 ms for 4
+// In bf16 the tiles reach 222 on a core and oneDNN's packed product 216, both with x's rounding (197 × 768 × 3072).
 std::unique_ptr<PackedProduct> make_fp32_product(const float* weight, const float* bias, int64_t out, int64_t in) {
   const Isa isa = active_isa();
   if (isa == Isa::scalar) return make_plain_product(weight, bias, out, in);
-  if (isa >= Isa::avx512 && onednn::available() && out > 0 && in > 0) {
+  const bool crowded = in > 0 && in % 1024 == 0;
+  if (crowded && isa >= Isa::avx512 && onednn::available() && out > 0) {
     if (auto product = make_onednn_product(weight, bias, out, in)) return product;
   }
   return make_tile_product(weight, bias, out, in);
