@@ -1,4 +1,5 @@
-// Parallel loops on whichever back end was built: coverage, fixed division, exceptions, nesting, thread counts.
+// Parallel loops on whichever back end was built: coverage, fixed and shifting division, exceptions, nesting, thread
+// counts.
 #include "vitrail/base/parallel.h"
 
 #include <gtest/gtest.h>
@@ -52,6 +53,70 @@ TEST(ParallelFor, PiecesCoverTheRangeOnceAndAreAtLeastAGrainLong) {
 TEST(ParallelFor, EmptyRangeCallsNothing) {
   parallel_for(5, 5, 1, [](int64_t, int64_t) { FAIL(); });
   parallel_for(5, 4, 1, [](int64_t, int64_t) { FAIL(); });
+  parallel_for_balanced(5, 5, 1, [](int64_t, int64_t) { FAIL(); });
+  parallel_for_balanced(5, 4, 1, [](int64_t, int64_t) { FAIL(); });
+}
+
+TEST(ParallelForBalanced, PartsCoverTheRangeOnceAndAreAtLeastAGrainLong) {
+  for (const int threads : {1, 2, 3, 7}) {
+    const ThreadCount count(threads);
+    for (const int64_t length : {1, 2, 5, 16, 17, 1000}) {
+      for (const int64_t grain : {-1, 0, 1, 4, 16, 2000}) {
+        std::mutex mutex;
+        Pieces parts;
+        parallel_for_balanced(-3, -3 + length, grain, [&](int64_t first, int64_t last) {
+          const std::lock_guard lock(mutex);
+          EXPECT_TRUE(parts.emplace(first, last).second);
+        });
+        int64_t next = -3;
+        for (const auto& [first, last] : parts) {
+          EXPECT_EQ(first, next);
+          EXPECT_LT(first, last);
+          EXPECT_TRUE(parts.size() == 1 || last - first >= grain) << first << " to " << last;
+          next = last;
+        }
+        EXPECT_EQ(next, -3 + length) << length << " by " << grain << " on " << threads;
+      }
+    }
+  }
+}
+
+// The part that begins at 0 ends when all others have been done: those of its own thread too.
+TEST(ParallelForBalanced, WhatAThreadCannotGetToIsDoneByOthers) {
+  const ThreadCount count(2);
+  for (const int64_t length : {16, 17, 1000}) {
+    std::atomic<int64_t> done{0};
+    parallel_for_balanced(0, length, 1, [&](int64_t first, int64_t last) {
+      while (first == 0 && done < length - last) std::this_thread::yield();
+      done += last - first;
+    });
+    EXPECT_EQ(done, length);
+  }
+}
+
+TEST(ParallelForBalanced, RethrowsTheExceptionThatStandsFirst) {
+  const ThreadCount count(3);
+  std::atomic<int64_t> done{0};
+  try {
+    parallel_for_balanced(0, 300, 1, [&](int64_t first, int64_t last) {
+      done += last - first;
+      for (int64_t i = first; i < last; ++i) {
+        if (i % 100 == 77) throw Error(str("element ", i));
+      }
+    });
+    FAIL() << "the exception was lost";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "element 77");
+  }
+  EXPECT_EQ(done, 300);
+}
+
+TEST(ParallelForBalanced, ARangeLongerThan32BitsIsCoveredToo) {
+  const ThreadCount count(2);
+  std::atomic<int64_t> covered{0};
+  constexpr int64_t kLength = (int64_t{1} << 34) + 5;
+  parallel_for_balanced(0, kLength, 1 << 20, [&](int64_t first, int64_t last) { covered += last - first; });
+  EXPECT_EQ(covered, kLength);
 }
 
 TEST(ParallelFor, UsesAsManyThreadsAsAskedForAndDividesTheSameWayAgain) {

@@ -13,12 +13,14 @@ void patchify(const float* image, int64_t batch, int64_t channels, int64_t heigh
   parallel_for(0, batch * grid_height, 1, [&](int64_t first, int64_t last) {
     for (int64_t line = first; line < last; ++line) {
       const int64_t b = line / grid_height, top = line % grid_height * patch_height;
-      float* to = rows + line * grid_width * row_length;
-      for (int64_t left = 0; left < grid_width * patch_width; left += patch_width) {
-        for (int64_t c = 0; c < channels; ++c) {
-          for (int64_t y = 0; y < patch_height; ++y, to += patch_width) {
-            std::memcpy(to, image + ((b * channels + c) * height + top + y) * width + left,
-                        static_cast<size_t>(patch_width) * sizeof(float));
+      float* const line_rows = rows + line * grid_width * row_length;
+      for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t y = 0; y < patch_height; ++y) {
+          // Along the image's line: reading in order is worth more than writing so.
+          const float* const from = image + ((b * channels + c) * height + top + y) * width;
+          float* const to = line_rows + (c * patch_height + y) * patch_width;
+          for (int64_t x = 0; x < grid_width; ++x) {
+            std::memcpy(to + x * row_length, from + x * patch_width, static_cast<size_t>(patch_width) * sizeof(float));
           }
         }
       }
