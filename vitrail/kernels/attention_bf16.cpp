@@ -181,8 +181,8 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
   const int64_t keys = take(s.ld_scores * s.dim_words),
                 values = take(round_up(args.head_dim, kAvx512Columns) * s.key_words),
                 scores = take(block * s.ld_scores), sums = take(block * kAvx512Columns),
-                queries = take(block * s.dim_words), weights = take(block * s.key_words + kWordsBehind), inverses = take(block),
-                packing = take(packing_floats(args.head_dim));
+                queries = take(block * s.dim_words), weights = take(block * s.key_words + kWordsBehind),
+                inverses = take(block), packing = take(packing_floats(args.head_dim));
   float* const memory = thread_scratch(total);
   auto words = [memory](int64_t at) { return reinterpret_cast<int32_t*>(memory + at); };
   s.keys = words(keys);

@@ -152,8 +152,8 @@ Tensor Teacher::input_of(const Tensor& images) const {
 }
 
 void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe) {
-  const std::string identity = str(written_views(recipe), ", ", pictures_, ", ", checksum_, ", ",
-                                   kernels::name_of(session_.precision()));
+  const std::string identity =
+      str(written_views(recipe), ", ", pictures_, ", ", checksum_, ", ", kernels::name_of(session_.precision()));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));

@@ -18,8 +18,8 @@ namespace vitrail::train {
 class Teacher {
  public:
   // `path`: a model with its preprocessing in its configuration.  `student`: how the images that come are normalised.
-  // `precision`: of its products.  Throws Error when its classes are not `classes`, in this order (by name where it names
-  // them, else by number).
+  // `precision`: of its products.  Throws Error when its classes are not `classes`, in this order (by name where it
+  // names them, else by number).
   Teacher(const std::string& path, const image::EvalTransform& student, const std::vector<std::string>& classes,
           kernels::Precision precision = kernels::Precision::fp32);
 
