@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "tests/support/golden.h"
@@ -40,6 +41,21 @@ TEST(MixedPrecision, GivesWeightsTheirGradientInFloat) {
   EXPECT_EQ(autograd::grad_of(weight).dtype(), DType::f32);
   const Tensor exact = matmul(grad.to(DType::f64).transpose(0, 1), rounded(x));
   EXPECT_TRUE(testing::close(autograd::grad_of(weight), exact, 64 * 16 * std::pow(2, -24)));
+}
+
+TEST(MixedPrecision, LayersWithoutRowsInputsOrOutputsHaveGradientsToo) {
+  const MixedPrecision scope(DType::bf16);
+  for (const auto& [rows, in, out] : {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {2, 3, 0}}) {
+    Tensor x = Tensor::randn({rows, in}, 1), weight = Tensor::randn({out, in}, 2), bias = Tensor::randn({out}, 3);
+    for (Tensor* const t : {&x, &weight, &bias}) autograd::set_requires_grad(*t, true);
+    const Tensor y = linear(x, weight, bias);
+    EXPECT_EQ(y.shape(), (Shape{rows, out}));
+    autograd::backward(y, Tensor::full({rows, out}, 1.0f).to(y.dtype()));
+    for (const Tensor* const t : {&x, &weight, &bias}) EXPECT_EQ(autograd::grad_of(*t).shape(), t->shape());
+    for (int64_t c = 0; c < out; ++c) {
+      EXPECT_EQ(autograd::grad_of(bias).data<float>()[c], static_cast<float>(rows)) << rows << " " << in;
+    }
+  }
 }
 
 TEST(MixedPrecision, LeavesDoubleAndEverythingButProductsAlone) {
