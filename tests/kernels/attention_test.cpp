@@ -221,6 +221,33 @@ TEST(Attention, WritesNothingOutsideItsHeads) {
   });
 }
 
+// A thread keeps a head's packed keys from one part of a call to the next.  Calls of two kinds in every order: however
+// they are told apart, one's keys are not the other's.
+TEST(Attention, CallsOfOtherPrecisionAndKeysPackTheirOwn) {
+  testing::for_each_isa([](Isa isa) {
+    if (isa != available_isas().back()) return;  // the others would put the kinds' counts of calls far apart
+    const ThreadCount count(1);
+    precision = Precision::bf16;
+    Problem narrow({1, 1, 3, 3, 8}, false, false, 2);
+    precision = Precision::fp32;
+    Problem wide({1, 1, 3, 3, 8}, false, false, 1);
+    std::thread([&] { attention(narrow.args); }).join();
+    std::thread([&] { attention(wide.args); }).join();
+    const std::vector<float> want_narrow = narrow.out, want_wide = wide.out;
+    int wrong = 0;
+    auto call = [&](Problem& problem, const std::vector<float>& want) {
+      attention(problem.args);
+      wrong += problem.out != want;
+    };
+    for (int i = 0; i < 2000; ++i) {
+      call(wide, want_wide);
+      call(narrow, want_narrow);
+      call(i < 1000 ? narrow : wide, i < 1000 ? want_narrow : want_wide);
+    }
+    EXPECT_EQ(wrong, 0);
+  });
+}
+
 TEST(Attention, BitsDoNotDependOnThreadsAndCallersMayOverlap) {
   for_each_kernel([] {
     std::vector<float> results[3];

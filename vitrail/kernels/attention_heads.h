@@ -51,6 +51,7 @@ struct PackedHead {
   bool operator==(const PackedHead&) const = default;
 };
 inline thread_local PackedHead packed_head{};
+inline std::atomic<uint64_t> attention_calls = 0;  // one count for all kinds of attention: they share the scratch
 
 // What a thread needs: pack(head) before a head's first block, then attend(head, first query, queries). Tasks are tiles
 // of queries, head after head, so that a thread's stretch is balanced to the tile; `block` is in whole tiles.
@@ -76,8 +77,7 @@ void attend_by_blocks(const AttentionArgsOf<T>& args, uint64_t call, int64_t til
 template <class T, class Body>
 void for_each_attention_task(const AttentionArgsOf<T>& args, int64_t tile, int64_t flops, const Body& body) {
   const int64_t tiles = (args.queries + tile - 1) / tile, task_flops = 4 * tile * args.keys * args.head_dim;
-  static std::atomic<uint64_t> calls = 0;
-  const uint64_t call = ++calls;
+  const uint64_t call = ++attention_calls;
   parallel_for_balanced(0, args.batch * args.heads * tiles, 1 + flops / (task_flops + 1),
                         [&](int64_t first, int64_t last) { body(call, first, last); });
 }
