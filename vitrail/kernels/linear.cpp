@@ -50,8 +50,8 @@ class PlainProduct : public PackedProduct {
 // matmul (AVX-512 only; 2.6's sgemm packs both operands anew in each call) is the faster one where rows of x lie a
 // multiple of 4 KiB apart, so that a tile's 12 have their values in one set of the first-level cache, which holds 8
 // lines: copying them first, tile by tile, gained 5 % at 197 rows and nothing at 1576.  Zen 4, GFLOP/s on two cores
-// (peak 232), with GELU in brackets, and the whole of ViT-Ti, S, B and the CIFAR model in fp32 by tiles: 2 to 4 %
-// faster than by oneDNN.
+// (peak 232), with GELU in brackets, and the whole of ViT-Ti, S, B and the CIFAR model in fp32 by tiles: 1 to 10 % (fc2
+// of ViT-B by oneDNN) faster than by oneDNN.
 //                          tiles          oneDNN
 //   rows × in × out
 //   197 × 192 × 768        214 (204)      222 (198)
