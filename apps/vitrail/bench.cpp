@@ -48,12 +48,6 @@ double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-double total_flops(const infer::Program& program) {
-  double flops = 0;
-  for (const infer::Step& step : program.steps()) flops += step.flops;
-  return flops;
-}
-
 // Milliseconds of each run, sorted.
 std::vector<double> time_runs(const infer::Session& session, const Tensor& images, double seconds) {
   for (int i = 0; i < 3; ++i) session.run(images);
@@ -77,15 +71,16 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   for (int round = 0; round < 20; ++round) {
     session.profile(images, [&](size_t step, double seconds) { best[step] = std::min(best[step], seconds); });
   }
-  double total = 0;
+  double total = 0, flops = 0;
   for (const double seconds : best) total += seconds;
+  for (const infer::Step& step : program->steps()) flops += step.flops;
   fmt::print("{:>9s} {:>6s} {:>8s} {:>7s}  step\n", "ms", "%", "GFLOP/s", "GB/s");
   for (size_t i = 0; i < best.size(); ++i) {
     const infer::Step& step = program->steps()[i];
     fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total,
                step.flops / best[i] / 1e9, step.bytes / best[i] / 1e9, step.text);
   }
-  fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, total_flops(*program) / total / 1e9);
+  fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, flops / total / 1e9);
 }
 
 DType training_precision(const std::string& name) {
@@ -135,7 +130,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
   if (options.profile) return print_profile(session, images);
   const std::vector<double> times = time_runs(session, images, options.seconds);
   const double median = times[times.size() / 2];
-  const double one_image = total_flops(*session.program(images.narrow(0, 0, 1).shape()));
+  const double one_image = session.program(images.narrow(0, 0, 1).shape())->model_flops();
   print_json({{"model", options.model.model},
               {"batch", batch},
               {"precision", kernels::name_of(session.precision())},

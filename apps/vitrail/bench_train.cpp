@@ -69,12 +69,7 @@ double forward_flops(const models::VisionTransformerConfig& config, int64_t batc
   shapes.forward(
       Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
   double flops = 0;
-  for (const ops::Operation& operation : recorder.operations()) {
-    const std::vector<Tensor>& in = operation.inputs;
-    const auto elements = static_cast<double>(in[0].numel());
-    if (operation.kind == ops::OpKind::linear) flops += 2 * elements * static_cast<double>(in[1].size(0));
-    if (operation.kind == ops::OpKind::attention) flops += 4 * elements * static_cast<double>(in[1].size(2));
-  }
+  for (const ops::Operation& operation : recorder.operations()) flops += ops::flops_of(operation);
   return flops;
 }
 

@@ -51,6 +51,29 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
     EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
 }
 
+class LeftOutTokens : public ::testing::TestWithParam<kernels::Precision> {};
+
+// Who asks for the class token alone gets what who asks for all has there, and less is computed for it.
+TEST_P(LeftOutTokens, ChangeNothingOfTheTokenThatIsRead) {
+  const Session session(model_of("timm_token"), {.precision = GetParam()});
+  const auto& config = session.config();
+  const Tensor images = Tensor::randn({3, config.in_chans, config.img_size[0], config.img_size[1]}, 5);
+  const Request cls{.output = Output::features, .tokens = Tokens::cls};
+  const Tensor all = session.run(images, {.output = Output::features, .tokens = Tokens::all})[0];
+  EXPECT_TRUE(testing::close(session.run(images, cls)[0], all.narrow(1, 0, 1).contiguous().view({3, all.size(2)}),
+                             kTolerance, kTolerance));
+
+  const auto program = session.program(images.shape(), cls);
+  double computed = 0;
+  for (const Step& step : program->steps()) computed += step.flops;
+  EXPECT_LT(computed, program->model_flops());
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, LeftOutTokens,
+                         ::testing::Values(kernels::Precision::fp32, kernels::Precision::bf16,
+                                           kernels::Precision::int8),
+                         [](const auto& info) { return std::string(kernels::name_of(info.param)); });
+
 // Parts of unequal size, of which each image's results are those of the image alone.
 TEST(Session, ABatchThatLeavesTheCacheRunsInPartsAndGivesTheSame) {
   const Session session(model_of("timm_token"), {.threads = 1});

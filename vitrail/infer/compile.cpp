@@ -7,6 +7,8 @@ namespace vitrail::infer {
 
 Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
                 PackedWeights& weights, kernels::Precision attention) {
+  double model_flops = 0;
+  for (const ops::Operation& operation : operations) model_flops += ops::flops_of(operation);
   const std::vector<FusedOperation> list = rewrite(std::move(operations), outputs);
   const BufferPlan plan(list, input, outputs);
   Emitter emitter(plan, input, weights, attention);
@@ -16,7 +18,7 @@ Program compile(std::vector<ops::Operation> operations, const Tensor& input, con
     if (!output.is_contiguous()) throw Error("compile", "contiguous results", output.shape().to_string());
     places.push_back({output.shape(), plan.offset_of(output)});
   }
-  return Program(emitter.take_steps(), std::move(places), plan.bytes(), emitter.scratch_bytes());
+  return Program(emitter.take_steps(), std::move(places), model_flops, plan.bytes(), emitter.scratch_bytes());
 }
 
 }  // namespace vitrail::infer

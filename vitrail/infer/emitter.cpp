@@ -78,8 +78,7 @@ std::string Emitter::name(const Tensor& tensor) const {
   if (!plan_.holds(tensor)) return "constant " + tensor.shape().to_string();
   return str("%", plan_.number_of(tensor), " ", tensor.shape());
 }
-void Emitter::add(const ops::Operation& op, const std::string& what, double flops,
-                  std::function<void(const Frame&)> run) {
+void Emitter::add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run) {
   std::string text = what;
   double bytes = 0;
   for (const Tensor& input : op.inputs) {
@@ -93,7 +92,7 @@ void Emitter::add(const ops::Operation& op, const std::string& what, double flop
     bytes += static_cast<double>(output.numel()) * sizeof(float);
     text += " " + name(output);
   }
-  steps_.push_back({std::move(text), flops, bytes, std::move(run)});
+  steps_.push_back({std::move(text), ops::flops_of(op), bytes, std::move(run)});
 }
 
 void Emitter::linear(const FusedOperation& item) {
@@ -102,6 +101,7 @@ void Emitter::linear(const FusedOperation& item) {
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
                 scale = parameter(item.scale);
   const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
+  const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.attributes.activation;
   packed->prepare(in.rows, in.ld, out.ld, act);
   scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(in.rows));
@@ -109,20 +109,19 @@ void Emitter::linear(const FusedOperation& item) {
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
   const size_t scratch_at = plan_.bytes();
-  add(op, what, 2.0 * static_cast<double>(in.rows) * static_cast<double>(in.cols) * static_cast<double>(out.cols),
-      [=](const Frame& frame) {
-        const kernels::Residual addend{residual.at(frame), out.cols, scale.at(frame)};
-        packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend);
-      });
+  add(op, what, [=](const Frame& frame) {
+    const kernels::Residual addend{residual.at(frame), residual_ld, scale.at(frame)};
+    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend);
+  });
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0]), gamma = parameter(op.inputs[1]), beta = parameter(op.inputs[2]),
                 y = operand(op.outputs[0]);
-  const Rows in = rows_of(x.tensor);
+  const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
   const auto eps = static_cast<float>(op.attributes.eps);
-  add(op, "layer_norm", 0, [=](const Frame& f) {
-    kernels::layer_norm(x.at(f), in.ld, gamma.at(f), beta.at(f), eps, y.at(f), in.cols, in.rows, in.cols);
+  add(op, "layer_norm", [=](const Frame& f) {
+    kernels::layer_norm(x.at(f), in.ld, gamma.at(f), beta.at(f), eps, y.at(f), out.ld, in.rows, in.cols);
   });
 }
 
@@ -130,7 +129,7 @@ void Emitter::residual_add(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0].contiguous()), y = operand(op.inputs[1].contiguous()),
                 scale = parameter(op.inputs[2]), out = operand(op.outputs[0]);
   const Rows in = rows_of(x.tensor);
-  add(op, "residual_add", 0, [=](const Frame& f) {
+  add(op, "residual_add", [=](const Frame& f) {
     kernels::residual_layer_norm(x.at(f), y.at(f), scale.at(f), nullptr, nullptr, 0, out.at(f), nullptr, in.rows,
                                  in.cols);
   });
@@ -158,12 +157,8 @@ void Emitter::attention(const ops::Operation& op) {
       throw Error("compile", "an attention bias with a contiguous last axis", op.inputs[3].shape().to_string());
     args.bias = {nullptr, strides[0], strides[1], strides[2]};
   }
-  args.out.batch_stride = args.queries * args.heads * args.head_dim;
-  args.out.head_stride = args.head_dim;
-  args.out.token_stride = args.heads * args.head_dim;
-  const double flops = 4.0 * static_cast<double>(args.batch * args.heads) *
-                       static_cast<double>(args.queries * args.keys) * static_cast<double>(args.head_dim);
-  add(op, str("attention heads=", args.heads), flops, [=](const Frame& f) {
+  args.out = {nullptr, out.tensor.strides()[0], args.head_dim, out.tensor.strides()[1]};
+  add(op, str("attention heads=", args.heads), [=](const Frame& f) {
     kernels::AttentionArgs now = args;
     now.q.data = q.at(f);
     now.k.data = k.at(f);
@@ -179,7 +174,7 @@ void Emitter::patchify(const ops::Operation& op) {
   const Operand image = operand(op.inputs[0]), rows = operand(op.outputs[0]);
   const Shape shape = image.tensor.shape();
   const int64_t height = op.attributes.height, width = op.attributes.width;
-  add(op, str("patchify ", height, "×", width), 0, [=](const Frame& f) {
+  add(op, str("patchify ", height, "×", width), [=](const Frame& f) {
     kernels::patchify(image.at(f), shape[0], shape[1], shape[2], shape[3], height, width, rows.at(f));
   });
 }
@@ -188,20 +183,20 @@ void Emitter::activation(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
   const kernels::Activation act = op.attributes.activation;
   const int64_t n = x.tensor.numel();
-  add(op, kernels::name_of(act), 0, [=](const Frame& f) { kernels::activate(act, x.at(f), y.at(f), n); });
+  add(op, kernels::name_of(act), [=](const Frame& f) { kernels::activate(act, x.at(f), y.at(f), n); });
 }
 
 void Emitter::silu_gate(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
   const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
-  add(op, "silu_gate", 0,
+  add(op, "silu_gate",
       [=](const Frame& f) { kernels::silu_gate(x.at(f), in.ld, y.at(f), out.ld, out.rows, out.cols); });
 }
 
 template <class Op>
 void Emitter::combine(const ops::Operation& op, Op function) {
   const Operand a = operand(op.inputs[0]), b = operand(op.inputs[1]), to = operand(op.outputs[0]);
-  add(op, name_of(op.kind), 0,
+  add(op, name_of(op.kind),
       [=](const Frame& f) { combine_rows(a.at(f), a.tensor, b.at(f), b.tensor, to.at(f), to.tensor, function); });
 }
 
@@ -214,7 +209,7 @@ void Emitter::cat(const ops::Operation& op) {
     start += length;
     if (part.storage() != op.outputs[0].storage()) copies.emplace_back(operand(part), operand(slice));
   }
-  add(op, str("cat axis=", op.attributes.axis), 0, [=](const Frame& f) {
+  add(op, str("cat axis=", op.attributes.axis), [=](const Frame& f) {
     for (const auto& [from, to] : copies) copy_rows(from.at(f), from.tensor, to.at(f), to.tensor);
   });
 }
@@ -224,12 +219,12 @@ void Emitter::mean(const ops::Operation& op) {
   if (x.tensor.rank() != 3 || op.attributes.axis != 1 || x.tensor.strides()[2] != 1) {
     throw Error("compile", "a mean over the tokens of [B, N, C]", x.tensor.shape().to_string());
   }
-  add(op, "mean", 0, [=](const Frame& f) { mean_rows(x.at(f), x.tensor, y.at(f)); });
+  add(op, "mean", [=](const Frame& f) { mean_rows(x.at(f), x.tensor, y.at(f)); });
 }
 
 void Emitter::copy(const ops::Operation& op) {
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
-  add(op, "copy", 0, [=](const Frame& f) { copy_rows(x.at(f), x.tensor, y.at(f), y.tensor); });
+  add(op, "copy", [=](const Frame& f) { copy_rows(x.at(f), x.tensor, y.at(f), y.tensor); });
 }
 
 void Emitter::merge_tokens(const ops::Operation& op) {
@@ -244,18 +239,16 @@ void Emitter::merge_tokens(const ops::Operation& op) {
   args.heads = keys.tensor.size(1);
   args.head_dim = keys.tensor.size(3);
   args.keys = head_strides(keys);
-  const double pairs = 0.25 * static_cast<double>(args.tokens) * static_cast<double>(args.tokens);
-  add(op, str("merge_tokens ", args.merged), 2 * static_cast<double>(args.batch * args.head_dim) * pairs,
-      [=](const Frame& f) {
-        kernels::TokenMergingArgs now = args;
-        now.x = x.at(f);
-        now.keys.data = keys.at(f);
-        now.sizes = sizes.at(f);
-        now.out = out.at(f);
-        now.out_sizes = out_sizes.at(f);
-        now.out_log_sizes = log_sizes.at(f);
-        kernels::merge_tokens(now);
-      });
+  add(op, str("merge_tokens ", args.merged), [=](const Frame& f) {
+    kernels::TokenMergingArgs now = args;
+    now.x = x.at(f);
+    now.keys.data = keys.at(f);
+    now.sizes = sizes.at(f);
+    now.out = out.at(f);
+    now.out_sizes = out_sizes.at(f);
+    now.out_log_sizes = log_sizes.at(f);
+    kernels::merge_tokens(now);
+  });
 }
 
 }  // namespace vitrail::infer

@@ -47,7 +47,7 @@ class Emitter {
   Operand operand(const Tensor& tensor) const;
   Operand parameter(const Tensor& tensor) const;  // of a row kernel: contiguous f32, or nothing
   std::string name(const Tensor& tensor) const;
-  void add(const ops::Operation& op, const std::string& what, double flops, std::function<void(const Frame&)> run);
+  void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
   void layer_norm(const ops::Operation& op);

@@ -32,9 +32,11 @@ struct ProgramOutput {
 class Program {
  public:
   // The workspace holds the buffers of intermediate results, then the scratch of whichever step runs.
-  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t buffer_bytes, size_t scratch_bytes)
+  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, double model_flops, size_t buffer_bytes,
+          size_t scratch_bytes)
       : steps_(std::move(steps)),
         outputs_(std::move(outputs)),
+        model_flops_(model_flops),
         buffer_bytes_(buffer_bytes),
         workspace_bytes_(buffer_bytes + scratch_bytes) {}
 
@@ -46,12 +48,15 @@ class Program {
 
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<ProgramOutput>& outputs() const { return outputs_; }
+  // Of the pass as the model has it; the steps together have fewer where tokens that nothing reads are left out.
+  double model_flops() const { return model_flops_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
   std::string listing() const;  // a line a step, then the buffers' size: the same on every machine
 
  private:
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
+  double model_flops_;
   size_t buffer_bytes_, workspace_bytes_;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "vitrail/infer/unread_tokens.h"
+
 namespace vitrail::infer {
 namespace {
 
@@ -78,6 +80,7 @@ std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, cons
   std::vector<FusedOperation> list;
   for (ops::Operation& op : operations) list.push_back({std::move(op), {}, {}});
   fuse_residuals(list, outputs);
+  leave_out_unread_tokens(list, outputs);
   write_into_concatenations(list, outputs);
   return list;
 }

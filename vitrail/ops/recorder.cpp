@@ -15,6 +15,23 @@ constexpr std::array kNames{"linear", "layer_norm", "residual_add", "attention",
 
 const char* name_of(OpKind kind) { return kNames[static_cast<size_t>(kind)]; }
 
+double flops_of(const Operation& operation) {
+  const std::vector<Tensor>& in = operation.inputs;
+  const auto elements = static_cast<double>(in[0].numel());
+  switch (operation.kind) {
+    case OpKind::linear:
+      return 2 * elements * static_cast<double>(in[1].size(0));
+    case OpKind::attention:
+      return 4 * elements * static_cast<double>(in[1].size(2));
+    case OpKind::merge_tokens: {  // each token of one half with each of the other, by the mean of the heads' keys
+      const auto half = static_cast<double>(in[0].size(1)) / 2;
+      return 2 * static_cast<double>(in[0].size(0) * in[1].size(3)) * half * half;
+    }
+    default:
+      return 0;
+  }
+}
+
 Recorder::Recorder() {
   if (active) throw Error("recorder", "one recorder at a time on a thread", "a second");
   active = this;

@@ -45,6 +45,9 @@ struct Operation {
   OpAttributes attributes;
 };
 
+// Of an operation's products: two for each multiply-add.  0 for what has none.
+double flops_of(const Operation& operation);
+
 // While it lives, operations of this thread that meet a meta tensor are appended.  Recorders do not nest.
 class Recorder {
  public:
