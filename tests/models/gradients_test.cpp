@@ -117,6 +117,20 @@ TEST(ModelGradient, AtAnotherImageSize) {
   expect_right(config, {2, 3, 12, 4});
 }
 
+// In training the last block gives the heads' tokens alone: the same logits as of all tokens.
+TEST(TrainingPass, GivesTheLogitsOfInference) {
+  VisionTransformerConfig distilled = small();
+  distilled.dist_token = true;
+  distilled.norm_first = false;
+  for (const VisionTransformerConfig& config : {small(), distilled}) {
+    RandomParams params(1, DType::f64);
+    VisionTransformer model(config, ParamSource(params));
+    const Tensor images = Tensor::randn({3, 3, 8, 8}, 4, DType::f64), wanted = model.forward(images);
+    model.train();
+    EXPECT_TRUE(testing::close(model.forward(images), wanted, 1e-12));
+  }
+}
+
 // The parameters' gradients of one training pass in f32.
 std::vector<Tensor> gradients(const VisionTransformerConfig& config, bool checkpoint, DType precision = DType::f32) {
   RandomParams params(1);

@@ -172,22 +172,39 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-Tensor VisionTransformer::run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging) const {
+Tensor VisionTransformer::run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging, int64_t read) const {
   const nn::Block& block = blocks_[index];
-  if (!checkpoint_blocks_ || !training()) return block.forward(x, nullptr, merging);
-  return nn::checkpointed([&block](const Tensor& input) { return block.forward(input); }, x);
+  if (!checkpoint_blocks_ || !training()) return block.forward(x, nullptr, merging, read);
+  return nn::checkpointed([&block, read](const Tensor& x) { return block.forward(x, nullptr, nullptr, read); }, x);
 }
 
-Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares) const {
-  const int64_t last = config_.depth == 0 ? -1 : block_index(layer);
+// Blocks 0 to `last`, which gives the first `read` tokens (0: all).
+Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t read, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
   Tensor x = embed(images);
-  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x, merges ? &merging : nullptr);
+  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x, merges ? &merging : nullptr, i == last ? read : 0);
   if (shares) *shares = merging.shares();
-  if (normalize && norm_) x = norm_->forward(x);
-  if (normalize) nn::trace(*this, "tokens", x);
   return x;
+}
+
+Tensor VisionTransformer::normalized(const Tensor& x) const {
+  const Tensor tokens = norm_ ? norm_->forward(x) : x;
+  nn::trace(*this, "tokens", tokens);
+  return tokens;
+}
+
+Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares) const {
+  const Tensor x = run_blocks(images, config_.depth == 0 ? -1 : block_index(layer), 0, shares);
+  return normalize ? normalized(x) : x;
+}
+
+// What the heads read: in training not the patches where only the class token is pooled, which saves three quarters of
+// the last block.  (A Session finds by itself what is not read.)
+Tensor VisionTransformer::head_tokens(const Tensor& images, Tensor* shares) const {
+  const bool classes_alone = config_.global_pool == GlobalPool::token && training() && !nn::tracing();
+  const int64_t read = classes_alone ? (head_dist_ ? 2 : 1) : 0;
+  return normalized(run_blocks(images, config_.depth - 1, read, shares));
 }
 
 // Of every patch, however many of them a token stands for.
@@ -240,7 +257,7 @@ VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens, const
 VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) const {
   if (!head_) throw Error("forward_heads", "a model with a head", "num_classes 0");
   Tensor shares;
-  const Tensor tokens = forward_features(images, &shares);
+  const Tensor tokens = head_tokens(images, &shares);
   return heads_of(tokens, shares);
 }
 
@@ -256,7 +273,7 @@ Tensor VisionTransformer::forward_head(const Tensor& tokens, const Tensor& share
 
 Tensor VisionTransformer::forward(const Tensor& images) const {
   Tensor shares;
-  const Tensor tokens = forward_features(images, &shares);
+  const Tensor tokens = head_tokens(images, &shares);
   return forward_head(tokens, shares);
 }
 

@@ -61,11 +61,14 @@ class VisionTransformer : public nn::Module {
 
  private:
   Tensor embed(const Tensor& images) const;
+  Tensor run_blocks(const Tensor& images, int64_t last, int64_t read, Tensor* shares) const;
+  Tensor normalized(const Tensor& x) const;
+  Tensor head_tokens(const Tensor& images, Tensor* shares) const;
   int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
-  Tensor run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging) const;
+  Tensor run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging, int64_t read) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
 

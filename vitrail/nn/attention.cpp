@@ -8,6 +8,7 @@
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {
@@ -82,6 +83,7 @@ AttentionOutput Attention::forward(const Tensor& x, const AttentionExtras& extra
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   AttentionOutput result = mix(x, extras);
+  if (extras.read > 0) result.out = ops::contiguous(result.out.narrow(1, 0, extras.read));
   result.out = proj_.forward(result.out);
   trace(*this, "proj", result.out);
   result.out = proj_drop_.forward(result.out);

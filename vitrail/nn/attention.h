@@ -27,7 +27,8 @@ struct AttentionOutput {
 // What else is wanted of a pass.
 struct AttentionExtras {
   bool weights = false, keys = false;
-  Tensor bias;  // added to the scores, broadcast to [B, H, N, N]; undefined: none
+  Tensor bias;       // added to the scores, broadcast to [B, H, N, N]; undefined: none
+  int64_t read = 0;  // how many of the first tokens' results: out is [B, read, C]; 0: all
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].

@@ -1,7 +1,9 @@
 #include "vitrail/nn/block.h"
 
+#include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {
@@ -48,10 +50,13 @@ Tensor Block::mlp_branch(const Tensor& x) const {
   return out;
 }
 
-Tensor Block::forward(const Tensor& x, Tensor* attention_weights, TokenMerging* merging) const {
+Tensor Block::forward(const Tensor& x, Tensor* attention_weights, TokenMerging* merging, int64_t read) const {
+  if (merging && read > 0) throw Error(path(), "tokens to be merged or few to be read", "both");
   const AttentionExtras extras{.weights = attention_weights != nullptr,
                                .keys = merging != nullptr,
-                               .bias = merging ? merging->key_bias() : Tensor()};
+                               .bias = merging ? merging->key_bias() : Tensor(),
+                               .read = read};
+  const Tensor residual = read > 0 ? ops::contiguous(x.narrow(1, 0, read)) : x;
   const Tensor keep1 = drop_path1_.keep(x.size(0)), keep2 = drop_path2_.keep(x.size(0));
   const Tensor gamma1 = gamma_of(ls1_), gamma2 = gamma_of(ls2_);
   auto merged = [&](const Tensor& y, const AttentionOutput& attention) {
@@ -63,13 +68,13 @@ Tensor Block::forward(const Tensor& x, Tensor* attention_weights, TokenMerging* 
     const Tensor normed1 = norm1_.forward(x);
     trace(*this, "norm1", normed1);
     const AttentionOutput attention = attention_branch(normed1, extras);
-    const Tensor y = merged(ops::residual_add(x, attention.out, gamma1, keep1), attention);
+    const Tensor y = merged(ops::residual_add(residual, attention.out, gamma1, keep1), attention);
     const Tensor normed2 = norm2_.forward(y);
     trace(*this, "norm2", normed2);
     out = ops::residual_add(y, mlp_branch(normed2), gamma2, keep2);
   } else {
     const AttentionOutput attention = attention_branch(x, extras);
-    const Tensor y = merged(norm1_.forward(ops::residual_add(x, attention.out, gamma1, keep1)), attention);
+    const Tensor y = merged(norm1_.forward(ops::residual_add(residual, attention.out, gamma1, keep1)), attention);
     trace(*this, "norm1", y);
     out = norm2_.forward(ops::residual_add(y, mlp_branch(y), gamma2, keep2));
     trace(*this, "norm2", out);

@@ -26,7 +26,9 @@ class Block : public Module {
  public:
   Block(const BlockConfig& config, const ParamSource& params);
   // Where not null, attention_weights receives [B, H, N, N], and merging makes fewer tokens of x before the MLP.
-  Tensor forward(const Tensor& x, Tensor* attention_weights = nullptr, TokenMerging* merging = nullptr) const;
+  // With `read` above 0 only the first tokens' results are computed, [B, read, C]; not together with merging.
+  Tensor forward(const Tensor& x, Tensor* attention_weights = nullptr, TokenMerging* merging = nullptr,
+                 int64_t read = 0) const;
 
   std::string type() const override { return "Block"; }
   void visit(Visitor& visitor) override;
