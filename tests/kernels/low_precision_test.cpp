@@ -192,7 +192,7 @@ TEST(Int8Weight, EveryInstructionSetHasTheSameNumbersWithinTheLimits) {
       EXPECT_NEAR(step * static_cast<float>(want[i]), row[i], step * 0.5001f);
       EXPECT_LE(std::abs(want[i]), kMostInt8);
       if (i % 2 == 1) {
-        EXPECT_LE(std::abs(want[i]) + std::abs(want[i - 1]), kMostInt8Pair);
+        EXPECT_LE(std::abs(want[i] + want[i - 1]), kMostInt8Pair);
       }
     }
   }
@@ -204,7 +204,7 @@ TEST(Int8Weight, FindsWhatIsWholeAlready) {
     std::vector<int8_t> numbers(50), got(50);
     for (int i = 0; i < 50; ++i) numbers[i] = static_cast<int8_t>(i * 29 % 63 - 31);
     numbers[20] = static_cast<int8_t>(-(heaviest - 5));
-    numbers[21] = 5;
+    numbers[21] = -5;
     std::vector<float> row;
     for (const int8_t number : numbers) row.push_back(0.0123f * static_cast<float>(number));
     testing::for_each_isa([&](Isa) {
@@ -223,6 +223,30 @@ TEST(Int8Weight, ZerosHaveNoStepAndWhatIsNotFiniteHasNone) {
     EXPECT_EQ(numbers, std::vector<int8_t>(20));
     row[13] = std::numeric_limits<float>::infinity();
     EXPECT_TRUE(std::isnan(weight_numbers(row.data(), 20, numbers.data())));
+  });
+}
+
+// Where products are summed two by two in 16 bits, the largest there can be: x of 255 steps above its zero, and all
+// there is below it.
+TEST(Int8Product, HasRoomForTheLargestNumbersAndNeighbours) {
+  constexpr int64_t kIn = 64;
+  const std::vector<std::array<float, 2>> pairs{{127, -127}, {-127, 127}, {127, 1}, {-127, -1}, {64, 64}, {-64, -64}};
+  std::vector<float> weight, x(2 * kIn, 1.0f);
+  for (const auto& pair : pairs) {
+    for (int64_t i = 0; i < kIn; ++i) weight.push_back(i == 0 ? 127.0f : i == 1 ? 1.0f : pair[i % 2]);
+  }
+  std::fill_n(x.begin(), kIn, -1.0f);
+  const auto out = static_cast<int64_t>(pairs.size());
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(weight.data(), nullptr, out, kIn, Precision::int8);
+    std::vector<float> y(static_cast<size_t>(2 * out));
+    std::vector<std::byte> scratch(linear.scratch_bytes(2));
+    linear.run(x.data(), kIn, y.data(), out, 2, Activation::none, scratch.data());
+    for (int64_t c = 0; c < out; ++c) {
+      const float sum = 128 + 31 * (pairs[c][0] + pairs[c][1]);
+      EXPECT_NEAR(y[c], -sum, 0.01f) << c;
+      EXPECT_NEAR(y[out + c], sum, 0.01f) << c;
+    }
   });
 }
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/kernels/linear.h"
 #include "vitrail/nn/trace.h"
 
 namespace vitrail::infer {
@@ -17,8 +20,7 @@ constexpr const char* kLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"
 class ChannelRanges {
  public:
   void see(const std::string& name, const Tensor& x) {
-    const bool wanted = name.ends_with(".norm1") || name.ends_with(".norm2") || name.ends_with(".attn.merged");
-    if (!wanted) return;
+    if (!name.ends_with(".norm1") && !name.ends_with(".norm2")) return;
     const Tensor rows = x.to(DType::f32).contiguous();
     const int64_t channels = rows.size(-1);
     std::vector<float>& largest = ranges_[name];
@@ -87,16 +89,46 @@ void smooth_norm(const Parameters& parameters, const ChannelRanges& ranges, cons
   multiply_columns(weight, divisors);
 }
 
-// Attention is linear in its values: the last third of qkv.
-void smooth_values(const Parameters& parameters, const ChannelRanges& ranges, const std::string& attention) {
-  const Tensor& proj = parameters.at(attention + ".proj.weight");
-  const std::vector<float> divisors = divisors_of(ranges.at(attention + ".merged"), proj);
-  const int64_t inner = proj.size(1);
-  divide_rows(parameters.at(attention + ".qkv.weight").narrow(0, 2 * inner, inner), divisors);
-  if (parameters.has(attention + ".qkv.bias")) {
-    divide_rows(parameters.at(attention + ".qkv.bias").narrow(0, 2 * inner, inner), divisors);
+// Orthogonal [n, n]: the cosines of the discrete cosine transform (DCT-II), the columns with random signs.
+std::vector<float> spreading_turn(int64_t n) {
+  RandomStream random(random_key("spreading_turn"));
+  std::vector<float> turn(static_cast<size_t>(n * n));
+  for (int64_t column = 0; column < n; ++column) {
+    const double sign = random.uniform() < 0.5 ? -1 : 1;
+    for (int64_t row = 0; row < n; ++row) {
+      const double length = std::sqrt((row == 0 ? 1.0 : 2.0) / static_cast<double>(n));
+      const double angle = std::numbers::pi * (static_cast<double>(column) + 0.5) * static_cast<double>(row);
+      turn[row * n + column] = static_cast<float>(sign * length * std::cos(angle / static_cast<double>(n)));
+    }
   }
-  multiply_columns(proj, divisors);
+  return turn;
+}
+
+// x [n, width] becomes turn · x; x [height, n] with row stride ld becomes x · turnᵀ.
+void turn_rows(const std::vector<float>& turn, int64_t n, float* x, int64_t width) {
+  const std::vector<float> before(x, x + n * width);
+  kernels::gemm(false, false, n, width, n, turn.data(), n, before.data(), width, false, x, width);
+}
+void turn_columns(const std::vector<float>& turn, int64_t n, float* x, int64_t height, int64_t ld) {
+  std::vector<float> after(static_cast<size_t>(height * n));
+  kernels::gemm(false, true, height, n, n, x, ld, turn.data(), n, false, after.data(), n);
+  for (int64_t r = 0; r < height; ++r) std::copy_n(after.data() + r * n, n, x + r * ld);
+}
+
+// Attention is linear in its values: the last third of qkv, by head.
+void turn_values(const Parameters& parameters, const std::string& attention, int64_t heads) {
+  const Tensor& qkv = parameters.at(attention + ".qkv.weight");
+  const Tensor& proj = parameters.at(attention + ".proj.weight");
+  const int64_t out = proj.size(0), inner = proj.size(1), n = inner / heads, width = qkv.size(1);
+  const std::vector<float> turn = spreading_turn(n);
+  for (int64_t head = 0; head < heads; ++head) {
+    const int64_t first = 2 * inner + head * n;
+    turn_rows(turn, n, qkv.data<float>() + first * width, width);
+    if (parameters.has(attention + ".qkv.bias")) {
+      turn_rows(turn, n, parameters.at(attention + ".qkv.bias").data<float>() + first, 1);
+    }
+    turn_columns(turn, n, proj.data<float>() + head * n, out, inner);
+  }
 }
 
 // Hands out copies of a model's parameters: a Session gives the memory of what it packs back.
@@ -151,7 +183,7 @@ void smooth_channels(models::VisionTransformer& model, const std::vector<Tensor>
   const Parameters parameters(model);
   for (int64_t block = 0; block < model.config().depth; ++block) {
     const std::string path = str("blocks.", block);
-    smooth_values(parameters, ranges, path + ".attn");
+    turn_values(parameters, path + ".attn", model.config().num_heads);
     if (!model.config().norm_first) continue;  // what follows the norm is read by the residual too
     smooth_norm(parameters, ranges, path + ".norm1", path + ".attn.qkv");
     smooth_norm(parameters, ranges, path + ".norm2", path + ".mlp.fc1");

@@ -7,10 +7,13 @@
 
 namespace vitrail::infer {
 
-// Single channels whose activations are large leave few of the 255 steps to the others.  Divides the channels that a
-// LayerNorm or the values of an attention give out, and multiplies the weights that read them: s = √(max |x| / max |w|)
-// for each channel (Xiao et al. 2023, "SmoothQuant", eq. 4 with α = 0.5).  The model computes what it computed, but for
-// rounding.  images: batches [B, C, H, W].
+// Single channels whose activations are large leave few of the 255 steps to the others.  The model computes what it
+// computed, but for rounding, after this:
+//  - The channels that a LayerNorm gives out are divided, and the weights that read them multiplied, by
+//    s = √(max |x| / max |w|) for each channel (Xiao et al. 2023, "SmoothQuant", eq. 4 with α = 0.5).
+//  - The values of each attention head are turned by an orthogonal matrix and the weights that read them turned back,
+//    so that each channel has a part of all (Ashkboos et al. 2024, "QuaRot", section 4).
+// images: batches [B, C, H, W].
 void smooth_channels(models::VisionTransformer& model, const std::vector<Tensor>& images);
 
 struct Int8Sensitivity {

@@ -76,7 +76,7 @@ class RowRounder {
 
   // A step that is too small for the heaviest weights serves all the others better.
   void round(float* row) {
-    constexpr float kShares[] = {1.0f, 0.93f, 0.86f, 0.79f, 0.72f, 0.65f};
+    constexpr float kShares[] = {1.0f, 0.93f, 0.86f, 0.79f, 0.72f, 0.65f, 0.58f};
     const auto n = static_cast<int64_t>(numbers_.size());
     const float widest = kernels::weight_numbers(row, n, numbers_.data());
     if (!(widest > 0)) return;
@@ -102,10 +102,11 @@ class RowRounder {
     for (int64_t i = n - 1; i >= 0; --i) {
       const double* const factor = order_.factor.data() + i * n;
       const int64_t input = order_.inputs[i], neighbour = input ^ 1;
-      const int beside = neighbour < n ? std::abs(int{numbers_[neighbour]}) : 0;  // 0 where it is still to come
-      const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - beside);
+      const int beside = neighbour < n ? numbers_[neighbour] : 0;  // 0 where it is still to come
+      const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - std::max(beside, 0)),
+                   least = -std::min(kernels::kMostInt8, kernels::kMostInt8Pair + std::min(beside, 0));
       const double wanted = row[input] + carried_[i] / factor[i];
-      const double number = std::clamp(std::nearbyint(wanted / step), -most, most);
+      const double number = std::clamp(std::nearbyint(wanted / step), least, most);
       const double left = factor[i] * (wanted - number * step), error = row[input] - number * step;
       squares += left * left;
       for (int64_t k = 0; k < i; ++k) carried_[k] += factor[k] * error;

@@ -5,7 +5,7 @@
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
 // bytes in one instruction (avx512_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255
-// · w + 255 · v has room while |w| + |v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room
+// · w + 255 · v has room while |w + v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room
 // for ±127 and take 75 ms in place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in

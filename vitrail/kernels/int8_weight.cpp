@@ -24,13 +24,13 @@ HWY_INLINE bool every_vector(const float* row, int64_t in, const Body& body) {
   return c == in || body(load_first(d, row + c, in - c), c);
 }
 
-// The largest |w| + |v| of neighbours; NaN where something is not finite.
+// The largest |w|, |v| or |w + v| of neighbours; NaN where something is not finite.
 float heaviest_pair(const float* row, int64_t in) {
   const hn::ScalableTag<float> d;
   auto most = hn::Zero(d), poison = hn::Zero(d);
   every_vector(row, in, [&](auto v, int64_t) HWY_ATTR {
-    const auto size = hn::Abs(v);
-    most = hn::Max(most, hn::Add(size, hn::Reverse2(hn::ScalableTag<float>(), size)));
+    const auto sum = hn::Add(v, hn::Reverse2(hn::ScalableTag<float>(), v));
+    most = hn::Max(most, hn::Max(hn::Abs(v), hn::Abs(sum)));
     poison = hn::MulAdd(v, hn::Zero(d), poison);
     return true;
   });

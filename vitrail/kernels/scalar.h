@@ -178,12 +178,13 @@ void attention_row_backward(const T* q, const T* k, int64_t k_stride, const T* v
   }
 }
 
-// The largest |w| + |v| of a row's neighbours; NaN where something is not finite.
+// The largest |w|, |v| or |w + v| of a row's neighbours; NaN where something is not finite.
 inline float heaviest_pair(const float* row, int64_t in) {
   float heaviest = 0, poison = 0;
   for (int64_t c = 0; c < in; c += 2) {
-    heaviest = std::max(heaviest, std::abs(row[c]) + (c + 1 < in ? std::abs(row[c + 1]) : 0.0f));
-    poison += 0 * row[c] + (c + 1 < in ? 0 * row[c + 1] : 0.0f);
+    const float w = row[c], v = c + 1 < in ? row[c + 1] : 0.0f;
+    heaviest = std::max({heaviest, std::abs(w), std::abs(v), std::abs(w + v)});
+    poison += 0 * w + 0 * v;
   }
   return heaviest + poison;
 }
@@ -209,8 +210,8 @@ float weight_numbers_by(const float* row, int64_t in, int8_t* numbers, const Hea
     return heaviest;
   }
   float most = kMostInt8Pair;
-  while (most > kMostInt8Pair / 2 && !whole(row, in, most / heaviest)) --most;
-  if (most <= kMostInt8Pair / 2) most = kMostInt8;
+  while (most > kMostInt8Pair / 4 && !whole(row, in, most / heaviest)) --most;
+  if (most <= kMostInt8Pair / 4) most = kMostInt8;
   round(row, in, most / heaviest, numbers);
   return heaviest / most;
 }
