@@ -120,7 +120,11 @@ def print_training(cells):
 
 
 def plot(cells, peers, file):
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        print(f"no plot: run by a Python with matplotlib to have {file}", file=sys.stderr)
+        return
     matplotlib.use("Agg")
     import matplotlib.pyplot as pyplot
     rows = [cell for cell in cells if "vitrail" in cell.runs and cell.leader(peers)]
