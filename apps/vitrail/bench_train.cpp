@@ -68,9 +68,7 @@ double forward_flops(const models::VisionTransformerConfig& config, int64_t batc
   const ops::Recorder recorder;
   shapes.forward(
       Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
-  double flops = 0;
-  for (const ops::Operation& operation : recorder.operations()) flops += ops::flops_of(operation);
-  return flops;
+  return ops::flops_of(recorder.operations());
 }
 
 }  // namespace

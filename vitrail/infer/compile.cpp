@@ -7,8 +7,7 @@ namespace vitrail::infer {
 
 Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
                 PackedWeights& weights, kernels::Precision attention) {
-  double model_flops = 0;
-  for (const ops::Operation& operation : operations) model_flops += ops::flops_of(operation);
+  const double model_flops = ops::flops_of(operations);
   const std::vector<FusedOperation> list = rewrite(std::move(operations), outputs);
   const BufferPlan plan(list, input, outputs);
   Emitter emitter(plan, input, weights, attention);

@@ -8,7 +8,8 @@ namespace vitrail::infer {
 // Where only one token of an operation's result is read of every image (the class token, by the head), computes that
 // token alone: its result becomes a view of what it was, so that readers stay as they are.  Goes from the last
 // operation to the first, so in a model that classifies by its class token the final norm, the last block's MLP,
-// projection and queries' attention are left out for all other tokens: ten twelfths of a block's products.
+// projection and queries' attention are left out for all other tokens: with an MLP of four widths nine twelfths of the
+// block's linear products.
 void leave_out_unread_tokens(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs);
 
 }  // namespace vitrail::infer

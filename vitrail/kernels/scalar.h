@@ -210,6 +210,7 @@ float weight_numbers_by(const float* row, int64_t in, int8_t* numbers, const Hea
     return heaviest;
   }
   float most = kMostInt8Pair;
+  // Down to a quarter: what was chosen with room to spare, or under narrower limits, is found too.
   while (most > kMostInt8Pair / 4 && !whole(row, in, most / heaviest)) --most;
   if (most <= kMostInt8Pair / 4) most = kMostInt8;
   round(row, in, most / heaviest, numbers);

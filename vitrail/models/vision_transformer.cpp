@@ -175,7 +175,8 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
 Tensor VisionTransformer::run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging, int64_t read) const {
   const nn::Block& block = blocks_[index];
   if (!checkpoint_blocks_ || !training()) return block.forward(x, nullptr, merging, read);
-  return nn::checkpointed([&block, read](const Tensor& x) { return block.forward(x, nullptr, nullptr, read); }, x);
+  return nn::checkpointed([&block, read](const Tensor& input) { return block.forward(input, nullptr, nullptr, read); },
+                          x);
 }
 
 // Blocks 0 to `last`, which gives the first `read` tokens (0: all).

@@ -32,6 +32,12 @@ double flops_of(const Operation& operation) {
   }
 }
 
+double flops_of(const std::vector<Operation>& operations) {
+  double flops = 0;
+  for (const Operation& operation : operations) flops += flops_of(operation);
+  return flops;
+}
+
 Recorder::Recorder() {
   if (active) throw Error("recorder", "one recorder at a time on a thread", "a second");
   active = this;

@@ -47,6 +47,7 @@ struct Operation {
 
 // Of an operation's products: two for each multiply-add.  0 for what has none.
 double flops_of(const Operation& operation);
+double flops_of(const std::vector<Operation>& operations);
 
 // While it lives, operations of this thread that meet a meta tensor are appended.  Recorders do not nest.
 class Recorder {
