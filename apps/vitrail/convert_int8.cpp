@@ -10,6 +10,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/data/inputs.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/infer/int8_balance.h"
 #include "vitrail/infer/int8_calibration.h"
 #include "vitrail/infer/int8_rounding.h"
 #include "vitrail/infer/preprocess.h"
@@ -52,7 +53,7 @@ models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Optio
   std::vector<Tensor> fitted, measured;
   for (size_t i = 0; i < images.size(); ++i) (i % 4 == 3 ? measured : fitted).push_back(images[i]);
   if (measured.empty()) measured = fitted;
-  infer::smooth_channels(model, fitted);
+  infer::balance_channels(model, fitted);
   const std::map<std::string, Tensor> exact = infer::round_weights(model, fitted);
   models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, measured), options.tolerance)};
   for (const std::string& layer : choice.kept) model.parameter(layer + ".weight").copy_(exact.at(layer));

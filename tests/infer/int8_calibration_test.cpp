@@ -6,6 +6,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
+#include "vitrail/infer/int8_balance.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
 
@@ -15,13 +16,13 @@ namespace {
 using testing::input_of;
 using testing::model_of;
 
-TEST(SmoothChannels, LeavesTheFunctionAsItIs) {
+TEST(BalanceChannels, LeavesTheFunctionAsItIs) {
   for (const std::string fixture : {"timm_token", "timm_layer_scale", "timm_swiglu", "timm_qk_norm", "timm_no_qkv_bias",
                                     "torch_encoder_post_norm"}) {
     models::VisionTransformer model = model_of(fixture);
     const Tensor input = input_of(fixture), before = model.forward(input),
                  weight = model.parameter("blocks.0.attn.proj.weight").clone();
-    smooth_channels(model, {input});
+    balance_channels(model, {input});
     EXPECT_TRUE(testing::close(model.forward(input), before, 1e-5, 1e-5)) << fixture;
     EXPECT_FALSE(testing::close(model.parameter("blocks.0.attn.proj.weight"), weight, 1e-3)) << fixture;
   }
@@ -36,7 +37,7 @@ double int8_error(const std::vector<Int8Sensitivity>& sensitivity, const std::st
 }
 
 // A channel fifty times the others, as large models have them, costs the others their steps until it is smoothed.
-TEST(SmoothChannels, GivesTheStepsBackThatAnOutlierTook) {
+TEST(BalanceChannels, GivesTheStepsBackThatAnOutlierTook) {
   models::VisionTransformer model = model_of("timm_token");
   model.requires_grad(true);  // to own what is written to
   model.requires_grad(false);
@@ -47,7 +48,7 @@ TEST(SmoothChannels, GivesTheStepsBackThatAnOutlierTook) {
   for (int64_t r = 0; r < qkv.size(0); ++r) qkv.data<float>()[r * qkv.size(1) + 3] /= 50;
   const std::vector<Tensor> images{input_of("timm_token")};
   const double before = int8_error(int8_sensitivity(model, images), "blocks.0.attn.qkv");
-  smooth_channels(model, images);
+  balance_channels(model, images);
   EXPECT_LT(int8_error(int8_sensitivity(model, images), "blocks.0.attn.qkv"), before / 4);
 }
 
@@ -63,7 +64,12 @@ TEST(Int8Sensitivity, NamesEveryLayerTheWorstFirst) {
   }
 }
 
-TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheTolerance) {
+TEST(LayersToKeep, AreThoseOfWhichTheMostIsGainedForWhatTheyCost) {
+  EXPECT_EQ(layers_to_keep({{"a", 3, 100}, {"b", 2, 1}, {"c", 1, 10}}, 3.5), (std::vector<std::string>{"b"}));
+  EXPECT_EQ(layers_to_keep({{"a", 3, 100}, {"b", 2, 1}, {"c", 1, 10}}, 3), (std::vector<std::string>{"b", "c"}));
+}
+
+TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheToleranceWhereAllCostTheSame) {
   const std::vector<Int8Sensitivity> errors{{"a", 3}, {"b", 2}, {"c", 1}};
   EXPECT_TRUE(layers_to_keep(errors, 4).empty());                                // √14 = 3.74
   EXPECT_EQ(layers_to_keep(errors, 2.3), (std::vector<std::string>{"a"}));       // √5 = 2.24

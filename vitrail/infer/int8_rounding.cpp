@@ -8,6 +8,7 @@
 #include "vitrail/base/cholesky.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/linear.h"
 #include "vitrail/nn/trace.h"
@@ -16,12 +17,13 @@
 namespace vitrail::infer {
 namespace {
 
-// Xᵀ X [in, in] of what a layer reads, by the traced point that gives it.
+// Xᵀ X [in, in] of what a layer reads, tokens that are read alone weighted, by the traced point that gives it.
 class Moments {
  public:
   // Of the points whose names are wanted, all of them not behind `block`.
   Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images, int64_t block,
-          const std::vector<std::string>& wanted) {
+          const std::vector<std::string>& wanted)
+      : read_alone_(tokens_read_alone(model)) {
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
       if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) add(name, tensor.to(DType::f32).contiguous());
     });
@@ -37,9 +39,21 @@ class Moments {
   void add(const std::string& name, const Tensor& x) {
     const int64_t in = x.size(-1), rows = x.numel() / in;
     const Tensor& moment = moments_.try_emplace(name, Tensor::zeros({in, in})).first->second;
-    kernels::gemm(true, false, in, in, rows, x.data<float>(), in, x.data<float>(), in, true, moment.data<float>(), in);
+    const Tensor weighted = weigh(x);
+    kernels::gemm(true, false, in, in, rows, weighted.data<float>(), in, x.data<float>(), in, true,
+                  moment.data<float>(), in);
+  }
+  Tensor weigh(const Tensor& x) const {
+    const Tensor weighted = x.clone();
+    const int64_t in = x.size(2);
+    for (int64_t image = 0; image < x.size(0); ++image) {
+      float* const tokens = weighted.data<float>() + image * x.size(1) * in;
+      std::transform(tokens, tokens + read_alone_ * in, tokens, [](float value) { return kReadAloneWeight * value; });
+    }
+    return weighted;
   }
 
+  int64_t read_alone_;
   std::map<std::string, Tensor> moments_;
 };
 
@@ -72,7 +86,11 @@ InputOrder order_of(const Tensor& moment) {
 class RowRounder {
  public:
   explicit RowRounder(const InputOrder& order)
-      : order_(order), carried_(order.inputs.size()), numbers_(order.inputs.size()), best_(order.inputs.size()) {}
+      : most_pair_(kernels::most_int8_pair()),
+        order_(order),
+        carried_(order.inputs.size()),
+        numbers_(order.inputs.size()),
+        best_(order.inputs.size()) {}
 
   // A step that is too small for the heaviest weights serves all the others better.
   void round(float* row) {
@@ -103,8 +121,8 @@ class RowRounder {
       const double* const factor = order_.factor.data() + i * n;
       const int64_t input = order_.inputs[i], neighbour = input ^ 1;
       const int beside = neighbour < n ? numbers_[neighbour] : 0;  // 0 where it is still to come
-      const double most = std::min(kernels::kMostInt8, kernels::kMostInt8Pair - std::max(beside, 0)),
-                   least = -std::min(kernels::kMostInt8, kernels::kMostInt8Pair + std::min(beside, 0));
+      const double most = std::min(kernels::kMostInt8, most_pair_ - std::max(beside, 0)),
+                   least = -std::min(kernels::kMostInt8, most_pair_ + std::min(beside, 0));
       const double wanted = row[input] + carried_[i] / factor[i];
       const double number = std::clamp(std::nearbyint(wanted / step), least, most);
       const double left = factor[i] * (wanted - number * step), error = row[input] - number * step;
@@ -115,6 +133,7 @@ class RowRounder {
     return squares;
   }
 
+  int most_pair_;
   const InputOrder& order_;
   std::vector<double> carried_;
   std::vector<int8_t> numbers_, best_;
@@ -127,17 +146,6 @@ void round_weight(const Tensor& weight, const Tensor& moment) {
     RowRounder rounder(order);
     for (int64_t r = first; r < last; ++r) rounder.round(weight.data<float>() + r * in);
   });
-}
-
-// What each linear layer of a block reads, as trace.h names it.
-std::map<std::string, std::string> inputs_of(const models::VisionTransformer& model, int64_t block) {
-  const std::string path = str("blocks.", block), before = block > 0 ? str("blocks.", block - 1, ".out") : "embedded";
-  const bool norm_first = model.config().norm_first;
-  return {
-      {path + ".attn.qkv", norm_first ? path + ".norm1" : before},
-      {path + ".attn.proj", path + ".attn.merged"},
-      {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},
-      {path + ".mlp.fc2", path + (model.config().mlp_layer == models::MlpLayer::swiglu ? ".mlp.gate" : ".mlp.fc1")}};
 }
 
 }  // namespace

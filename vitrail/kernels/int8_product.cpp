@@ -5,12 +5,14 @@
 //
 // x is quantised first, into the scratch, four numbers to a word of 32 bits.  AVX-512 VNNI multiplies and sums four
 // bytes in one instruction (avx512_sums.cpp); elsewhere they are multiplied and summed two by two in 16 bits, where 255
-// · w + 255 · v has room while |w + v| ≤ 128, which int8_weight.h sees to.  Pairs of 16-bit numbers would have room
-// for ±127 and take 75 ms in place of 55 for ViT-B's fc1 at 8 images on a core of Zen 3; fp32 takes 98.
+// · w + 255 · v has room while |w + v| ≤ 128.  What has no room there, as models rounded for VNNI have it (one in fifty
+// of DeiT-Tiny's pairs), is multiplied in pairs of 16-bit numbers: 75 ms in place of 55 for ViT-B's fc1 at 8 images on
+// a core of Zen 3; fp32 takes 98.
 //
 // The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
 // tile_product.cpp.
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "vitrail/kernels/aligned_array.h"
@@ -57,10 +59,22 @@ constexpr int64_t kInt8Rows = 6;
 
 int64_t columns_of_int8_panel() { return 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>())); }
 
-// sum + the products of four bytes, a's without sign and b's with one.  On x86 two of them are summed in 16 bits first,
-// into which they must fit.
-template <class D>
+// sum + the products of four bytes, a's without sign and b's with one.  On x86, unless wide, two of them are summed in
+// 16 bits first, into which they must fit.
+template <bool wide, class D>
 HWY_INLINE hn::Vec<D> add_quad_products(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> sum) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+  if constexpr (wide) {
+    const hn::Repartition<int16_t, D> d16;
+    const hn::Repartition<uint16_t, D> u16;
+    const auto pairs = hn::BitCast(d16, b);
+    auto none = hn::Zero(d);
+    sum = hn::ReorderWidenMulAccumulate(d, hn::And(hn::BitCast(d16, a), hn::Set(d16, 255)),
+                                        hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), sum, none);
+    return hn::ReorderWidenMulAccumulate(d, hn::BitCast(d16, hn::ShiftRight<8>(hn::BitCast(u16, a))),
+                                         hn::ShiftRight<8>(pairs), sum, none);
+  }
+#endif
 #if HWY_TARGET == HWY_SSE4
   return hn::Add(sum, hn::Vec<D>{_mm_madd_epi16(_mm_maddubs_epi16(a.raw, b.raw), _mm_set1_epi16(1))});
 #elif HWY_TARGET == HWY_AVX2
@@ -139,7 +153,7 @@ ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
   return steps.grid;
 }
 
-template <bool accumulate, size_t... row>
+template <bool accumulate, bool wide, size_t... row>
 HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
                             int64_t words, int32_t* sums, int64_t ld_sums) {
   const hn::ScalableTag<int32_t> d;
@@ -155,8 +169,8 @@ HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64
   for (int64_t p = 0; p < words; ++p, panel += 2 * lanes) {
     const V b0 = hn::Load(d, panel), b1 = hn::Load(d, panel + lanes);
     auto step = [&](V value, V& l, V& r) HWY_ATTR {
-      l = add_quad_products(d, value, b0, l);
-      r = add_quad_products(d, value, b1, r);
+      l = add_quad_products<wide>(d, value, b0, l);
+      r = add_quad_products<wide>(d, value, b1, r);
     };
     (step(hn::Set(d, rows[row][p]), left[row], right[row]), ...);
   }
@@ -165,27 +179,29 @@ HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64
 }
 
 // The last rows, fewer than a tile has.
-template <bool accumulate, size_t... rows>
+template <bool accumulate, bool wide, size_t... rows>
 HWY_INLINE void int8_tile_of_any(std::index_sequence<rows...>, int64_t count, const int32_t* x, int64_t ldx,
                                  const int32_t* panel, int64_t words, int32_t* sums, int64_t ld_sums) {
   (void)((count == static_cast<int64_t>(rows + 1) &&
-          (int8_tile<accumulate>(std::make_index_sequence<rows + 1>(), x, ldx, panel, words, sums, ld_sums), true)) ||
+          (int8_tile<accumulate, wide>(std::make_index_sequence<rows + 1>(), x, ldx, panel, words, sums, ld_sums),
+           true)) ||
          ...);
 }
 
-template <bool accumulate>
+template <bool accumulate, bool wide>
 HWY_INLINE void add_tiles(const WordPanel& p) {
   auto* const sums = static_cast<int32_t*>(p.sums);
   int64_t r = 0;
   for (; r + kInt8Rows <= p.rows; r += kInt8Rows) {
-    int8_tile<accumulate>(std::make_index_sequence<kInt8Rows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
-                          sums + r * p.ld_sums, p.ld_sums);
+    int8_tile<accumulate, wide>(std::make_index_sequence<kInt8Rows>(), p.x + r * p.ldx, p.ldx, p.panel, p.words,
+                                sums + r * p.ld_sums, p.ld_sums);
   }
-  int8_tile_of_any<accumulate>(std::make_index_sequence<kInt8Rows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx, p.panel,
-                               p.words, sums + r * p.ld_sums, p.ld_sums);
+  int8_tile_of_any<accumulate, wide>(std::make_index_sequence<kInt8Rows - 1>(), p.rows - r, p.x + r * p.ldx, p.ldx,
+                                     p.panel, p.words, sums + r * p.ld_sums, p.ld_sums);
 }
 
-void add_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true>(p) : add_tiles<false>(p); }
+void add_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true, false>(p) : add_tiles<false, false>(p); }
+void add_wide_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true, true>(p) : add_tiles<false, true>(p); }
 
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
@@ -224,6 +240,7 @@ namespace {
 VITRAIL_EXPORT(columns_of_int8_panel);
 VITRAIL_EXPORT(quantize_row);
 VITRAIL_EXPORT(add_int8_panel);
+VITRAIL_EXPORT(add_wide_int8_panel);
 VITRAIL_EXPORT(run_int8_task);
 
 template <class T>
@@ -249,13 +266,16 @@ class Int8TileProduct : public PackedProduct {
         scales_(zeros<float>(panels_ * width_)),
         bias_(zeros<float>(panels_ * width_)) {
     if (bias) std::copy_n(bias, out, bias_.get());
+    std::atomic<bool> wide = false;
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
       std::vector<int8_t> numbers(static_cast<size_t>(4 * words_));
       for (int64_t c = first; c < last; ++c) {
         scales_[c] = weight_numbers(weight + c * in, in, numbers.data());
         pack(numbers, c);
+        if (!is_narrow(numbers)) wide = true;
       }
     });
+    if (wide && sums == byte_sums()) add_panel_ = wide_byte_sums();
   }
 
   void run(const ProductArgs& args) const override {
@@ -278,6 +298,13 @@ class Int8TileProduct : public PackedProduct {
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (words_ + 3)) * 4; }
 
  private:
+  static bool is_narrow(const std::vector<int8_t>& numbers) {
+    for (size_t i = 0; i + 1 < numbers.size(); i += 2) {
+      if (std::abs(numbers[i] + numbers[i + 1]) > kMostNarrowPair) return false;
+    }
+    return true;
+  }
+
   // Column c of the weight, into every word of its panel's column.
   void pack(const std::vector<int8_t>& numbers, int64_t c) {
     auto* const column = reinterpret_cast<int8_t*>(weight_.get() + c / width_ * width_ * words_ + c % width_);
@@ -368,6 +395,7 @@ std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
 WordSums byte_sums() { return &VITRAIL_DISPATCH(add_int8_panel); }
+WordSums wide_byte_sums() { return &VITRAIL_DISPATCH(add_wide_int8_panel); }
 
 }  // namespace vitrail::kernels
 #endif

@@ -76,6 +76,8 @@ VITRAIL_EXPORT(round_row);
 
 }  // namespace
 
+int most_int8_pair() { return active_isa() >= Isa::avx512_vnni ? 2 * kMostInt8 : kMostNarrowPair; }
+
 float weight_numbers(const float* row, int64_t in, int8_t* numbers) {
   if (active_isa() == Isa::scalar) return scalar::weight_numbers(row, in, numbers);
   return scalar::weight_numbers_by(row, in, numbers, VITRAIL_DISPATCH(heaviest_pair), VITRAIL_DISPATCH(is_whole),

@@ -38,7 +38,8 @@ std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const floa
 std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in);
 // In bf16 by AVX-512 BF16 (see bf16_product.cpp): only where Isa::avx512_bf16 is active.
 std::unique_ptr<PackedProduct> make_bf16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
-// In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers.
+// In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers; for a weight that
+// byte_sums() is too narrow for, wide_byte_sums() takes its place.
 std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                       WordSums sums);

@@ -209,10 +209,10 @@ float weight_numbers_by(const float* row, int64_t in, int8_t* numbers, const Hea
     std::fill_n(numbers, in, int8_t{0});
     return heaviest;
   }
-  float most = kMostInt8Pair;
-  // Down to a quarter: what was chosen with room to spare, or under narrower limits, is found too.
-  while (most > kMostInt8Pair / 4 && !whole(row, in, most / heaviest)) --most;
-  if (most <= kMostInt8Pair / 4) most = kMostInt8;
+  constexpr float kFewest = 32;  // what was chosen with room to spare is found too
+  float most = 2 * kMostInt8;
+  while (most > kFewest && !whole(row, in, most / heaviest)) --most;
+  if (most <= kFewest) most = kMostInt8;
   round(row, in, most / heaviest, numbers);
   return heaviest / most;
 }

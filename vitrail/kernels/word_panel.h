@@ -22,8 +22,10 @@ struct WordPanel {
 
 using WordSums = void (*)(const WordPanel&);
 
-// Of bytes, under the instruction set that is active now; not for scalar.
+// Of bytes, under the instruction set that is active now; not for scalar.  byte_sums(): no two neighbours of the panel
+// (0 and 1, 2 and 3 of a word) sum up to more than kMostNarrowPair (int8_weight.h); slower, with any.
 WordSums byte_sums();
+WordSums wide_byte_sums();
 
 // By AVX-512's extensions: bytes only where Isa::avx512_vnni is available, bf16 only
 // where Isa::avx512_bf16 is.
