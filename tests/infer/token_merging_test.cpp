@@ -1,6 +1,8 @@
 // Token merging against tools/golden/token_merging.py, compiled and eager.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -31,6 +33,23 @@ TEST(TokenMerging, LogitsEqualTheReference) {
     eager.merge_tokens(merged);
     EXPECT_TRUE(testing::close(eager.forward(input), want, kTolerance, kTolerance)) << key << " eager";
   }
+}
+
+// What the class token's last block merges behind its attention, nothing reads.
+TEST(TokenMerging, TheLastBlockMergesNothingForTheClassToken) {
+  const auto left_out = [](const std::string& fixture, const Request& request) {
+    const Session session(model_of(fixture), {.merged_per_block = 2});
+    const auto& config = session.config();
+    const auto steps = session.program({1, config.in_chans, config.img_size[0], config.img_size[1]}, request)->steps();
+    const auto all = std::count_if(steps.begin(), steps.end(), [](const Step& step) {
+      return step.text.find("merge_tokens") != std::string::npos;
+    });
+    return config.depth - all;
+  };
+  EXPECT_EQ(left_out("timm_token", {}), 1);
+  EXPECT_EQ(left_out("timm_token", {.output = Output::features, .tokens = Tokens::pooled}), 1);
+  EXPECT_EQ(left_out("timm_distilled", {}), 0) << "two tokens are read";
+  EXPECT_EQ(left_out("timm_avg", {}), 0) << "all tokens are read";
 }
 
 // Every block but the last feeds fewer tokens to the next.

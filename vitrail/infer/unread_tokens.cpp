@@ -1,5 +1,6 @@
 #include "vitrail/infer/unread_tokens.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -38,8 +39,11 @@ bool goes_by_token(const FusedOperation& item) {
     case OpKind::layer_norm:
     case OpKind::silu_gate:
       return item.op.inputs[0].rank() == 3;
-    case OpKind::attention:  // of its queries; who asks for the weights asks for those of all queries
-      return !item.op.inputs[3].defined() && !item.op.outputs[1].defined();
+    case OpKind::attention: {  // of its queries; who asks for the weights asks for those of all queries
+      const Tensor& bias = item.op.inputs[3];
+      const bool alike = !bias.defined() || (bias.rank() == 4 && bias.size(2) == 1);  // for all queries
+      return alike && !item.op.outputs[1].defined();
+    }
     default:
       return false;
   }
@@ -52,6 +56,12 @@ void keep_token(FusedOperation& item, int64_t token) {
   item.op.outputs[0] = item.op.outputs[0].narrow(1, token, 1);
 }
 
+// Tokens of the prefix go through merging as they are.
+void pass_merging_by(FusedOperation& item, int64_t token) {
+  ops::Operation& op = item.op;
+  op = {ops::OpKind::copy, {op.inputs[0].narrow(1, token, 1)}, {op.outputs[0].narrow(1, token, 1)}, {}};
+}
+
 }  // namespace
 
 void leave_out_unread_tokens(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
@@ -59,16 +69,29 @@ void leave_out_unread_tokens(std::vector<FusedOperation>& list, const std::vecto
   const auto note = [&reads](const Tensor& tensor) {
     if (tensor.defined()) reads[tensor.storage().get()].push_back(tensor);
   };
+  const auto is_read = [&reads](const Tensor& tensor) {
+    return tensor.defined() && reads.contains(tensor.storage().get());
+  };
   for (const Tensor& output : outputs) note(output);
+  std::vector<FusedOperation> kept;  // from the last to the first
   for (auto item = list.rbegin(); item != list.rend(); ++item) {
-    const Tensor& result = item->op.outputs[0];
-    if (goes_by_token(*item) && result.rank() == 3 && result.is_contiguous() && result.numel() > 0) {
-      const auto token = only_token(result, reads[result.storage().get()]);
-      if (token && result.size(1) > 1) keep_token(*item, *token);
+    const std::vector<Tensor>& results = item->op.outputs;
+    if (std::none_of(results.begin(), results.end(), is_read)) continue;
+    const Tensor result = results[0];
+    const auto token = result.rank() == 3 && result.is_contiguous() && result.numel() > 0 && is_read(result)
+                           ? only_token(result, reads.at(result.storage().get()))
+                           : std::nullopt;
+    if (token && item->op.kind == OpKind::merge_tokens) {
+      const bool alone = !is_read(results[1]) && !is_read(results[2]);
+      if (alone && *token < item->op.attributes.prefix) pass_merging_by(*item, *token);
+    } else if (token && goes_by_token(*item) && result.size(1) > 1) {
+      keep_token(*item, *token);
     }
     for (const Tensor& input : item->op.inputs) note(input);
     note(item->residual);
+    kept.push_back(*item);
   }
+  list.assign(kept.rbegin(), kept.rend());
 }
 
 }  // namespace vitrail::infer
