@@ -125,6 +125,13 @@ TEST_P(SessionOfFixture, LowerPrecisionStaysNear) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),
                          [](const auto& info) { return testing::test_name(info.param); });
 
+// A file's choice for int8 does not make its fp32 answers less exact.
+TEST(Session, LayersKeptFromInt8AreOfNoMatterToFp32) {
+  const Tensor input = testing::input_of("timm_token");
+  const Session plain(model_of("timm_token")), kept(model_of("timm_token"), {.kept_from_int8 = {"blocks.0.mlp.fc1"}});
+  EXPECT_TRUE(testing::close(kept.logits(input), plain.logits(input), 0));
+}
+
 Tensor images(int64_t batch, uint64_t seed) { return Tensor::randn({batch, 3, 32, 32}, seed); }
 
 TEST(Session, EachImageOfABatchHasTheBitsThatItHasAlone) {

@@ -56,15 +56,33 @@ Tensor checked(const Tensor& images) {
   return images.to(DType::f32).contiguous();
 }
 
-// What an int8 session computes otherwise: all that is not in a block, and what it is told to keep.
-PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options) {
+// Of what is no block's linear layer and not left in fp32: the patch embedding and attention.
+kernels::Precision outer_precision(const SessionOptions& options) {
+  return options.precision == kernels::Precision::int8 ? options.kept_precision : options.precision;
+}
+
+std::optional<WholePixels> whole_pixels(const models::VisionTransformer& model, const SessionOptions& options) {
+  if (options.pixels.empty() || outer_precision(options) != kernels::Precision::bf16) return {};
+  Tensor weight, bias;
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    if (parameter.name == "patch_embed.proj.weight") weight = parameter.tensor;
+    if (parameter.name == "patch_embed.proj.bias") bias = parameter.tensor;
+    if (parameter.name.starts_with("patch_embed.input_norm.")) return {};  // the product reads no pixels
+  }
+  return WholePixels(weight, bias, options.pixels);
+}
+
+// What a session computes otherwise than `precision` says: all that is not in a block, and what it is told to keep.
+PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options,
+                                     const std::optional<WholePixels>& pixels) {
   PackedWeights::Exceptions result;
-  if (options.precision != kernels::Precision::int8) return result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     if (parameter.name.starts_with("blocks.")) continue;
-    const bool pixels = parameter.name.starts_with("patch_embed.");
-    result[parameter.tensor.storage().get()] = pixels ? options.kept_precision : kernels::Precision::fp32;
+    const bool of_pixels = parameter.name.starts_with("patch_embed.");
+    result[parameter.tensor.storage().get()] = of_pixels ? outer_precision(options) : kernels::Precision::fp32;
   }
+  if (pixels) result[pixels->weight().storage().get()] = outer_precision(options);
+  if (options.precision != kernels::Precision::int8) return result;
   for (const std::string& layer : options.kept_from_int8) {
     result[model.parameter(layer + ".weight").storage().get()] = options.kept_precision;
   }
@@ -103,8 +121,9 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
     : model_(std::move(model)),
       threads_(options.threads > 0 ? options.threads : available_threads()),
       precision_(options.precision),
-      attention_(precision_ == kernels::Precision::int8 ? options.kept_precision : precision_),
-      weights_(precision_, exceptions(model_, options)) {
+      attention_(outer_precision(options)),
+      pixels_(whole_pixels(model_, options)),
+      weights_(precision_, exceptions(model_, options, pixels_)) {
   if (options.merged_per_block < 0) throw Error("session", "0 or more merged tokens", str(options.merged_per_block));
   model_.merge_tokens(options.merged_per_block);
   model_.eval();
@@ -142,7 +161,9 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty(images, DType::f32, Device::meta);
   const std::vector<Tensor> outputs = trace(input, request);
-  auto program = std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_, attention_));
+  std::vector<ops::Operation> operations = recorder.operations();
+  if (pixels_) pixels_->rewrite(operations);
+  auto program = std::make_shared<const Program>(compile(std::move(operations), input, outputs, weights_, attention_));
   programs_.emplace_front(key, program);
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return program;
