@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """How often bf16 and int8 name photographs as fp32 does, and beside them the peers' int8.
 
-    python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--calibrate PICTURES] [--outliers 0] [--peers]
+    python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--mirrored] [--calibrate PICTURES] [--outliers 0]
+                                     [--peers]
 
 The FOLDERs hold photographs (at any depth); of each, --crops random parts are taken, a fifth of the picture to all of
-it; with 0, the picture as it is.  int8 is the file that `vitrail convert --dtype int8 --calibrate` makes from PICTURES
-(default: the first FOLDER; better others).  MODEL is a folder in hub layout.
+it; with 0, the picture as it is, and with --mirrored with left and right exchanged too.  int8 is the file that
+`vitrail convert --dtype int8 --calibrate` makes from PICTURES (default: the first FOLDER; better others).  MODEL is a
+folder in hub layout.
 
 --outliers F makes another model of the same function first: four channels of each LayerNorm before a linear layer are
 F times as large, and that layer's weights for them F times as small.  In exact arithmetic nothing changes; activations
@@ -15,8 +17,9 @@ then have the large channels that trained models are known for, and that whole n
 with PyTorch's fp32; MODEL must then be timm's.
 
 Prints a JSON object: views, and for each precision how many are named as in fp32 and what share of all that is, how
-far the logits are apart by the length of all of them, the largest difference over the largest logit, and of int8 the
-share of layers kept in bf16.  Needs numpy, pillow, safetensors; --peers needs requirements.txt.
+many of those whose first name fp32 gives a probability of 0.2 or more ("sure": one that leads by nothing falls to any
+rounding), how far the logits are apart by the length of all of them, the largest difference over the largest logit, and
+of int8 the share of layers kept in bf16.  Needs numpy, pillow, safetensors; --peers needs requirements.txt.
 """
 import argparse
 import json
@@ -26,7 +29,7 @@ import subprocess
 import tempfile
 
 import numpy
-from PIL import Image
+from PIL import Image, ImageOps
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -51,13 +54,15 @@ def crops_of(path, count, random):
         yield part
 
 
-def fill(views, folders, crops):
+def fill(views, folders, crops, mirrored):
     """The folder `views` with what is to be named."""
     views.mkdir()
     random = numpy.random.default_rng(0)
     for i, path in enumerate(path for folder in folders for path in photographs(folder)):
         if crops == 0:
             (views / f"{i:04d}{path.suffix.lower()}").symlink_to(path.resolve())
+            if mirrored:
+                ImageOps.mirror(Image.open(path).convert("RGB")).save(views / f"{i:04d}_mirrored.png", compress_level=1)
             continue
         for j, part in enumerate(crops_of(path, crops, random)):
             part.save(views / f"{i:04d}_{j:03d}.png", compress_level=1)
@@ -89,7 +94,10 @@ def logits(model, folder, file, precision):
 
 def compared(given, wanted):
     same = given.argmax(1) == wanted.argmax(1)
+    # The first name's probability: one over the sum of all beside it.
+    sure = 1 / numpy.exp(wanted - wanted.max(1, keepdims=True)).sum(1) >= 0.2
     return {"same": int(same.sum()), "same_top1": float(same.mean()),
+            "sure": int(sure.sum()), "sure_same": int(same[sure].sum()),
             "apart": float(numpy.linalg.norm(given - wanted) / numpy.linalg.norm(wanted)),
             "largest_difference": float(abs(given - wanted).max() / abs(wanted).max())}
 
@@ -146,6 +154,7 @@ def main():
     parser.add_argument("model", type=pathlib.Path)
     parser.add_argument("folders", type=pathlib.Path, nargs="+")
     parser.add_argument("--crops", type=int, default=20)
+    parser.add_argument("--mirrored", action="store_true")
     parser.add_argument("--calibrate", type=pathlib.Path)
     parser.add_argument("--outliers", type=float, default=0)
     parser.add_argument("--peers", action="store_true")
@@ -153,7 +162,7 @@ def main():
     calibrate = options.calibrate or options.folders[0]
     with tempfile.TemporaryDirectory() as name:
         place = pathlib.Path(name)
-        views = fill(place / "views", options.folders, options.crops)
+        views = fill(place / "views", options.folders, options.crops, options.mirrored)
         model = with_outliers(options.model, options.outliers, place / "model") if options.outliers else options.model
         result = {"model": options.model.name, "outliers": options.outliers, "views": len(photographs(views))}
         result |= vitrail(model, views, calibrate, place)
