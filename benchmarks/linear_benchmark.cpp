@@ -38,7 +38,7 @@ void linear(benchmark::State& state, Maker maker, Activation activation, Arithme
   if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
   const auto product = maker(o.weight.data(), o.bias.data(), o.out, o.in);
   if (!product) return state.SkipWithError("no fast implementation here");
-  std::vector<std::byte> scratch(product->scratch_bytes(o.rows) + 64);
+  std::vector<std::byte> scratch(product->scratch_bytes(o.rows, 0) + 64);
   auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
   for (auto _ : state) product->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
   count_work(state, o.work(state, arithmetic));

@@ -11,7 +11,7 @@ namespace vitrail::app {
 
 struct Int8Options {
   std::vector<std::string> calibrate;  // images and folders; empty: the weights as they are
-  double tolerance = 0.02;             // see infer::layers_to_keep
+  double tolerance = 0.016;            // see infer::layers_to_keep
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;

@@ -69,6 +69,11 @@ TEST(LayersToKeep, AreThoseOfWhichTheMostIsGainedForWhatTheyCost) {
   EXPECT_EQ(layers_to_keep({{"a", 3, 100}, {"b", 2, 1}, {"c", 1, 10}}, 3), (std::vector<std::string>{"b", "c"}));
 }
 
+// As those of the last block that are computed for the class token alone.
+TEST(LayersToKeep, HaveThoseAmongThemThatCostNextToNothing) {
+  EXPECT_EQ(layers_to_keep({{"a", 3, 1000}, {"b", 2, 1000}, {"c", 1e-3, 1}}, 10), (std::vector<std::string>{"c"}));
+}
+
 TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheToleranceWhereAllCostTheSame) {
   const std::vector<Int8Sensitivity> errors{{"a", 3}, {"b", 2}, {"c", 1}};
   EXPECT_TRUE(layers_to_keep(errors, 4).empty());                                // √14 = 3.74

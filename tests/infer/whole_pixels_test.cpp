@@ -72,7 +72,7 @@ Tensor embedded(const Tensor& images, const Tensor& weight, const Tensor& bias, 
   std::vector<ops::Operation> operations = recorder.operations();
   if (whole) WholePixels(weight, bias, normalizer().pixel_scales()).rewrite(operations);
   PackedWeights weights(Precision::bf16);
-  const Program program = compile(std::move(operations), input, {result}, weights, Precision::bf16);
+  const Program program = compile(std::move(operations), input, {result}, weights, {.attention = Precision::bf16});
   const auto workspace = Storage::allocate(program.workspace_bytes());
   program.run({workspace->data(), images.data<float>()});
   const Tensor copy = Tensor::empty(result.shape());

@@ -26,7 +26,7 @@ const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64,
 // Runs with a scratch of the size it asks for, from an aligned address.
 void run(const PackedProduct& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
          Activation activation = Activation::none, const Residual& residual = {}) {
-  Scratch scratch(product.scratch_bytes(rows));
+  Scratch scratch(product.scratch_bytes(rows, 0));
   product.run({x, ldx, y, ldy, rows, activation, residual, scratch.aligned()});
 }
 

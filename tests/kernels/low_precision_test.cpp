@@ -26,18 +26,19 @@ constexpr double kEps = std::numeric_limits<float>::epsilon();
 constexpr double kCoarseGelu = 2.5e-4;  // relative; and a hundredth of it absolute
 
 std::vector<float> run(const PackedProduct& product, const Problem& problem, Activation activation = Activation::none,
-                       const Residual& residual = {}) {
+                       const Residual& residual = {}, int64_t fine_every = 0) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(product.scratch_bytes(problem.rows));
-  product.run(
-      {problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual, scratch.aligned()});
+  Scratch scratch(product.scratch_bytes(problem.rows, fine_every));
+  product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual,
+               scratch.aligned(), fine_every});
   return y;
 }
 
-std::vector<float> run(const PackedLinear& linear, const Problem& problem) {
+std::vector<float> run(const PackedLinear& linear, const Problem& problem, int64_t fine_every = 0) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(linear.scratch_bytes(problem.rows));
-  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned());
+  Scratch scratch(linear.scratch_bytes(problem.rows, fine_every));
+  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned(), {},
+             fine_every);
   return y;
 }
 
@@ -143,6 +144,51 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
       }
     });
   }
+}
+
+// Every row, one in a block of rows, two in it, the first of all; blocks that begin within an image.
+TEST(Int8Product, FineRowsEqualTheReferences) {
+  for (const auto& [rows, every] :
+       {std::array<int64_t, 2>{7, 1}, {200, 1}, {401, 5}, {394, 197}, {401, 100}, {9, 50}}) {
+    const Problem problem(rows, 70, 150);
+    const std::vector<float> added = random_floats(rows * 150, 4);
+    const Residual residual{added.data(), problem.out, nullptr};
+    testing::for_each_isa([&](Isa isa) {
+      if (isa == Isa::scalar) return;
+      for (const WordSums sums : sums_of(isa)) {
+        const auto plain = make_plain_int8_product(problem.weight.data(), problem.bias.data(), problem.out, problem.in);
+        const std::vector<float> want = run(*plain, problem, Activation::relu, residual, every);
+        const auto tiles =
+            make_int8_tile_product(problem.weight.data(), problem.bias.data(), problem.out, problem.in, sums);
+        const ThreadCount threads(3);
+        // Sums are below 80 and are rounded five times on their way.
+        testing::expect_close(run(*tiles, problem, Activation::relu, residual, every), want,
+                              [&](int64_t i) { return kEps * (5 * 80 + std::abs(want[i])); });
+      }
+    });
+  }
+}
+
+// With weights that are whole already, x's steps are all that is lost; 254 times as many of them in a fine row.
+TEST(Int8Product, FineRowsKeepMoreOfXAndOthersAreAsWithoutThem) {
+  Problem problem(23, 300, 40);
+  for (int64_t i = 0; i < 40 * 300; ++i) problem.weight[i] = 0.01f * static_cast<float>(i % 300 == 0 ? 127 : i % 63);
+  const std::vector<double> want = problem.expected(Activation::none);
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
+    const std::vector<float> plain = run(linear, problem), fine = run(linear, problem, 10);
+    for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
+      if (i / problem.out % 10 != 0) {
+        EXPECT_EQ(fine[i], plain[i]);
+        continue;
+      }
+      const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
+      const double step = spread_of(x, problem.in) / 255.0 / 254;
+      double bound = problem.tolerance(i);
+      for (int64_t p = 0; p < problem.in; ++p) bound += std::abs(w[p]) * step / 2;
+      EXPECT_NEAR(fine[i], want[i], bound);
+    }
+  });
 }
 
 // One input and one weight make sums that are exact but for roundings, so that GELU alone is seen.
@@ -283,8 +329,10 @@ TEST(Int8Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
       problem.x[14 * 20 + at] = bad;
       testing::for_each_isa([&](Isa) {
         const PackedLinear linear(problem.weight.data(), problem.bias.data(), 20, 20, Precision::int8);
-        const std::vector<float> y = run(linear, problem);
-        for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
+        for (const int64_t fine_every : {0, 7}) {
+          const std::vector<float> y = run(linear, problem, fine_every);
+          for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
+        }
       });
     }
   }
@@ -343,6 +391,28 @@ TEST(Bf16Product, OfTilesAppliesActivationAndResidualAtEverySize) {
         // Σ|x w| of standard normal numbers is below 3 in; |scale| below 6.
         testing::expect_close(run(*tiles, problem, Activation::relu, {added.data(), out, scale.data()}), want,
                               [&](int64_t i) { return kEps * ((in + 4) * 9.0 * in + 2 * std::abs(want[i]) + 6); });
+      }
+    }
+  }
+}
+
+// bf16 leaves at most 2⁻⁸ of a number, and as much again of what it leaves.
+TEST(Bf16Product, FineRowsKeepTwiceTheBitsOfXAndOthersAreAsWithoutThem) {
+  if (active_isa() < Isa::avx512_bf16) GTEST_SKIP() << "needs AVX-512 BF16";
+  for (const auto& [rows, every] : {std::array<int64_t, 2>{7, 1}, {200, 1}, {401, 5}, {394, 197}, {401, 100}}) {
+    for (const int64_t in : {1, 31, 200}) {
+      const Problem problem(rows, in, 40);
+      const auto tiles = make_bf16_tile_product(problem.weight.data(), problem.bias.data(), problem.out, in);
+      const ThreadCount threads(3);
+      const std::vector<float> plain = run(*tiles, problem), fine = run(*tiles, problem, Activation::none, {}, every);
+      const std::vector<double> want = rounded_product(problem, false);
+      for (int64_t i = 0; i < rows * problem.out; ++i) {
+        const double size = problem.tolerance(i) * 2 / kEps / static_cast<double>(in + 2);  // Σ|x w| + |b|
+        if (i / problem.out % every != 0) {
+          ASSERT_EQ(fine[i], plain[i]) << i;
+        } else {
+          ASSERT_NEAR(fine[i], want[i], size * (1.01 / 65536 + kEps * static_cast<double>(in + 4)) + 1e-7) << i;
+        }
       }
     }
   }

@@ -6,11 +6,11 @@
 namespace vitrail::infer {
 
 Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
-                PackedWeights& weights, kernels::Precision attention) {
+                PackedWeights& weights, const CompileOptions& options) {
   const double model_flops = ops::flops_of(operations);
   const std::vector<FusedOperation> list = rewrite(std::move(operations), outputs);
   const BufferPlan plan(list, input, outputs);
-  Emitter emitter(plan, input, weights, attention);
+  Emitter emitter(plan, input, weights, options);
   for (const FusedOperation& item : list) emitter.emit(item);
   std::vector<ProgramOutput> places;
   for (const Tensor& output : outputs) {

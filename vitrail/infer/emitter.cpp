@@ -104,15 +104,22 @@ void Emitter::linear(const FusedOperation& item) {
   const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.attributes.activation;
   packed->prepare(in.rows, in.ld, out.ld, act);
-  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(in.rows));
+  const int64_t fine_every = rows_from_class_to_class(op.inputs[0]);
+  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(in.rows, fine_every));
   std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
   const size_t scratch_at = plan_.bytes();
   add(op, what, [=](const Frame& frame) {
     const kernels::Residual addend{residual.at(frame), residual_ld, scale.at(frame)};
-    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend);
+    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend,
+                fine_every);
   });
+}
+
+// Of x [B, N, C]: the logits come from the class token's rows, which stand first of an image's or alone.
+int64_t Emitter::rows_from_class_to_class(const Tensor& x) const {
+  return options_.class_token && x.rank() == 3 && x.storage().get() != patches_ ? x.size(1) : 0;
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {
@@ -145,7 +152,7 @@ void Emitter::attention(const ops::Operation& op) {
   args.keys = k.tensor.size(2);
   args.head_dim = q.tensor.size(3);
   args.scale = static_cast<float>(op.attributes.scale);
-  args.precision = attention_;
+  args.precision = options_.attention;
   args.q = head_strides(q);
   args.k = head_strides(k);
   args.v = head_strides(v);
@@ -172,6 +179,7 @@ void Emitter::attention(const ops::Operation& op) {
 
 void Emitter::patchify(const ops::Operation& op) {
   const Operand image = operand(op.inputs[0]), rows = operand(op.outputs[0]);
+  patches_ = op.outputs[0].storage().get();
   const bool scaled = op.inputs.size() > 1;
   const Operand factor = parameter(scaled ? op.inputs[1] : Tensor()),
                 offset = parameter(scaled ? op.inputs[2] : Tensor());

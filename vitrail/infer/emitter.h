@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "vitrail/infer/buffers.h"
+#include "vitrail/infer/compile.h"
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
 
@@ -35,8 +36,8 @@ struct Operand {
 // holds) is; a step that runs only adds base addresses.
 class Emitter {
  public:
-  Emitter(const BufferPlan& plan, const Tensor& input, PackedWeights& weights, kernels::Precision attention)
-      : plan_(plan), input_(input), weights_(weights), attention_(attention) {}
+  Emitter(const BufferPlan& plan, const Tensor& input, PackedWeights& weights, const CompileOptions& options)
+      : plan_(plan), input_(input), weights_(weights), options_(options) {}
 
   void emit(const FusedOperation& item);
 
@@ -50,6 +51,7 @@ class Emitter {
   void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
+  int64_t rows_from_class_to_class(const Tensor& x) const;
   void layer_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);
   void attention(const ops::Operation& op);
@@ -66,7 +68,8 @@ class Emitter {
   const BufferPlan& plan_;
   const Tensor& input_;
   PackedWeights& weights_;
-  kernels::Precision attention_;
+  CompileOptions options_;
+  const Storage* patches_ = nullptr;  // what the patch embedding reads: no tokens yet
   std::vector<Step> steps_;
   size_t scratch_bytes_ = 0;
 };

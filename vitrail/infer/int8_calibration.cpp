@@ -12,6 +12,9 @@
 namespace vitrail::infer {
 namespace {
 
+// Of what all layers cost, a layer that is kept whatever it gains: one that is computed for the class token alone.
+constexpr double kForNothing = 1e-3;
+
 constexpr const char* kLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
 
 // The parameters of one model by name.
@@ -98,14 +101,17 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
 }
 
 std::vector<std::string> layers_to_keep(const std::vector<Int8Sensitivity>& sensitivity, double tolerance) {
-  double squares = 0;
-  for (const Int8Sensitivity& item : sensitivity) squares += item.error * item.error;
+  double squares = 0, cost = 0;
+  for (const Int8Sensitivity& item : sensitivity) {
+    squares += item.error * item.error;
+    cost += item.cost;
+  }
   std::vector<Int8Sensitivity> order = sensitivity;
   const auto gain = [](const Int8Sensitivity& item) { return item.error * item.error / item.cost; };
   std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return gain(a) > gain(b); });
   std::vector<std::string> kept;
   for (const Int8Sensitivity& item : order) {
-    if (squares <= tolerance * tolerance) break;
+    if (squares <= tolerance * tolerance && item.cost > kForNothing * cost) continue;
     squares -= item.error * item.error;
     kept.push_back(item.layer);
   }

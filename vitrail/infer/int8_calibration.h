@@ -19,7 +19,8 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
                                               const std::vector<Tensor>& images);
 
 // Layers to keep out of int8 so that the others' errors together (the root of the sum of their squares, as errors that
-// know nothing of each other add up) stay within `tolerance`: whose squared error is largest for what they cost first.
+// know nothing of each other add up) stay within `tolerance`: whose squared error is largest for what they cost first;
+// and those that cost next to nothing.
 std::vector<std::string> layers_to_keep(const std::vector<Int8Sensitivity>& sensitivity, double tolerance);
 
 }  // namespace vitrail::infer

@@ -163,7 +163,8 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const std::vector<Tensor> outputs = trace(input, request);
   std::vector<ops::Operation> operations = recorder.operations();
   if (pixels_) pixels_->rewrite(operations);
-  auto program = std::make_shared<const Program>(compile(std::move(operations), input, outputs, weights_, attention_));
+  auto program = std::make_shared<const Program>(
+      compile(std::move(operations), input, outputs, weights_, {attention_, model_.config().class_token}));
   programs_.emplace_front(key, program);
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return program;

@@ -1,5 +1,6 @@
 #pragma once
 // A row of activations as bytes: x ≈ scale · (byte − zero).  Private to kernels.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -21,6 +22,24 @@ inline ByteSteps byte_steps(float least, float most) {
   if (!(range > 0)) return {{range, 0}, 0};
   const float factor = 255 / range;
   return {{range / 255, static_cast<int32_t>(std::nearbyint(-least * factor))}, factor};
+}
+
+// What the bytes of a row leave of it: at most half a step, as bytes of 1/254 of one, 127 for none.
+struct RestSteps {
+  static constexpr float kOfOne = 254;
+  ByteGrid of;    // the row's
+  float factor;   // x · factor: x in the row's steps
+  ByteGrid grid;  // the rest's
+};
+
+inline RestSteps rest_steps(ByteGrid of) {
+  return {of, of.scale > 0 ? 1 / of.scale : 0, {of.scale / RestSteps::kOfOne, 127}};
+}
+
+inline uint8_t rest_byte(float x, uint8_t byte, const RestSteps& steps) {
+  const float rest = x * steps.factor - static_cast<float>(byte - steps.of.zero);
+  return static_cast<uint8_t>(
+      std::max(0.0f, std::min(255.0f, std::nearbyint(rest * RestSteps::kOfOne) + 127)));  // NaN: 255
 }
 
 }  // namespace vitrail::kernels

@@ -9,17 +9,15 @@
 // of DeiT-Tiny's pairs), is multiplied in pairs of 16-bit numbers: 75 ms in place of 55 for ViT-B's fc1 at 8 images on
 // a core of Zen 3; fp32 takes 98.
 //
-// The weight is packed in panels of such words, [word of inputs][panel columns], and everything else is as in
-// tile_product.cpp.
+// A row's grid stands before its words; word_product.h has the rest.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <vector>
 
-#include "vitrail/kernels/aligned_array.h"
 #include "vitrail/kernels/byte_grid.h"
 #include "vitrail/kernels/int8_weight.h"
-#include "vitrail/kernels/packed_product.h"
-#include "vitrail/kernels/word_tasks.h"
+#include "vitrail/kernels/word_product.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/int8_product.cpp"
@@ -34,12 +32,18 @@ namespace {
 
 struct Int8Task {
   WordTask words;
-  const ByteGrid* grids;       // by row
   const int32_t* column_sums;  // of the weight: the sums are too large by a row's zero times these
   const float* column_scales;
-  const float* bias;
-  TaskOutput to;
 };
+
+constexpr int64_t kHeading = sizeof(ByteGrid) / sizeof(int32_t);
+
+ByteGrid grid_before(const int32_t* words) {
+  ByteGrid grid;
+  std::memcpy(&grid, words - kHeading, sizeof(grid));
+  return grid;
+}
+void put_grid_before(int32_t* words, ByteGrid grid) { std::memcpy(words - kHeading, &grid, sizeof(grid)); }
 
 }  // namespace
 }  // namespace vitrail::kernels
@@ -153,6 +157,26 @@ ByteGrid quantize_row(const float* x, int64_t in, uint8_t* bytes) {
   return steps.grid;
 }
 
+// What the bytes leave of x [in], as bytes (byte_grid.h).
+ByteGrid quantize_rest(const float* x, int64_t in, ByteGrid grid, const uint8_t* bytes, uint8_t* rest) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> d32;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const RestSteps steps = rest_steps(grid);
+  const auto zero = hn::Set(d32, grid.zero), middle = hn::Set(d32, steps.grid.zero);
+  const auto factor = hn::Set(d, steps.factor), steps_of_one = hn::Set(d, RestSteps::kOfOne);
+  int64_t i = 0;
+  for (; i + lanes <= in; i += lanes) {
+    const auto number = hn::ConvertTo(d, hn::Sub(hn::PromoteTo(d32, hn::LoadU(d8, bytes + i)), zero));
+    const auto left = hn::Sub(hn::Mul(hn::LoadU(d, x + i), factor), number);
+    const auto finer = hn::Add(to_nearest(d32, hn::Mul(left, steps_of_one)), middle);
+    hn::StoreU(hn::DemoteTo(d8, finer), d8, rest + i);
+  }
+  for (; i < in; ++i) rest[i] = rest_byte(x[i], bytes[i], steps);
+  return steps.grid;
+}
+
 template <bool accumulate, bool wide, size_t... row>
 HWY_NOINLINE void int8_tile(std::index_sequence<row...>, const int32_t* x, int64_t ldx, const int32_t* panel,
                             int64_t words, int32_t* sums, int64_t ld_sums) {
@@ -203,27 +227,47 @@ HWY_INLINE void add_tiles(const WordPanel& p) {
 void add_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true, false>(p) : add_tiles<false, false>(p); }
 void add_wide_int8_panel(const WordPanel& p) { p.accumulate ? add_tiles<true, true>(p) : add_tiles<false, true>(p); }
 
+// The scaled sums of a vector of columns from c on, and what is to be added to them.
+template <class D, class V>
+HWY_INLINE V scaled_sums(D d, const Int8Task& task, ByteGrid grid, const int32_t* sums, int64_t c, V addend) {
+  const hn::RebindToSigned<D> d32;
+  const auto scale = hn::Mul(hn::Set(d, grid.scale), hn::Load(d, task.column_scales + c));
+  const auto excess = hn::Mul(hn::Set(d32, grid.zero), hn::Load(d32, task.column_sums + c));
+  return hn::MulAdd(hn::ConvertTo(d, hn::Sub(hn::Load(d32, sums + c), excess)), scale, addend);
+}
+
 template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
-  const hn::ScalableTag<int32_t> d32;
-  for (int64_t r = 0; r < task.to.rows; ++r, sums += kMostColumns) {
-    const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
-    const ByteGrid grid = task.grids[r];
-    const auto sum = [&](auto d, int64_t c) HWY_ATTR {
-      const auto scale = hn::Mul(hn::Set(d, grid.scale), hn::Load(d, task.column_scales + c));
-      const auto excess = hn::Mul(hn::Set(d32, grid.zero), hn::Load(d32, task.column_sums + c));
-      const auto exact = hn::Sub(hn::Load(d32, sums + c), excess);
-      return hn::MulAdd(hn::ConvertTo(d, exact), scale, hn::Load(d, task.bias + c));
+  const TaskOutput& to = task.words.to;
+  const int32_t *x = task.words.x, *rest = x + to.rows * task.words.ldx, *rest_sums = sums + to.rows * kMostColumns;
+  int64_t fine = task.words.fine.next();
+  for (int64_t r = 0; r < to.rows; ++r, x += task.words.ldx, sums += kMostColumns) {
+    const float* const residual = to.residual.data ? to.residual.data + r * to.residual.ld : nullptr;
+    const ByteGrid grid = grid_before(x);
+    const auto with_bias = [&](auto d, int64_t c) HWY_ATTR {
+      return scaled_sums(d, task, grid, sums, c, hn::Load(d, task.words.bias + c));
     };
-    finish_row<kind, true>(sum, 0, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
+    float* const y = to.y + r * to.ldy;
+    if (r != fine) {
+      finish_row<kind, true>(with_bias, 0, to.columns, to.residual.scale, residual, y);
+      continue;
+    }
+    const ByteGrid rest_grid = grid_before(rest);
+    const auto whole = [&](auto d, int64_t c)
+                           HWY_ATTR { return scaled_sums(d, task, rest_grid, rest_sums, c, with_bias(d, c)); };
+    finish_row<kind>(whole, 0, to.columns, to.residual.scale, residual, y);
+    fine += task.words.fine.every;
+    rest += task.words.ldx;
+    rest_sums += kMostColumns;
   }
 }
 
 void run_int8_task(const Int8Task& task) {
   HWY_ALIGN int32_t sums[kMostRows * kMostColumns];
-  sum_words(task.words, task.to.rows, task.to.columns, sums);
+  sum_words(task.words, sums);
   const int32_t* const done = sums;
-  with_activation(task.to.activation, [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
+  with_activation(task.words.to.activation,
+                  [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -239,6 +283,7 @@ namespace {
 
 VITRAIL_EXPORT(columns_of_int8_panel);
 VITRAIL_EXPORT(quantize_row);
+VITRAIL_EXPORT(quantize_rest);
 VITRAIL_EXPORT(add_int8_panel);
 VITRAIL_EXPORT(add_wide_int8_panel);
 VITRAIL_EXPORT(run_int8_task);
@@ -250,25 +295,20 @@ AlignedArray<T> zeros(int64_t count) {
   return memory;
 }
 
-class Int8TileProduct : public PackedProduct {
+class Int8TileProduct : public WordProduct {
  public:
   Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
-      : out_(out),
-        in_(in),
-        words_((in + 3) / 4),
-        width_(VITRAIL_DISPATCH(columns_of_int8_panel)()),
-        panels_((out + width_ - 1) / width_),
+      : WordProduct(bias, out, in, 4, VITRAIL_DISPATCH(columns_of_int8_panel)(), kHeading),
         add_panel_(sums),
         quantize_(&VITRAIL_DISPATCH(quantize_row)),
+        quantize_rest_(&VITRAIL_DISPATCH(quantize_rest)),
         run_task_(&VITRAIL_DISPATCH(run_int8_task)),
-        weight_(zeros<int32_t>(panels_ * width_ * words_)),
-        column_sums_(zeros<int32_t>(panels_ * width_)),
-        scales_(zeros<float>(panels_ * width_)),
-        bias_(zeros<float>(panels_ * width_)) {
-    if (bias) std::copy_n(bias, out, bias_.get());
+        column_sums_(zeros<int32_t>(columns())),
+        scales_(zeros<float>(columns())) {
+    std::fill_n(panel(0), columns() * words(), 0);
     std::atomic<bool> wide = false;
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
-      std::vector<int8_t> numbers(static_cast<size_t>(4 * words_));
+      std::vector<int8_t> numbers(static_cast<size_t>(4 * words()));
       for (int64_t c = first; c < last; ++c) {
         scales_[c] = weight_numbers(weight + c * in, in, numbers.data());
         pack(numbers, c);
@@ -278,24 +318,7 @@ class Int8TileProduct : public PackedProduct {
     if (wide && sums == byte_sums()) add_panel_ = wide_byte_sums();
   }
 
-  void run(const ProductArgs& args) const override {
-    if (args.rows <= 0) return;
-    auto* const x = reinterpret_cast<int32_t*>(args.scratch);
-    auto* const grids = reinterpret_cast<ByteGrid*>(x + args.rows * words_);
-    quantize(args, x, grids);
-    const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
-    const int64_t grain = 1 + 400000 / (flops + 1);  // 400,000 operations take 2 µs: what it costs to wake a team
-    for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
-      run_task_(task(args, x + row * words_, grids + row, row, rows, panel, count));
-    });
-  }
-
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t rows) const override {
-    return static_cast<size_t>(std::max<int64_t>(0, rows) * words_) * sizeof(int32_t) +
-           static_cast<size_t>(std::max<int64_t>(0, rows)) * sizeof(ByteGrid);
-  }
-  size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (words_ + 3)) * 4; }
+  size_t packed_bytes() const override { return static_cast<size_t>(columns() * (words() + 3)) * 4; }
 
  private:
   static bool is_narrow(const std::vector<int8_t>& numbers) {
@@ -307,43 +330,32 @@ class Int8TileProduct : public PackedProduct {
 
   // Column c of the weight, into every word of its panel's column.
   void pack(const std::vector<int8_t>& numbers, int64_t c) {
-    auto* const column = reinterpret_cast<int8_t*>(weight_.get() + c / width_ * width_ * words_ + c % width_);
+    auto* const column = reinterpret_cast<int8_t*>(panel(c / width()) + c % width());
     int32_t sum = 0;
-    for (int64_t i = 0; i < 4 * words_; ++i) {
-      column[i / 4 * 4 * width_ + i % 4] = numbers[i];
+    for (int64_t i = 0; i < 4 * words(); ++i) {
+      column[i / 4 * 4 * width() + i % 4] = numbers[i];
       sum += numbers[i];
     }
     column_sums_[c] = sum;
   }
 
-  // What fills the last word is multiplied by the weight's zeros.
-  void quantize(const ProductArgs& args, int32_t* x, ByteGrid* grids) const {
-    parallel_for(0, args.rows, 1 + 16384 / (in_ + 1), [&](int64_t first, int64_t last) {
-      for (int64_t r = first; r < last; ++r) {
-        int32_t* const words = x + r * words_;
-        if (words_ > 0) words[words_ - 1] = 0;
-        grids[r] = quantize_(args.x + r * args.ldx, in_, reinterpret_cast<uint8_t*>(words));
-      }
-    });
+  void write_row(const float* x, int32_t* words, int32_t* rest) const override {
+    auto* const bytes = reinterpret_cast<uint8_t*>(words);
+    const ByteGrid grid = quantize_(x, in(), bytes);
+    put_grid_before(words, grid);
+    if (rest) put_grid_before(rest, quantize_rest_(x, in(), grid, bytes, reinterpret_cast<uint8_t*>(rest)));
   }
-
-  Int8Task task(const ProductArgs& args, const int32_t* x, const ByteGrid* grids, int64_t first, int64_t rows,
-                int64_t panel, int64_t count) const {
-    const int64_t column = panel * width_;
-    return {.words = {x, weight_.get() + column * words_, words_, width_, add_panel_},
-            .grids = grids,
-            .column_sums = column_sums_.get() + column,
-            .column_scales = scales_.get() + column,
-            .bias = bias_.get() + column,
-            .to = output_of(args, first, rows, column, std::min(count * width_, out_ - column))};
+  void run_task(const WordTask& task, int64_t column) const override {
+    run_task_({task, column_sums_.get() + column, scales_.get() + column});
   }
+  WordSums sums() const override { return add_panel_; }
 
-  int64_t out_, in_, words_, width_, panels_;
   WordSums add_panel_;
   ByteGrid (*quantize_)(const float*, int64_t, uint8_t*);
+  ByteGrid (*quantize_rest_)(const float*, int64_t, ByteGrid, const uint8_t*, uint8_t*);
   void (*run_task_)(const Int8Task&);
-  AlignedArray<int32_t> weight_, column_sums_;
-  AlignedArray<float> scales_, bias_;
+  AlignedArray<int32_t> column_sums_;
+  AlignedArray<float> scales_;
 };
 
 // The reference: the same whole numbers, one loop after another.
@@ -358,14 +370,17 @@ class PlainInt8Product : public PackedProduct {
 
   void run(const ProductArgs& args) const override {
     parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
-      std::vector<uint8_t> x(static_cast<size_t>(in_));
+      std::vector<uint8_t> bytes(static_cast<size_t>(in_)), rest(static_cast<size_t>(in_));
       for (int64_t r = first; r < last; ++r) {
-        const ByteGrid grid = scalar::quantize(args.x + r * args.ldx, in_, x.data());
+        const float* const x = args.x + r * args.ldx;
+        const bool fine = args.fine_every > 0 && r % args.fine_every == 0;
+        const ByteGrid grid = scalar::quantize(x, in_, bytes.data());
+        const RestSteps steps = rest_steps(grid);
+        for (int64_t i = 0; fine && i < in_; ++i) rest[i] = rest_byte(x[i], bytes[i], steps);
         for (int64_t c = 0; c < out_; ++c) {
-          int32_t sum = 0;
-          for (int64_t p = 0; p < in_; ++p) sum += (x[p] - grid.zero) * weight_[c * in_ + p];
-          float value =
-              scalar::activate(args.activation, static_cast<float>(sum) * (grid.scale * scales_[c]) + bias_[c]);
+          float biased = scaled_sum(bytes, grid, c) + bias_[c];
+          if (fine) biased += scaled_sum(rest, steps.grid, c);
+          float value = scalar::activate(args.activation, biased);
           if (args.residual.scale) value *= args.residual.scale[c];
           if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
           args.y[r * args.ldy + c] = value;
@@ -375,10 +390,16 @@ class PlainInt8Product : public PackedProduct {
   }
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t) const override { return 0; }
+  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
   size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
 
  private:
+  float scaled_sum(const std::vector<uint8_t>& bytes, ByteGrid grid, int64_t c) const {
+    int32_t sum = 0;
+    for (int64_t p = 0; p < in_; ++p) sum += (bytes[p] - grid.zero) * weight_[c * in_ + p];
+    return static_cast<float>(sum) * (grid.scale * scales_[c]);
+  }
+
   int64_t out_, in_;
   std::vector<int8_t> weight_;
   std::vector<float> bias_, scales_;

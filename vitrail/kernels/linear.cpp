@@ -38,7 +38,7 @@ class PlainProduct : public PackedProduct {
   }
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t) const override { return 0; }
+  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
   size_t packed_bytes() const override { return (weight_.size() + bias_.size()) * sizeof(float); }
 
  private:
@@ -165,14 +165,16 @@ PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 
 void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
-                       std::byte* scratch, const Residual& residual) const {
-  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch});
+                       std::byte* scratch, const Residual& residual, int64_t fine_every) const {
+  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, fine_every});
 }
 
 void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
   product_->prepare(rows, ldx, ldy, activation);
 }
-size_t PackedLinear::scratch_bytes(int64_t rows) const { return product_->scratch_bytes(rows); }
+size_t PackedLinear::scratch_bytes(int64_t rows, int64_t fine_every) const {
+  return product_->scratch_bytes(rows, fine_every);
+}
 size_t PackedLinear::packed_bytes() const { return product_->packed_bytes(); }
 
 }  // namespace vitrail::kernels

@@ -53,14 +53,16 @@ class PackedLinear {
   PackedLinear& operator=(PackedLinear&&) noexcept;
 
   // x [rows, in], row stride ldx → y [rows, out], row stride ldy: activation(x Wᵀ + b), then the residual.  y must not
-  // overlap x.  `scratch` has scratch_bytes(rows), 64-byte aligned (may be null when that is 0).
+  // overlap x.  `scratch` has scratch_bytes(rows, fine_every), 64-byte aligned (may be null when that is 0).
+  // fine_every > 0: of rows 0, fine_every, 2 fine_every, … bf16 and int8 keep twice as many bits of x, for the work of
+  // one row more each.
   void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation, std::byte* scratch,
-           const Residual& residual = {}) const;
+           const Residual& residual = {}, int64_t fine_every = 0) const;
 
   // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;
 
-  size_t scratch_bytes(int64_t rows) const;
+  size_t scratch_bytes(int64_t rows, int64_t fine_every = 0) const;
   size_t packed_bytes() const;
   int64_t out_features() const { return out_; }
   int64_t in_features() const { return in_; }

@@ -41,7 +41,7 @@ class OneDnnProduct : public PackedProduct {
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation) const override {
     if (rows > 0) matmul_.prepare(rows, ldx, ldy);
   }
-  size_t scratch_bytes(int64_t rows) const override {
+  size_t scratch_bytes(int64_t rows, int64_t) const override {
     if (rows <= 0) return 0;
     return round_up(pad(rows)) + static_cast<size_t>(rows * out_) * sizeof(float);
   }

@@ -18,6 +18,7 @@ struct ProductArgs {
   Activation activation;
   Residual residual;
   std::byte* scratch;
+  int64_t fine_every = 0;  // rows 0, fine_every, …: see PackedLinear
 };
 
 class PackedProduct {
@@ -25,7 +26,7 @@ class PackedProduct {
   virtual ~PackedProduct() = default;
   virtual void run(const ProductArgs& args) const = 0;
   virtual void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const = 0;
-  virtual size_t scratch_bytes(int64_t rows) const = 0;
+  virtual size_t scratch_bytes(int64_t rows, int64_t fine_every) const = 0;
   virtual size_t packed_bytes() const = 0;
 };
 

@@ -148,15 +148,16 @@ class TileProduct : public PackedProduct {
 
   void run(const ProductArgs& args) const override {
     if (args.rows <= 0) return;
-    const int64_t flops = 2 * width_ * in_ * block_rows(args.rows);
+    const int64_t block = block_rows(args.rows), flops = 2 * width_ * in_ * block;
     const int64_t grain = 1 + 200000 / (flops + 1);  // 200,000 operations take 2 µs: what it costs to wake a team
-    for_each_tile_task(args.rows, panels_, width_, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
-      run_task_(task(args, row, rows, panel, count));
-    });
+    for_each_tile_task(args.rows, block, panels_, width_, grain,
+                       [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
+                         run_task_(task(args, row, rows, panel, count));
+                       });
   }
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t) const override { return 0; }
+  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (in_ + 1)) * sizeof(float); }
 
  private:

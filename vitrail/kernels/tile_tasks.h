@@ -16,9 +16,9 @@ constexpr int64_t kMostDepth = 384;  // in units of 4 bytes of x
 constexpr int64_t kMostColumns = 128;
 
 // Blocks of about equal length, in whole tiles of 6 or 12.
-inline int64_t block_rows(int64_t rows) {
-  const int64_t blocks = (rows + kMostRows - 1) / kMostRows, least = (rows + blocks - 1) / blocks;
-  return std::min(kMostRows, (least + 5) / 6 * 6);
+inline int64_t block_rows(int64_t rows, int64_t most = kMostRows) {
+  const int64_t blocks = (rows + most - 1) / most, least = (rows + blocks - 1) / blocks;
+  return std::min(most, (least + 5) / 6 * 6);
 }
 
 // Where the sums of one task go, and what is done to them on their way.
@@ -37,16 +37,17 @@ inline TaskOutput output_of(const ProductArgs& args, int64_t row, int64_t rows, 
   return {rows, columns, args.y + row * args.ldy + column, args.ldy, args.activation, residual};
 }
 
-// body(first row, rows, first panel, panels) for all of it, in order of rows, then panels: each thread begins with a
-// stretch of equal length, to the panel.  `grain`: the fewest panels of a block of rows that are worth a thread.
+// body(first row, rows, first panel, panels) for all of it, in order of blocks of rows, then panels: each thread begins
+// with a stretch of equal length, to the panel.  `grain`: the fewest panels of a block that are worth a thread.
 template <class Body>
-void for_each_tile_task(int64_t rows, int64_t panels, int64_t panel_columns, int64_t grain, const Body& body) {
-  const int64_t step = block_rows(rows), blocks = (rows + step - 1) / step;
+void for_each_tile_task(int64_t rows, int64_t block, int64_t panels, int64_t panel_columns, int64_t grain,
+                        const Body& body) {
+  const int64_t blocks = (rows + block - 1) / block;
   parallel_for_balanced(0, blocks * panels, grain, [&](int64_t first, int64_t last) {
     while (first < last) {
-      const int64_t row = first / panels * step, panel = first % panels;
+      const int64_t row = first / panels * block, panel = first % panels;
       const int64_t count = std::min({kMostColumns / panel_columns, panels - panel, last - first});
-      body(row, std::min(step, rows - row), panel, count);
+      body(row, std::min(block, rows - row), panel, count);
       first += count;
     }
   });

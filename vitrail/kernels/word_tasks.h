@@ -1,5 +1,5 @@
 #pragma once
-// A task (tile_tasks.h) of the products whose numbers lie in words (word_panel.h).
+// The tasks (tile_tasks.h) of the products whose numbers lie in words (word_panel.h).
 #include <algorithm>
 #include <cstdint>
 
@@ -8,24 +8,69 @@
 
 namespace vitrail::kernels {
 
+// Which of a product's rows are given twice, as the nearest numbers and as what these leave of them: first, first +
+// every, …; every 0: none.
+struct FineRows {
+  int64_t first, every;
+
+  bool hold(int64_t row) const { return every > 0 && row >= first && (row - first) % every == 0; }
+  int64_t before(int64_t row) const { return every > 0 && row > first ? (row - first - 1) / every + 1 : 0; }
+  // The one to wait for from row 0 on; −1: none.
+  int64_t next() const { return every > 0 ? first : -1; }
+};
+
+// Where the words of a product's rows stand: those of a block of rows in turn, then the rests of the fine ones among
+// them, so that these go through the same tiles.
+class WordRows {
+ public:
+  WordRows(int64_t rows, int64_t fine_every)
+      : rows_(rows), fine_{0, fine_every}, block_(block_rows(rows, most_rows(fine_every))) {}
+
+  int64_t block() const { return block_; }
+  int64_t places() const { return rows_ + fine_.before(rows_); }
+  bool is_fine(int64_t row) const { return fine_.hold(row); }
+  int64_t place(int64_t row) const { return row + fine_.before(row / block_ * block_); }
+  int64_t place_of_rest(int64_t row) const {
+    return std::min(row / block_ * block_ + block_, rows_) + fine_.before(row);
+  }
+  // Of the block that begins with `first`, counted from there.
+  FineRows fine_from(int64_t first) const {
+    return {fine_.every > 0 ? (fine_.every - first % fine_.every) % fine_.every : 0, fine_.every};
+  }
+
+ private:
+  // Of which, with their rests, a block has room.
+  static int64_t most_rows(int64_t fine_every) {
+    return fine_every > 0 ? (kMostRows - 1) * fine_every / (fine_every + 1) : kMostRows;
+  }
+
+  int64_t rows_;
+  FineRows fine_;
+  int64_t block_;
+};
+
 struct WordTask {
-  const int32_t* x;       // [rows][words]
+  const int32_t* x;  // [rows of `to`, then the rests of the fine ones][words], `ldx` words apart
+  int64_t ldx;
+  FineRows fine;
   const int32_t* panels;  // each [words][width]
   int64_t words, width;
   WordSums add_panel;
+  const float* bias;
+  TaskOutput to;
 };
 
-// sums [rows][kMostColumns] of x · panels: a block of depth after the other.
-inline void sum_words(const WordTask& task, int64_t rows, int64_t columns, void* sums) {
+// sums [rows, then rests][kMostColumns] of x · panels: a block of depth after the other.
+inline void sum_words(const WordTask& task, void* sums) {
   const int64_t blocks = std::max<int64_t>(1, (task.words + kMostDepth - 1) / kMostDepth);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t first = task.words * block / blocks, last = task.words * (block + 1) / blocks;
-    for (int64_t column = 0; column < columns; column += task.width) {
+    for (int64_t column = 0; column < task.to.columns; column += task.width) {
       task.add_panel({.x = task.x + first,
-                      .ldx = task.words,
+                      .ldx = task.ldx,
                       .panel = task.panels + column * task.words + first * task.width,
                       .words = last - first,
-                      .rows = rows,
+                      .rows = task.to.rows + task.fine.before(task.to.rows),
                       .sums = static_cast<int32_t*>(sums) + column,  // either type has 4 bytes
                       .ld_sums = kMostColumns,
                       .accumulate = block > 0});
