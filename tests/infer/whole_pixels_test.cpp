@@ -89,6 +89,22 @@ TEST(WholePixels, ReachABf16ProductExactly) {
   }
 }
 
+// Rounded one by one, 64 weights of a channel are off by what their errors add up to, by chance eight times one; handed
+// on, by the last one's.
+TEST(WholePixels, RoundTheWeightSoThatFlatPicturesLoseLittle) {
+  const Tensor weight = Tensor::randn({24, 3, 8, 8}, 3), images = Tensor::empty({1, 3, 8, 8});
+  const Tensor nearest = weight.clone();
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    const image::PixelScale scale = normalizer().pixel_scales()[i / 64 % 3];
+    const float step = scale.step;
+    nearest.data<float>()[i] = static_cast<float>(BFloat16(weight.data<float>()[i] * step)) / step;
+    if (i < 192) images.data<float>()[i] = scale.step * static_cast<float>(240 - i / 64) + scale.offset;
+  }
+  const auto product = [&](const Tensor& of) { return ops::linear(images.view({1, 1, 192}), of.view({24, 192}), {}); };
+  const Tensor exact = product(weight);
+  EXPECT_LT(distance(embedded(images, weight.clone(), Tensor(), true), exact), distance(product(nearest), exact) / 4);
+}
+
 // As near as session_test.cpp has it of normalised pixels; what is gained of it is little beside what blocks round.
 TEST(WholePixels, AreReadByTheSessionsThatAreTold) {
   for (const std::string name : {"timm_token", "timm_patch_norm_post"}) {

@@ -14,6 +14,22 @@ double middle_of(const image::PixelScale& scale) {
   return std::clamp(std::nearbyint(-scale.offset / scale.step), 0.0, 255.0);
 }
 
+// Rounds a filter [height, width] to bf16 so that what neighbours are off by adds up to little: each hands its error on
+// to the next one to the right and below, as printers do with grey.  Neighbouring pixels are alike, so they would make
+// much of errors that add up.
+void round_as_neighbours(float* filter, int64_t height, int64_t width) {
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      float* const at = filter + y * width + x;
+      const float rounded = static_cast<float>(BFloat16(*at)), error = *at - rounded;
+      const bool right = x + 1 < width, below = y + 1 < height;
+      *at = rounded;
+      if (right) at[1] += below ? error / 2 : error;
+      if (below) at[width] += right ? error / 2 : error;
+    }
+  }
+}
+
 }  // namespace
 
 WholePixels::WholePixels(const Tensor& weight, const Tensor& bias, const std::vector<image::PixelScale>& scales)
@@ -42,6 +58,7 @@ WholePixels::WholePixels(const Tensor& weight, const Tensor& bias, const std::ve
         sum += from[i];
       }
       bias_.data<float>()[d] += static_cast<float>(sum * (scale.offset + middle * scale.step));
+      round_as_neighbours(to, weight.size(2), weight.size(3));
     }
   }
   original_->release();
