@@ -74,9 +74,9 @@ std::unique_ptr<PackedProduct> make_int8_vnni(const float* weight, const float* 
   return make_int8_tile_product(weight, bias, out, in, vnni_sums());
 }
 
-std::unique_ptr<PackedProduct> make_bf16_tiles(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() < Isa::avx512_bf16) return nullptr;
-  return make_bf16_tile_product(weight, bias, out, in);
+std::unique_ptr<PackedProduct> make_int16(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() < Isa::avx512_vnni) return nullptr;
+  return make_int16_tile_product(weight, bias, out, in, int16_sums());
 }
 
 BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
@@ -85,8 +85,8 @@ BENCHMARK_CAPTURE(linear, int8_bytes, make_int8_bytes, Activation::none, Arithme
 BENCHMARK_CAPTURE(linear, int8_bytes_gelu, make_int8_bytes, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, bf16_tiles, make_bf16_tiles, Activation::none, Arithmetic::bf16)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, bf16_tiles_gelu, make_bf16_tiles, Activation::gelu, Arithmetic::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::bf16)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn, make_onednn_product, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_product, Activation::gelu)->Apply(shapes);
 BENCHMARK(sgemm)->Apply(shapes);

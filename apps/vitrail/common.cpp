@@ -4,7 +4,6 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/imagenet_labels.h"
-#include "vitrail/image/normalize.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/bundled.h"
 
@@ -79,7 +78,6 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
       infer::SessionOptions{.threads = global.threads,
                             .precision = precision_of(opened.config, global),
                             .kept_from_int8 = opened.config.int8.value_or(models::Int8Choice{}).kept,
-                            .pixels = image::Normalizer(ready.transform).pixel_scales(),
                             .merged_per_block = options.tome});
   return ready;
 }

@@ -2,7 +2,6 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/normalize.h"
 
 namespace vitrail::image {
 namespace {
@@ -85,25 +84,6 @@ TEST(EvalTransform, GreyPicturesTakeOneMean) {
 }
 
 // A strip of a pixel's height would become 24 million pixels long; only its middle is computed.
-TEST(EvalTransform, PixelScalesAreWhatBytesBecome) {
-  const EvalTransform imagenet, grey{.mean = {0.5}, .std = {0.25}},
-      bytes{.processor = ProcessorSteps{.rescale = std::nullopt, .normalize = false}};
-  for (const EvalTransform& transform : {imagenet, grey, bytes}) {
-    const Normalizer normalizer(transform);
-    const std::vector<PixelScale> scales = normalizer.pixel_scales();
-    const auto channels = static_cast<int64_t>(scales.size());
-    Image pixels = make_image(256, 1, channels);
-    for (int64_t i = 0; i < 256 * channels; ++i) pixels.pixels[i] = static_cast<uint8_t>(i / channels);
-    std::vector<float> values(static_cast<size_t>(256 * channels));
-    normalizer.apply_into(pixels, values.data());
-    for (int64_t i = 0; i < 256 * channels; ++i) {
-      const PixelScale& scale = scales[i / 256];
-      EXPECT_NEAR(values[i], scale.offset + scale.step * static_cast<double>(i % 256),
-                  1e-6 * std::max(1.0f, values[i]));
-    }
-  }
-}
-
 TEST(EvalTransform, AVeryLongPictureCostsNoMoreThanItsMiddle) {
   const Image strip = make_image(100'000, 1, 3);
   EXPECT_EQ(apply(strip, EvalTransform{}).shape(), (Shape{3, 224, 224}));

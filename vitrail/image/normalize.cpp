@@ -46,14 +46,6 @@ Normalizer::Normalizer(const EvalTransform& transform) : transform_(transform) {
   for (size_t c = 0; c < channels; ++c) tables_.push_back(normalized_values(transform, static_cast<int64_t>(c)));
 }
 
-std::vector<PixelScale> Normalizer::pixel_scales() const {
-  std::vector<PixelScale> scales;
-  for (const std::array<float, 256>& values : tables_) {
-    scales.push_back({values.front(), (static_cast<double>(values.back()) - values.front()) / 255});
-  }
-  return scales;
-}
-
 void Normalizer::apply_into(const Image& image, float* out) const {
   check_image(image, "image transform");
   check_statistics(transform_, image.channels);

@@ -10,11 +10,6 @@ namespace vitrail::image {
 // Throws Error unless mean and std are one value or one a channel, and std is positive.
 void check_statistics(const EvalTransform& transform, int64_t channels);
 
-// What a byte u of one channel becomes, but for rounding: offset + step · u.
-struct PixelScale {
-  double offset, step;
-};
-
 // (x / 255 − mean) / std, or what the transform's processor says, from a table of the 256 values.  const and
 // thread-safe.
 class Normalizer {
@@ -22,7 +17,6 @@ class Normalizer {
   explicit Normalizer(const EvalTransform& transform);
   // To out [channels, height, width].  Throws Error where mean and std do not fit the channels.
   void apply_into(const Image& image, float* out) const;
-  std::vector<PixelScale> pixel_scales() const;  // one a channel, or one for all
 
  private:
   EvalTransform transform_;

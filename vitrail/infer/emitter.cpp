@@ -180,14 +180,10 @@ void Emitter::attention(const ops::Operation& op) {
 void Emitter::patchify(const ops::Operation& op) {
   const Operand image = operand(op.inputs[0]), rows = operand(op.outputs[0]);
   patches_ = op.outputs[0].storage().get();
-  const bool scaled = op.inputs.size() > 1;
-  const Operand factor = parameter(scaled ? op.inputs[1] : Tensor()),
-                offset = parameter(scaled ? op.inputs[2] : Tensor());
   const Shape shape = image.tensor.shape();
   const int64_t height = op.attributes.height, width = op.attributes.width;
   add(op, str("patchify ", height, "×", width), [=](const Frame& f) {
-    kernels::patchify(image.at(f), shape[0], shape[1], shape[2], shape[3], height, width, rows.at(f), factor.at(f),
-                      offset.at(f));
+    kernels::patchify(image.at(f), shape[0], shape[1], shape[2], shape[3], height, width, rows.at(f));
   });
 }
 

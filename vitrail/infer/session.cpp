@@ -61,27 +61,14 @@ kernels::Precision outer_precision(const SessionOptions& options) {
   return options.precision == kernels::Precision::int8 ? options.kept_precision : options.precision;
 }
 
-std::optional<WholePixels> whole_pixels(const models::VisionTransformer& model, const SessionOptions& options) {
-  if (options.pixels.empty() || outer_precision(options) != kernels::Precision::bf16) return {};
-  Tensor weight, bias;
-  for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    if (parameter.name == "patch_embed.proj.weight") weight = parameter.tensor;
-    if (parameter.name == "patch_embed.proj.bias") bias = parameter.tensor;
-    if (parameter.name.starts_with("patch_embed.input_norm.")) return {};  // the product reads no pixels
-  }
-  return WholePixels(weight, bias, options.pixels);
-}
-
 // What a session computes otherwise than `precision` says: all that is not in a block, and what it is told to keep.
-PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options,
-                                     const std::optional<WholePixels>& pixels) {
+PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options) {
   PackedWeights::Exceptions result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     if (parameter.name.starts_with("blocks.")) continue;
-    const bool of_pixels = parameter.name.starts_with("patch_embed.");
-    result[parameter.tensor.storage().get()] = of_pixels ? outer_precision(options) : kernels::Precision::fp32;
+    const bool pixels = parameter.name.starts_with("patch_embed.");
+    result[parameter.tensor.storage().get()] = pixels ? outer_precision(options) : kernels::Precision::fp32;
   }
-  if (pixels) result[pixels->weight().storage().get()] = outer_precision(options);
   if (options.precision != kernels::Precision::int8) return result;
   for (const std::string& layer : options.kept_from_int8) {
     result[model.parameter(layer + ".weight").storage().get()] = options.kept_precision;
@@ -122,8 +109,7 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
       threads_(options.threads > 0 ? options.threads : available_threads()),
       precision_(options.precision),
       attention_(outer_precision(options)),
-      pixels_(whole_pixels(model_, options)),
-      weights_(precision_, exceptions(model_, options, pixels_)) {
+      weights_(precision_, exceptions(model_, options)) {
   if (options.merged_per_block < 0) throw Error("session", "0 or more merged tokens", str(options.merged_per_block));
   model_.merge_tokens(options.merged_per_block);
   model_.eval();
@@ -161,10 +147,8 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty(images, DType::f32, Device::meta);
   const std::vector<Tensor> outputs = trace(input, request);
-  std::vector<ops::Operation> operations = recorder.operations();
-  if (pixels_) pixels_->rewrite(operations);
   auto program = std::make_shared<const Program>(
-      compile(std::move(operations), input, outputs, weights_, {attention_, model_.config().class_token}));
+      compile(recorder.operations(), input, outputs, weights_, {attention_, model_.config().class_token}));
   programs_.emplace_front(key, program);
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return program;

@@ -8,7 +8,6 @@
 
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
-#include "vitrail/infer/whole_pixels.h"
 #include "vitrail/models/vision_transformer.h"
 
 namespace vitrail::infer {
@@ -36,9 +35,6 @@ struct SessionOptions {
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
   kernels::Precision kept_precision = kernels::Precision::bf16;
-  // How images come from bytes (image::Normalizer's pixel_scales()), for the answers of bf16 and int8 to be nearer to
-  // fp32's (whole_pixels.h); empty: unknown.
-  std::vector<image::PixelScale> pixels;
   // Token merging (Bolya et al. 2023): how many tokens every block makes parts of others, for speed; 0: none.  Requests
   // that name single patches (features of patch or all tokens, attention) are then errors.
   int64_t merged_per_block = 0;
@@ -91,8 +87,7 @@ class Session {
   models::VisionTransformer model_;
   int threads_;
   kernels::Precision precision_, attention_;
-  std::optional<WholePixels> pixels_;  // where the patch embedding's product is in bf16
-  mutable std::mutex mutex_;           // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   mutable PackedWeights weights_;
   mutable std::list<std::pair<Key, std::shared_ptr<const Program>>> programs_;  // most recently used first
   mutable std::vector<std::shared_ptr<Storage>> idle_workspaces_;

@@ -28,6 +28,10 @@ struct Bytes {
   HWY_INLINE static Sums add(Sums sums, __m512i x, __m512i w) { return _mm512_dpbusd_epi32(sums, x, w); }
 };
 
+struct Int16Pairs : Bytes {
+  HWY_INLINE static Sums add(Sums sums, __m512i x, __m512i w) { return _mm512_dpwssd_epi32(sums, x, w); }
+};
+
 struct Bf16Pairs {
   using Sums = __m512;
   HWY_INLINE static Sums zero() { return _mm512_setzero_ps(); }
@@ -92,6 +96,7 @@ void add_tiles(const WordPanel& p) {
 }
 
 void add_bytes(const WordPanel& p) { add_tiles<Bytes, false, false>(p); }
+void add_int16_pairs(const WordPanel& p) { add_tiles<Int16Pairs, false, false>(p); }
 
 void add_bf16_pairs(const WordPanel& p) {
   const bool left_half = 2 * p.columns <= kAvx512Columns;
@@ -105,6 +110,7 @@ void add_bf16_pairs(const WordPanel& p) {
 }  // namespace
 
 WordSums vnni_sums() { return &add_bytes; }
+WordSums int16_sums() { return &add_int16_pairs; }
 WordSums bf16_sums() { return &add_bf16_pairs; }
 
 }  // namespace vitrail::kernels
@@ -113,6 +119,7 @@ HWY_POP_ATTRIBUTES
 namespace vitrail::kernels {
 
 WordSums vnni_sums() { throw std::logic_error("VNNI is a part of x86-64"); }
+WordSums int16_sums() { throw std::logic_error("VNNI is a part of x86-64"); }
 WordSums bf16_sums() { throw std::logic_error("AVX-512 BF16 is a part of x86-64"); }
 
 }  // namespace vitrail::kernels

@@ -298,14 +298,15 @@ AlignedArray<T> zeros(int64_t count) {
 class Int8TileProduct : public WordProduct {
  public:
   Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
-      : WordProduct(bias, out, in, 4, VITRAIL_DISPATCH(columns_of_int8_panel)(), kHeading),
+      : WordProduct(
+            bias, out, in,
+            {.numbers = 4, .width = VITRAIL_DISPATCH(columns_of_int8_panel)(), .heading = kHeading, .fine_rows = true}),
         add_panel_(sums),
         quantize_(&VITRAIL_DISPATCH(quantize_row)),
         quantize_rest_(&VITRAIL_DISPATCH(quantize_rest)),
         run_task_(&VITRAIL_DISPATCH(run_int8_task)),
         column_sums_(zeros<int32_t>(columns())),
         scales_(zeros<float>(columns())) {
-    std::fill_n(panel(0), columns() * words(), 0);
     std::atomic<bool> wide = false;
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
       std::vector<int8_t> numbers(static_cast<size_t>(4 * words()));

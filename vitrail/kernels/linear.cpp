@@ -71,7 +71,7 @@ std::unique_ptr<PackedProduct> make_fp32_product(const float* weight, const floa
 }
 
 std::unique_ptr<PackedProduct> make_bf16_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() >= Isa::avx512_bf16) return make_bf16_tile_product(weight, bias, out, in);
+  if (active_isa() >= Isa::avx512_vnni) return make_int16_tile_product(weight, bias, out, in, int16_sums());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
   return make_fp32_product(rounded.data(), bias, out, in);

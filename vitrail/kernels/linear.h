@@ -30,10 +30,11 @@ struct Residual {
   const float* scale = nullptr;  // [out] (LayerScale), or null (1); only with data
 };
 
-// What a product computes with.  fp32.  bf16: weights and activations rounded to bf16, sums in fp32; without the
-// processor's bf16 products the weights alone, and it is as slow as fp32.  int8: weights by output channel
-// (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers, sums exact; the same
-// numbers for the same rows on every processor.
+// What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
+// whole numbers with a step for each row of the weight and of activations, sums exact (int16_product.cpp), which is as
+// fast as bf16 and nearer to fp32; elsewhere weights are rounded to bf16, and it is as slow as fp32.  int8: weights by
+// output channel (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers, sums exact;
+// the same numbers for the same rows on every processor.
 enum class Precision : uint8_t { fp32, bf16, int8 };
 Precision precision_from_name(const std::string& name);  // throws Error that lists the names
 const char* name_of(Precision precision);
@@ -54,8 +55,8 @@ class PackedLinear {
 
   // x [rows, in], row stride ldx → y [rows, out], row stride ldy: activation(x Wᵀ + b), then the residual.  y must not
   // overlap x.  `scratch` has scratch_bytes(rows, fine_every), 64-byte aligned (may be null when that is 0).
-  // fine_every > 0: of rows 0, fine_every, 2 fine_every, … bf16 and int8 keep twice as many bits of x, for the work of
-  // one row more each.
+  // fine_every > 0: of rows 0, fine_every, 2 fine_every, … int8 keeps twice as many bits of x, for the work of one row
+  // more each.
   void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation, std::byte* scratch,
            const Residual& residual = {}, int64_t fine_every = 0) const;
 

@@ -37,8 +37,9 @@ std::unique_ptr<PackedProduct> make_tile_product(const float* weight, const floa
 // By oneDNN; null when it has no fast implementation that takes one layout for every number of rows.
 // Not without oneDNN.
 std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const float* bias, int64_t out, int64_t in);
-// In bf16 by AVX-512 BF16 (see bf16_product.cpp): only where Isa::avx512_bf16 is active.
-std::unique_ptr<PackedProduct> make_bf16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in);
+// In 16 bits (see int16_product.cpp), with int16_sums() or what gives the same.
+std::unique_ptr<PackedProduct> make_int16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                                       WordSums sums);
 // In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers; for a weight that
 // byte_sums() is too narrow for, wide_byte_sums() takes its place.
 std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);

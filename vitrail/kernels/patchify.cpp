@@ -5,16 +5,9 @@
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::kernels {
-namespace {
-
-void scale(const float* from, int64_t n, float factor, float offset, float* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = from[i] * factor + offset;
-}
-
-}  // namespace
 
 void patchify(const float* image, int64_t batch, int64_t channels, int64_t height, int64_t width, int64_t patch_height,
-              int64_t patch_width, float* rows, const float* factor, const float* offset) {
+              int64_t patch_width, float* rows) {
   const int64_t grid_height = height / patch_height, grid_width = width / patch_width;
   const int64_t row_length = channels * patch_height * patch_width;
   parallel_for(0, batch * grid_height, 1, [&](int64_t first, int64_t last) {
@@ -27,12 +20,7 @@ void patchify(const float* image, int64_t batch, int64_t channels, int64_t heigh
           const float* const from = image + ((b * channels + c) * height + top + y) * width;
           float* const to = line_rows + (c * patch_height + y) * patch_width;
           for (int64_t x = 0; x < grid_width; ++x) {
-            const float* const part = from + x * patch_width;
-            if (factor) {
-              scale(part, patch_width, factor[c], offset[c], to + x * row_length);
-            } else {
-              std::memcpy(to + x * row_length, part, static_cast<size_t>(patch_width) * sizeof(float));
-            }
+            std::memcpy(to + x * row_length, from + x * patch_width, static_cast<size_t>(patch_width) * sizeof(float));
           }
         }
       }

@@ -5,8 +5,7 @@ namespace vitrail::kernels {
 
 // Cuts images into patches: image [B, C, H, W] contiguous → rows [B · (H/P)(W/P), C·P·P], patch order row-major, the
 // elements of a patch in (c, y, x) order, as a convolution's weight has them.  A remainder of H or W is left out.
-// With factor and offset [C], each element is factor · pixel + offset.
 void patchify(const float* image, int64_t batch, int64_t channels, int64_t height, int64_t width, int64_t patch_height,
-              int64_t patch_width, float* rows, const float* factor = nullptr, const float* offset = nullptr);
+              int64_t patch_width, float* rows);
 
 }  // namespace vitrail::kernels

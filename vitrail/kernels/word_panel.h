@@ -1,19 +1,20 @@
 #pragma once
 // How the products in 8 and 16 bits sum up one panel of the weight.  Numbers lie in words of 32 bits, along what is
 // summed over: four bytes (those of the weight with a sign, those of x without, as the processors' products of bytes
-// want it; what x's zero adds to the sums is subtracted later), or two bf16 numbers.  Private to kernels and its tests.
+// want it; what x's zero adds to the sums is subtracted later), two whole numbers of 16 bits, or two bf16 numbers.
+// Private to kernels and its tests.
 #include <cstdint>
 
 namespace vitrail::kernels {
 
-constexpr int64_t kAvx512Columns = 32;  // of a panel, for vnni_sums() and bf16_sums()
+constexpr int64_t kAvx512Columns = 32;  // of a panel, for the sums by AVX-512's extensions
 
 struct WordPanel {
   const int32_t* x;  // [rows], ldx words apart; with transposed_x [words], ldx apart, of a row each
   int64_t ldx;
   const int32_t* panel;  // [words][columns of a panel], 64-byte aligned
   int64_t words, rows;
-  void* sums;  // [rows][ld_sums]: int32_t of bytes, float of bf16; 64-byte aligned, and so is each row
+  void* sums;  // [rows][ld_sums]: int32_t of whole numbers, float of bf16; 64-byte aligned, and so is each row
   int64_t ld_sums;
   int64_t columns = kAvx512Columns;  // that are wanted: half of the work where the panel's left half has them (bf16)
   bool accumulate = false;           // sums += instead of sums =
@@ -27,9 +28,10 @@ using WordSums = void (*)(const WordPanel&);
 WordSums byte_sums();
 WordSums wide_byte_sums();
 
-// By AVX-512's extensions: bytes only where Isa::avx512_vnni is available, bf16 only
-// where Isa::avx512_bf16 is.
+// By AVX-512's extensions: bytes and numbers of 16 bits only where Isa::avx512_vnni is available, bf16 only where
+// Isa::avx512_bf16 is.
 WordSums vnni_sums();
+WordSums int16_sums();
 WordSums bf16_sums();
 
 // What attention in bf16 needs to pack the transpose of rows of so many columns (head_words-inl.h).

@@ -14,27 +14,35 @@ class WordProduct : public PackedProduct {
   size_t scratch_bytes(int64_t rows, int64_t fine_every) const override;
 
  protected:
-  // `numbers`: of a word; `width`: columns of a panel; `heading`: words before those of a row of x, for write_row() to
-  // use.  The weight's panels are for the constructor to fill, what is beyond the last input and column with zeros.
-  WordProduct(const float* bias, int64_t out, int64_t in, int64_t numbers, int64_t width, int64_t heading);
+  struct Layout {
+    int64_t numbers;  // of a word
+    int64_t width;    // columns of a panel
+    int64_t heading;  // words before those of a row of x, for write_row() to use
+    bool fine_rows;   // ProductArgs::fine_every is heeded
+  };
+  // The weight's panels are zeros, for the constructor to fill.
+  WordProduct(const float* bias, int64_t out, int64_t in, const Layout& layout);
 
   int64_t out() const { return out_; }
   int64_t in() const { return in_; }
   int64_t words() const { return words_; }
-  int64_t width() const { return width_; }
+  int64_t width() const { return layout_.width; }
   int64_t panels() const { return panels_; }
-  int64_t columns() const { return panels_ * width_; }  // out, and what fills the last panel
-  int32_t* panel(int64_t p) { return weight_.get() + p * width_ * words_; }
+  int64_t columns() const { return panels_ * width(); }  // out, and what fills the last panel
+  int32_t* panel(int64_t p) { return weight_.get() + p * width() * words_; }
 
  private:
-  // x [in] → words; unless null, rest: what the words leave of it.  The last word, which x may not fill, is 0.
+  // x [in] → words; unless null, rest: what the words leave of it, of fine rows.  The last word, which x may not fill,
+  // is 0.
   virtual void write_row(const float* x, int32_t* words, int32_t* rest) const = 0;
   virtual void run_task(const WordTask& task, int64_t column) const = 0;  // from this column of the weight on
   virtual WordSums sums() const = 0;
 
+  WordRows rows_of(int64_t rows, int64_t fine_every) const { return {rows, layout_.fine_rows ? fine_every : 0}; }
   void write_rows(const ProductArgs& args, const WordRows& rows, int32_t* x) const;
 
-  int64_t out_, in_, words_, width_, heading_, panels_;
+  Layout layout_;
+  int64_t out_, in_, words_, panels_;
   AlignedArray<int32_t> weight_;
   AlignedArray<float> bias_;
 };

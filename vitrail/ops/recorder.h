@@ -18,7 +18,7 @@ enum class OpKind : uint8_t {
   layer_norm,    // x, [gamma], [beta]; eps
   residual_add,  // x, y, [scale]
   attention,     // q, k, v, [bias]; scale → out, [weights]
-  patchify,      // image, [factor, offset] → rows of patches; extent: patch height, width
+  patchify,      // image → rows of patches; extent: patch height, width
   activation,    // x; activation
   silu_gate,     // x [.., 2C] → [.., C]
   add,           // a, b (broadcast)
