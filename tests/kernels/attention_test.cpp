@@ -105,8 +105,11 @@ struct Problem {
   double weight_error() const {
     const double depth = static_cast<double>(s.head_dim);
     const double sum = 1.5 * std::sqrt(depth) + 4;
-    // q and k to bf16 change a score by two roundings of its products, and a weight by that of two scores.
-    const double rounding = rounds() ? std::expm1(4 * kHalfStep * (1.5 * std::sqrt(depth) + 8)) : 0;
+    // Whole numbers of 16 bits, 32,700 steps long or more: a query is shorter than √D + 4, and a key than the row of
+    // all columns' largest, 5 √D.  Each number is off by half a step, a score by Σ|q| and Σ|k| of these, and a weight
+    // by that of two scores.
+    const double root = std::sqrt(depth);
+    const double rounding = rounds() ? std::expm1((root + 4) * (6 * root + 4) / 32700) : 0;
     return kEps / 2 * (depth + 4) * sum + kEps * (8 + static_cast<double>(s.keys) / 8) + rounding;
   }
   // What v < 5 and the weights to bf16 add to a result.
@@ -180,6 +183,20 @@ TEST(Attention, HugeScoresStayFinite) {
       double sum = 0;
       for (int64_t j = 0; j < 20; ++j) sum += problem.weights[t * 20 + j];
       EXPECT_NEAR(sum, 1, 20 * kEps);
+    }
+  });
+}
+
+TEST(Attention, TakesANegativeScale) {
+  for_each_kernel([] {
+    for (const bool with_bias : {false, true}) {
+      Problem problem({1, 2, 9, 40, 16}, with_bias, false);
+      problem.args.scale = -problem.args.scale;
+      attention(problem.args);
+      std::vector<double> out, weights;
+      problem.expected(&out, &weights);
+      const double tolerance = 5 * problem.weight_error() + problem.rounding_error() + 1e-7;
+      testing::expect_close(problem.out, out, [&](int64_t) { return tolerance; });
     }
   });
 }

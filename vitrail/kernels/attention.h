@@ -29,8 +29,9 @@ struct AttentionArgsOf {
   float scale = 1;
   ScoreBias bias{};          // data null: none
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
-  // bf16: the operands of both products are rounded to it where the processor multiplies bf16, sums and the softmax
-  // stay fp32; elsewhere it is fp32.  There is none in int8.  With T = BFloat16 it is always bf16.
+  // bf16: the operands of both products have 16 bits where the processor multiplies bf16, sums and the softmax more: v
+  // and the weights are rounded to bf16, q and k to whole numbers with a step for each query and one for a head's keys.
+  // Elsewhere it is fp32.  There is none in int8.  With T = BFloat16 it is always bf16.
   Precision precision = Precision::fp32;
 };
 using AttentionArgs = AttentionArgsOf<float>;

@@ -122,8 +122,8 @@ HeadGrad<T> head_of(const AttentionGradArgsOf<T>& args, int64_t pair) {
           .scale = a.scale};
 }
 
-// By AVX-512 BF16; only where Isa::avx512_bf16 is active.  Round q, k, v and the weights (not those handed out), the
-// gradients dO, P and dS too.  Of float and BFloat16.
+// By AVX-512 BF16; only where Isa::avx512_bf16 is active.  Round q, k (of float, forward: to whole numbers of 16 bits),
+// v and the weights (not those handed out), the gradients dO, P and dS too.  Of float and BFloat16.
 template <class T>
 void attention_in_bf16(const AttentionArgsOf<T>& args);
 template <class T>

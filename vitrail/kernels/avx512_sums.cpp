@@ -96,7 +96,9 @@ void add_tiles(const WordPanel& p) {
 }
 
 void add_bytes(const WordPanel& p) { add_tiles<Bytes, false, false>(p); }
-void add_int16_pairs(const WordPanel& p) { add_tiles<Int16Pairs, false, false>(p); }
+void add_int16_pairs(const WordPanel& p) {
+  2 * p.columns <= kAvx512Columns ? add_tiles<Int16Pairs, false, true>(p) : add_tiles<Int16Pairs, false, false>(p);
+}
 
 void add_bf16_pairs(const WordPanel& p) {
   const bool left_half = 2 * p.columns <= kAvx512Columns;

@@ -98,21 +98,29 @@ HWY_INLINE void pack_words_along(const T* from, int64_t stride, int64_t rows, in
   }
 }
 
-// factor · the transpose of rows [rows, columns] as panels [panel][pairs of columns][kAvx512Columns]: each word holds
-// two neighbours of a row, zeros beyond the last.  `packing` has packing_floats(columns).
+// The transpose of rows [rows, columns] as panels [panel][pairs of columns][kAvx512Columns]: each word holds two
+// neighbours of a row, as round(row, words) writes them, zeros beyond the last.  `rounded` has the words of
+// kAvx512Columns rows.
+template <class T, class Round>
+HWY_INLINE void pack_rounded_across(const T* from, int64_t stride, int64_t rows, int64_t columns, const Round& round,
+                                    int32_t* rounded, int32_t* to) {
+  const int64_t words = (columns + 1) / 2;
+  for (int64_t s = 0; s < rows; s += kAvx512Columns) {
+    const int64_t count = std::min(kAvx512Columns, rows - s);
+    for (int64_t r = 0; r < count; ++r) round(from + (s + r) * stride, rounded + r * words);
+    pack_words_transposed(rounded, words, count, words, to + s * words);
+  }
+}
+
+// factor · the rows, in bf16.  `packing` has packing_floats(columns).
 template <class T>
 HWY_INLINE void pack_words_across(const T* from, int64_t stride, int64_t rows, int64_t columns, float factor,
                                   float* packing, int32_t* to) {
-  const int64_t words = (columns + 1) / 2;
-  auto* const rounded = reinterpret_cast<int32_t*>(packing + columns);
-  for (int64_t s = 0; s < rows; s += kAvx512Columns) {
-    const int64_t count = std::min(kAvx512Columns, rows - s);
-    for (int64_t r = 0; r < count; ++r) {
-      scale_wide(from + (s + r) * stride, factor, packing, columns);
-      round_to_words(packing, columns, rounded + r * words);
-    }
-    pack_words_transposed(rounded, words, count, words, to + s * words);
-  }
+  const auto round = [&](const T* row, int32_t* words) HWY_ATTR {
+    scale_wide(row, factor, packing, columns);
+    round_to_words(packing, columns, words);
+  };
+  pack_rounded_across(from, stride, rows, columns, round, reinterpret_cast<int32_t*>(packing + columns), to);
 }
 
 }  // namespace HWY_NAMESPACE

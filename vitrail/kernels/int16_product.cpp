@@ -1,14 +1,9 @@
 // PackedLinear in 16 bits by AVX-512 VNNI (word_product.h): whole numbers with a step for each row of x and of the
-// weight, two to a word of 32 bits, whose products are summed exactly.  They take as long as products of bf16, which
-// keep eight bits of each number, and lose a tenth of what these do: of 192 numbers the square mean is 2,364 steps, of
-// 3072 it is 591.
-//
-// A row is 2¹⁵ − 1 steps long at most, all its numbers taken as one vector: so each of them has room in 16 bits and, by
-// Cauchy and Schwarz, every sum in 32.
+// weight (int16-inl.h), two to a word of 32 bits, whose products are summed exactly.  They take as long as products of
+// bf16, which keep eight bits of each number, and lose a tenth of what these do: of 192 numbers the square mean is
+// 2,364 steps, of 3072 it is 591.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include "vitrail/kernels/word_product.h"
@@ -18,6 +13,7 @@
 #include "vitrail/kernels/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/epilogue-inl.h"
+#include "vitrail/kernels/int16-inl.h"
 
 #ifndef VITRAIL_KERNELS_INT16_PRODUCT_ONCE
 #define VITRAIL_KERNELS_INT16_PRODUCT_ONCE
@@ -38,9 +34,6 @@ float step_before(const int32_t* words) {
 }
 void put_step_before(int32_t* words, float step) { std::memcpy(words - kHeading, &step, sizeof(step)); }
 
-// The step of a row whose squares sum up to so much.  Rounding makes each number longer by half a step at most.
-double step_of(double squares, int64_t in) { return std::sqrt(squares) / (32767 - 0.5 * std::sqrt(double(in))); }
-
 }  // namespace
 }  // namespace vitrail::kernels
 #endif
@@ -49,53 +42,7 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-double sum_of_squares(const float* x, int64_t in) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto even = hn::Zero(d), odd = even;
-  int64_t i = 0;
-  for (; i + 2 * lanes <= in; i += 2 * lanes) {
-    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + lanes);
-    even = hn::MulAdd(a, a, even);
-    odd = hn::MulAdd(b, b, odd);
-  }
-  for (; i < in; i += lanes) {
-    const auto a = i + lanes <= in ? hn::LoadU(d, x + i) : load_first(d, x + i, in - i);
-    even = hn::MulAdd(a, a, even);
-  }
-  const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-  if (sum > 1e-30f && sum < 1e38f) return sum;
-  double exact = 0;  // fp32 holds no square of 1e20 or 1e-20
-  for (i = 0; i < in; ++i) exact += double{x[i]} * x[i];
-  return exact;
-}
-
-// x [in] → whole numbers; gives their step.  What is not finite makes it NaN.
-float round_to_int16(const float* x, int64_t in, int16_t* numbers) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<int16_t, decltype(d)> d16;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto step = static_cast<float>(step_of(sum_of_squares(x, in), in));
-  const float inverse = 1 / step;
-  const auto factor = hn::Set(d, std::isfinite(inverse) ? inverse : 0.0f);
-  int64_t i = 0;
-#if HWY_TARGET == HWY_AVX3
-  const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);  // of quads, by vector
-  for (; i + 2 * lanes <= in; i += 2 * lanes) {
-    const auto low = hn::Mul(hn::LoadU(d, x + i), factor), high = hn::Mul(hn::LoadU(d, x + i + lanes), factor);
-    const __m512i packed = _mm512_packs_epi32(_mm512_cvtps_epi32(low.raw), _mm512_cvtps_epi32(high.raw));
-    _mm512_storeu_si512(numbers + i, _mm512_permutexvar_epi64(order, packed));
-  }
-#endif
-  auto number = [&](auto v) HWY_ATTR { return hn::DemoteTo(d16, hn::NearestInt(hn::Mul(v, factor))); };
-  for (; i + lanes <= in; i += lanes) hn::StoreU(number(hn::LoadU(d, x + i)), d16, numbers + i);
-  if (i < in) {
-    HWY_ALIGN int16_t last[HWY_MAX_BYTES];
-    hn::StoreU(number(load_first(d, x + i, in - i)), d16, last);
-    std::copy_n(last, in - i, numbers + i);
-  }
-  return std::isfinite(step) ? step : std::numeric_limits<float>::quiet_NaN();
-}
+float write_int16_row(const float* x, int64_t in, int16_t* numbers) { return round_to_int16(x, in, numbers); }
 
 template <Activation kind>
 HWY_INLINE void finish_int16_rows(const Int16Task& task, const int32_t* sums) {
@@ -131,7 +78,7 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(round_to_int16);
+VITRAIL_EXPORT(write_int16_row);
 VITRAIL_EXPORT(run_int16_task);
 
 class Int16TileProduct : public WordProduct {
@@ -139,7 +86,7 @@ class Int16TileProduct : public WordProduct {
   Int16TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
       : WordProduct(bias, out, in, {.numbers = 2, .width = kAvx512Columns, .heading = kHeading, .fine_rows = false}),
         add_panel_(sums),
-        round_(&VITRAIL_DISPATCH(round_to_int16)),
+        round_(&VITRAIL_DISPATCH(write_int16_row)),
         run_task_(&VITRAIL_DISPATCH(run_int16_task)),
         steps_(weight_array<float>(columns())) {
     std::fill_n(steps_.get(), columns(), 0.0f);
