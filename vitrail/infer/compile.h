@@ -9,8 +9,8 @@ namespace vitrail::infer {
 
 struct CompileOptions {
   kernels::Precision attention = kernels::Precision::fp32;  // as AttentionArgs has it
-  // Tokens begin with the class token, whose rows bf16 and int8 keep twice as many bits of (PackedLinear::run).  It is
-  // one of 197 rows, and had a quarter of what rounding activations cost DeiT-Tiny's logits in bf16, a half in int8.
+  // Tokens begin with the class token, whose rows int8 keeps twice as many bits of (PackedLinear::run).  It is one of
+  // 197 rows, and had half of what rounding activations cost DeiT-Tiny's logits.
   bool class_token = false;
 };
 
