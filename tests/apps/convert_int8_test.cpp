@@ -33,7 +33,9 @@ TEST(ConvertInt8, TheFileHasTheWholeNumbersThatTheProductsMake) {
   ASSERT_EQ(ended.status, 0) << ended.err;
   const auto now = logits_of({"-m", small_model(), "--precision", "int8", pictures}, folder / "now.npy");
   const auto stored = logits_of({"-m", hub, pictures}, folder / "stored.npy");  // int8 of its own accord
-  EXPECT_LT(relative_distance(stored, now), 1e-5);
+  // Steps may differ in their last bit; an activation between two whole numbers then takes the other: 1e-5 each.  Other
+  // numbers in a weight would be a hundredth.
+  EXPECT_LT(relative_distance(stored, now), 1e-4);
   // In fp32 the stored weights differ from the model's by what int8 cost them.
   const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
   const auto in_fp32 = logits_of({"-m", hub, "--precision", "fp32", pictures}, folder / "fp32.npy");
