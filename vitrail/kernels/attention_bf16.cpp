@@ -2,12 +2,13 @@
 // of two numbers along what is summed over (word_panel.h), the head's dimension first, then the keys.
 //
 // v and the weights are rounded to bf16.  So are q and k that lie in memory so; those in fp32 become whole numbers of
-// 16 bits (int16-inl.h), which keep more of them in the same time, with a step for each query and one for a head's
+// 16 bits (int16_row.h), which keep more of them in the same time, with a step for each query and one for a head's
 // keys. ViT-Ti's scores lost most of what its attention lost: 0.23 % of DeiT-Tiny's logits, 0.11 since.
 #include <cmath>
 #include <type_traits>
 
 #include "vitrail/kernels/attention_heads.h"
+#include "vitrail/kernels/int16_row.h"
 #include "vitrail/kernels/word_panel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -38,6 +39,7 @@ struct Bf16HeadScratch {
   float* steps;      // [queries] of whole numbers' scores
   float* key_step;   // of the head's keys, times |scale|
   float* packing;    // packing_floats(head_dim)
+  float most_steps;  // of a query (int16_row.h)
   int64_t ld_scores, dim_words, key_words;
   WordSums add_scores, add_values;
 };
@@ -162,7 +164,7 @@ HWY_INLINE float int16_step_of_all(const float* rows, int64_t stride, int64_t co
     left >= lanes ? hn::StoreU(hn::BitCast(d, most), d, packing + c)
                   : store_first(d, hn::BitCast(d, most), packing + c, left);
   }
-  return int16_step(packing, columns);
+  return int16_step(packing, columns, most_int16_steps(columns));
 }
 
 HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratch) {
@@ -182,8 +184,9 @@ HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scr
 HWY_INLINE void round_query(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   int32_t* const words = scratch.queries + r * scratch.dim_words;
   if (head.head_dim % 2 != 0) words[head.head_dim / 2] = 0;
-  scratch.steps[r] = *scratch.key_step *
-                     round_to_int16(head.q + query * head.q_stride, head.head_dim, reinterpret_cast<int16_t*>(words));
+  const float step = round_to_int16(head.q + query * head.q_stride, head.head_dim, scratch.most_steps,
+                                    reinterpret_cast<int16_t*>(words));
+  scratch.steps[r] = *scratch.key_step * step;
 }
 HWY_INLINE void round_query(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   round_to_words(head.q + query * head.q_stride, head.head_dim, scratch.queries + r * scratch.dim_words);
@@ -272,7 +275,8 @@ struct Bf16Worker {
 // The calling thread's memory, in parts that begin where vectors do.
 template <class T>
 Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
-  Bf16HeadScratch s{.ld_scores = round_up(args.keys, kAvx512Columns),
+  Bf16HeadScratch s{.most_steps = most_int16_steps(args.head_dim),
+                    .ld_scores = round_up(args.keys, kAvx512Columns),
                     .dim_words = (args.head_dim + 1) / 2,
                     .key_words = (args.keys + 1) / 2,
                     .add_scores = std::is_same_v<T, float> ? int16_sums() : bf16_sums(),

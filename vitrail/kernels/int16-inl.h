@@ -1,7 +1,5 @@
-// fp32 to whole numbers of 16 bits with a step for each row, in vectors: as the products in 16 bits and attention's
-// scores take them.
-// A row is 2¹⁵ − 1 steps long at most, all its numbers taken as one vector: so each of them has room in 16 bits and, by
-// Cauchy and Schwarz, every sum of two rows' products in 32.
+// fp32 to whole numbers of 16 bits with a step for each row (int16_row.h), in vectors: as the products in 16 bits and
+// attention's scores take them.
 // Included once for each target (no #pragma once: Highway toggles the guard).
 #include <algorithm>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
+#include "vitrail/kernels/int16_row.h"
 #include "vitrail/kernels/vector_memory-inl.h"
 
 #if defined(VITRAIL_KERNELS_INT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -23,7 +22,7 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-HWY_INLINE double sum_of_squares(const float* x, int64_t n) {
+HWY_INLINE float length_of_row(const float* x, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   auto even = hn::Zero(d), odd = even;
@@ -38,17 +37,16 @@ HWY_INLINE double sum_of_squares(const float* x, int64_t n) {
     even = hn::MulAdd(a, a, even);
   }
   const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-  if (sum > 1e-30f && sum < 1e38f) return sum;
+  if (sum > 1e-30f && sum < 1e38f) return std::sqrt(sum);
   double exact = 0;  // fp32 holds no square of 1e20 or 1e-20
   for (i = 0; i < n; ++i) exact += double{x[i]} * x[i];
-  return exact;
+  return static_cast<float>(std::sqrt(exact));
 }
 
-// The step for a row x [n]; NaN when an element is not finite.  Rounding makes each number longer by half a step at
-// most.
-HWY_INLINE float int16_step(const float* x, int64_t n) {
-  const double step = std::sqrt(sum_of_squares(x, n)) / (32767 - 0.5 * std::sqrt(static_cast<double>(n)));
-  return std::isfinite(step) ? static_cast<float>(step) : std::numeric_limits<float>::quiet_NaN();
+// The step for a row x [n] with most = most_int16_steps(n); NaN when its length is not finite.
+HWY_INLINE float int16_step(const float* x, int64_t n, float most) {
+  const float length = length_of_row(x, n);
+  return length <= std::numeric_limits<float>::max() ? length / most : std::numeric_limits<float>::quiet_NaN();
 }
 
 // x [n] → numbers · step.
@@ -77,8 +75,8 @@ HWY_INLINE void round_by_step(const float* x, int64_t n, float step, int16_t* nu
 }
 
 // x [n] → numbers; gives their step.
-HWY_INLINE float round_to_int16(const float* x, int64_t n, int16_t* numbers) {
-  const float step = int16_step(x, n);
+HWY_INLINE float round_to_int16(const float* x, int64_t n, float most, int16_t* numbers) {
+  const float step = int16_step(x, n, most);
   round_by_step(x, n, step, numbers);
   return step;
 }

@@ -1,11 +1,12 @@
 // PackedLinear in 16 bits by AVX-512 VNNI (word_product.h): whole numbers with a step for each row of x and of the
-// weight (int16-inl.h), two to a word of 32 bits, whose products are summed exactly.  They take as long as products of
+// weight (int16_row.h), two to a word of 32 bits, whose products are summed exactly.  They take as long as products of
 // bf16, which keep eight bits of each number, and lose a tenth of what these do: of 192 numbers the square mean is
 // 2,364 steps, of 3072 it is 591.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
+#include "vitrail/kernels/int16_row.h"
 #include "vitrail/kernels/word_product.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -42,7 +43,9 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-float write_int16_row(const float* x, int64_t in, int16_t* numbers) { return round_to_int16(x, in, numbers); }
+float write_int16_row(const float* x, int64_t in, float most, int16_t* numbers) {
+  return round_to_int16(x, in, most, numbers);
+}
 
 template <Activation kind>
 HWY_INLINE void finish_int16_rows(const Int16Task& task, const int32_t* sums) {
@@ -88,12 +91,13 @@ class Int16TileProduct : public WordProduct {
         add_panel_(sums),
         round_(&VITRAIL_DISPATCH(write_int16_row)),
         run_task_(&VITRAIL_DISPATCH(run_int16_task)),
+        most_(most_int16_steps(in)),
         steps_(weight_array<float>(columns())) {
     std::fill_n(steps_.get(), columns(), 0.0f);
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
       std::vector<int32_t> row(static_cast<size_t>(words()));
       for (int64_t c = first; c < last; ++c) {
-        steps_[c] = round_(weight + c * in, in, reinterpret_cast<int16_t*>(row.data()));
+        steps_[c] = round_(weight + c * in, in, most_, reinterpret_cast<int16_t*>(row.data()));
         int32_t* const column = panel(c / width()) + c % width();
         for (int64_t w = 0; w < words(); ++w) column[w * width()] = row[w];
       }
@@ -104,14 +108,15 @@ class Int16TileProduct : public WordProduct {
 
  private:
   void write_row(const float* x, int32_t* words, int32_t*) const override {
-    put_step_before(words, round_(x, in(), reinterpret_cast<int16_t*>(words)));
+    put_step_before(words, round_(x, in(), most_, reinterpret_cast<int16_t*>(words)));
   }
   void run_task(const WordTask& task, int64_t column) const override { run_task_({task, steps_.get() + column}); }
   WordSums sums() const override { return add_panel_; }
 
   WordSums add_panel_;
-  float (*round_)(const float*, int64_t, int16_t*);
+  float (*round_)(const float*, int64_t, float, int16_t*);
   void (*run_task_)(const Int16Task&);
+  float most_;
   AlignedArray<float> steps_;
 };
 
