@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "vitrail/kernels/byte_grid.h"
@@ -331,13 +332,9 @@ class Int8TileProduct : public WordProduct {
 
   // Column c of the weight, into every word of its panel's column.
   void pack(const std::vector<int8_t>& numbers, int64_t c) {
-    auto* const column = reinterpret_cast<int8_t*>(panel(c / width()) + c % width());
-    int32_t sum = 0;
-    for (int64_t i = 0; i < 4 * words(); ++i) {
-      column[i / 4 * 4 * width() + i % 4] = numbers[i];
-      sum += numbers[i];
-    }
-    column_sums_[c] = sum;
+    int32_t* const column = panel(c / width()) + c % width();
+    for (int64_t w = 0; w < words(); ++w) std::memcpy(column + w * width(), numbers.data() + 4 * w, sizeof(int32_t));
+    column_sums_[c] = std::accumulate(numbers.begin(), numbers.end(), 0);
   }
 
   void write_row(const float* x, int32_t* words, int32_t* rest) const override {

@@ -1,6 +1,9 @@
 #include "vitrail/weights/int8_tensors.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 
 namespace vitrail::weights {
 
@@ -11,9 +14,14 @@ Tensor from_int8(const Int8Weight& weight, DType dtype) {
   }
   const int64_t in = numbers.size(1);
   Tensor result = Tensor::empty(numbers.shape());
-  for (int64_t i = 0; i < numbers.numel(); ++i) {
-    result.data<float>()[i] = scales.data<float>()[i / in] * static_cast<float>(numbers.data<int8_t>()[i]);
-  }
+  parallel_for(0, numbers.size(0), 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      const int8_t* const from = numbers.data<int8_t>() + r * in;
+      const float scale = scales.data<float>()[r];
+      std::transform(from, from + in, result.data<float>() + r * in,
+                     [scale](int8_t number) { return scale * static_cast<float>(number); });
+    }
+  });
   return result.to(dtype);
 }
 
