@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
+#include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/scalar.h"
 
 namespace vitrail::kernels::testing {
@@ -48,5 +49,23 @@ class Scratch {
   static constexpr size_t kAlignment = 64;
   std::vector<std::byte> all_;
 };
+
+inline std::vector<float> run(const PackedProduct& product, const Problem& problem,
+                              Activation activation = Activation::none, const Residual& residual = {},
+                              int64_t fine_every = 0) {
+  std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
+  Scratch scratch(product.scratch_bytes(problem.rows, fine_every));
+  product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual,
+               scratch.aligned(), fine_every});
+  return y;
+}
+
+inline std::vector<float> run(const PackedLinear& linear, const Problem& problem, int64_t fine_every = 0) {
+  std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
+  Scratch scratch(linear.scratch_bytes(problem.rows, fine_every));
+  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned(), {},
+             fine_every);
+  return y;
+}
 
 }  // namespace vitrail::kernels::testing

@@ -29,4 +29,12 @@ AlignedArray<T> weight_array(int64_t count) {
   return AlignedArray<T>(part, static_cast<T*>(part.get()));
 }
 
+// The same, of zeros.
+template <class T>
+AlignedArray<T> zero_weights(int64_t count) {
+  auto memory = weight_array<T>(count);
+  std::fill_n(memory.get(), count, T(0));
+  return memory;
+}
+
 }  // namespace vitrail::kernels

@@ -3,7 +3,8 @@
 //
 // v and the weights are rounded to bf16.  So are q and k that lie in memory so; those in fp32 become whole numbers of
 // 16 bits (int16_row.h), which keep more of them in the same time, with a step for each query and one for a head's
-// keys. ViT-Ti's scores lost most of what its attention lost: 0.23 % of DeiT-Tiny's logits, 0.11 since.
+// keys. In a simulation of DeiT-Tiny with all else exact, attention puts the logits 0.23 % off by bf16, and 0.11 where
+// q and k are exact.
 #include <cmath>
 #include <type_traits>
 

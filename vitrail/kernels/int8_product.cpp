@@ -37,15 +37,6 @@ struct Int8Task {
   const float* column_scales;
 };
 
-constexpr int64_t kHeading = sizeof(ByteGrid) / sizeof(int32_t);
-
-ByteGrid grid_before(const int32_t* words) {
-  ByteGrid grid;
-  std::memcpy(&grid, words - kHeading, sizeof(grid));
-  return grid;
-}
-void put_grid_before(int32_t* words, ByteGrid grid) { std::memcpy(words - kHeading, &grid, sizeof(grid)); }
-
 }  // namespace
 }  // namespace vitrail::kernels
 #endif
@@ -244,7 +235,7 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
   int64_t fine = task.words.fine.next();
   for (int64_t r = 0; r < to.rows; ++r, x += task.words.ldx, sums += kMostColumns) {
     const float* const residual = to.residual.data ? to.residual.data + r * to.residual.ld : nullptr;
-    const ByteGrid grid = grid_before(x);
+    const ByteGrid grid = heading_before<ByteGrid>(x);
     const auto with_bias = [&](auto d, int64_t c) HWY_ATTR {
       return scaled_sums(d, task, grid, sums, c, hn::Load(d, task.words.bias + c));
     };
@@ -253,7 +244,7 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
       finish_row<kind, true>(with_bias, 0, to.columns, to.residual.scale, residual, y);
       continue;
     }
-    const ByteGrid rest_grid = grid_before(rest);
+    const ByteGrid rest_grid = heading_before<ByteGrid>(rest);
     const auto whole = [&](auto d, int64_t c)
                            HWY_ATTR { return scaled_sums(d, task, rest_grid, rest_sums, c, with_bias(d, c)); };
     finish_row<kind>(whole, 0, to.columns, to.residual.scale, residual, y);
@@ -277,7 +268,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/scalar.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -289,25 +279,20 @@ VITRAIL_EXPORT(add_int8_panel);
 VITRAIL_EXPORT(add_wide_int8_panel);
 VITRAIL_EXPORT(run_int8_task);
 
-template <class T>
-AlignedArray<T> zeros(int64_t count) {
-  auto memory = weight_array<T>(count);
-  std::fill_n(memory.get(), count, T(0));
-  return memory;
-}
-
 class Int8TileProduct : public WordProduct {
  public:
   Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
-      : WordProduct(
-            bias, out, in,
-            {.numbers = 4, .width = VITRAIL_DISPATCH(columns_of_int8_panel)(), .heading = kHeading, .fine_rows = true}),
+      : WordProduct(bias, out, in,
+                    {.numbers = 4,
+                     .width = VITRAIL_DISPATCH(columns_of_int8_panel)(),
+                     .heading = kHeadingWords<ByteGrid>,
+                     .fine_rows = true}),
         add_panel_(sums),
         quantize_(&VITRAIL_DISPATCH(quantize_row)),
         quantize_rest_(&VITRAIL_DISPATCH(quantize_rest)),
         run_task_(&VITRAIL_DISPATCH(run_int8_task)),
-        column_sums_(zeros<int32_t>(columns())),
-        scales_(zeros<float>(columns())) {
+        column_sums_(zero_weights<int32_t>(columns())),
+        scales_(zero_weights<float>(columns())) {
     std::atomic<bool> wide = false;
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
       std::vector<int8_t> numbers(static_cast<size_t>(4 * words()));
@@ -340,8 +325,8 @@ class Int8TileProduct : public WordProduct {
   void write_row(const float* x, int32_t* words, int32_t* rest) const override {
     auto* const bytes = reinterpret_cast<uint8_t*>(words);
     const ByteGrid grid = quantize_(x, in(), bytes);
-    put_grid_before(words, grid);
-    if (rest) put_grid_before(rest, quantize_rest_(x, in(), grid, bytes, reinterpret_cast<uint8_t*>(rest)));
+    put_heading_before(words, grid);
+    if (rest) put_heading_before(rest, quantize_rest_(x, in(), grid, bytes, reinterpret_cast<uint8_t*>(rest)));
   }
   void run_task(const WordTask& task, int64_t column) const override {
     run_task_({task, column_sums_.get() + column, scales_.get() + column});
@@ -356,59 +341,8 @@ class Int8TileProduct : public WordProduct {
   AlignedArray<float> scales_;
 };
 
-// The reference: the same whole numbers, one loop after another.
-class PlainInt8Product : public PackedProduct {
- public:
-  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
-      : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
-    if (bias) std::copy_n(bias, out, bias_.begin());
-    for (int64_t c = 0; c < out; ++c)
-      scales_.push_back(scalar::weight_numbers(weight + c * in, in, weight_.data() + c * in));
-  }
-
-  void run(const ProductArgs& args) const override {
-    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
-      std::vector<uint8_t> bytes(static_cast<size_t>(in_)), rest(static_cast<size_t>(in_));
-      for (int64_t r = first; r < last; ++r) {
-        const float* const x = args.x + r * args.ldx;
-        const bool fine = args.fine_every > 0 && r % args.fine_every == 0;
-        const ByteGrid grid = scalar::quantize(x, in_, bytes.data());
-        const RestSteps steps = rest_steps(grid);
-        for (int64_t i = 0; fine && i < in_; ++i) rest[i] = rest_byte(x[i], bytes[i], steps);
-        for (int64_t c = 0; c < out_; ++c) {
-          float biased = scaled_sum(bytes, grid, c) + bias_[c];
-          if (fine) biased += scaled_sum(rest, steps.grid, c);
-          float value = scalar::activate(args.activation, biased);
-          if (args.residual.scale) value *= args.residual.scale[c];
-          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
-          args.y[r * args.ldy + c] = value;
-        }
-      }
-    });
-  }
-
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
-  size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
-
- private:
-  float scaled_sum(const std::vector<uint8_t>& bytes, ByteGrid grid, int64_t c) const {
-    int32_t sum = 0;
-    for (int64_t p = 0; p < in_; ++p) sum += (bytes[p] - grid.zero) * weight_[c * in_ + p];
-    return static_cast<float>(sum) * (grid.scale * scales_[c]);
-  }
-
-  int64_t out_, in_;
-  std::vector<int8_t> weight_;
-  std::vector<float> bias_, scales_;
-};
-
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
-                                                       int64_t in) {
-  return std::make_unique<PlainInt8Product>(weight, bias, out, in);
-}
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                       WordSums sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);

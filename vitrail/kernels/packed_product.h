@@ -40,8 +40,8 @@ std::unique_ptr<PackedProduct> make_onednn_product(const float* weight, const fl
 // In 16 bits (see int16_product.cpp), with int16_sums() or what gives the same.
 std::unique_ptr<PackedProduct> make_int16_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                        WordSums sums);
-// In 8 bits (see int8_product.cpp): the reference, and Highway kernels with the same whole numbers; for a weight that
-// byte_sums() is too narrow for, wide_byte_sums() takes its place.
+// In 8 bits: the reference (plain_int8_product.cpp), and Highway kernels (int8_product.cpp) with the same whole
+// numbers; for a weight that byte_sums() is too narrow for, wide_byte_sums() takes its place.
 std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out, int64_t in);
 std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
                                                       WordSums sums);

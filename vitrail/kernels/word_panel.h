@@ -16,10 +16,9 @@ struct WordPanel {
   int64_t words, rows;
   void* sums;  // [rows][ld_sums]: int32_t of whole numbers, float of bf16; 64-byte aligned, and so is each row
   int64_t ld_sums;
-  int64_t columns =
-      kAvx512Columns;         // that are wanted: half of the work where the panel's left half has them (not bytes)
-  bool accumulate = false;    // sums += instead of sums =
-  bool transposed_x = false;  // bf16 only
+  int64_t columns = kAvx512Columns;  // wanted; where the panel's left half has them half of the work, but of bytes
+  bool accumulate = false;           // sums += instead of sums =
+  bool transposed_x = false;         // bf16 only
 };
 
 using WordSums = void (*)(const WordPanel&);

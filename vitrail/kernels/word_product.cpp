@@ -12,10 +12,8 @@ WordProduct::WordProduct(const float* bias, int64_t out, int64_t in, const Layou
       in_(in),
       words_((in + layout.numbers - 1) / layout.numbers),
       panels_((out + layout.width - 1) / layout.width),
-      weight_(weight_array<int32_t>(columns() * words_)),
-      bias_(weight_array<float>(columns())) {
-  std::fill_n(weight_.get(), columns() * words_, 0);
-  std::fill_n(bias_.get(), columns(), 0.0f);
+      weight_(zero_weights<int32_t>(columns() * words_)),
+      bias_(zero_weights<float>(columns())) {
   if (bias) std::copy_n(bias, out, bias_.get());
 }
 

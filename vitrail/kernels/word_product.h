@@ -27,7 +27,6 @@ class WordProduct : public PackedProduct {
   int64_t in() const { return in_; }
   int64_t words() const { return words_; }
   int64_t width() const { return layout_.width; }
-  int64_t panels() const { return panels_; }
   int64_t columns() const { return panels_ * width(); }  // out, and what fills the last panel
   int32_t* panel(int64_t p) { return weight_.get() + p * width() * words_; }
 

@@ -2,6 +2,7 @@
 // The tasks (tile_tasks.h) of the products whose numbers lie in words (word_panel.h).
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "vitrail/kernels/tile_tasks.h"
 #include "vitrail/kernels/word_panel.h"
@@ -48,6 +49,21 @@ class WordRows {
   FineRows fine_;
   int64_t block_;
 };
+
+// What stands before the words of a row of x: what its numbers mean, such as their step.
+template <class Heading>
+constexpr int64_t kHeadingWords = sizeof(Heading) / sizeof(int32_t);
+
+template <class Heading>
+Heading heading_before(const int32_t* words) {
+  Heading heading;
+  std::memcpy(&heading, words - kHeadingWords<Heading>, sizeof(heading));
+  return heading;
+}
+template <class Heading>
+void put_heading_before(int32_t* words, const Heading& heading) {
+  std::memcpy(words - kHeadingWords<Heading>, &heading, sizeof(heading));
+}
 
 struct WordTask {
   const int32_t* x;  // [rows of `to`, then the rests of the fine ones][words], `ldx` words apart

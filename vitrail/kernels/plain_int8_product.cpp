@@ -1,0 +1,65 @@
+// The reference of PackedLinear in 8 bits (int8_product.cpp): the same whole numbers, one loop after another.
+#include <vector>
+
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/byte_grid.h"
+#include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/scalar.h"
+
+namespace vitrail::kernels {
+namespace {
+
+class PlainInt8Product : public PackedProduct {
+ public:
+  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
+    if (bias) std::copy_n(bias, out, bias_.begin());
+    for (int64_t c = 0; c < out; ++c)
+      scales_.push_back(scalar::weight_numbers(weight + c * in, in, weight_.data() + c * in));
+  }
+
+  void run(const ProductArgs& args) const override {
+    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
+      std::vector<uint8_t> bytes(static_cast<size_t>(in_)), rest(static_cast<size_t>(in_));
+      for (int64_t r = first; r < last; ++r) {
+        const float* const x = args.x + r * args.ldx;
+        const bool fine = args.fine_every > 0 && r % args.fine_every == 0;
+        const ByteGrid grid = scalar::quantize(x, in_, bytes.data());
+        const RestSteps steps = rest_steps(grid);
+        for (int64_t i = 0; fine && i < in_; ++i) rest[i] = rest_byte(x[i], bytes[i], steps);
+        for (int64_t c = 0; c < out_; ++c) {
+          float biased = scaled_sum(bytes, grid, c) + bias_[c];
+          if (fine) biased += scaled_sum(rest, steps.grid, c);
+          float value = scalar::activate(args.activation, biased);
+          if (args.residual.scale) value *= args.residual.scale[c];
+          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
+          args.y[r * args.ldy + c] = value;
+        }
+      }
+    });
+  }
+
+  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
+  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
+
+ private:
+  float scaled_sum(const std::vector<uint8_t>& bytes, ByteGrid grid, int64_t c) const {
+    int32_t sum = 0;
+    for (int64_t p = 0; p < in_; ++p) sum += (bytes[p] - grid.zero) * weight_[c * in_ + p];
+    return static_cast<float>(sum) * (grid.scale * scales_[c]);
+  }
+
+  int64_t out_, in_;
+  std::vector<int8_t> weight_;
+  std::vector<float> bias_, scales_;
+};
+
+}  // namespace
+
+std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
+                                                       int64_t in) {
+  return std::make_unique<PlainInt8Product>(weight, bias, out, in);
+}
+
+}  // namespace vitrail::kernels
