@@ -55,7 +55,7 @@ models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Optio
   if (measured.empty()) measured = fitted;
   infer::balance_channels(model, fitted);
   const std::map<std::string, Tensor> exact = infer::round_weights(model, fitted);
-  models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, measured), options.tolerance)};
+  models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, measured, exact), options.tolerance)};
   for (const std::string& layer : choice.kept) model.parameter(layer + ".weight").copy_(exact.at(layer));
   return choice;
 }

@@ -17,36 +17,28 @@ constexpr double kForNothing = 1e-3;
 
 constexpr const char* kLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
 
-// The parameters of one model by name.
-class Parameters {
+// Weights by layer: "blocks.0.attn.qkv".
+using Weights = std::map<std::string, Tensor>;
+
+// Hands out copies of a model's parameters, of some layers those given: a Session gives the memory of what it packs
+// back.
+class CopiedParams : public ParamProvider {
  public:
-  explicit Parameters(const nn::Module& model) {
+  CopiedParams(const nn::Module& model, const Weights& others) {
     for (const nn::NamedTensor& parameter : model.named_parameters()) tensors_[parameter.name] = parameter.tensor;
+    for (const auto& [layer, weight] : others) tensors_.at(layer + ".weight") = weight;
   }
-  bool has(const std::string& name) const { return tensors_.contains(name); }
-  const Tensor& at(const std::string& name) const { return tensors_.at(name); }
+  Tensor get(const std::string& path, const Shape&, const Initializer&) override { return tensors_.at(path).clone(); }
+  bool has(const std::string& path) const override { return tensors_.contains(path); }
+  void finish() override {}
 
  private:
   std::map<std::string, Tensor> tensors_;
 };
 
-// Hands out copies of a model's parameters: a Session gives the memory of what it packs back.
-class CopiedParams : public ParamProvider {
- public:
-  explicit CopiedParams(const nn::Module& model) : parameters_(model) {}
-  Tensor get(const std::string& path, const Shape&, const Initializer&) override {
-    return parameters_.at(path).clone();
-  }
-  bool has(const std::string& path) const override { return parameters_.has(path); }
-  void finish() override {}
-
- private:
-  Parameters parameters_;
-};
-
-std::vector<Tensor> answers(const models::VisionTransformer& model, const std::vector<Tensor>& images,
-                            const SessionOptions& options) {
-  CopiedParams copies(model);
+std::vector<Tensor> answers(const models::VisionTransformer& model, const Weights& others,
+                            const std::vector<Tensor>& images, const SessionOptions& options) {
+  CopiedParams copies(model, others);
   const Session session(models::VisionTransformer(model.config(), ParamSource(copies)), options);
   std::vector<Tensor> results;
   for (const Tensor& batch : images) results.push_back(session.logits(batch));
@@ -84,9 +76,9 @@ std::vector<std::string> linear_layers(const models::VisionTransformer& model) {
 
 }  // namespace
 
-std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model,
-                                              const std::vector<Tensor>& images) {
-  const std::vector<Tensor> exact = answers(model, images, {});
+std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
+                                              const std::map<std::string, Tensor>& before_rounding) {
+  const std::vector<Tensor> exact = answers(model, before_rounding, images, {});
   const std::vector<std::string> layers = linear_layers(model);
   const int64_t tokens = model.forward_features(images.at(0).narrow(0, 0, 1)).size(1);
   std::vector<Int8Sensitivity> result;
@@ -94,7 +86,9 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
     SessionOptions options{.precision = kernels::Precision::int8, .kept_precision = kernels::Precision::fp32};
     std::copy_if(layers.begin(), layers.end(), std::back_inserter(options.kept_from_int8),
                  [&layer](const std::string& other) { return other != layer; });
-    result.push_back({layer, distance(answers(model, images, options), exact), cost_of(model, layer, tokens)});
+    Weights others = before_rounding;
+    others.erase(layer);
+    result.push_back({layer, distance(answers(model, others, images, options), exact), cost_of(model, layer, tokens)});
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
   return result;

@@ -1,5 +1,6 @@
 #pragma once
 // Which layers int8 takes too much from.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@ struct Int8Sensitivity {
   double cost = 1;    // multiply-adds of an image
 };
 
-// Every linear layer of the blocks, the worst first.
-std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model,
-                                              const std::vector<Tensor>& images);
+// Every linear layer of the blocks, the worst first.  before_rounding: the weights of layers that the model has rounded
+// already (what round_weights() gives back), so that what their rounding costs is seen too.
+std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
+                                              const std::map<std::string, Tensor>& before_rounding = {});
 
 // Layers to keep out of int8 so that the others' errors together (the root of the sum of their squares, as errors that
 // know nothing of each other add up) stay within `tolerance`: whose squared error is largest for what they cost first;

@@ -8,6 +8,7 @@
 #include "vitrail/base/cholesky.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/infer/answer_gradients.h"
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/linear.h"
@@ -57,57 +58,59 @@ class Moments {
   std::map<std::string, Tensor> moments_;
 };
 
-// The inputs of a layer in the order in which they are decided, from the last to the first: who weighs most comes first
-// of all, while the others can still make up for it.  factor is that of the moments in this order.
-struct InputOrder {
-  std::vector<int64_t> inputs;
+// Inputs or outputs of a layer in the order in which they are decided, from the last to the first: who weighs most comes
+// first of all, while the others can still make up for it.  factor L [n, n] is that of the moments in this order: errors
+// e cost |Lᵀ e|², whose i-th element depends on i and later ones.
+struct DecisionOrder {
+  std::vector<int64_t> at;
   std::vector<double> factor;
 };
 
-InputOrder order_of(const Tensor& moment) {
+// dampening: what the moments' diagonal is raised by, as a part of its mean: few pictures do not say all.
+DecisionOrder order_of(const Tensor& moment, double dampening) {
   const int64_t n = moment.size(0);
   const float* const m = moment.data<float>();
-  InputOrder order{std::vector<int64_t>(static_cast<size_t>(n)), std::vector<double>(static_cast<size_t>(n * n))};
-  std::iota(order.inputs.begin(), order.inputs.end(), 0);
-  std::stable_sort(order.inputs.begin(), order.inputs.end(),
-                   [&](int64_t a, int64_t b) { return m[a * n + a] < m[b * n + b]; });
+  DecisionOrder order{std::vector<int64_t>(static_cast<size_t>(n)), std::vector<double>(static_cast<size_t>(n * n))};
+  std::iota(order.at.begin(), order.at.end(), 0);
+  std::stable_sort(order.at.begin(), order.at.end(), [&](int64_t a, int64_t b) { return m[a * n + a] < m[b * n + b]; });
   double mean = 0;
   for (int64_t i = 0; i < n; ++i) mean += m[i * n + i] / static_cast<double>(n);
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t k = 0; k < n; ++k) order.factor[i * n + k] = m[order.inputs[i] * n + order.inputs[k]];
-    order.factor[i * n + i] += 0.01 * mean + 1e-30;  // few pictures do not say all: GPTQ's dampening
+    for (int64_t k = 0; k < n; ++k) order.factor[i * n + k] = m[order.at[i] * n + order.at[k]];
+    order.factor[i * n + i] += dampening * mean + 1e-30;
   }
   order.factor = cholesky(std::move(order.factor), n);
   return order;
 }
 
-// Rounds rows of one layer.  With errors e, what the layer gives is off by |Lᵀ e|; its i-th element depends on inputs i
-// and later ones, so each input's number is the nearest to what makes that element vanish.
+// Rounds rows of one layer: each input's number is the nearest to what makes its element of Lᵀ e vanish.
 class RowRounder {
  public:
-  explicit RowRounder(const InputOrder& order)
+  explicit RowRounder(const DecisionOrder& inputs)
       : most_pair_(kernels::most_int8_pair()),
-        order_(order),
-        carried_(order.inputs.size()),
-        numbers_(order.inputs.size()),
-        best_(order.inputs.size()) {}
+        inputs_(inputs),
+        carried_(inputs.at.size()),
+        numbers_(inputs.at.size()) {}
 
-  // A step that is too small for the heaviest weights serves all the others better.
-  void round(float* row) {
+  // The step that loses least; 0 for a row of zeros.  One that is too small for the heaviest weights serves all the
+  // others better.
+  double best_step(const float* row) {
     constexpr float kShares[] = {1.0f, 0.93f, 0.86f, 0.79f, 0.72f, 0.65f, 0.58f};
-    const auto n = static_cast<int64_t>(numbers_.size());
-    const float widest = kernels::weight_numbers(row, n, numbers_.data());
-    if (!(widest > 0)) return;
-    float best_step = 0;
-    double least = std::numeric_limits<double>::infinity();
+    const float widest = kernels::weight_numbers(row, static_cast<int64_t>(numbers_.size()), numbers_.data());
+    double best = 0, least = std::numeric_limits<double>::infinity();
     for (const float share : kShares) {
-      const double error = choose_numbers(row, share * widest);
+      const double error = widest > 0 ? choose_numbers(row, share * widest) : 0;
       if (error >= least) continue;
       least = error;
-      best_step = share * widest;
-      best_.swap(numbers_);
+      best = share * widest;
     }
-    for (int64_t c = 0; c < n; ++c) row[c] = best_step * static_cast<float>(best_[c]);
+    return best;
+  }
+
+  // wanted [in] → step · numbers.
+  void round(const float* wanted, double step, float* row) {
+    if (step > 0) choose_numbers(wanted, step);
+    for (size_t c = 0; c < numbers_.size(); ++c) row[c] = static_cast<float>(step) * static_cast<float>(numbers_[c]);
   }
 
  private:
@@ -118,8 +121,8 @@ class RowRounder {
     std::fill(numbers_.begin(), numbers_.end(), int8_t{0});
     double squares = 0;
     for (int64_t i = n - 1; i >= 0; --i) {
-      const double* const factor = order_.factor.data() + i * n;
-      const int64_t input = order_.inputs[i], neighbour = input ^ 1;
+      const double* const factor = inputs_.factor.data() + i * n;
+      const int64_t input = inputs_.at[i], neighbour = input ^ 1;
       const int beside = neighbour < n ? numbers_[neighbour] : 0;  // 0 where it is still to come
       const double most = std::min(kernels::kMostInt8, most_pair_ - std::max(beside, 0)),
                    least = -std::min(kernels::kMostInt8, most_pair_ + std::min(beside, 0));
@@ -134,18 +137,42 @@ class RowRounder {
   }
 
   int most_pair_;
-  const InputOrder& order_;
+  const DecisionOrder& inputs_;
   std::vector<double> carried_;
-  std::vector<int8_t> numbers_, best_;
+  std::vector<int8_t> numbers_;
 };
 
-void round_weight(const Tensor& weight, const Tensor& moment) {
-  const InputOrder order = order_of(moment);
+std::vector<double> best_steps(const Tensor& weight, const DecisionOrder& inputs) {
   const int64_t in = weight.size(1);
+  std::vector<double> steps(static_cast<size_t>(weight.size(0)));
   parallel_for(0, weight.size(0), 1, [&](int64_t first, int64_t last) {
-    RowRounder rounder(order);
-    for (int64_t r = first; r < last; ++r) rounder.round(weight.data<float>() + r * in);
+    RowRounder rounder(inputs);
+    for (int64_t r = first; r < last; ++r) steps[r] = rounder.best_step(weight.data<float>() + r * in);
   });
+  return steps;
+}
+
+// What the rounding of one output adds to the answers, the outputs after it take back as far as they move them alike:
+// each is rounded to what makes its row of Lᵀ e vanish, e [out, in].
+void round_weight(const Tensor& weight, const Tensor& input_moment, const Tensor& output_moment) {
+  const DecisionOrder inputs = order_of(input_moment, 0.01), outputs = order_of(output_moment, 1);
+  const std::vector<double> steps = best_steps(weight, inputs);
+  const int64_t out = weight.size(0), in = weight.size(1);
+  RowRounder rounder(inputs);
+  std::vector<float> errors(static_cast<size_t>(out * in)), wanted(static_cast<size_t>(in));  // errors as ordered
+  for (int64_t i = out - 1; i >= 0; --i) {
+    float* const row = weight.data<float>() + outputs.at[i] * in;
+    std::copy_n(row, in, wanted.begin());
+    for (int64_t k = i + 1; k < out; ++k) {
+      const auto part = static_cast<float>(outputs.factor[k * out + i] / outputs.factor[i * out + i]);
+      const float* const error = errors.data() + k * in;
+      for (int64_t c = 0; c < in; ++c) wanted[c] += part * error[c];
+    }
+    float* const error = errors.data() + i * in;
+    std::copy_n(row, in, error);
+    rounder.round(wanted.data(), steps[outputs.at[i]], row);
+    for (int64_t c = 0; c < in; ++c) error[c] -= row[c];
+  }
 }
 
 }  // namespace
@@ -166,8 +193,7 @@ weights::Int8Weight to_int8(const Tensor& weight) {
 }
 
 std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images) {
-  model.requires_grad(true);  // its parameters are to be written to: none is a mapped file's any more
-  model.requires_grad(false);
+  const std::map<std::string, Tensor> gradients = answer_gradients(model, images);
   std::map<std::string, Tensor> before;
   for (int64_t block = 0; block < model.config().depth; ++block) {
     const std::map<std::string, std::string> inputs = inputs_of(model, block);
@@ -182,7 +208,7 @@ std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, co
         throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
       }
       if (weights::first_non_finite(*moment)) throw Error(layer, "finite inputs", "NaN or infinity in " + input);
-      round_weight(weight, *moment);
+      round_weight(weight, *moment, gradients.at(layer));
     }
   }
   return before;
