@@ -64,7 +64,7 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
   command->add_option("--calibrate", options->int8.calibrate,
                       "With int8: images or folders of the kind that the model will see; finds what to smooth and what "
-                      "to keep in bf16");
+                      "to keep in 16 bits");
   command
       ->add_option("--tolerance", options->int8.tolerance,
                    "With --calibrate: how far int8 may move the logits, as a part of their length")

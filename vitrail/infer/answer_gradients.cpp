@@ -4,14 +4,14 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/random.h"
-#include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/linear.h"
 
 namespace vitrail::infer {
 namespace {
 
-// Two give DeiT-Tiny's weights 7 to 8 % less error than none, four 9 to 10, eight 9 to 10.
-constexpr int kDirections = 4;
+// The error of DeiT-Tiny's weights is 1.785 % of the logits with 256 passes, 1.735 with 512, 1.72 with 1,024, 2.0
+// without.
+constexpr int64_t kPasses = 512;
 
 Tensor random_like(const Tensor& answers, RandomStream& random) {
   Tensor direction = Tensor::empty(answers.shape());
@@ -27,25 +27,25 @@ void add_products_of_rows(const Tensor& gradient, Tensor& sum) {
 
 }  // namespace
 
-std::map<std::string, Tensor> answer_gradients(models::VisionTransformer& model, const std::vector<Tensor>& images) {
+std::map<std::string, Tensor> answer_gradients(models::VisionTransformer& model, const std::vector<Tensor>& images,
+                                               const std::vector<std::string>& layers) {
   std::map<std::string, Tensor> weights, sums;
   model.requires_grad(true);
-  for (int64_t block = 0; block < model.config().depth; ++block) {
-    for (const auto& [layer, input] : inputs_of(model, block)) {
-      const Tensor weight = weights[layer] = model.parameter(layer + ".weight");
-      sums[layer] = Tensor::zeros({weight.size(0), weight.size(0)});
-    }
+  for (const std::string& layer : layers) {
+    const Tensor weight = weights[layer] = model.parameter(layer + ".weight");
+    sums[layer] = Tensor::zeros({weight.size(0), weight.size(0)});
   }
+  int64_t pictures = 0;
+  for (const Tensor& batch : images) pictures += batch.size(0);
+  const int64_t directions = (kPasses + pictures - 1) / pictures;
   RandomStream random(random_key("answer_gradients"));
   for (const Tensor& batch : images) {
-    for (int64_t image = 0; image < batch.size(0); ++image) {
-      for (int direction = 0; direction < kDirections; ++direction) {
-        const Tensor answers = model.forward(batch.narrow(0, image, 1));
-        autograd::backward(answers, random_like(answers, random));
-        for (const auto& [layer, weight] : weights) {
-          add_products_of_rows(autograd::grad_of(weight), sums[layer]);
-          autograd::clear_grad(weight);
-        }
+    for (int64_t pass = 0; pass < batch.size(0) * directions; ++pass) {
+      const Tensor answers = model.forward(batch.narrow(0, pass / directions, 1));
+      autograd::backward(answers, random_like(answers, random));
+      for (const auto& [layer, weight] : weights) {
+        add_products_of_rows(autograd::grad_of(weight), sums[layer]);
+        autograd::clear_grad(weight);
       }
     }
   }

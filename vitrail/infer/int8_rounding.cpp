@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 
 #include "vitrail/base/cholesky.h"
 #include "vitrail/base/error.h"
@@ -21,14 +22,13 @@ namespace {
 // Xᵀ X [in, in] of what a layer reads, tokens that are read alone weighted, by the traced point that gives it.
 class Moments {
  public:
-  // Of the points whose names are wanted, all of them not behind `block`.
-  Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images, int64_t block,
-          const std::vector<std::string>& wanted)
+  Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images,
+          const std::set<std::string>& points)
       : read_alone_(tokens_read_alone(model)) {
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
-      if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) add(name, tensor.to(DType::f32).contiguous());
+      if (points.contains(name)) add(name, tensor.to(DType::f32).contiguous());
     });
-    for (const Tensor& batch : images) model.intermediate(batch, block, false);
+    for (const Tensor& batch : images) model.forward_features(batch);
   }
   // Null where no point has the name.
   const Tensor* of(const std::string& name) const {
@@ -58,9 +58,9 @@ class Moments {
   std::map<std::string, Tensor> moments_;
 };
 
-// Inputs or outputs of a layer in the order in which they are decided, from the last to the first: who weighs most comes
-// first of all, while the others can still make up for it.  factor L [n, n] is that of the moments in this order: errors
-// e cost |Lᵀ e|², whose i-th element depends on i and later ones.
+// Inputs or outputs of a layer in the order in which they are decided, from the last to the first: who weighs most
+// comes first of all, while the others can still make up for it.  factor L [n, n] is that of the moments in this order:
+// errors e cost |Lᵀ e|², whose i-th element depends on i and later ones.
 struct DecisionOrder {
   std::vector<int64_t> at;
   std::vector<double> factor;
@@ -155,7 +155,7 @@ std::vector<double> best_steps(const Tensor& weight, const DecisionOrder& inputs
 // What the rounding of one output adds to the answers, the outputs after it take back as far as they move them alike:
 // each is rounded to what makes its row of Lᵀ e vanish, e [out, in].
 void round_weight(const Tensor& weight, const Tensor& input_moment, const Tensor& output_moment) {
-  const DecisionOrder inputs = order_of(input_moment, 0.01), outputs = order_of(output_moment, 1);
+  const DecisionOrder inputs = order_of(input_moment, 0.003), outputs = order_of(output_moment, 0.5);
   const std::vector<double> steps = best_steps(weight, inputs);
   const int64_t out = weight.size(0), in = weight.size(1);
   RowRounder rounder(inputs);
@@ -173,6 +173,42 @@ void round_weight(const Tensor& weight, const Tensor& input_moment, const Tensor
     rounder.round(wanted.data(), steps[outputs.at[i]], row);
     for (int64_t c = 0; c < in; ++c) error[c] -= row[c];
   }
+}
+
+// How many blocks' moments have room together: all but the largest models'.
+int64_t blocks_at_once(const models::VisionTransformer& model) {
+  constexpr int64_t kMostBytes = int64_t{4} << 30;
+  int64_t bytes = 0;
+  for (const auto& [layer, input] : inputs_of(model, 0)) {
+    const Shape shape = model.parameter(layer + ".weight").shape();
+    bytes += (shape[0] * shape[0] + shape[1] * shape[1]) * static_cast<int64_t>(sizeof(float));
+  }
+  return std::max<int64_t>(1, kMostBytes / bytes);
+}
+
+// inputs: by layer the traced point that gives its input.  Returns the weights as they were.
+std::map<std::string, Tensor> round_layers(models::VisionTransformer& model, const std::vector<Tensor>& images,
+                                           const std::map<std::string, std::string>& inputs) {
+  std::vector<std::string> layers;
+  std::set<std::string> points;
+  for (const auto& [layer, input] : inputs) {
+    layers.push_back(layer);
+    points.insert(input);
+  }
+  const std::map<std::string, Tensor> gradients = answer_gradients(model, images, layers);
+  const Moments moments(model, images, points);
+  std::map<std::string, Tensor> before;
+  for (const auto& [layer, input] : inputs) {
+    const Tensor weight = model.parameter(layer + ".weight");
+    before.emplace(layer, weight.clone());
+    const Tensor* const moment = moments.of(input);
+    if (!moment || moment->size(0) != weight.size(1)) {
+      throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
+    }
+    if (weights::first_non_finite(*moment)) throw Error(layer, "finite inputs", "NaN or infinity in " + input);
+    round_weight(weight, *moment, gradients.at(layer));
+  }
+  return before;
 }
 
 }  // namespace
@@ -193,23 +229,14 @@ weights::Int8Weight to_int8(const Tensor& weight) {
 }
 
 std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images) {
-  const std::map<std::string, Tensor> gradients = answer_gradients(model, images);
   std::map<std::string, Tensor> before;
-  for (int64_t block = 0; block < model.config().depth; ++block) {
-    const std::map<std::string, std::string> inputs = inputs_of(model, block);
-    std::vector<std::string> wanted;
-    for (const auto& [layer, input] : inputs) wanted.push_back(input);
-    const Moments moments(model, images, block, wanted);
-    for (const auto& [layer, input] : inputs) {
-      const Tensor weight = model.parameter(layer + ".weight");
-      before.emplace(layer, weight.clone());
-      const Tensor* const moment = moments.of(input);
-      if (!moment || moment->size(0) != weight.size(1)) {
-        throw Error(layer, "a traced input of " + str(weight.size(1)) + " features", input);
-      }
-      if (weights::first_non_finite(*moment)) throw Error(layer, "finite inputs", "NaN or infinity in " + input);
-      round_weight(weight, *moment, gradients.at(layer));
+  const int64_t at_once = blocks_at_once(model);
+  for (int64_t first = 0; first < model.config().depth; first += at_once) {
+    std::map<std::string, std::string> inputs;
+    for (int64_t block = first; block < std::min(first + at_once, model.config().depth); ++block) {
+      inputs.merge(inputs_of(model, block));
     }
+    before.merge(round_layers(model, images, inputs));
   }
   return before;
 }

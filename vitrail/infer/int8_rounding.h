@@ -14,14 +14,14 @@ namespace vitrail::infer {
 // finite.
 weights::Int8Weight to_int8(const Tensor& weight);
 
-// Rounds the blocks' linear layers so that not the weights but what the layers make of the pictures stays as near as
-// may be: what the rounding of one input's weight adds, the weights of inputs that go along with it take back (Frantar
-// et al. 2023, "GPTQ"; here as Babai's nearest plane, from the last input to the first, of which Chen et al. 2025 show
-// that it is the same).  The model then holds step · numbers, which to_int8() and packing find again without rounding.
-// Neighbours sum up to no more than the int8 product of this processor is fastest with (kernels/int8_weight.h): a model
-// rounded on one with VNNI runs anywhere, but slower where there is none.
-// Block after block, each with what the rounded ones before it give.  images: batches [B, C, H, W].
-// Returns the weights as they were, by layer: "blocks.0.attn.qkv".
+// Rounds the blocks' linear layers so that not the weights but the answers stay as near as may be.  What the rounding
+// of one input's weight adds, the weights of inputs that go along with it take back (Frantar et al. 2023, "GPTQ"; here
+// as Babai's nearest plane, from the last input to the first, of which Chen et al. 2025 show that it is the same), and
+// what that of one output adds, the outputs that move the answers as it does (Tseng et al. 2025, "YAQA"). The model
+// then holds step · numbers, which to_int8() and packing find again without rounding.  Neighbours sum up to no more
+// than the int8 product of this processor is fastest with (kernels/int8_weight.h): a model rounded on one with VNNI
+// runs anywhere, but slower where there is none.
+// images: batches [B, C, H, W].  Returns the weights as they were, by layer: "blocks.0.attn.qkv".
 std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images);
 
 }  // namespace vitrail::infer

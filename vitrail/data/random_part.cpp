@@ -1,0 +1,13 @@
+#include "vitrail/data/random_part.h"
+
+#include "vitrail/data/random_crop.h"
+#include "vitrail/image/crop.h"
+
+namespace vitrail::data {
+
+image::Image random_part(const image::Image& picture, RandomStream& random) {
+  const RandomResizedCrop options{.scale = {0.3, 1.0}};
+  return image::crop(picture, resized_crop_window(options, picture.width, picture.height, random));
+}
+
+}  // namespace vitrail::data
