@@ -113,7 +113,7 @@ def vitrail(model, views, calibrate, place):
     kept = json.loads((quantised / "config.json").read_text())["int8"]["kept"]
     with safe_open(quantised / "model.safetensors", "numpy") as file:
         layers = [name for name in file.keys() if name.endswith("weight_scale")]
-    result["int8"]["kept_in_bf16"] = len(kept) / (len(kept) + len(layers))
+    result["int8"]["kept_in_16_bits"] = len(kept) / (len(kept) + len(layers))
     return result
 
 

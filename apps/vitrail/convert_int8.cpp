@@ -91,7 +91,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const models::
     const std::string layer = name.substr(0, name.rfind('.'));
     const bool kept = std::find(choice.kept.begin(), choice.kept.end(), layer) != choice.kept.end();
     if (kept || tensor.rank() != 2 || !name.starts_with("blocks.")) {
-      tensors.emplace_back(name, kept && tensor.rank() == 2 ? tensor.to(DType::f16) : tensor);
+      tensors.emplace_back(name, kept && tensor.rank() == 2 ? weights::in_16_bits(tensor) : tensor);
       continue;
     }
     const weights::Int8Weight weight = infer::to_int8(tensor);

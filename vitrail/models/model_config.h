@@ -11,7 +11,7 @@ namespace vitrail::models {
 
 // What `convert --dtype int8` found out: with it, int8 is what the model runs in unless told otherwise.
 struct Int8Choice {
-  std::vector<std::string> kept;  // linear layers that lose too much and stay in bf16: "blocks.0.mlp.fc2"
+  std::vector<std::string> kept;  // linear layers that lose too much and stay in 16 bits: "blocks.0.mlp.fc2"
 };
 
 struct ModelConfig {

@@ -6,6 +6,24 @@
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::weights {
+namespace {
+
+double squares_apart(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.to(DType::f32).contiguous(), y = b.to(DType::f32).contiguous();
+  double sum = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const double apart = double{x.data<float>()[i]} - y.data<float>()[i];
+    sum += apart * apart;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor in_16_bits(const Tensor& weight) {
+  const Tensor half = weight.to(DType::f16), brain = weight.to(DType::bf16);
+  return squares_apart(half, weight) <= squares_apart(brain, weight) ? half : brain;
+}
 
 Tensor from_int8(const Int8Weight& weight, DType dtype) {
   const Tensor numbers = weight.numbers.contiguous(), scales = weight.scales.to(DType::f32).contiguous();
