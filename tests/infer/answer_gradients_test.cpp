@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
 
@@ -12,12 +10,7 @@ namespace {
 
 using testing::input_of;
 using testing::model_of;
-
-double squares_apart(const Tensor& a, const Tensor& b) {
-  double sum = 0;
-  for (int64_t i = 0; i < a.numel(); ++i) sum += std::pow(double{a.data<float>()[i]} - b.data<float>()[i], 2);
-  return sum;
-}
+using testing::squares_apart;
 
 // v ᵀ G v is what the answers move by, squared, when v is added to one column of the weight, summed over the columns:
 // here by differences.  The directions are random: a mean of 512 squares of normal numbers is √(2 / 512) = 6 % off, so

@@ -51,12 +51,7 @@ TEST(RoundWeights, BringsTheLayersNearerThanTheNearestNumbers) {
       parameter.copy_(weights::from_int8(to_int8(parameter), DType::f32));
     }
     auto off = [&](const models::VisionTransformer& model) {
-      const Tensor logits = model.forward(input);
-      double squares = 0;
-      for (int64_t i = 0; i < logits.numel(); ++i) {
-        squares += std::pow(double{logits.data<float>()[i]} - exact.data<float>()[i], 2);
-      }
-      return std::sqrt(squares);
+      return std::sqrt(testing::squares_apart(model.forward(input), exact));
     };
     EXPECT_LT(off(rounded), 0.7 * off(nearest)) << fixture;
   }

@@ -100,4 +100,13 @@ Golden read_golden(const std::filesystem::path& path) {
                                        << ", allowed " << atol + rtol * std::abs(y[worst]) << ")";
 }
 
+double squares_apart(const Tensor& got, const Tensor& want) {
+  double sum = 0;
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const double apart = double{got.data<float>()[i]} - want.data<float>()[i];
+    sum += apart * apart;
+  }
+  return sum;
+}
+
 }  // namespace vitrail::testing

@@ -27,4 +27,7 @@ Golden read_golden(const std::filesystem::path& path);
 // equals only NaN.  A failure names the worst element, its index and both values, and how many are off.
 ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double atol, double rtol = 0);
 
+// Σ (got − want)² of f32 tensors with as many elements.
+double squares_apart(const Tensor& got, const Tensor& want);
+
 }  // namespace vitrail::testing

@@ -13,6 +13,7 @@ namespace vitrail::infer {
 // weight.  An error e of the weight moves the answers by Σ g ⊙ e: an output's row in the sum tells how much its errors
 // move them, and with which others' (Tseng et al. 2025, "YAQA": one side of their Kronecker factors).
 // images: batches [B, C, H, W].  Some 512 passes as in training, or one for each picture where there are more.
+// Afterwards the parameters need no gradients, and none is a mapped file's: they may be written to.
 std::map<std::string, Tensor> answer_gradients(models::VisionTransformer& model, const std::vector<Tensor>& images,
                                                const std::vector<std::string>& layers);
 

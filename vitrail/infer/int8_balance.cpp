@@ -95,7 +95,7 @@ class InputSamples {
   const WeightedRows& at(const std::string& point) const { return samples_.at(point); }
 
  private:
-  static constexpr int64_t kOneOf = 8;  // of 64 pictures at 224 × 224 with patches of 16, 1,664 rows
+  static constexpr int64_t kOneOf = 8;  // of 256 pictures at 224 × 224 with patches of 16, 6,656 rows
 
   int64_t read_alone_;
   std::map<std::string, WeightedRows> samples_;

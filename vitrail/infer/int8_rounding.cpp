@@ -195,7 +195,7 @@ std::map<std::string, Tensor> round_layers(models::VisionTransformer& model, con
     layers.push_back(layer);
     points.insert(input);
   }
-  const std::map<std::string, Tensor> gradients = answer_gradients(model, images, layers);
+  const std::map<std::string, Tensor> gradients = answer_gradients(model, images, layers);  // owns the weights, too
   const Moments moments(model, images, points);
   std::map<std::string, Tensor> before;
   for (const auto& [layer, input] : inputs) {
