@@ -28,6 +28,7 @@ struct Options {
 struct Loaded {
   models::VisionTransformer model;
   std::vector<std::string> kept_from_int8 = {};
+  std::map<std::string, weights::Int8Weight> rests = {};
 };
 
 Loaded load(const Options& options) {
@@ -39,7 +40,9 @@ Loaded load(const Options& options) {
     return {models::VisionTransformer(config, ParamSource(random))};
   }
   const models::OpenedModel opened = options.model.open();
-  return {models::build_model(opened), opened.config.int8.value_or(models::Int8Choice{}).kept};
+  std::map<std::string, weights::Int8Weight> rests;
+  models::VisionTransformer model = models::build_model(opened, DType::f32, &rests);
+  return {std::move(model), opened.config.int8.value_or(models::Int8Choice{}).kept, std::move(rests)};
 }
 
 double peak_rss_mb() {
@@ -150,6 +153,7 @@ int bench(const Options& options, const GlobalOptions& global) {
     const infer::Session session(std::move(loaded.model), {.threads = global.threads,
                                                            .precision = kernels::precision_from_name(precision),
                                                            .kept_from_int8 = loaded.kept_from_int8,
+                                                           .rests = loaded.rests,
                                                            .merged_per_block = options.model.tome});
     for (const int64_t batch : options.batches) bench_inference(session, options, batch);
   }

@@ -73,12 +73,12 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
   const models::OpenedModel opened = options.open();
   ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
                    infer::color_mode_of(opened.config.vit.in_chans)};
-  ready.session = std::make_unique<infer::Session>(
-      models::build_model(opened),
-      infer::SessionOptions{.threads = global.threads,
-                            .precision = precision_of(opened.config, global),
-                            .kept_from_int8 = opened.config.int8.value_or(models::Int8Choice{}).kept,
-                            .merged_per_block = options.tome});
+  infer::SessionOptions session{.threads = global.threads,
+                                .precision = precision_of(opened.config, global),
+                                .kept_from_int8 = opened.config.int8.value_or(models::Int8Choice{}).kept,
+                                .merged_per_block = options.tome};
+  models::VisionTransformer model = models::build_model(opened, DType::f32, &session.rests);
+  ready.session = std::make_unique<infer::Session>(std::move(model), session);
   return ready;
 }
 

@@ -31,9 +31,13 @@ int convert(const Options& options, const GlobalOptions& global) {
   models::OpenedModel opened = options.model.open();
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
-  if (int8) opened.config.int8 = int8_choice(model, options.int8, opened.config, options.model.model);
+  Int8Conversion conversion;
+  if (int8) {
+    conversion = int8_conversion(model, options.int8, opened.config, options.model.model);
+    opened.config.int8 = conversion.choice;
+  }
   const NamedTensors tensors =
-      int8 ? int8_tensors(model, *opened.config.int8) : tensors_as(model, dtype_from_name(options.dtype));
+      int8 ? int8_tensors(model, conversion) : tensors_as(model, dtype_from_name(options.dtype));
   const std::filesystem::path folder = options.output;
   weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors);
   const std::string preprocessor = models::write_preprocessor_config(opened.config.preprocessing);

@@ -73,30 +73,44 @@ CalibrationImages calibration_images(const Int8Options& options, const models::M
 
 }  // namespace
 
-models::Int8Choice int8_choice(models::VisionTransformer& model, const Int8Options& options,
+Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Options& options,
                                const models::ModelConfig& config, const std::string& where) {
   if (options.calibrate.empty()) return {};
   const auto [fitted, measured] = calibration_images(options, config, where);
   infer::balance_channels(model, fitted);
   const std::map<std::string, Tensor> exact = infer::round_weights(model, fitted);
-  models::Int8Choice choice{infer::layers_to_keep(infer::int8_sensitivity(model, measured, exact), options.tolerance)};
-  for (const std::string& layer : choice.kept) model.parameter(layer + ".weight").copy_(exact.at(layer));
-  return choice;
+  Int8Conversion result;
+  result.choice.kept = infer::layers_to_keep(infer::int8_sensitivity(model, measured, exact), options.tolerance);
+  const auto& kept = result.choice.kept;
+  for (const auto& [layer, before] : exact) {
+    const Tensor weight = model.parameter(layer + ".weight");
+    if (std::find(kept.begin(), kept.end(), layer) == kept.end()) {
+      result.rests.emplace(layer, infer::rest_of_rounding(before, weight));
+    } else {
+      weight.copy_(before);
+    }
+  }
+  return result;
 }
 
-NamedTensors int8_tensors(const models::VisionTransformer& model, const models::Int8Choice& choice) {
+NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conversion& conversion) {
   NamedTensors tensors;
+  const auto add = [&tensors](const std::string& name, const weights::Int8Weight& weight) {
+    tensors.emplace_back(name, weight.numbers);
+    tensors.emplace_back(weights::int8_scale_name(name), weight.scales);
+  };
+  const auto& kept = conversion.choice.kept;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     const auto& [name, tensor] = parameter;
     const std::string layer = name.substr(0, name.rfind('.'));
-    const bool kept = std::find(choice.kept.begin(), choice.kept.end(), layer) != choice.kept.end();
-    if (kept || tensor.rank() != 2 || !name.starts_with("blocks.")) {
-      tensors.emplace_back(name, kept && tensor.rank() == 2 ? weights::in_16_bits(tensor) : tensor);
+    const bool stays = std::find(kept.begin(), kept.end(), layer) != kept.end();
+    if (stays || tensor.rank() != 2 || !name.starts_with("blocks.")) {
+      tensors.emplace_back(name, stays && tensor.rank() == 2 ? weights::in_16_bits(tensor) : tensor);
       continue;
     }
-    const weights::Int8Weight weight = infer::to_int8(tensor);
-    tensors.emplace_back(name, weight.numbers);
-    tensors.emplace_back(weights::int8_scale_name(name), weight.scales);
+    add(name, infer::to_int8(tensor));
+    const auto rest = conversion.rests.find(layer);
+    if (rest != conversion.rests.end()) add(weights::int8_rest_name(name), rest->second);
   }
   return tensors;
 }

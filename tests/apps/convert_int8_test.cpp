@@ -26,6 +26,12 @@ double relative_distance(const std::vector<float>& got, const std::vector<float>
 
 nlohmann::json json_of(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
 
+// A safetensors file begins with its tensors' names.
+bool has_tensor(const std::filesystem::path& folder, const std::string& name) {
+  std::ifstream file(folder / "model.safetensors", std::ios::binary);
+  return contains(std::string(std::istreambuf_iterator<char>(file), {}), '"' + name + '"');
+}
+
 TEST(ConvertInt8, TheFileHasTheWholeNumbersThatTheProductsMake) {
   const auto folder = scratch_folder();
   const std::string pictures = picture_folder(3).string(), hub = (folder / "hub").string();
@@ -57,11 +63,30 @@ TEST(ConvertInt8, WithPicturesItKeepsWhatLosesTooMuch) {
   EXPECT_TRUE(contains(ended.err, "in 16 bits stay 0 of")) << ended.err;
   EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("kept").size(), 8U);
   EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("kept").empty());
-  EXPECT_LT(std::filesystem::file_size(folder / "none/model.safetensors"),
-            std::filesystem::file_size(folder / "all/model.safetensors"));
+  // What rounding has left stands beside what was rounded.
+  EXPECT_TRUE(has_tensor(none, "blocks.0.mlp.fc1.weight_rest"));
+  EXPECT_FALSE(has_tensor(all, "blocks.0.mlp.fc1.weight_rest"));
   const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
   EXPECT_LT(relative_distance(logits_of({"-m", all, pictures}, folder / "all.npy"), exact), 0.01);
   EXPECT_LT(relative_distance(logits_of({"-m", none, pictures}, folder / "none.npy"), exact), 0.04);
+}
+
+// The weights that a file in 8 bits stands for are the model's but for a step of the rest: other precisions, and who
+// converts it back, have them.
+TEST(ConvertInt8, WhatRoundingHasLeftIsAddedWhereItIsNotInt8) {
+  const auto folder = scratch_folder();
+  const std::string pictures = picture_folder(3).string(), hub = (folder / "hub").string(),
+                    back = (folder / "back").string();
+  ASSERT_EQ(
+      run_program({"convert", small_model(), "-o", hub, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1"})
+          .status,
+      0);
+  ASSERT_EQ(run_program({"convert", hub, "-o", back}).status, 0);
+  const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy"),
+             int8 = logits_of({"-m", hub, pictures}, folder / "int8.npy"),
+             fp32 = logits_of({"-m", hub, "--precision", "fp32", pictures}, folder / "fp32.npy");
+  EXPECT_LT(relative_distance(fp32, exact), 0.1 * relative_distance(int8, exact));
+  EXPECT_LT(relative_distance(logits_of({"-m", back, pictures}, folder / "back.npy"), fp32), 1e-5);
 }
 
 TEST(ConvertInt8, WhatDoesNotGoTogetherIsSaid) {

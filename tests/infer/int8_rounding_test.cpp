@@ -8,10 +8,12 @@
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
+#include "vitrail/infer/session.h"
 
 namespace vitrail::infer {
 namespace {
 
+using kernels::Precision;
 using testing::input_of;
 using testing::model_of;
 
@@ -35,25 +37,42 @@ TEST(ToInt8, AnElementThatIsNotFiniteIsNamed) {
   EXPECT_TRUE(testing::contains(message, "int8 weight [3, 7]")) << message;
 }
 
+using Rests = std::map<std::string, weights::Int8Weight>;
+
+models::VisionTransformer owned_model_of(const std::string& fixture) {
+  models::VisionTransformer model = model_of(fixture);
+  model.requires_grad(true);  // to own what is written to
+  model.requires_grad(false);
+  return model;
+}
+
+// How far a session's answers are from the fixture's.
+double off(const std::string& fixture, const models::VisionTransformer& model, const SessionOptions& options) {
+  models::VisionTransformer copy = owned_model_of(fixture);
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    copy.parameter(parameter.name).copy_(parameter.tensor);
+  }
+  const Tensor input = input_of(fixture);
+  return std::sqrt(
+      testing::squares_apart(Session(std::move(copy), options).logits(input), model_of(fixture).forward(input)));
+}
+
 // Inputs that go along with each other make up for each other's rounding.
 TEST(RoundWeights, BringsTheLayersNearerThanTheNearestNumbers) {
   for (const std::string fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm"}) {
-    const Tensor input = input_of(fixture);
-    const Tensor exact = model_of(fixture).forward(input);
-    models::VisionTransformer nearest = model_of(fixture), rounded = model_of(fixture);
-    nearest.requires_grad(true);  // to own what is written to
-    nearest.requires_grad(false);
-    const std::map<std::string, Tensor> before = round_weights(rounded, {input});
+    models::VisionTransformer nearest = owned_model_of(fixture), rounded = model_of(fixture);
+    const std::map<std::string, Tensor> before = round_weights(rounded, {input_of(fixture)});
     ASSERT_EQ(before.size(), static_cast<size_t>(4 * rounded.config().depth));
+    Rests rests;
     for (const auto& [layer, weight] : before) {
       const Tensor parameter = nearest.parameter(layer + ".weight");
       EXPECT_TRUE(testing::close(weight, parameter, 0)) << layer;
       parameter.copy_(weights::from_int8(to_int8(parameter), DType::f32));
+      rests[layer] = rest_of_rounding(weight, rounded.parameter(layer + ".weight"));
     }
-    auto off = [&](const models::VisionTransformer& model) {
-      return std::sqrt(testing::squares_apart(model.forward(input), exact));
-    };
-    EXPECT_LT(off(rounded), 0.7 * off(nearest)) << fixture;
+    EXPECT_LT(off(fixture, rounded, {}), 0.9 * off(fixture, nearest, {})) << fixture;
+    const SessionOptions plain{.precision = Precision::int8}, with_rests{.precision = Precision::int8, .rests = rests};
+    EXPECT_LT(off(fixture, rounded, with_rests), 0.5 * off(fixture, nearest, plain)) << fixture;
   }
 }
 
@@ -66,6 +85,41 @@ TEST(RoundWeights, LeavesWhatPackingFindsAgain) {
     EXPECT_TRUE(testing::close(weights::from_int8(packed, DType::f32), weight, 0, 1e-6)) << layer;
     EXPECT_FALSE(testing::close(weight, before, 1e-6)) << layer;
   }
+}
+
+// Rounded weights and what rounding left make up the weights that were, to a step of the rest.
+TEST(RestOfRounding, IsWhatTheWeightHasLost) {
+  models::VisionTransformer model = model_of("timm_token");
+  for (const auto& [layer, before] : round_weights(model, {input_of("timm_token")})) {
+    const Tensor after = model.parameter(layer + ".weight");
+    const weights::Int8Weight rest = rest_of_rounding(before, after);
+    const Tensor left = weights::from_int8(rest, DType::f32);
+    for (int64_t i = 0; i < left.numel(); ++i) {
+      const float half_step = rest.scales.data<float>()[i / left.size(1)] / 2;
+      EXPECT_NEAR(after.data<float>()[i] + left.data<float>()[i], before.data<float>()[i], half_step * 1.001F) << i;
+    }
+  }
+}
+
+// A session in int8 is nearer to the model that was with the rests than without, and one in fp32 has it back.
+TEST(RestOfRounding, BringsASessionNearer) {
+  for (const std::string fixture : {"timm_token", "timm_swiglu", "timm_avg", "timm_distilled"}) {
+    models::VisionTransformer model = model_of(fixture);
+    Rests rests;
+    for (const auto& [layer, before] : round_weights(model, {input_of(fixture)})) {
+      rests[layer] = rest_of_rounding(before, model.parameter(layer + ".weight"));
+    }
+    const double without = off(fixture, model, {.precision = Precision::int8});
+    EXPECT_LT(off(fixture, model, {.precision = Precision::int8, .rests = rests}), 0.9 * without) << fixture;
+    EXPECT_LT(off(fixture, model, {.rests = rests}), 0.05 * without) << fixture;
+  }
+}
+
+TEST(RestOfRounding, OfAnotherShapeIsAnError) {
+  SessionOptions options;
+  options.rests["blocks.0.mlp.fc1"] = to_int8(Tensor::randn({3, 4}, 1));
+  const std::string message = testing::error_of([&] { Session(model_of("timm_token"), options); });
+  EXPECT_TRUE(testing::contains(message, "blocks.0.mlp.fc1")) << message;
 }
 
 }  // namespace

@@ -125,5 +125,36 @@ TEST(CheckpointParams, WeightsIn8BitsWithoutScalesOrWithOthersAreUnusable) {
   EXPECT_TRUE(testing::contains(report_of(others), "scales [out]")) << report_of(others);
 }
 
+TEST(CheckpointParams, WhatRoundingHasLeftStandsBesideTheWeight) {
+  const Tensor numbers = Tensor::from<float>({2, 3}, {127, -3, 0, 1, 127, -127}).to(DType::i8),
+               left = Tensor::from<float>({2, 3}, {1, 2, 3, -4, 5, 127}).to(DType::i8);
+  const Tensor scales = Tensor::from<float>({2}, {0.5, 2}), finer = Tensor::from<float>({2}, {0.25, 0.125});
+  const std::string rest = int8_rest_name("w");
+  CheckpointParams params(
+      checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, left}, {int8_scale_name(rest), finer}}),
+      native());
+  EXPECT_TRUE(
+      testing::close(params.get("w", {2, 3}, {}), Tensor::from<float>({2, 3}, {63.5, -1.5, 0, 2, 254, -254}), 0));
+  EXPECT_EQ(report_of(params), "");
+  ASSERT_EQ(params.rests().size(), 1U);
+  EXPECT_TRUE(testing::close(from_int8(params.rests().at("w"), DType::f32),
+                             Tensor::from<float>({2, 3}, {0.25, 0.5, 0.75, -0.5, 0.625, 15.875}), 0));
+}
+
+TEST(CheckpointParams, ARestWithoutScalesOrOfAnotherShapeIsUnusable) {
+  const Tensor numbers = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::zeros({2});
+  const std::string rest = int8_rest_name("w");
+  CheckpointParams without(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, numbers}}), native());
+  without.get("w", {2, 3}, {});
+  EXPECT_TRUE(testing::contains(report_of(without), "w_rest_scale")) << report_of(without);
+  CheckpointParams other(checkpoint_of({{"w", numbers},
+                                        {int8_scale_name("w"), scales},
+                                        {rest, Tensor::zeros({2, 2}, DType::i8)},
+                                        {int8_scale_name(rest), scales}}),
+                         native());
+  other.get("w", {2, 3}, {});
+  EXPECT_TRUE(testing::contains(report_of(other), "[2, 3]")) << report_of(other);
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -7,10 +7,6 @@
 namespace vitrail::infer {
 namespace {
 
-size_t aligned(size_t bytes) {
-  return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
-}
-
 // Weights of linear layers are packed: the program does not read the tensors.
 bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind == ops::OpKind::linear && input > 0; }
 

@@ -7,6 +7,11 @@
 
 namespace vitrail::infer {
 
+// Rounded up, so that what lies behind is aligned, too.
+inline size_t aligned(size_t bytes) {
+  return (bytes + Allocator::kAlignment - 1) / Allocator::kAlignment * Allocator::kAlignment;
+}
+
 // Buffers whose lifetimes do not meet share memory.  A fused residual addition works in place where its residual is not
 // read again.
 class BufferPlan {

@@ -12,6 +12,7 @@ struct CompileOptions {
   // Tokens begin with the class token, whose rows int8 keeps twice as many bits of (PackedLinear::run).  It is one of
   // 197 rows, and had half of what rounding activations cost DeiT-Tiny's logits.
   bool class_token = false;
+  int64_t read_alone = 0;  // tokens_read_alone() of the model
 };
 
 // Turns a recorded forward pass into a program: fuses, packs weights, places buffers by their lifetimes.

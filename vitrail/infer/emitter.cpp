@@ -97,7 +97,8 @@ void Emitter::add(const ops::Operation& op, const std::string& what, std::functi
 
 void Emitter::linear(const FusedOperation& item) {
   const ops::Operation& op = item.op;
-  const auto packed = weights_.get(op.inputs[1], op.inputs[2]);
+  const PackedWeights::Packed weight = weights_.get(op.inputs[1], op.inputs[2]);
+  const auto& packed = weight.whole;
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
                 scale = parameter(item.scale);
   const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
@@ -105,16 +106,25 @@ void Emitter::linear(const FusedOperation& item) {
   const kernels::Activation act = op.attributes.activation;
   packed->prepare(in.rows, in.ld, out.ld, act);
   const int64_t fine_every = rows_from_class_to_class(op.inputs[0]);
-  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(in.rows, fine_every));
+  const size_t scratch_at = plan_.bytes(), rest_at = scratch_at + aligned(packed->scratch_bytes(in.rows, fine_every));
+  const auto rest = rest_of(weight, x.tensor, in.rows);
+  scratch_bytes_ = std::max(scratch_bytes_, rest_at - scratch_at + (rest ? rest->bytes() : 0));
   std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
-  const size_t scratch_at = plan_.bytes();
   add(op, what, [=](const Frame& frame) {
     const kernels::Residual addend{residual.at(frame), residual_ld, scale.at(frame)};
-    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend,
-                fine_every);
+    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend, fine_every,
+                rest.get(), frame.workspace + rest_at);
   });
+}
+
+std::shared_ptr<const kernels::WeightRest> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,
+                                                            int64_t rows) const {
+  if (!weight.rest) return nullptr;
+  const bool by_image = x.rank() == 3;
+  return std::make_shared<const kernels::WeightRest>(weight.rest, rows, by_image ? x.size(1) : 1,
+                                                     by_image ? options_.read_alone : 1);
 }
 
 // Of x [B, N, C]: the logits come from the class token's rows, which stand first of an image's or alone.

@@ -7,6 +7,7 @@
 #include "vitrail/infer/compile.h"
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
+#include "vitrail/kernels/weight_rest.h"
 
 namespace vitrail::infer {
 
@@ -51,6 +52,9 @@ class Emitter {
   void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
+  // Null where rounding has left nothing.
+  std::shared_ptr<const kernels::WeightRest> rest_of(const PackedWeights::Packed& weight, const Tensor& x,
+                                                     int64_t rows) const;
   int64_t rows_from_class_to_class(const Tensor& x) const;
   void layer_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);

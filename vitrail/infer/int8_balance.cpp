@@ -17,6 +17,10 @@
 namespace vitrail::infer {
 namespace {
 
+// An error in a token that is read alone reaches the heads whole, that of a patch only through attention: it counts
+// this many times.
+constexpr float kReadAloneWeight = 20;
+
 // Orthogonal [n, n]: the cosines of the discrete cosine transform (DCT-II), the columns with random signs.
 std::vector<float> spreading_turn(int64_t n) {
   RandomStream random(random_key("spreading_turn"));

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/infer/int8_rounding.h"
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/kernels/linear.h"
@@ -88,6 +89,9 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
                  [&layer](const std::string& other) { return other != layer; });
     Weights others = before_rounding;
     others.erase(layer);
+    if (const auto before = before_rounding.find(layer); before != before_rounding.end()) {
+      options.rests[layer] = rest_of_rounding(before->second, model.parameter(layer + ".weight"));
+    }
     result.push_back({layer, distance(answers(model, others, images, options), exact), cost_of(model, layer, tokens)});
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.error > b.error; });

@@ -13,13 +13,15 @@
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/row_sum.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/weights/finite.h"
 
 namespace vitrail::infer {
 namespace {
 
-// Xᵀ X [in, in] of what a layer reads, tokens that are read alone weighted, by the traced point that gives it.
+// Xᵀ X [in, in] of what a layer reads, by the traced point that gives it: of tokens that are not read alone, their
+// differences to the image's mean of them.  The others and the mean are multiplied by what rounding leaves, too.
 class Moments {
  public:
   Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images,
@@ -40,18 +42,24 @@ class Moments {
   void add(const std::string& name, const Tensor& x) {
     const int64_t in = x.size(-1), rows = x.numel() / in;
     const Tensor& moment = moments_.try_emplace(name, Tensor::zeros({in, in})).first->second;
-    const Tensor weighted = weigh(x);
-    kernels::gemm(true, false, in, in, rows, weighted.data<float>(), in, x.data<float>(), in, true,
+    const Tensor apart = from_their_mean(x);
+    kernels::gemm(true, false, in, in, rows, apart.data<float>(), in, apart.data<float>(), in, true,
                   moment.data<float>(), in);
   }
-  Tensor weigh(const Tensor& x) const {
-    const Tensor weighted = x.clone();
-    const int64_t in = x.size(2);
+  Tensor from_their_mean(const Tensor& x) const {
+    const Tensor apart = x.clone();
+    const int64_t tokens = x.size(1), in = x.size(2), alone = std::min(read_alone_, tokens);
+    std::vector<float> mean(static_cast<size_t>(in));
     for (int64_t image = 0; image < x.size(0); ++image) {
-      float* const tokens = weighted.data<float>() + image * x.size(1) * in;
-      std::transform(tokens, tokens + read_alone_ * in, tokens, [](float value) { return kReadAloneWeight * value; });
+      float* const rows = apart.data<float>() + image * tokens * in;
+      std::fill_n(rows, alone * in, 0.0F);
+      if (tokens > alone) {
+        kernels::sum_of_rows(rows + alone * in, in, tokens - alone, in, 1 / static_cast<float>(tokens - alone),
+                             mean.data());
+      }
+      for (int64_t i = alone * in; i < tokens * in; ++i) rows[i] -= mean[i % in];
     }
-    return weighted;
+    return apart;
   }
 
   int64_t read_alone_;
@@ -226,6 +234,12 @@ weights::Int8Weight to_int8(const Tensor& weight) {
         kernels::weight_numbers(dense.data<float>() + r * in, in, result.numbers.data<int8_t>() + r * in);
   }
   return result;
+}
+
+weights::Int8Weight rest_of_rounding(const Tensor& before, const Tensor& after) {
+  const Tensor rest = before.clone();
+  for (int64_t i = 0; i < rest.numel(); ++i) rest.data<float>()[i] -= after.data<float>()[i];
+  return to_int8(rest);
 }
 
 std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images) {

@@ -21,7 +21,12 @@ weights::Int8Weight to_int8(const Tensor& weight);
 // then holds step · numbers, which to_int8() and packing find again without rounding.  Neighbours sum up to no more
 // than the int8 product of this processor is fastest with (kernels/int8_weight.h): a model rounded on one with VNNI
 // runs anywhere, but slower where there is none.
+// A session multiplies what rounding leaves (to_int8() of the difference) with the tokens that are read alone and with
+// the others' mean (weight_rest.h), so rounding sees to the others' differences to their mean.
 // images: batches [B, C, H, W].  Returns the weights as they were, by layer: "blocks.0.attn.qkv".
 std::map<std::string, Tensor> round_weights(models::VisionTransformer& model, const std::vector<Tensor>& images);
+
+// What rounding has left: before − after, as to_int8() has it.  Both [out, in].
+weights::Int8Weight rest_of_rounding(const Tensor& before, const Tensor& after);
 
 }  // namespace vitrail::infer

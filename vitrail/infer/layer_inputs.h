@@ -14,9 +14,4 @@ std::map<std::string, std::string> inputs_of(const models::VisionTransformer& mo
 // patches are pooled too, or nothing is.
 int64_t tokens_read_alone(const models::VisionTransformer& model);
 
-// An error in such a token reaches the heads whole, that of a patch only through attention: it counts this many times.
-// On 656 photographs the error of DeiT-Tiny's logits in int8 is 4 % smaller for it (docs/performance.md), with 5
-// times 3.
-constexpr float kReadAloneWeight = 20;
-
 }  // namespace vitrail::infer

@@ -1,18 +1,50 @@
 #include "vitrail/infer/packed_weights.h"
 
 namespace vitrail::infer {
+namespace {
 
-std::shared_ptr<const kernels::PackedLinear> PackedWeights::get(const Tensor& weight, const Tensor& bias) {
-  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
-  const auto found = entries_.find(key);
-  if (found != entries_.end()) return found->second.packed;
+using kernels::PackedLinear;
+using kernels::Precision;
+
+std::shared_ptr<const PackedLinear> packed_linear(const Tensor& weight, const Tensor& bias, Precision precision) {
+  return std::make_shared<const PackedLinear>(weight.data<float>(), bias.defined() ? bias.data<float>() : nullptr,
+                                              weight.size(0), weight.size(1), precision);
+}
+
+Tensor sum(const Tensor& a, const Tensor& b) {
+  const Tensor result = a.clone();
+  for (int64_t i = 0; i < a.numel(); ++i) result.data<float>()[i] += b.data<float>()[i];
+  return result;
+}
+
+// That of a weight that is rows of a storage's.
+Tensor rest_of(const weights::Int8Weight& rest, const Tensor& weight) {
+  const int64_t first = weight.offset() / weight.size(1), count = weight.size(0);
+  return weights::from_int8({rest.numbers.narrow(0, first, count), rest.scales.narrow(0, first, count)}, DType::f32);
+}
+
+}  // namespace
+
+PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
   const Tensor dense = weight.to(DType::f32).contiguous(),
                offset = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
   const auto exception = exceptions_.find(weight.storage().get());
-  auto packed = std::make_shared<const kernels::PackedLinear>(
-      dense.data<float>(), offset.defined() ? offset.data<float>() : nullptr, weight.size(0), weight.size(1),
-      exception == exceptions_.end() ? precision_ : exception->second);
-  bytes_ += packed->packed_bytes();
+  const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
+  const auto rest = rests_.find(weight.storage().get());
+  if (rest == rests_.end()) return {packed_linear(dense, offset, precision), nullptr};
+  const Tensor left = rest_of(rest->second, weight);
+  if (precision != Precision::int8) return {packed_linear(sum(dense, left), offset, precision), nullptr};
+  const auto whole = packed_linear(dense, offset, precision);
+  if (!whole->takes_rest()) return {packed_linear(sum(dense, left), offset, precision), nullptr};
+  return {whole, packed_linear(left, offset, precision)};
+}
+
+PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias) {
+  const Key key{weight.storage().get(), weight.offset(), weight.size(0), weight.size(1)};
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) return found->second.packed;
+  const Packed packed = pack(weight, bias);
+  bytes_ += packed.whole->packed_bytes() + (packed.rest ? packed.rest->packed_bytes() : 0);
   entries_[key] = {weight.storage(), packed};
   weight.storage()->release();
   return packed;

@@ -6,6 +6,7 @@
 
 #include "vitrail/kernels/linear.h"
 #include "vitrail/tensor/tensor.h"
+#include "vitrail/weights/int8_tensors.h"
 
 namespace vitrail::infer {
 
@@ -14,13 +15,22 @@ class PackedWeights {
  public:
   using Exceptions = std::map<const Storage*, kernels::Precision>;
 
+  // What rounding has left of the weights in some storages, which are whole numbers: added to them, but in int8.
+  using Rests = std::map<const Storage*, weights::Int8Weight>;
+
+  struct Packed {
+    std::shared_ptr<const kernels::PackedLinear> whole;
+    std::shared_ptr<const kernels::PackedLinear> rest;  // in int8, with the bias; null: nothing is left
+  };
+
   // Packs for this precision, and the weights in some storages for another.
-  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {})
-      : precision_(precision), exceptions_(std::move(exceptions)) {}
+  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {},
+                         Rests rests = {})
+      : precision_(precision), exceptions_(std::move(exceptions)), rests_(std::move(rests)) {}
 
   // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
   // memory back (it becomes a meta tensor); later calls find it by its storage, place and shape.
-  std::shared_ptr<const kernels::PackedLinear> get(const Tensor& weight, const Tensor& bias);
+  Packed get(const Tensor& weight, const Tensor& bias);
 
   size_t bytes() const { return bytes_; }
 
@@ -32,10 +42,13 @@ class PackedWeights {
   };
   struct Entry {
     std::shared_ptr<Storage> original;  // keeps the identity unique
-    std::shared_ptr<const kernels::PackedLinear> packed;
+    Packed packed;
   };
+  Packed pack(const Tensor& weight, const Tensor& bias) const;
+
   kernels::Precision precision_;
   Exceptions exceptions_;
+  Rests rests_;
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

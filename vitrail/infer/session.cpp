@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/infer/compile.h"
+#include "vitrail/infer/layer_inputs.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
@@ -76,6 +77,18 @@ PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, con
   return result;
 }
 
+PackedWeights::Rests rests(const models::VisionTransformer& model, const SessionOptions& options) {
+  PackedWeights::Rests result;
+  for (const auto& [layer, rest] : options.rests) {
+    const Tensor weight = model.parameter(layer + ".weight");
+    if (!(rest.numbers.shape() == weight.shape())) {
+      throw Error("session", str("a rest ", weight.shape(), " of ", layer), rest.numbers.shape().to_string());
+    }
+    result[weight.storage().get()] = rest;
+  }
+  return result;
+}
+
 }  // namespace
 
 // A workspace taken from the idle ones, or a new one; it goes back when the run ends.
@@ -109,7 +122,7 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
       threads_(options.threads > 0 ? options.threads : available_threads()),
       precision_(options.precision),
       attention_(outer_precision(options)),
-      weights_(precision_, exceptions(model_, options)) {
+      weights_(precision_, exceptions(model_, options), rests(model_, options)) {
   if (options.merged_per_block < 0) throw Error("session", "0 or more merged tokens", str(options.merged_per_block));
   model_.merge_tokens(options.merged_per_block);
   model_.eval();
@@ -147,8 +160,9 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty(images, DType::f32, Device::meta);
   const std::vector<Tensor> outputs = trace(input, request);
-  auto program = std::make_shared<const Program>(
-      compile(recorder.operations(), input, outputs, weights_, {attention_, model_.config().class_token}));
+  auto program =
+      std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_,
+                                              {attention_, model_.config().class_token, tokens_read_alone(model_)}));
   programs_.emplace_front(key, program);
   if (programs_.size() > kMostPrograms) programs_.pop_back();
   return program;

@@ -2,6 +2,7 @@
 // Session: a model ready to answer, for any number of threads.
 #include <compare>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -35,6 +36,8 @@ struct SessionOptions {
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
   kernels::Precision kept_precision = kernels::Precision::bf16;
+  // What rounding to whole numbers has left of layers' weights (weight_rest.h), which are added to them but in int8.
+  std::map<std::string, weights::Int8Weight> rests;
   // Token merging (Bolya et al. 2023): how many tokens every block makes parts of others, for speed; 0: none.  Requests
   // that name single patches (features of patch or all tokens, attention) are then errors.
   int64_t merged_per_block = 0;

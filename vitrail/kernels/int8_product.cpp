@@ -233,12 +233,13 @@ HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
   const TaskOutput& to = task.words.to;
   const int32_t *x = task.words.x, *rest = x + to.rows * task.words.ldx, *rest_sums = sums + to.rows * kMostColumns;
   int64_t fine = task.words.fine.next();
+  RowBiases biases(task.words.row_bias, task.words.first_row);
   for (int64_t r = 0; r < to.rows; ++r, x += task.words.ldx, sums += kMostColumns) {
     const float* const residual = to.residual.data ? to.residual.data + r * to.residual.ld : nullptr;
     const ByteGrid grid = heading_before<ByteGrid>(x);
-    const auto with_bias = [&](auto d, int64_t c) HWY_ATTR {
-      return scaled_sums(d, task, grid, sums, c, hn::Load(d, task.words.bias + c));
-    };
+    const float* const bias = task.words.row_bias.data ? biases.next() : task.words.bias;
+    const auto with_bias = [&](auto d, int64_t c)
+                               HWY_ATTR { return scaled_sums(d, task, grid, sums, c, hn::Load(d, bias + c)); };
     float* const y = to.y + r * to.ldy;
     if (r != fine) {
       finish_row<kind, true>(with_bias, 0, to.columns, to.residual.scale, residual, y);
@@ -306,6 +307,7 @@ class Int8TileProduct : public WordProduct {
   }
 
   size_t packed_bytes() const override { return static_cast<size_t>(columns() * (words() + 3)) * 4; }
+  bool takes_rest() const override { return true; }
 
  private:
   static bool is_narrow(const std::vector<int8_t>& numbers) {

@@ -166,9 +166,11 @@ PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 
 void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
-                       std::byte* scratch, const Residual& residual, int64_t fine_every) const {
-  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, fine_every});
+                       std::byte* scratch, const Residual& residual, int64_t fine_every, const WeightRest* rest,
+                       std::byte* memory_of_rest) const {
+  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, fine_every, rest, memory_of_rest});
 }
+bool PackedLinear::takes_rest() const { return product_->takes_rest(); }
 
 void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
   product_->prepare(rows, ldx, ldy, activation);

@@ -30,6 +30,8 @@ struct Residual {
   const float* scale = nullptr;  // [out] (LayerScale), or null (1); only with data
 };
 
+class WeightRest;
+
 // What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
 // whole numbers with a step for each row of the weight and of activations, sums exact (int16_product.cpp), which is
 // about as fast as bf16 and nearer to fp32; elsewhere weights are rounded to bf16, and it is as slow as fp32.  int8:
@@ -56,9 +58,12 @@ class PackedLinear {
   // x [rows, in], row stride ldx → y [rows, out], row stride ldy: activation(x Wᵀ + b), then the residual.  y must not
   // overlap x.  `scratch` has scratch_bytes(rows, fine_every), 64-byte aligned (may be null when that is 0).
   // fine_every > 0: of rows 0, fine_every, 2 fine_every, … int8 keeps twice as many bits of x, for the work of one row
-  // more each.
+  // more each.  rest: of a weight that was rounded, with rest->bytes() of memory, 64-byte aligned; only where
+  // takes_rest(), that is in int8.
   void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation, std::byte* scratch,
-           const Residual& residual = {}, int64_t fine_every = 0) const;
+           const Residual& residual = {}, int64_t fine_every = 0, const WeightRest* rest = nullptr,
+           std::byte* memory_of_rest = nullptr) const;
+  bool takes_rest() const;
 
   // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;

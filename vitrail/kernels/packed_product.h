@@ -18,7 +18,9 @@ struct ProductArgs {
   Activation activation;
   Residual residual;
   std::byte* scratch;
-  int64_t fine_every = 0;  // rows 0, fine_every, …: see PackedLinear
+  int64_t fine_every = 0;            // rows 0, fine_every, …: see PackedLinear
+  const WeightRest* rest = nullptr;  // where takes_rest()
+  std::byte* memory_of_rest = nullptr;
 };
 
 class PackedProduct {
@@ -28,6 +30,7 @@ class PackedProduct {
   virtual void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const = 0;
   virtual size_t scratch_bytes(int64_t rows, int64_t fine_every) const = 0;
   virtual size_t packed_bytes() const = 0;
+  virtual bool takes_rest() const { return false; }
 };
 
 // All take weight [out, in] row-major and bias [out] or null, and keep neither.

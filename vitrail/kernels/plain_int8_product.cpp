@@ -5,6 +5,7 @@
 #include "vitrail/kernels/byte_grid.h"
 #include "vitrail/kernels/packed_product.h"
 #include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/weight_rest.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -19,16 +20,22 @@ class PlainInt8Product : public PackedProduct {
   }
 
   void run(const ProductArgs& args) const override {
+    for (int64_t p = 0; args.rest && p < args.rest->parts(); ++p) {
+      args.rest->sum_up(args.x, args.ldx, p, args.memory_of_rest);
+    }
+    const RowBias row_bias = args.rest ? args.rest->biases(args.x, args.ldx, args.memory_of_rest) : RowBias{};
     parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
       std::vector<uint8_t> bytes(static_cast<size_t>(in_)), rest(static_cast<size_t>(in_));
+      RowBiases biases(row_bias, first);
       for (int64_t r = first; r < last; ++r) {
         const float* const x = args.x + r * args.ldx;
         const bool fine = args.fine_every > 0 && r % args.fine_every == 0;
         const ByteGrid grid = scalar::quantize(x, in_, bytes.data());
         const RestSteps steps = rest_steps(grid);
         for (int64_t i = 0; fine && i < in_; ++i) rest[i] = rest_byte(x[i], bytes[i], steps);
+        const float* const bias = row_bias.data ? biases.next() : bias_.data();
         for (int64_t c = 0; c < out_; ++c) {
-          float biased = scaled_sum(bytes, grid, c) + bias_[c];
+          float biased = scaled_sum(bytes, grid, c) + bias[c];
           if (fine) biased += scaled_sum(rest, steps.grid, c);
           float value = scalar::activate(args.activation, biased);
           if (args.residual.scale) value *= args.residual.scale[c];
@@ -41,6 +48,7 @@ class PlainInt8Product : public PackedProduct {
 
   void prepare(int64_t, int64_t, int64_t, Activation) const override {}
   size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  bool takes_rest() const override { return true; }
   size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
 
  private:

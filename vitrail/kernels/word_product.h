@@ -37,8 +37,9 @@ class WordProduct : public PackedProduct {
   virtual void run_task(const WordTask& task, int64_t column) const = 0;  // from this column of the weight on
   virtual WordSums sums() const = 0;
 
-  WordRows rows_of(int64_t rows, int64_t fine_every) const { return {rows, layout_.fine_rows ? fine_every : 0}; }
+  WordRows rows_of(int64_t rows, int64_t fine_every) const;
   void write_rows(const ProductArgs& args, const WordRows& rows, int32_t* x) const;
+  void write_rows(const ProductArgs& args, const WordRows& rows, int64_t first, int64_t last, int32_t* x) const;
 
   Layout layout_;
   int64_t out_, in_, words_, panels_;

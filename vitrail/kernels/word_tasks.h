@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "vitrail/kernels/tile_tasks.h"
+#include "vitrail/kernels/weight_rest.h"
 #include "vitrail/kernels/word_panel.h"
 
 namespace vitrail::kernels {
@@ -24,8 +25,9 @@ struct FineRows {
 // them, so that these go through the same tiles.
 class WordRows {
  public:
-  WordRows(int64_t rows, int64_t fine_every)
-      : rows_(rows), fine_{0, fine_every}, block_(block_rows(rows, most_rows(fine_every))) {}
+  // most: rows of a block, at most kMostRows.
+  WordRows(int64_t rows, int64_t fine_every, int64_t most)
+      : rows_(rows), fine_{0, fine_every}, block_(block_rows(rows, most_rows(fine_every, most))) {}
 
   int64_t block() const { return block_; }
   int64_t places() const { return rows_ + fine_.before(rows_); }
@@ -41,8 +43,8 @@ class WordRows {
 
  private:
   // Of which, with their rests, a block has room.
-  static int64_t most_rows(int64_t fine_every) {
-    return fine_every > 0 ? (kMostRows - 1) * fine_every / (fine_every + 1) : kMostRows;
+  static int64_t most_rows(int64_t fine_every, int64_t most) {
+    return fine_every > 0 ? (most - 1) * fine_every / (fine_every + 1) : most;
   }
 
   int64_t rows_;
@@ -73,6 +75,8 @@ struct WordTask {
   int64_t words, width;
   WordSums add_panel;
   const float* bias;
+  RowBias row_bias;  // in its place unless null, from this task's first column on
+  int64_t first_row;
   TaskOutput to;
 };
 

@@ -1,6 +1,8 @@
 #include "vitrail/models/load.h"
 
+#include <algorithm>
 #include <fstream>
+#include <functional>
 #include <sstream>
 
 #include "vitrail/base/error.h"
@@ -79,6 +81,13 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
   config.vit.dynamic_img_size = true;
 }
 
+void add_rest(const Tensor& weight, const weights::Int8Weight& rest) {
+  const Tensor sum = weights::from_int8(rest, DType::f32), whole = weight.to(DType::f32);
+  std::transform(whole.data<float>(), whole.data<float>() + whole.numel(), sum.data<float>(), sum.data<float>(),
+                 std::plus<>());
+  weight.copy_(sum.to(weight.dtype()));
+}
+
 }  // namespace
 
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
@@ -103,10 +112,18 @@ std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config
           {"reg_tokens", config.reg_tokens}};
 }
 
-VisionTransformer build_model(const OpenedModel& opened, DType dtype) {
+VisionTransformer build_model(const OpenedModel& opened, DType dtype,
+                              std::map<std::string, weights::Int8Weight>* rests) {
   weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), dtype);
   VisionTransformer model(opened.config.vit, ParamSource(params));
   params.finish();
+  for (const auto& [path, rest] : params.rests()) {
+    if (rests) {
+      rests->emplace(path.substr(0, path.rfind('.')), rest);
+    } else {
+      add_rest(model.parameter(path), rest);
+    }
+  }
   return model;
 }
 

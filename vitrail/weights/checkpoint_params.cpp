@@ -33,11 +33,31 @@ std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const s
 
 Tensor CheckpointParams::read(const std::string& path, const MappedTensor& mapped) {
   const Tensor tensor = mapped_.read(*checkpoint_, mapped, dtype_);
+  const std::optional<Int8Weight> weight = with_scales(path, tensor);
+  if (!weight) return tensor;
+  read_rest(path);
+  return from_int8(*weight, dtype_);
+}
+
+std::optional<Int8Weight> CheckpointParams::with_scales(const std::string& path, const Tensor& numbers) {
   const auto scales = mapped_.all().find(int8_scale_name(path));
-  if (tensor.dtype() != DType::i8 || scales == mapped_.all().end()) return tensor;
+  if (numbers.dtype() != DType::i8 || scales == mapped_.all().end()) return std::nullopt;
   taken_.insert(scales->first);
   if (!scales->second.problem.empty()) throw Error(scales->second.problem);
-  return from_int8({tensor, mapped_.read(*checkpoint_, scales->second, DType::f32)}, dtype_);
+  return Int8Weight{numbers, mapped_.read(*checkpoint_, scales->second, DType::f32)};
+}
+
+void CheckpointParams::read_rest(const std::string& path) {
+  const auto found = mapped_.all().find(int8_rest_name(path));
+  if (found == mapped_.all().end()) return;
+  taken_.insert(found->first);
+  if (!found->second.problem.empty()) throw Error(found->second.problem);
+  const auto rest = with_scales(found->first, mapped_.read(*checkpoint_, found->second, dtype_));
+  if (!rest) throw Error(found->first, "i8 with " + int8_scale_name(found->first), "neither or one");
+  if (!(rest->numbers.shape() == mapped_.all().at(path).shape)) {
+    throw Error(found->first, mapped_.all().at(path).shape.to_string(), rest->numbers.shape().to_string());
+  }
+  rests_[path] = *rest;
 }
 
 Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {

@@ -1,11 +1,14 @@
 #pragma once
 // Parameters answered by a weights file.
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "vitrail/tensor/param_source.h"
+#include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/mapped_tensors.h"
 
 namespace vitrail::weights {
@@ -29,8 +32,13 @@ class CheckpointParams : public ParamProvider {
   bool has(const std::string& path) const override { return mapped_.all().contains(path); }
   void finish() override;
 
+  // What rounding has left of the weights in 8 bits that were handed out, by their paths; few files have it.
+  const std::map<std::string, Int8Weight>& rests() const { return rests_; }
+
  private:
   Tensor read(const std::string& path, const MappedTensor& mapped);
+  std::optional<Int8Weight> with_scales(const std::string& path, const Tensor& numbers);  // none where there are none
+  void read_rest(const std::string& path);
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
@@ -38,6 +46,7 @@ class CheckpointParams : public ParamProvider {
   MappedTensors mapped_;
   DType dtype_;
   std::set<std::string> taken_;
+  std::map<std::string, Int8Weight> rests_;
   std::vector<std::string> missing_, misshapen_, unusable_;
 };
 

@@ -8,6 +8,8 @@
 namespace vitrail::weights {
 
 inline std::string int8_scale_name(const std::string& weight) { return weight + "_scale"; }
+// What rounding has left, in the same way: NAME_rest of i8 beside NAME_rest_scale.
+inline std::string int8_rest_name(const std::string& weight) { return weight + "_rest"; }
 
 struct Int8Weight {
   Tensor numbers;  // i8 [out, in]
