@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "vitrail/base/awake_team.h"
 #include "vitrail/base/error.h"
 
 #if VITRAIL_OPENMP
@@ -25,6 +26,7 @@ constexpr int kMostThreads = 1024;  // far more than helps; libgomp ends the pro
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
+thread_local AwakeTeam* awake = nullptr;  // that this thread leads
 
 int openmp_count() {
 #if VITRAIL_OPENMP
@@ -110,6 +112,12 @@ int64_t pieces_of(int64_t length, int64_t grain) {
 // Calls run(piece), which does not throw, for all pieces, each on a thread of its own where there are enough.
 template <class Run>
 void on_team(int64_t pieces, const Run& run) {
+  if (awake && pieces <= awake->threads()) {
+    inside_loop = true;  // as it is in the team's other threads
+    awake->run(pieces, run);
+    inside_loop = false;
+    return;
+  }
   auto one = [&run](int64_t piece) {
     inside_loop = true;
     run(piece);
@@ -124,10 +132,11 @@ void on_team(int64_t pieces, const Run& run) {
   try {
     for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(one, piece);
   } catch (const std::system_error&) {
-    // No more threads are to be had: the pieces that are left run here.
+    // No more threads are to be had: the pieces that are left run here, after the first (with_awake_team() needs it so).
   }
-  for (int64_t piece = std::ssize(team) + 1; piece < pieces; ++piece) one(piece);
+  const int64_t begun = std::ssize(team) + 1;
   one(0);
+  for (int64_t piece = begun; piece < pieces; ++piece) one(piece);
   for (std::thread& member : team) member.join();
 #endif
 }
@@ -190,6 +199,29 @@ void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody 
     }
   });
   failure.rethrow();
+}
+
+void with_awake_team(AnyWork work) {
+  const int64_t threads = pieces_of(kMostThreads, 1);
+  if (threads <= 1 || awake) return work();
+  thread_local AwakeTeam memory;  // kept: a team allocates nothing
+  AwakeTeam& team = memory;       // the caller's, in all threads
+  team.begin(static_cast<int>(threads));
+  std::exception_ptr failure;
+  on_team(threads, [&](int64_t piece) {
+    if (piece > 0) return team.serve(static_cast<int>(piece));
+    awake = &team;
+    inside_loop = false;
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    inside_loop = true;
+    awake = nullptr;
+    team.dismiss();
+  });
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace vitrail

@@ -117,6 +117,7 @@ void Emitter::linear(const FusedOperation& item) {
     packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend, fine_every,
                 rest.get(), frame.workspace + rest_at);
   });
+  steps_.back().own_loops = packed->has_own_loops();
 }
 
 std::shared_ptr<const kernels::WeightRest> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,

@@ -1,16 +1,33 @@
 #include "vitrail/infer/program.h"
 
+#include <algorithm>
 #include <chrono>
+
+#include "vitrail/base/parallel.h"
 
 namespace vitrail::infer {
 
+template <class Work>
+void Program::with_team(const Work& work) const {
+  const bool own_loops = std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; });
+  own_loops ? with_awake_team(work) : work();
+}
+
+void Program::run(const Frame& frame) const {
+  with_team([&] {
+    for (const Step& step : steps_) step.run(frame);
+  });
+}
+
 void Program::run(const Frame& frame, const std::function<void(size_t, double)>& after_step) const {
   using Clock = std::chrono::steady_clock;
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    const auto start = Clock::now();
-    steps_[i].run(frame);
-    after_step(i, std::chrono::duration<double>(Clock::now() - start).count());
-  }
+  with_team([&] {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const auto start = Clock::now();
+      steps_[i].run(frame);
+      after_step(i, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+  });
 }
 
 std::string Program::listing() const {

@@ -20,6 +20,7 @@ struct Step {
   double flops = 0;  // multiply-adds count two
   double bytes = 0;  // read and written, each operand once
   std::function<void(const Frame&)> run;
+  bool own_loops = true;  // see with_awake_team(), base/parallel.h
 };
 
 // Where a result lies after a run.
@@ -40,9 +41,7 @@ class Program {
         buffer_bytes_(buffer_bytes),
         workspace_bytes_(buffer_bytes + scratch_bytes) {}
 
-  void run(const Frame& frame) const {
-    for (const Step& step : steps_) step.run(frame);
-  }
+  void run(const Frame& frame) const;
   // As run(), telling how long each step took.
   void run(const Frame& frame, const std::function<void(size_t step, double seconds)>& after_step) const;
 
@@ -54,6 +53,9 @@ class Program {
   std::string listing() const;  // a line a step, then the buffers' size: the same on every machine
 
  private:
+  template <class Work>
+  void with_team(const Work& work) const;
+
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
   double model_flops_;

@@ -171,6 +171,7 @@ void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64
   product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, fine_every, rest, memory_of_rest});
 }
 bool PackedLinear::takes_rest() const { return product_->takes_rest(); }
+bool PackedLinear::has_own_loops() const { return product_->has_own_loops(); }
 
 void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
   product_->prepare(rows, ldx, ldy, activation);

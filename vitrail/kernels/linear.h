@@ -64,6 +64,7 @@ class PackedLinear {
            const Residual& residual = {}, int64_t fine_every = 0, const WeightRest* rest = nullptr,
            std::byte* memory_of_rest = nullptr) const;
   bool takes_rest() const;
+  bool has_own_loops() const;  // run()'s are vitrail's (base/parallel.h), not another library's
 
   // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
   void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;

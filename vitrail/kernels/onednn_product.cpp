@@ -46,6 +46,7 @@ class OneDnnProduct : public PackedProduct {
     return round_up(pad(rows)) + static_cast<size_t>(rows * out_) * sizeof(float);
   }
   size_t packed_bytes() const override { return matmul_.packed_bytes(); }
+  bool has_own_loops() const override { return false; }
 
  private:
   size_t pad(int64_t rows) const { return matmul_.scratchpad_bytes(rows, in_, out_); }

@@ -31,6 +31,7 @@ class PackedProduct {
   virtual size_t scratch_bytes(int64_t rows, int64_t fine_every) const = 0;
   virtual size_t packed_bytes() const = 0;
   virtual bool takes_rest() const { return false; }
+  virtual bool has_own_loops() const { return true; }
 };
 
 // All take weight [out, in] row-major and bias [out] or null, and keep neither.

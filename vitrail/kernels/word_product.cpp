@@ -37,8 +37,8 @@ void WordProduct::run(const ProductArgs& args) const {
   auto* const x = reinterpret_cast<int32_t*>(args.scratch) + layout_.heading;
   write_rows(args, rows, x);
   const RowBias row_biases = args.rest ? args.rest->biases(args.x, args.ldx, args.memory_of_rest) : RowBias{};
-  const int64_t flops = 2 * width() * in_ * rows.block();
-  const int64_t grain = 1 + 400000 / (flops + 1);  // 400,000 operations take 2 µs: what it costs to wake a team
+  const int64_t flops = 2 * width() * in_ * std::min(args.rows, rows.block());
+  const int64_t grain = 1 + 100'000 / (flops + 1);  // as long as a loop of an awake team costs, 0.5 µs
   for_each_tile_task(args.rows, rows.block(), panels_, width(), grain,
                      [&](int64_t first, int64_t count, int64_t panel, int64_t panels) {
                        const int64_t column = panel * width(), columns = std::min(panels * width(), out_ - column);
