@@ -23,11 +23,12 @@ TEST(RowSum, IsTheSumOfEveryColumn) {
       testing::for_each_isa([&](Isa) {
         Buffer to(cols, 1);
         sum_of_rows(x.data(), ldx, rows, cols, 0.5F, to.data());
+        add_rows(x.data(), ldx, rows, cols, to.data());
         to.check();
         for (int64_t c = 0; c < cols; ++c) {
           double sum = 0;
           for (int64_t r = 0; r < rows; ++r) sum += x[r * ldx + c];
-          EXPECT_NEAR(to.data()[c], 0.5 * sum, 1e-5) << c;
+          EXPECT_NEAR(to.data()[c], (0.5 + 1) * sum, 1e-5) << c;
         }
       });
     }
@@ -73,7 +74,7 @@ TEST(WeightRest, IsMultipliedByTokensThatAreReadAloneAndByTheOthersMean) {
   };
   for (const auto& [images, every, alone, in, out] :
        {Case{1, 197, 1, 48, 70}, Case{3, 33, 2, 21, 33}, Case{2, 60, 0, 16, 32}, Case{4, 1, 1, 40, 9},
-        Case{5, 2, 1, 8, 3}, Case{2, 3, 5, 12, 40}}) {
+        Case{5, 2, 1, 8, 3}, Case{2, 3, 5, 12, 40}, Case{1, 70, 1, 900, 40}}) {
     Problem problem(images * every, in, out);
     for (int64_t i = 0; i < images * every * in; ++i) {
       problem.x[i] = i % in == 0 ? -100.0F : i % in == 1 ? 155.0F : static_cast<float>(i * 37 % 255 - 100);

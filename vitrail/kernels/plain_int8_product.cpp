@@ -21,7 +21,8 @@ class PlainInt8Product : public PackedProduct {
 
   void run(const ProductArgs& args) const override {
     for (int64_t p = 0; args.rest && p < args.rest->parts(); ++p) {
-      args.rest->sum_up(args.x, args.ldx, p, args.memory_of_rest);
+      const WeightRest::Part part = args.rest->part(p);
+      args.rest->sum_up(args.x, args.ldx, p, part.first, part.last, args.memory_of_rest);
     }
     const RowBias row_bias = args.rest ? args.rest->biases(args.x, args.ldx, args.memory_of_rest) : RowBias{};
     parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {

@@ -52,21 +52,22 @@ class WeightRest {
 
   size_t bytes() const { return bytes_; }  // of memory for a run, 64-byte aligned
 
-  // x in parts of neighbouring rows: who reads a part sums it up.
+  // x in parts of neighbouring rows, none of them empty.  Who reads a part sums it up, its rows in their order: those
+  // from `first` up to `last` at a time, while they are in the cache.
   struct Part {
     int64_t first, last;
   };
-  int64_t parts() const { return rows_ / shape_.every * kPartsOfImage; }
+  int64_t parts() const { return images_ * parts_of_image_; }
   Part part(int64_t p) const;
-  void sum_up(const float* x, int64_t ldx, int64_t p, std::byte* memory) const;
+  void sum_up(const float* x, int64_t ldx, int64_t p, int64_t first, int64_t last, std::byte* memory) const;
   // When all parts have been summed up.
   RowBias biases(const float* x, int64_t ldx, std::byte* memory) const;
 
  private:
-  static constexpr int64_t kPartsOfImage = 8;
+  void write_tokens(const float* x, int64_t ldx, int64_t image, std::byte* memory) const;
 
   std::shared_ptr<const PackedLinear> rest_;
-  int64_t rows_, in_;
+  int64_t in_, images_, parts_of_image_;
   RowBias shape_;
   int64_t biases_;
   size_t tokens_at_, biases_at_, scratch_at_, bytes_;

@@ -39,6 +39,7 @@ class WordProduct : public PackedProduct {
 
   WordRows rows_of(int64_t rows, int64_t fine_every) const;
   void write_rows(const ProductArgs& args, const WordRows& rows, int32_t* x) const;
+  void write_part(const ProductArgs& args, const WordRows& rows, int64_t p, int32_t* x) const;
   void write_rows(const ProductArgs& args, const WordRows& rows, int64_t first, int64_t last, int32_t* x) const;
 
   Layout layout_;
