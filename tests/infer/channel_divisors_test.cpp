@@ -43,8 +43,9 @@ double int8_error(const Tensor& x, const Tensor& weight, const std::vector<float
   return squares;
 }
 
-WeightedRows rows_of(const Tensor& x) {
-  return {std::vector<float>(x.data<float>(), x.data<float>() + x.numel()), std::vector<float>(kRows, 1.0f)};
+InputRows rows_of(const Tensor& x) {
+  return {std::vector<float>(x.data<float>(), x.data<float>() + x.numel()),
+          std::vector<float>(x.data<float>(), x.data<float>() + x.numel())};
 }
 
 std::vector<float> smooth_quant(const Tensor& x, const Tensor& weight) {
@@ -64,23 +65,20 @@ TEST(ChannelDivisors, LoseLessThanNoneAndThanSmoothQuants) {
   EXPECT_LT(found, 0.9 * int8_error(x, weight, smooth_quant(x, weight)));
 }
 
-TEST(ChannelDivisors, RowsThatCountMoreGetTheFinerSteps) {
+// A weight's error in the channel is multiplied by what it is apart, over its divisor.
+TEST(ChannelDivisors, AChannelThatIsLessApartIsDividedByLess) {
   const Tensor x = activations(), weight = Tensor::randn({kOut, kIn}, 2);
-  const Tensor first = x.narrow(0, 0, 1);
-  WeightedRows rows = rows_of(x);
+  InputRows rows = rows_of(x);
   const auto alike = channel_divisors(rows, weight);
-  rows.importance[0] = 10 * kRows;
-  const auto weighted = channel_divisors(rows, weight);
-  const auto range = [&](const std::vector<float>& divisors) {
-    float least = 0, most = 0, length = 0;
-    for (int64_t c = 0; c < kIn; ++c) {
-      least = std::min(least, first.data<float>()[c] / divisors[c]);
-      most = std::max(most, first.data<float>()[c] / divisors[c]);
-      length += divisors[c] * divisors[c];
-    }
-    return (most - least) * std::sqrt(length);  // its step times the weights that it meets
+  constexpr int64_t kChannel = 3;
+  for (size_t i = kChannel; i < rows.apart.size(); i += kIn) rows.apart[i] *= 0.01f;
+  const auto apart = channel_divisors(rows, weight);
+  const auto of_others = [&](const std::vector<float>& divisors) {
+    double logs = 0;
+    for (int64_t c = 0; c < kIn; ++c) logs += std::log(divisors[c]) / kIn;
+    return std::log(divisors[kChannel]) - logs;
   };
-  EXPECT_LT(range(weighted), range(alike));
+  EXPECT_LT(of_others(apart), of_others(alike));
 }
 
 TEST(ChannelDivisors, AChannelOrAColumnOfZerosKeepsOne) {

@@ -13,7 +13,7 @@ constexpr double kRoundedTogether = 0.6;
 
 class Search {
  public:
-  Search(const WeightedRows& rows, const Tensor& weight)
+  Search(const InputRows& rows, const Tensor& weight)
       : rows_(rows),
         weight_(weight.data<float>()),
         out_(weight.size(0)),
@@ -53,12 +53,9 @@ class Search {
   // SmoothQuant's divisors.
   void start() {
     std::vector<float> most_in(logs_.size()), most_weight(logs_.size());
-    for (size_t t = 0; t < rows_.importance.size(); ++t) {
-      for (int64_t c = 0; c < in_; ++c) {
-        const float x = rows_.values[t * in_ + c];
-        most_in[c] = std::max(most_in[c], std::abs(x));
-        row_squares_[c] += double{rows_.importance[t]} * x * x;
-      }
+    for (size_t i = 0; i < rows_.values.size(); ++i) {
+      most_in[i % in_] = std::max(most_in[i % in_], std::abs(rows_.values[i]));
+      row_squares_[i % in_] += double{rows_.apart[i]} * rows_.apart[i];
     }
     for (int64_t i = 0; i < out_ * in_; ++i) {
       most_weight[i % in_] = std::max(most_weight[i % in_], std::abs(weight_[i]));
@@ -81,13 +78,13 @@ class Search {
     input_slope_.assign(logs_.size(), 0);
     weight_slope_.assign(logs_.size(), 0);
     input_steps_ = weight_steps_ = 0;
-    for (size_t t = 0; t < rows_.importance.size(); ++t) add_input(rows_.values.data() + t * in_, rows_.importance[t]);
+    for (size_t t = 0; t < rows_.values.size(); t += in_) add_input(rows_.values.data() + t);
     for (int64_t r = 0; r < out_; ++r) add_weight(weight_ + r * in_);
     return input_steps_ * weights_squares_ + weight_steps_ * inputs_squares_;
   }
 
   // One token's step, squared; it changes with the channels of the largest and the smallest number alone.
-  void add_input(const float* x, double importance) {
+  void add_input(const float* x) {
     double least = 0, most = 0;
     int64_t at_least = -1, at_most = -1;
     for (int64_t c = 0; c < in_; ++c) {
@@ -95,7 +92,7 @@ class Search {
       if (value > most) most = value, at_most = c;
       if (value < least) least = value, at_least = c;
     }
-    const double factor = importance / (255.0 * 255.0), range = most - least;
+    const double factor = 1 / (255.0 * 255.0), range = most - least;
     input_steps_ += factor * range * range;
     if (at_most >= 0) input_slope_[at_most] -= factor * 2 * range * most;
     if (at_least >= 0) input_slope_[at_least] += factor * 2 * range * least;
@@ -125,7 +122,7 @@ class Search {
     return slope;
   }
 
-  const WeightedRows& rows_;
+  const InputRows& rows_;
   const float* weight_;
   int64_t out_, in_;
   std::vector<double> logs_, divisors_, row_squares_, column_squares_, input_slope_, weight_slope_;
@@ -135,8 +132,6 @@ class Search {
 
 }  // namespace
 
-std::vector<float> channel_divisors(const WeightedRows& rows, const Tensor& weight) {
-  return Search(rows, weight).run();
-}
+std::vector<float> channel_divisors(const InputRows& rows, const Tensor& weight) { return Search(rows, weight).run(); }
 
 }  // namespace vitrail::infer

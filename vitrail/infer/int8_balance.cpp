@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <numbers>
 #include <string>
@@ -12,14 +14,11 @@
 #include "vitrail/infer/channel_divisors.h"
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/row_sum.h"
 #include "vitrail/nn/trace.h"
 
 namespace vitrail::infer {
 namespace {
-
-// An error in a token that is read alone reaches the heads whole, that of a patch only through attention: it counts
-// this many times.
-constexpr float kReadAloneWeight = 20;
 
 // Orthogonal [n, n]: the cosines of the discrete cosine transform (DCT-II), the columns with random signs.
 std::vector<float> spreading_turn(int64_t n) {
@@ -76,7 +75,8 @@ void turn_values(const models::VisionTransformer& model, const std::string& atte
   }
 }
 
-// Rows of what the traced points give: the tokens that are read alone, and a part of the others.
+// Rows of what the traced points give: a part of the tokens that are not read alone, for those that are have twice the
+// bits and exact weights (kernels/weight_rest.h), as has the others' mean, from which the rows are apart.
 class InputSamples {
  public:
   explicit InputSamples(int64_t read_alone) : read_alone_(read_alone) {}
@@ -87,22 +87,26 @@ class InputSamples {
     const auto found = samples_.find(point);
     if (found == samples_.end()) return;
     const Tensor rows = x.to(DType::f32).contiguous();
-    const int64_t tokens = rows.size(1), width = rows.size(2);
+    const int64_t tokens = rows.size(1), width = rows.size(2), alone = std::min(read_alone_, tokens);
+    std::vector<float> mean(static_cast<size_t>(width));
     for (int64_t image = 0; image < rows.size(0); ++image) {
-      for (int64_t token = 0; token < tokens; token += token < read_alone_ ? 1 : kOneOf) {
-        const float* const row = rows.data<float>() + (image * tokens + token) * width;
+      const float* const first = rows.data<float>() + image * tokens * width;
+      kernels::sum_of_rows(first + alone * width, width, tokens - alone, width, 1 / static_cast<float>(tokens - alone),
+                           mean.data());
+      for (int64_t token = alone; token < tokens; token += kOneOf) {
+        const float* const row = first + token * width;
         found->second.values.insert(found->second.values.end(), row, row + width);
-        found->second.importance.push_back(token < read_alone_ ? kReadAloneWeight : float{kOneOf});
+        std::transform(row, row + width, mean.begin(), std::back_inserter(found->second.apart), std::minus());
       }
     }
   }
-  const WeightedRows& at(const std::string& point) const { return samples_.at(point); }
+  const InputRows& at(const std::string& point) const { return samples_.at(point); }
 
  private:
-  static constexpr int64_t kOneOf = 8;  // of 256 pictures at 224 × 224 with patches of 16, 6,656 rows
+  static constexpr int64_t kOneOf = 8;  // of 256 pictures at 224 × 224 with patches of 16, 6,400 rows
 
   int64_t read_alone_;
-  std::map<std::string, WeightedRows> samples_;
+  std::map<std::string, InputRows> samples_;
 };
 
 // x [n, …] with row i of it divided by divisors[i].
