@@ -4,7 +4,7 @@
     python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--mirrored] [--calibrate PICTURES] [--outliers 0]
                                      [--peers]
 
-The FOLDERs hold photographs (at any depth); of each, --crops random parts are taken, a fifth of the picture to all of
+The FOLDERs hold photographs (at any depth; photograph_sets.py fetches some); of each, --crops random parts are taken, a fifth of the picture to all of
 it; with 0, the picture as it is, and with --mirrored with left and right exchanged too.  int8 is the file that
 `vitrail convert --dtype int8 --calibrate` makes from PICTURES (default: the first FOLDER; better others).  MODEL is a
 folder in hub layout.

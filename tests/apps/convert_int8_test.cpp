@@ -85,7 +85,8 @@ TEST(ConvertInt8, WhatRoundingHasLeftIsAddedWhereItIsNotInt8) {
   const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy"),
              int8 = logits_of({"-m", hub, pictures}, folder / "int8.npy"),
              fp32 = logits_of({"-m", hub, "--precision", "fp32", pictures}, folder / "fp32.npy");
-  EXPECT_LT(relative_distance(fp32, exact), 0.1 * relative_distance(int8, exact));
+  // A step of the rest is a hundredth of one of the weight; int8 has the rounding of activations, too.
+  EXPECT_LT(relative_distance(fp32, exact), 0.2 * relative_distance(int8, exact));
   EXPECT_LT(relative_distance(logits_of({"-m", back, pictures}, folder / "back.npy"), fp32), 1e-5);
 }
 

@@ -184,6 +184,20 @@ TEST(TileProduct, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
   });
 }
 
+// A team that waits awake must not be asked to make way for a library's threads (base/parallel.h).
+TEST(PackedProduct, TellsWhoseLoopsItRunsIn) {
+  const Problem problem(3, 1024, 64);
+  testing::for_each_isa([&](Isa isa) {
+    for (const Precision precision : {Precision::bf16, Precision::int8}) {
+      EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023, precision).has_own_loops());
+    }
+    EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023).has_own_loops());
+    const bool by_onednn = isa >= Isa::avx512 && onednn::available() &&
+                           make_onednn_product(problem.weight.data(), nullptr, 64, 1024) != nullptr;
+    EXPECT_EQ(PackedLinear(problem.weight.data(), nullptr, 64, 1024).has_own_loops(), !by_onednn);
+  });
+}
+
 TEST(PackedLinear, ZeroRowsAndZeroInputsAreFine) {
   testing::for_each_isa([](Isa) {
     const float bias[3] = {1, 2, 3};
