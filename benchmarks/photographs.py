@@ -4,10 +4,10 @@
     python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--mirrored] [--calibrate PICTURES] [--outliers 0]
                                      [--peers]
 
-The FOLDERs hold photographs (at any depth; photograph_sets.py fetches some); of each, --crops random parts are taken, a fifth of the picture to all of
-it; with 0, the picture as it is, and with --mirrored with left and right exchanged too.  int8 is the file that
-`vitrail convert --dtype int8 --calibrate` makes from PICTURES (default: the first FOLDER; better others).  MODEL is a
-folder in hub layout.
+The FOLDERs hold photographs (at any depth; photograph_sets.py fetches some); of each, --crops random parts are taken, a
+fifth of the picture to all of it; with 0, the picture as it is, and with --mirrored with left and right exchanged too.
+int8 is the file that `vitrail convert --dtype int8 --calibrate` makes from PICTURES (default: the first FOLDER; better
+others).  MODEL is a folder in hub layout.
 
 --outliers F makes another model of the same function first: four channels of each LayerNorm before a linear layer are
 F times as large, and that layer's weights for them F times as small.  In exact arithmetic nothing changes; activations

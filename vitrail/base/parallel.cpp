@@ -132,8 +132,8 @@ void on_team(int64_t pieces, const Run& run) {
   try {
     for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(one, piece);
   } catch (const std::system_error&) {
-    // No more threads are to be had: the pieces that are left run here, after the first (with_awake_team() needs it
-    // so).
+    // No more threads are to be had: the pieces that are left run here, after the first, which with_awake_team() works
+    // in: the others would wait for it.
   }
   const int64_t begun = std::ssize(team) + 1;
   one(0);

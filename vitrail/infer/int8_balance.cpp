@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <iterator>
 #include <map>
 #include <numbers>
 #include <string>
@@ -14,7 +12,6 @@
 #include "vitrail/infer/channel_divisors.h"
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/linear.h"
-#include "vitrail/kernels/row_sum.h"
 #include "vitrail/nn/trace.h"
 
 namespace vitrail::infer {
@@ -75,8 +72,8 @@ void turn_values(const models::VisionTransformer& model, const std::string& atte
   }
 }
 
-// Rows of what the traced points give: a part of the tokens that are not read alone, for those that are have twice the
-// bits and exact weights (kernels/weight_rest.h), as has the others' mean, from which the rows are apart.
+// Rows of what the traced points give: a part of the tokens that are not read alone.  Those that are have exact weights
+// (kernels/weight_rest.h), and the class token twice the bits.
 class InputSamples {
  public:
   explicit InputSamples(int64_t read_alone) : read_alone_(read_alone) {}
@@ -87,22 +84,23 @@ class InputSamples {
     const auto found = samples_.find(point);
     if (found == samples_.end()) return;
     const Tensor rows = x.to(DType::f32).contiguous();
-    const int64_t tokens = rows.size(1), width = rows.size(2), alone = std::min(read_alone_, tokens);
-    std::vector<float> mean(static_cast<size_t>(width));
+    const Tensor apart = apart_from_mean(rows, read_alone_);
+    const int64_t tokens = rows.size(1), width = rows.size(2);
     for (int64_t image = 0; image < rows.size(0); ++image) {
-      const float* const first = rows.data<float>() + image * tokens * width;
-      kernels::sum_of_rows(first + alone * width, width, tokens - alone, width, 1 / static_cast<float>(tokens - alone),
-                           mean.data());
-      for (int64_t token = alone; token < tokens; token += kOneOf) {
-        const float* const row = first + token * width;
-        found->second.values.insert(found->second.values.end(), row, row + width);
-        std::transform(row, row + width, mean.begin(), std::back_inserter(found->second.apart), std::minus());
+      for (int64_t token = read_alone_; token < tokens; token += kOneOf) {
+        const int64_t at = (image * tokens + token) * width;
+        append(rows.data<float>() + at, width, found->second.values);
+        append(apart.data<float>() + at, width, found->second.apart);
       }
     }
   }
   const InputRows& at(const std::string& point) const { return samples_.at(point); }
 
  private:
+  static void append(const float* row, int64_t width, std::vector<float>& rows) {
+    rows.insert(rows.end(), row, row + width);
+  }
+
   static constexpr int64_t kOneOf = 8;  // of 256 pictures at 224 × 224 with patches of 16, 6,400 rows
 
   int64_t read_alone_;

@@ -13,15 +13,13 @@
 #include "vitrail/infer/layer_inputs.h"
 #include "vitrail/kernels/int8_weight.h"
 #include "vitrail/kernels/linear.h"
-#include "vitrail/kernels/row_sum.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/weights/finite.h"
 
 namespace vitrail::infer {
 namespace {
 
-// Xᵀ X [in, in] of what a layer reads, by the traced point that gives it: of tokens that are not read alone, their
-// differences to the image's mean of them.  The others and the mean are multiplied by what rounding leaves, too.
+// Xᵀ X [in, in] of what a layer reads apart from the mean, by the traced point that gives it.
 class Moments {
  public:
   Moments(const models::VisionTransformer& model, const std::vector<Tensor>& images,
@@ -42,26 +40,10 @@ class Moments {
   void add(const std::string& name, const Tensor& x) {
     const int64_t in = x.size(-1), rows = x.numel() / in;
     const Tensor& moment = moments_.try_emplace(name, Tensor::zeros({in, in})).first->second;
-    const Tensor apart = from_their_mean(x);
+    const Tensor apart = apart_from_mean(x, read_alone_);
     kernels::gemm(true, false, in, in, rows, apart.data<float>(), in, apart.data<float>(), in, true,
                   moment.data<float>(), in);
   }
-  Tensor from_their_mean(const Tensor& x) const {
-    const Tensor apart = x.clone();
-    const int64_t tokens = x.size(1), in = x.size(2), alone = std::min(read_alone_, tokens);
-    std::vector<float> mean(static_cast<size_t>(in));
-    for (int64_t image = 0; image < x.size(0); ++image) {
-      float* const rows = apart.data<float>() + image * tokens * in;
-      std::fill_n(rows, alone * in, 0.0F);
-      if (tokens > alone) {
-        kernels::sum_of_rows(rows + alone * in, in, tokens - alone, in, 1 / static_cast<float>(tokens - alone),
-                             mean.data());
-      }
-      for (int64_t i = alone * in; i < tokens * in; ++i) rows[i] -= mean[i % in];
-    }
-    return apart;
-  }
-
   int64_t read_alone_;
   std::map<std::string, Tensor> moments_;
 };

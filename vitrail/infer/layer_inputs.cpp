@@ -1,6 +1,10 @@
 #include "vitrail/infer/layer_inputs.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/row_sum.h"
 
 namespace vitrail::infer {
 
@@ -18,6 +22,22 @@ int64_t tokens_read_alone(const models::VisionTransformer& model) {
   const models::VisionTransformerConfig& config = model.config();
   if (config.global_pool != models::GlobalPool::token) return 0;
   return config.dist_token ? 2 : 1;
+}
+
+Tensor apart_from_mean(const Tensor& x, int64_t alone) {
+  const Tensor apart = x.clone();
+  const int64_t tokens = x.size(1), in = x.size(2), zeros = std::min(alone, tokens);
+  std::vector<float> mean(static_cast<size_t>(in));
+  for (int64_t image = 0; image < x.size(0); ++image) {
+    float* const rows = apart.data<float>() + image * tokens * in;
+    std::fill_n(rows, zeros * in, 0.0F);
+    if (tokens > zeros) {
+      kernels::sum_of_rows(rows + zeros * in, in, tokens - zeros, in, 1 / static_cast<float>(tokens - zeros),
+                           mean.data());
+    }
+    for (int64_t i = zeros * in; i < tokens * in; ++i) rows[i] -= mean[i % in];
+  }
+  return apart;
 }
 
 }  // namespace vitrail::infer

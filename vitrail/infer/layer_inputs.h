@@ -14,4 +14,8 @@ std::map<std::string, std::string> inputs_of(const models::VisionTransformer& mo
 // patches are pooled too, or nothing is.
 int64_t tokens_read_alone(const models::VisionTransformer& model);
 
+// x [B, N, C] as what an error of a rounded weight is multiplied by, where its rest is multiplied too
+// (kernels/weight_rest.h): 0 for the first `alone` tokens, for the others their difference to the image's mean of them.
+Tensor apart_from_mean(const Tensor& x, int64_t alone);
+
 }  // namespace vitrail::infer

@@ -1,6 +1,5 @@
 #include "vitrail/infer/program.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "vitrail/base/parallel.h"
@@ -9,8 +8,7 @@ namespace vitrail::infer {
 
 template <class Work>
 void Program::with_team(const Work& work) const {
-  const bool own_loops = std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; });
-  own_loops ? with_awake_team(work) : work();
+  own_loops_ ? with_awake_team(work) : work();
 }
 
 void Program::run(const Frame& frame) const {

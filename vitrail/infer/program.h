@@ -1,5 +1,6 @@
 #pragma once
 // A forward pass, compiled: a flat list of steps over one workspace.
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,7 +40,8 @@ class Program {
         outputs_(std::move(outputs)),
         model_flops_(model_flops),
         buffer_bytes_(buffer_bytes),
-        workspace_bytes_(buffer_bytes + scratch_bytes) {}
+        workspace_bytes_(buffer_bytes + scratch_bytes),
+        own_loops_(std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; })) {}
 
   void run(const Frame& frame) const;
   // As run(), telling how long each step took.
@@ -60,6 +62,7 @@ class Program {
   std::vector<ProgramOutput> outputs_;
   double model_flops_;
   size_t buffer_bytes_, workspace_bytes_;
+  bool own_loops_;  // of all steps
 };
 
 }  // namespace vitrail::infer

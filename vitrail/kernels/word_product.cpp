@@ -38,7 +38,7 @@ void WordProduct::run(const ProductArgs& args) const {
   write_rows(args, rows, x);
   const RowBias row_biases = args.rest ? args.rest->biases(args.x, args.ldx, args.memory_of_rest) : RowBias{};
   const int64_t flops = 2 * width() * in_ * std::min(args.rows, rows.block());
-  const int64_t grain = 1 + 100'000 / (flops + 1);  // as long as a loop of an awake team costs, 0.5 µs
+  const int64_t grain = 1 + 100'000 / (flops + 1);  // these take 0.5 µs, a loop of an awake team half as long
   for_each_tile_task(args.rows, rows.block(), panels_, width(), grain,
                      [&](int64_t first, int64_t count, int64_t panel, int64_t panels) {
                        const int64_t column = panel * width(), columns = std::min(panels * width(), out_ - column);
