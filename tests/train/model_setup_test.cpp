@@ -15,10 +15,11 @@ ModelRecipe recipe_of(const std::string& model) {
 }
 
 // A small model of classes cat, dog, frog, in a folder.
-std::string source_model() {
-  const fs::path folder = testing::scratch_folder() / "source";
+std::string source_model(int depth = 2) {
+  const fs::path folder = testing::scratch_folder() / ("source" + std::to_string(depth));
   PreparedModel made = prepare_model(
-      recipe_of(R"({"img_size": 16, "patch_size": 4, "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2})"),
+      recipe_of(R"({"img_size": 16, "patch_size": 4, "embed_dim": 16, "num_heads": 2, "mlp_ratio": 2, "depth": )" +
+                std::to_string(depth) + "}"),
       {"cat", "dog", "frog"}, 1);
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const nn::NamedTensor& parameter : made.model.named_parameters())
@@ -134,6 +135,27 @@ TEST(ModelSetup, PoolingAndColoursMayChange) {
   const models::VisionTransformer original = models::build_model(models::open_model(source));
   EXPECT_TRUE(same(made.model.parameter("fc_norm.weight"), original.parameter("norm.weight")));
   EXPECT_EQ(made.model.parameter("patch_embed.proj.weight").size(1), 1);
+}
+
+TEST(ModelSetup, AShallowerModelBeginsWithBlocksOfTheWholeDepth) {
+  const std::string source = source_model(6);
+  const models::VisionTransformer original = models::build_model(models::open_model(source));
+  const std::vector<std::pair<int, std::vector<int>>> kept{{1, {0}}, {2, {0, 5}}, {3, {0, 3, 5}}, {4, {0, 2, 3, 5}}};
+  for (const auto& [depth, blocks] : kept) {
+    const PreparedModel made =
+        prepare_model(recipe_of(R"({"init": ")" + source + R"(", "depth": )" + std::to_string(depth) + "}"),
+                      {"cat", "dog", "frog"}, 9);
+    std::string listed;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      for (const char* part : {".norm1.bias", ".attn.qkv.weight", ".mlp.fc2.weight"}) {
+        EXPECT_TRUE(same(made.model.parameter("blocks." + std::to_string(i) + part),
+                         original.parameter("blocks." + std::to_string(blocks[i]) + part)))
+            << depth << " blocks, " << i << part;
+      }
+      listed += (i ? ", " : "") + std::to_string(blocks[i]);
+    }
+    EXPECT_EQ(made.notes, std::vector<std::string>{"blocks: " + listed + " of the checkpoint's 6"});
+  }
 }
 
 TEST(ModelSetup, WhatDoesNotFitIsListed) {

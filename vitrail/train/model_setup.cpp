@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
@@ -69,20 +70,35 @@ std::array<int64_t, 2> grid_of(const VisionTransformerConfig& config) {
   return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
 }
 
+// Where a model of fewer blocks than the checkpoint begins: with the first, the last, and others evenly between them.
+// For each of its blocks, the checkpoint's.
+std::vector<int64_t> blocks_to_keep(int64_t there, int64_t wanted) {
+  std::vector<int64_t> kept(static_cast<size_t>(wanted));
+  for (int64_t i = 0; i < wanted; ++i) {
+    const bool fewer = wanted > 1 && wanted < there;
+    kept[static_cast<size_t>(i)] = fewer ? (2 * i * (there - 1) + wanted - 1) / (2 * (wanted - 1)) : i;
+  }
+  return kept;
+}
+
 // Carries the parameters of one model over to another, and keeps account of what was done.
 class Transplant {
  public:
   Transplant(const ModelConfig& source, const models::VisionTransformer& from, const ModelConfig& target,
              const std::vector<std::string>& classes)
-      : source_(source), target_(target), rows_(head_rows(source, classes, target.vit.num_classes)) {
+      : source_(source),
+        target_(target),
+        rows_(head_rows(source, classes, target.vit.num_classes)),
+        blocks_(blocks_to_keep(source.vit.depth, target.vit.depth)) {
     for (const nn::NamedTensor& parameter : from.named_parameters()) given_[parameter.name] = parameter.tensor;
+    if (leaves_blocks_out()) note_blocks();
   }
 
   void into(const nn::NamedTensor& parameter) {
     const std::string& name = parameter.name;
     const Tensor& to = parameter.tensor;
     if (name.starts_with("head.") || name.starts_with("head_dist.")) return head(name, to);
-    Tensor from = take(name);
+    Tensor from = take(name_there(name));
     if (!from.defined() && name.starts_with("fc_norm.")) from = take("norm." + name.substr(8));
     if (!from.defined() && name.starts_with("norm.")) from = take("fc_norm." + name.substr(5));
     if (!from.defined()) return problem(name, "not in the checkpoint");
@@ -95,7 +111,8 @@ class Transplant {
   // Throws Error that lists what did not fit.
   std::vector<std::string> finish(const std::string& where) {
     for (const auto& [name, tensor] : given_) {
-      const bool replaced = name.starts_with("head") || name.starts_with("pre_logits") || name == "pos_embed";
+      const bool replaced = name.starts_with("head") || name.starts_with("pre_logits") || name == "pos_embed" ||
+                            (leaves_blocks_out() && name.starts_with(kBlocks));
       if (!taken_.contains(name) && !replaced) problem(name, "has no place in the model");
     }
     if (problems_.empty()) return notes_;
@@ -105,6 +122,24 @@ class Transplant {
   }
 
  private:
+  static constexpr std::string_view kBlocks = "blocks.";
+
+  bool leaves_blocks_out() const { return target_.vit.depth < source_.vit.depth; }
+
+  void note_blocks() {
+    std::string list;
+    for (const int64_t block : blocks_) list += (list.empty() ? "" : ", ") + std::to_string(block);
+    notes_.push_back(str("blocks: ", list, " of the checkpoint's ", source_.vit.depth));
+  }
+
+  // What the checkpoint calls a parameter.
+  std::string name_there(const std::string& name) const {
+    if (!name.starts_with(kBlocks)) return name;
+    const size_t dot = name.find('.', kBlocks.size());
+    const size_t block = std::stoul(name.substr(kBlocks.size(), dot - kBlocks.size()));
+    return str(kBlocks, blocks_[block], name.substr(dot));
+  }
+
   Tensor take(const std::string& name) {
     const auto found = given_.find(name);
     if (found == given_.end()) return {};
@@ -160,7 +195,7 @@ class Transplant {
   }
 
   const ModelConfig &source_, &target_;
-  std::vector<int64_t> rows_;
+  std::vector<int64_t> rows_, blocks_;
   std::map<std::string, Tensor> given_;
   std::map<std::string, bool> taken_;
   std::vector<std::string> notes_, problems_;

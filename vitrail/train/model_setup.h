@@ -33,6 +33,8 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::M
 //     none, the head is kept if it has as many classes and is new otherwise;
 //   positions are interpolated to another grid (timm's resample_abs_pos_embed, by the model's pos_interp);
 //   the patch embedding is resampled to another patch size (nn::resample_patch_weight);
+//   of more blocks than wanted the first and the last are kept, and others evenly between them (as DistilBERT begins,
+//     arXiv 1910.01108); of one block, the first;
 //   a final norm moves between norm and fc_norm with the pooling; RGB patch weights are summed for one channel.
 // Whatever else does not fit is one Error that lists it.
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed);
