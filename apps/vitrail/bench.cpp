@@ -68,7 +68,11 @@ std::vector<double> time_runs(const infer::Session& session, const Tensor& image
 // The compiled program's listing with the least time of each step over several runs.
 void print_profile(const infer::Session& session, const Tensor& images) {
   const int64_t at_once = session.images_at_once(images.shape());
-  if (at_once < images.size(0)) fmt::print("{} of the {} images go through together:\n", at_once, images.size(0));
+  const int threads = session.threads_at_work(images.shape());
+  if (at_once < images.size(0)) {
+    fmt::print("{} of the {} images go through together, on {} of {} threads:\n", at_once, images.size(0), threads,
+               session.threads());
+  }
   const auto program = session.program(images.narrow(0, 0, at_once).shape());
   std::vector<double> best(program->steps().size(), 1e9);
   for (int round = 0; round < 20; ++round) {

@@ -94,6 +94,24 @@ TEST(Session, ABatchThatLeavesTheCacheRunsInPartsAndGivesTheSame) {
   }
 }
 
+// With n threads each takes a batch's images in turn, and all of them those that are left over.
+TEST(Session, EachThreadTakesWholeImagesAndAllTakeWhatIsLeft) {
+  for (const int threads : {1, 2, 3}) {
+    const Session session(model_of("timm_token"), {.threads = threads});
+    const auto& config = session.config();
+    for (int64_t batch = 1; batch <= 8; ++batch) {
+      const Tensor images = Tensor::randn({batch, 3, config.img_size[0], config.img_size[1]}, 7);
+      EXPECT_EQ(session.threads_at_work(images.shape()), batch < threads ? threads : 1);
+      EXPECT_EQ(session.images_at_once(images.shape()), batch < threads ? batch : batch / threads);
+      const Tensor together = session.logits(images);
+      for (int64_t i = 0; i < batch; ++i) {
+        EXPECT_TRUE(testing::close(session.logits(images.narrow(0, i, 1)), together.narrow(0, i, 1), 0))
+            << threads << " threads, image " << i << " of " << batch;
+      }
+    }
+  }
+}
+
 double relative_distance(const Tensor& got, const Tensor& want) {
   double apart = 0, size = 0;
   for (int64_t i = 0; i < want.numel(); ++i) {

@@ -171,6 +171,27 @@ TEST(PackedProduct, GivesTheSameBitsToEveryCallerAtOnce) {
   });
 }
 
+// As a batch does whose images are dealt out to threads.  What was prepared for all threads is then run by one.
+TEST(PackedProduct, GivesTheSameInsideALoop) {
+  ThreadCount count(2);
+  for (const auto& [rows, out] : {std::pair<int64_t, int64_t>{197, 96}, {1, 10}, {2, 1000}}) {
+    const Problem problem(rows, 3072, out);
+    for_each_product(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedProduct& product) {
+      product.prepare(problem.rows, 3072, problem.out, Activation::gelu);
+      const std::vector<float> alone = testing::run(product, problem, Activation::gelu);
+      std::vector<std::vector<float>> inside(2);
+      parallel_for(0, 2, 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) inside[i] = testing::run(product, problem, Activation::gelu);
+      });
+      for (const auto& y : inside) {
+        for (size_t i = 0; i < y.size(); ++i) {
+          ASSERT_NEAR(y[i], alone[i], 2 * problem.tolerance(static_cast<int64_t>(i))) << i;
+        }
+      }
+    });
+  }
+}
+
 TEST(TileProduct, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
   const Problem problem(200, 900, 50);
   testing::for_each_isa([&](Isa isa) {

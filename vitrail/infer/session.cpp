@@ -22,6 +22,16 @@ constexpr size_t kMostPrograms = 16;
 // workspace.
 constexpr size_t kCacheOfAThread = size_t{2} << 20;
 
+// Neighbouring images in parts of about equal length.
+struct Parts {
+  int64_t first, images, count;
+
+  int64_t begin(int64_t part) const { return first + images * part / count; }
+  int64_t longest() const { return (images + count - 1) / count; }
+};
+
+int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
   const int64_t prefix = model.num_prefix_tokens();
   Tensor shares;
@@ -168,15 +178,28 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   return program;
 }
 
-int64_t Session::images_at_once(const Shape& images, const Request& request) const {
+// Each thread takes as many whole images as every other and goes through the model with them alone, waiting for nobody
+// and with an image's rows in its own cache; those that are left over are worked at by all threads together.
+struct Session::Division {
+  Parts dealt, shared;
+};
+
+Session::Division Session::division(const Shape& images, const Request& request) const {
   if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
-  if (images[0] < 2) return 1;
-  const size_t room = kCacheOfAThread * static_cast<size_t>(threads_);
+  const int64_t own = images[0] / threads_, dealt = own * threads_, left = images[0] - dealt;
   const size_t one = std::max<size_t>(1, program(with_batch(images, 1), request)->workspace_bytes());
-  const auto fitting = static_cast<int64_t>(room / one);
-  const int64_t most = std::clamp<int64_t>(fitting, 1, images[0]), parts = (images[0] + most - 1) / most;
-  return (images[0] + parts - 1) / parts;
+  auto most = [&](int threads) {
+    return std::max<int64_t>(1, static_cast<int64_t>(kCacheOfAThread * static_cast<size_t>(threads) / one));
+  };
+  return {{0, dealt, threads_ * quotient_up(own, most(1))}, {dealt, left, quotient_up(left, most(threads_))}};
 }
+
+int64_t Session::images_at_once(const Shape& images, const Request& request) const {
+  const Division parts = division(images, request);
+  return parts.dealt.count > 0 ? parts.dealt.longest() : parts.shared.count > 0 ? parts.shared.longest() : 1;
+}
+
+int Session::threads_at_work(const Shape& images) const { return images[0] >= threads_ ? 1 : threads_; }
 
 std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
   const Tensor input = checked(images);
@@ -187,7 +210,7 @@ std::vector<Tensor> Session::run(const Tensor& images, const Request& request) c
   for (const ProgramOutput& output : program->outputs()) {
     results.push_back(Tensor::empty(with_batch(output.shape, input.size(0))));
   }
-  run_parts(input, request, at_once, results);
+  run_parts(input, request, results);
   return results;
 }
 
@@ -204,28 +227,39 @@ void Session::run_into(const Tensor& images, const Request& request, const std::
     if (result.dtype() != DType::f32 || !result.is_contiguous() || !(result.shape() == shape))
       throw Error("session", str("a contiguous result f32 ", shape), str(name_of(result.dtype()), " ", result.shape()));
   }
-  run_parts(input, request, at_once, results);
+  run_parts(input, request, results);
 }
 
-void Session::run_parts(const Tensor& input, const Request& request, int64_t at_once,
-                        const std::vector<Tensor>& results) const {
+void Session::run_parts(const Tensor& input, const Request& request, const std::vector<Tensor>& results) const {
+  const auto [dealt, shared] = division(input.shape(), request);
+  for (const Parts& parts : {dealt, shared}) {  // compiled here, not by the threads
+    if (parts.count == 0) continue;
+    program(with_batch(input.shape(), parts.longest()), request);
+    program(with_batch(input.shape(), parts.images / parts.count), request);
+  }
+  auto run_all = [&](const Parts& parts, int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) run_images(input, request, parts.begin(p), parts.begin(p + 1), results);
+  };
+  parallel_for_balanced(0, dealt.count, 1, [&](int64_t first, int64_t last) { run_all(dealt, first, last); });
+  run_all(shared, 0, shared.count);
+}
+
+void Session::run_images(const Tensor& input, const Request& request, int64_t first, int64_t last,
+                         const std::vector<Tensor>& results) const {
   const int64_t batch = input.size(0), floats = input.numel() / batch;
-  for (int64_t first = 0; first < batch; first += at_once) {
-    const int64_t count = std::min(at_once, batch - first);
-    const auto part = program(with_batch(input.shape(), count), request);
-    const Workspace workspace(*this, part->workspace_bytes());
-    part->run({workspace.data(), input.data<float>() + first * floats});
-    for (size_t i = 0; i < results.size(); ++i) {
-      const int64_t row = results[i].numel() / batch;
-      std::memcpy(results[i].data<float>() + first * row, workspace.data() + part->outputs()[i].offset,
-                  static_cast<size_t>(count * row) * sizeof(float));
-    }
+  const auto part = program(with_batch(input.shape(), last - first), request);
+  const Workspace workspace(*this, part->workspace_bytes());
+  part->run({workspace.data(), input.data<float>() + first * floats});
+  for (size_t i = 0; i < results.size(); ++i) {
+    const int64_t row = results[i].numel() / batch;
+    std::memcpy(results[i].data<float>() + first * row, workspace.data() + part->outputs()[i].offset,
+                static_cast<size_t>((last - first) * row) * sizeof(float));
   }
 }
 
 void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {
   const Tensor input = checked(images);
-  const ComputeTeam team(threads_);
+  const ComputeTeam team(threads_at_work(input.shape()));
   const auto program = this->program(with_batch(input.shape(), images_at_once(input.shape())), {});
   const Workspace workspace(*this, program->workspace_bytes());
   program->run({workspace.data(), input.data<float>()}, after_step);

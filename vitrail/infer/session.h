@@ -44,9 +44,10 @@ struct SessionOptions {
 };
 
 // Weights are packed once and shared; programs per (request, batch, height, width) live in a small cache; each run
-// leases a workspace.  A batch whose intermediate results would not stay in cache is run in parts, in
-// one workspace.  run() is const and thread-safe: callers with more than one thread queue for the
-// compute team. Nothing of the process around it is changed.
+// leases a workspace.  Of a batch each thread takes whole images, as many as every other, and all threads together what
+// is left over; where intermediate results would not stay in cache, they go through in parts.  run() is const and
+// thread-safe: callers with more than one thread queue for the compute team. Nothing of the process around it is
+// changed.
 class Session {
  public:
   // Takes the model over: as its weights are packed, their original memory is given back.
@@ -67,7 +68,9 @@ class Session {
   std::shared_ptr<const Program> program(const Shape& images, const Request& request = {}) const;
   // How many images of such a batch go through the model together; the program of that many is what run() runs.
   int64_t images_at_once(const Shape& images, const Request& request = {}) const;
-  // Runs the program once, on the first images_at_once(), telling how long each step took.
+  // How many threads work at these: 1 where the batch has images for each thread.
+  int threads_at_work(const Shape& images) const;
+  // Runs the program once, on the first images_at_once() with threads_at_work(), telling how long each step took.
   void profile(const Tensor& images, const std::function<void(size_t step, double seconds)>& after_step) const;
 
   const models::VisionTransformerConfig& config() const { return model_.config(); }
@@ -83,9 +86,12 @@ class Session {
     auto operator<=>(const Key&) const = default;
   };
   class Workspace;
+  struct Division;
+  Division division(const Shape& images, const Request& request) const;
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
-  void run_parts(const Tensor& input, const Request& request, int64_t at_once,
-                 const std::vector<Tensor>& results) const;
+  void run_parts(const Tensor& input, const Request& request, const std::vector<Tensor>& results) const;
+  void run_images(const Tensor& input, const Request& request, int64_t first, int64_t last,
+                  const std::vector<Tensor>& results) const;
 
   models::VisionTransformer model_;
   int threads_;
