@@ -123,6 +123,12 @@ TEST(RestOfRounding, OfAnotherShapeIsAnError) {
   options.rests["blocks.0.mlp.fc1"] = to_int8(Tensor::randn({3, 4}, 1));
   const std::string message = testing::error_of([&] { Session(model_of("timm_token"), options); });
   EXPECT_TRUE(testing::contains(message, "blocks.0.mlp.fc1")) << message;
+
+  const Tensor weight = model_of("timm_token").parameter("blocks.0.mlp.fc1.weight");
+  weights::Int8Weight short_of_steps = to_int8(Tensor::zeros(weight.shape()));
+  short_of_steps.scales = Tensor::zeros({weight.size(0) - 1});
+  options.rests["blocks.0.mlp.fc1"] = short_of_steps;
+  EXPECT_THROW(Session(model_of("timm_token"), options), Error);
 }
 
 }  // namespace

@@ -80,6 +80,26 @@ TEST(Int8Product, EqualsTheReferenceAtEverySize) {
   }
 }
 
+// A file's numbers need not be looked for again in what they stand for.
+TEST(Int8Product, OfWholeNumbersIsThatOfTheirWeight) {
+  constexpr int64_t kOut = 40, kIn = 97;
+  Problem problem(13, kIn, kOut);
+  std::vector<int8_t> numbers(kOut * kIn);
+  std::vector<float> steps(kOut);
+  for (int64_t c = 0; c < kOut; ++c) {
+    steps[c] = weight_numbers(problem.weight.data() + c * kIn, kIn, numbers.data() + c * kIn);
+  }
+  testing::for_each_isa([&](Isa) {
+    const PackedLinear rounded(problem.weight.data(), problem.bias.data(), kOut, kIn, Precision::int8);
+    const PackedLinear given(numbers.data(), steps.data(), problem.bias.data(), kOut, kIn);
+    std::vector<float> want(13 * kOut), got(13 * kOut);
+    testing::Scratch scratch(rounded.scratch_bytes(13));
+    rounded.run(problem.x.data(), kIn, want.data(), kOut, 13, Activation::none, scratch.aligned());
+    given.run(problem.x.data(), kIn, got.data(), kOut, 13, Activation::none, scratch.aligned());
+    EXPECT_EQ(got, want);
+  });
+}
+
 // Neighbours of 127 each, as a model rounded for VNNI may have them, with activations of 255 steps.
 TEST(Int8Product, SumsWhatHasNoRoomIn16Bits) {
   for (const int64_t in : {2, 9, 64, 301}) {

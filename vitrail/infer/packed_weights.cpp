@@ -18,9 +18,15 @@ Tensor sum(const Tensor& a, const Tensor& b) {
 }
 
 // That of a weight that is rows of a storage's.
-Tensor rest_of(const weights::Int8Weight& rest, const Tensor& weight) {
+weights::Int8Weight rest_of(const weights::Int8Weight& rest, const Tensor& weight) {
   const int64_t first = weight.offset() / weight.size(1), count = weight.size(0);
-  return weights::from_int8({rest.numbers.narrow(0, first, count), rest.scales.narrow(0, first, count)}, DType::f32);
+  return {rest.numbers.narrow(0, first, count).contiguous(), rest.scales.narrow(0, first, count).contiguous()};
+}
+
+std::shared_ptr<const PackedLinear> packed_rest(const weights::Int8Weight& rest, const Tensor& bias) {
+  return std::make_shared<const PackedLinear>(rest.numbers.data<int8_t>(), rest.scales.data<float>(),
+                                              bias.defined() ? bias.data<float>() : nullptr, rest.numbers.size(0),
+                                              rest.numbers.size(1));
 }
 
 }  // namespace
@@ -32,11 +38,12 @@ PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bi
   const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
   const auto rest = rests_.find(weight.storage().get());
   if (rest == rests_.end()) return {packed_linear(dense, offset, precision), nullptr};
-  const Tensor left = rest_of(rest->second, weight);
-  if (precision != Precision::int8) return {packed_linear(sum(dense, left), offset, precision), nullptr};
-  const auto whole = packed_linear(dense, offset, precision);
-  if (!whole->takes_rest()) return {packed_linear(sum(dense, left), offset, precision), nullptr};
-  return {whole, packed_linear(left, offset, precision)};
+  const weights::Int8Weight left = rest_of(rest->second, weight);
+  if (precision == Precision::int8) {
+    const auto whole = packed_linear(dense, offset, precision);
+    if (whole->takes_rest()) return {whole, packed_rest(left, offset)};
+  }
+  return {packed_linear(sum(dense, weights::from_int8(left, DType::f32)), offset, precision), nullptr};
 }
 
 PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias) {

@@ -94,6 +94,7 @@ PackedWeights::Rests rests(const models::VisionTransformer& model, const Session
     if (!(rest.numbers.shape() == weight.shape())) {
       throw Error("session", str("a rest ", weight.shape(), " of ", layer), rest.numbers.shape().to_string());
     }
+    weights::check_int8(rest);
     result[weight.storage().get()] = rest;
   }
   return result;

@@ -282,7 +282,7 @@ VITRAIL_EXPORT(run_int8_task);
 
 class Int8TileProduct : public WordProduct {
  public:
-  Int8TileProduct(const float* weight, const float* bias, int64_t out, int64_t in, WordSums sums)
+  Int8TileProduct(const Int8Rows& weight, const float* bias, int64_t out, int64_t in, WordSums sums)
       : WordProduct(bias, out, in,
                     {.numbers = 4,
                      .width = VITRAIL_DISPATCH(columns_of_int8_panel)(),
@@ -298,7 +298,7 @@ class Int8TileProduct : public WordProduct {
     parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
       std::vector<int8_t> numbers(static_cast<size_t>(4 * words()));
       for (int64_t c = first; c < last; ++c) {
-        scales_[c] = weight_numbers(weight + c * in, in, numbers.data());
+        scales_[c] = weight.take(c, in, &weight_numbers, numbers.data());
         pack(numbers, c);
         if (!is_narrow(numbers)) wide = true;
       }
@@ -345,8 +345,8 @@ class Int8TileProduct : public WordProduct {
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_int8_tile_product(const float* weight, const float* bias, int64_t out, int64_t in,
-                                                      WordSums sums) {
+std::unique_ptr<PackedProduct> make_int8_tile_product(const Int8Rows& weight, const float* bias, int64_t out,
+                                                      int64_t in, WordSums sums) {
   return std::make_unique<Int8TileProduct>(weight, bias, out, in, sums);
 }
 WordSums byte_sums() { return &VITRAIL_DISPATCH(add_int8_panel); }

@@ -1,6 +1,7 @@
 #include "vitrail/kernels/linear.h"
 
 #include <array>
+#include <stdexcept>
 #include <vector>
 
 #include "vitrail/base/error.h"
@@ -78,11 +79,10 @@ std::unique_ptr<PackedProduct> make_bf16_product(const float* weight, const floa
   return make_fp32_product(rounded.data(), bias, out, in);
 }
 
-// Of which a sum fits into 32 bits, whatever they are: 2^31 / (255 · 127).
-constexpr int64_t kMostInt8Inputs = 66'000;
+// Of which a sum fits into 32 bits, whatever they are: 2^31 / (255 · 128).
+constexpr int64_t kMostInt8Inputs = 65'000;
 
-std::unique_ptr<PackedProduct> make_int8_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (in > kMostInt8Inputs) return make_fp32_product(weight, bias, out, in);
+std::unique_ptr<PackedProduct> make_int8_product(const Int8Rows& weight, const float* bias, int64_t out, int64_t in) {
   if (active_isa() == Isa::scalar) return make_plain_int8_product(weight, bias, out, in);
   const WordSums sums = active_isa() >= Isa::avx512_vnni ? vnni_sums() : byte_sums();
   return make_int8_tile_product(weight, bias, out, in, sums);
@@ -96,7 +96,8 @@ std::unique_ptr<PackedProduct> make_product(const float* weight, const float* bi
     case Precision::bf16:
       return make_bf16_product(weight, bias, out, in);
     case Precision::int8:
-      return make_int8_product(weight, bias, out, in);
+      if (in <= kMostInt8Inputs) return make_int8_product(weight, bias, out, in);
+      break;
   }
   return make_fp32_product(weight, bias, out, in);
 }
@@ -161,6 +162,14 @@ PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_f
     : out_(out_features),
       in_(in_features),
       product_(make_product(weight, bias, out_features, in_features, precision)) {}
+
+PackedLinear::PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features,
+                           int64_t in_features)
+    : out_(out_features), in_(in_features) {
+  if (in_ > kMostInt8Inputs) throw std::logic_error("a row of 8 bits whose sum may not fit into 32");
+  product_ = make_int8_product({numbers, steps}, bias, out_, in_);
+}
+
 PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;

@@ -51,6 +51,9 @@ class PackedLinear {
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
   PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                Precision precision = Precision::fp32);
+  // In int8, of whole numbers [out, in] with a step for each row [out]: weight = step · numbers.  A row has at most
+  // 65,000 (std::logic_error), by which a sum has room in 32 bits.
+  PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features, int64_t in_features);
   ~PackedLinear();
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;

@@ -12,11 +12,11 @@ namespace {
 
 class PlainInt8Product : public PackedProduct {
  public:
-  PlainInt8Product(const float* weight, const float* bias, int64_t out, int64_t in)
+  PlainInt8Product(const Int8Rows& weight, const float* bias, int64_t out, int64_t in)
       : out_(out), in_(in), weight_(static_cast<size_t>(out * in)), bias_(static_cast<size_t>(out)) {
     if (bias) std::copy_n(bias, out, bias_.begin());
     for (int64_t c = 0; c < out; ++c)
-      scales_.push_back(scalar::weight_numbers(weight + c * in, in, weight_.data() + c * in));
+      scales_.push_back(weight.take(c, in, &scalar::weight_numbers, weight_.data() + c * in));
   }
 
   void run(const ProductArgs& args) const override {
@@ -66,7 +66,7 @@ class PlainInt8Product : public PackedProduct {
 
 }  // namespace
 
-std::unique_ptr<PackedProduct> make_plain_int8_product(const float* weight, const float* bias, int64_t out,
+std::unique_ptr<PackedProduct> make_plain_int8_product(const Int8Rows& weight, const float* bias, int64_t out,
                                                        int64_t in) {
   return std::make_unique<PlainInt8Product>(weight, bias, out, in);
 }

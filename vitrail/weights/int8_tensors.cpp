@@ -25,11 +25,20 @@ Tensor in_16_bits(const Tensor& weight) {
   return squares_apart(half, weight) <= squares_apart(brain, weight) ? half : brain;
 }
 
-Tensor from_int8(const Int8Weight& weight, DType dtype) {
-  const Tensor numbers = weight.numbers.contiguous(), scales = weight.scales.to(DType::f32).contiguous();
-  if (numbers.dtype() != DType::i8 || numbers.rank() != 2 || !(scales.shape() == Shape{numbers.size(0)})) {
-    throw Error("int8 weight", "i8 [out, in] with scales [out]", str(numbers.shape(), " with ", scales.shape()));
+void check_int8(const Int8Weight& weight) {
+  const Tensor &numbers = weight.numbers, &scales = weight.scales;
+  if (numbers.dtype() == DType::i8 && numbers.rank() == 2 && scales.dtype() == DType::f32 &&
+      scales.shape() == Shape{numbers.size(0)}) {
+    return;
   }
+  throw Error(
+      "int8 weight", "i8 [out, in] with scales f32 [out]",
+      str(name_of(numbers.dtype()), " ", numbers.shape(), " with ", name_of(scales.dtype()), " ", scales.shape()));
+}
+
+Tensor from_int8(const Int8Weight& weight, DType dtype) {
+  check_int8(weight);
+  const Tensor numbers = weight.numbers.contiguous(), scales = weight.scales.contiguous();
   const int64_t in = numbers.size(1);
   Tensor result = Tensor::empty(numbers.shape());
   parallel_for(0, numbers.size(0), 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {

@@ -16,7 +16,8 @@ struct Int8Weight {
   Tensor scales;   // f32 [out]
 };
 
-Tensor from_int8(const Int8Weight& weight, DType dtype);  // throws Error when the shapes do not belong together
+void check_int8(const Int8Weight& weight);                // throws Error when types and shapes do not belong together
+Tensor from_int8(const Int8Weight& weight, DType dtype);  // checked so
 
 // What such a file keeps of a layer that is not in 8 bits: f16, or bf16 where that is nearer (numbers that are too
 // large or too small for f16, which has three bits more).
