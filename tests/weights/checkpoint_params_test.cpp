@@ -122,7 +122,7 @@ TEST(CheckpointParams, WeightsIn8BitsWithoutScalesOrWithOthersAreUnusable) {
   EXPECT_TRUE(testing::contains(report_of(without), "expected a floating type, got i8")) << report_of(without);
   CheckpointParams others(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), Tensor::zeros({3})}}), native());
   others.get("w", {2, 3}, {});
-  EXPECT_TRUE(testing::contains(report_of(others), "scales [out]")) << report_of(others);
+  EXPECT_TRUE(testing::contains(report_of(others), "scales f32 [out]")) << report_of(others);
 }
 
 TEST(CheckpointParams, WhatRoundingHasLeftStandsBesideTheWeight) {
