@@ -123,6 +123,14 @@ class Session::Workspace {
   }
   std::byte* data() const { return storage_->data(); }
 
+  // Enough idle ones for `count` runs at once, so that none of them has to make its own.
+  static void reserve(const Session& session, int64_t count, size_t bytes) {
+    const std::lock_guard lock(session.mutex_);
+    auto& idle = session.idle_workspaces_;
+    std::erase_if(idle, [bytes](const auto& s) { return s->bytes() < bytes; });
+    while (std::ssize(idle) < count) idle.push_back(Storage::allocate(std::max<size_t>(bytes, 1)));
+  }
+
  private:
   const Session& session_;
   std::shared_ptr<Storage> storage_;
@@ -233,11 +241,13 @@ void Session::run_into(const Tensor& images, const Request& request, const std::
 
 void Session::run_parts(const Tensor& input, const Request& request, const std::vector<Tensor>& results) const {
   const auto [dealt, shared] = division(input.shape(), request);
+  size_t bytes = 0;
   for (const Parts& parts : {dealt, shared}) {  // compiled here, not by the threads
     if (parts.count == 0) continue;
-    program(with_batch(input.shape(), parts.longest()), request);
+    bytes = std::max(bytes, program(with_batch(input.shape(), parts.longest()), request)->workspace_bytes());
     program(with_batch(input.shape(), parts.images / parts.count), request);
   }
+  Workspace::reserve(*this, std::clamp<int64_t>(dealt.count, 1, threads_), bytes);
   auto run_all = [&](const Parts& parts, int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) run_images(input, request, parts.begin(p), parts.begin(p + 1), results);
   };
