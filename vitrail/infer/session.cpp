@@ -240,19 +240,19 @@ void Session::run_into(const Tensor& images, const Request& request, const std::
 }
 
 void Session::run_parts(const Tensor& input, const Request& request, const std::vector<Tensor>& results) const {
-  const auto [dealt, shared] = division(input.shape(), request);
+  const Division all = division(input.shape(), request);
   size_t bytes = 0;
-  for (const Parts& parts : {dealt, shared}) {  // compiled here, not by the threads
+  for (const Parts& parts : {all.dealt, all.shared}) {  // compiled here, not by the threads
     if (parts.count == 0) continue;
     bytes = std::max(bytes, program(with_batch(input.shape(), parts.longest()), request)->workspace_bytes());
     program(with_batch(input.shape(), parts.images / parts.count), request);
   }
-  Workspace::reserve(*this, std::clamp<int64_t>(dealt.count, 1, threads_), bytes);
+  Workspace::reserve(*this, std::clamp<int64_t>(all.dealt.count, 1, threads_), bytes);
   auto run_all = [&](const Parts& parts, int64_t first, int64_t last) {
     for (int64_t p = first; p < last; ++p) run_images(input, request, parts.begin(p), parts.begin(p + 1), results);
   };
-  parallel_for_balanced(0, dealt.count, 1, [&](int64_t first, int64_t last) { run_all(dealt, first, last); });
-  run_all(shared, 0, shared.count);
+  parallel_for_balanced(0, all.dealt.count, 1, [&](int64_t first, int64_t last) { run_all(all.dealt, first, last); });
+  run_all(all.shared, 0, all.shared.count);
 }
 
 void Session::run_images(const Tensor& input, const Request& request, int64_t first, int64_t last,
