@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention over the fused projection of ViT-Ti, S and B.  Arguments: batch, heads, tokens, threads.
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/attention/attention.h"
 
 namespace vitrail::benchmarks {
 namespace {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images a second of processor time of torchvision's and timm's own augmentation (Pillow) on one core, beside LoaderCifar
 and LoaderPhotos of the benchmarks program: the same pictures, the same steps, the normalised tensor as result, nothing batched.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG photographs decoded and brought to 224 × 224 as DeiT-Tiny wants them, as `vitrail classify` does it before the
 // model.  Argument: threads.  The folder is VITRAIL_PICTURES, else the shared assets' photographs.
 #include <cstdlib>

@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 // The products of ViT-Ti, S and B at batch 1 and 8, by every way that PackedLinear knows, and oneDNN's sgemm beside
 // them.  Arguments: rows, in, out, threads.
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa.h"
-#include "vitrail/kernels/onednn.h"
-#include "vitrail/kernels/packed_product.h"
+#include "vitrail/kernels/gemm/onednn_internal.h"
+#include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::benchmarks {
 namespace {
@@ -30,7 +31,7 @@ struct Operands {
   }
 };
 
-using Maker = std::unique_ptr<PackedProduct> (*)(const float*, const float*, int64_t, int64_t);
+using Maker = std::unique_ptr<PackedGemm> (*)(const float*, const float*, int64_t, int64_t);
 
 void linear(benchmark::State& state, Maker maker, Activation activation, Arithmetic arithmetic = Arithmetic::fp32) {
   Operands o(state);
@@ -66,29 +67,29 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 
-std::unique_ptr<PackedProduct> make_int8_bytes(const float* weight, const float* bias, int64_t out, int64_t in) {
-  return make_int8_tile_product(weight, bias, out, in, byte_sums());
+std::unique_ptr<PackedGemm> make_int8_bytes(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return make_int8_gemm(weight, bias, out, in, int8_microkernel());
 }
-std::unique_ptr<PackedProduct> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedGemm> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (active_isa() < Isa::avx512_vnni) return nullptr;
-  return make_int8_tile_product(weight, bias, out, in, vnni_sums());
+  return make_int8_gemm(weight, bias, out, in, vnni_microkernel());
 }
 
-std::unique_ptr<PackedProduct> make_int16(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedGemm> make_int16(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (active_isa() < Isa::avx512_vnni) return nullptr;
-  return make_int16_tile_product(weight, bias, out, in, int16_sums());
+  return make_int16_gemm(weight, bias, out, in, int16_microkernel());
 }
 
-BENCHMARK_CAPTURE(linear, tiles, make_tile_product, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, tiles_gelu, make_tile_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, tiles, make_fp32_gemm, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, tiles_gelu, make_fp32_gemm, Activation::gelu)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_bytes, make_int8_bytes, Activation::none, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_bytes_gelu, make_int8_bytes, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::bf16)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::bf16)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn, make_onednn_product, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_product, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn, make_onednn_gemm, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_gemm, Activation::gelu)->Apply(shapes);
 BENCHMARK(sgemm)->Apply(shapes);
 
 }  // namespace

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images a second of processor time that the loader takes, all threads together, on the shared assets:
 //   benchmarks --benchmark_filter=Loader
 // benchmarks/augmentation.py measures torchvision's and timm's own transforms on the same pictures.

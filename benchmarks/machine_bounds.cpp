@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/machine_bounds.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

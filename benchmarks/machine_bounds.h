@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What this machine can do at most, measured once in each run: a kernel's time is a share of its bound.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // machine_rate ARCHITECTURE BATCH [PRECISION [SECONDS]]: what this machine gives to the matrix products of a model, in
 // GFLOP/s: oneDNN's product with packed weights over the shapes of the model's own linear layers, each weighted with
 // its operations.  It is what "share of the machine's rate" refers to.  PRECISION: fp32, bf16, int8 (u8 × s8); the

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """One peer on one cell, as a process of its own: prints {"min_ms", "median_ms", "peak_rss_mb"} as one JSON line.
 
 usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Photographs to judge precisions by, from Debian's packages: two folders, of which docs/performance.md tells results.
 
     python benchmarks/photograph_sets.py OUT      # where `apt-get download` works; 450 MB are fetched; needs pillow, numpy

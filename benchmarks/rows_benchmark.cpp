@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels that go over memory once: LayerNorm, softmax, activations.  Arguments: rows, columns.  One thread.
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/activation.h"
-#include "vitrail/kernels/layer_norm.h"
-#include "vitrail/kernels/softmax.h"
+#include "vitrail/kernels/rowwise/activation.h"
+#include "vitrail/kernels/rowwise/layer_norm.h"
+#include "vitrail/kernels/rowwise/softmax.h"
 
 namespace vitrail::benchmarks {
 namespace {

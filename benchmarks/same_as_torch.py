@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The same training in vitrail and in PyTorch, fp32: how far apart do the weights end?
 
 usage: benchmarks/same_as_torch.py [--steps 200] [--program build/release/benchmarks/training_steps]

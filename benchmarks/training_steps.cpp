@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training_steps FOLDER: trains the model in FOLDER on the batches in FOLDER/batches.safetensors and writes what
 // PyTorch is compared with by benchmarks/same_as_torch.py.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The libraries that vitrail is linked with, found the same way by its own build and by find_package(vitrail), which
 # reads this file beside vitrailConfig.cmake.  Reads VITRAIL_ONEDNN and VITRAIL_PARALLEL.
 find_package(Threads REQUIRED)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cmake --install` puts down the program, the library, its headers and what find_package(vitrail) needs.
 include(CMakePackageConfigHelpers)
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every step of softmax(q kᵀ / √d) v with its shape and values: Attention alone, on 10 random tokens (document 001).
 #include "examples/show.h"
 #include "vitrail/nn/attention.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of a ViT for CIFAR-10 (document 000), and what a module system is for: parameters found by walking the
 // tree, training and evaluation mode, conversion; and gradients through one residual branch.
 #include "examples/show.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pieces of Segment Anything's mask decoder (document 002): attention between two sequences in a narrower space,
 // MLPBlock, LayerNorm2d; and what permute, transpose and view do to a tensor's layout.
 #include "examples/show.h"

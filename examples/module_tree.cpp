@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tree of modules and what goes through it (document 003): twelve blocks in a list, feature maps and sequences,
 // and attention weights handed back to be looked at.
 #include "examples/show.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From pixels to a sequence: PatchEmbed alone, on a random image (document 001).
 //
 // An image of 224 × 224 is cut into 14 × 14 patches of 16 × 16 pixels.  One convolution with kernel = stride = 16 does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the examples share: printing a tensor, and checking that its shape is what the text says.
 #include <algorithm>

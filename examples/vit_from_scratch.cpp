@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole Vision Transformer from its parts (document 004): CLS token, positions, masked attention with returned
 // weights, the classifier on CLS; and then the library's own model of that document, at a small size.
 #include "examples/show.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds arbitrary bytes to the reader of checkpoints of any format, and so to zip, pickle and both forms of torch.save:
 // tensors or a vitrail::Error, nothing else.
 #include "vitrail/base/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json and preprocessor_config.json in all their forms: any bytes are a configuration or a vitrail::Error.
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds arbitrary bytes to the image decoders: an Image or a vitrail::Error, nothing else.
 //   corpus: tests/fixtures/image/decode
 #include "vitrail/base/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds arbitrary text to the key map reader, and keys and shapes to what comes of it: a mapping or a vitrail::Error,
 // nothing else.  Behind a NUL in the input stand keys to match, one a line.
 #include <string>

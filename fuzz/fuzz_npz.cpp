@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds arbitrary bytes to the readers of .npy and of zip entries, stored and deflated: arrays or a vitrail::Error,
 // nothing else.
 #include "vitrail/base/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds arbitrary bytes to the safetensors reader: tensors or a vitrail::Error, nothing else.
 #include "vitrail/base/error.h"
 #include "vitrail/weights/safetensors.h"

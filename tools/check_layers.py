@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds every include of the tree against the table in docs/architecture.md.
 
     tools/check_layers.py [ROOT]      ROOT: a repository, by default the one this file is in
@@ -101,8 +102,15 @@ class Table:
             self.problems.append("rows include each other in a circle: " + ", ".join(sorted(open_rows)))
 
     def row_of(self, path):
-        """The row that a file belongs to, or None."""
-        return next((folder for folder in self.folders if path.startswith(folder + "/")), None)
+        """The row that a file belongs to: that of the innermost folder, or None."""
+        rows = [folder for folder in self.folders if path.startswith(folder + "/")]
+        return max(rows, key=len, default=None)
+
+    def allows(self, row, header):
+        """Whether a row names the header itself or a folder that it is in."""
+        names = self.folders[row]
+        inside = header.removeprefix("vitrail/")
+        return "everything" in names or any(inside == name or inside.startswith(name + "/") for name in names)
 
 
 def library_of(header):
@@ -133,7 +141,7 @@ def check_include(table, path, written):
     if not target.startswith("vitrail/"):
         support = row == "fuzz" and target == "tests"
         return None if support else f"{row} may not include {header}: {target} is not part of the library"
-    if not {"everything", target.removeprefix("vitrail/"), header.removeprefix("vitrail/")}.isdisjoint(table.folders[row]):
+    if table.allows(row, header):
         return None
     return f"{row} may not include {header}: its row does not name {target.removeprefix('vitrail/')}"
 

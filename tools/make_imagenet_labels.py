@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes vitrail/data/imagenet_labels.cpp: ImageNet-1k's class names and WordNet ids in index order.
 
 The lists come from timm's package data (data/_info/imagenet_synsets.txt and imagenet_synset_to_lemma.txt), the same

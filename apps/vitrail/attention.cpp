@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
 #include "apps/vitrail/commands.h"
+#include "vitrail/analysis/attention_map.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/image/overlay.h"
-#include "vitrail/infer/attention_map.h"
 
 namespace vitrail::app {
 namespace {
@@ -51,14 +52,15 @@ std::vector<Tensor> maps_to_draw(const Options& options, const ReadyModel& model
   if (options.rollout) {
     std::vector<Tensor> blocks;
     for (const Tensor& map : weights) blocks.push_back(map.select(0, 0));
-    return {infer::patch_attention(infer::attention_rollout(blocks), class_token, prefix, grid)};
+    return {analysis::patch_attention(analysis::attention_rollout(blocks), class_token, prefix, grid)};
   }
   const Tensor block = weights.back().select(0, 0);  // [H, N, N]
   std::vector<Tensor> maps;
   for (const int64_t head : heads_of(options, block.size(0))) {
-    maps.push_back(infer::patch_attention(block.select(0, head), class_token, prefix, grid));
+    maps.push_back(analysis::patch_attention(block.select(0, head), class_token, prefix, grid));
   }
-  if (maps.empty()) maps.push_back(infer::patch_attention(infer::mean_over_heads(block), class_token, prefix, grid));
+  if (maps.empty())
+    maps.push_back(analysis::patch_attention(analysis::mean_over_heads(block), class_token, prefix, grid));
   return maps;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 #include <sys/resource.h>
 
@@ -9,7 +10,7 @@
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::app {
@@ -27,7 +28,7 @@ struct Options {
 
 struct Loaded {
   models::VisionTransformer model;
-  std::vector<std::string> kept_from_int8 = {};
+  std::vector<std::string> excluded_layers = {};
   std::map<std::string, weights::Int8Weight> rests = {};
 };
 
@@ -42,7 +43,7 @@ Loaded load(const Options& options) {
   const models::OpenedModel opened = options.model.open();
   std::map<std::string, weights::Int8Weight> rests;
   models::VisionTransformer model = models::build_model(opened, DType::f32, &rests);
-  return {std::move(model), opened.config.int8.value_or(models::Int8Choice{}).kept, std::move(rests)};
+  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).kept, std::move(rests)};
 }
 
 double peak_rss_mb() {
@@ -67,7 +68,7 @@ std::vector<double> time_runs(const infer::Session& session, const Tensor& image
 
 // The compiled program's listing with the least time of each step over several runs.
 void print_profile(const infer::Session& session, const Tensor& images) {
-  const int64_t at_once = session.images_at_once(images.shape());
+  const int64_t at_once = session.images_per_pass(images.shape());
   const int threads = session.threads_at_work(images.shape());
   if (at_once < images.size(0)) {
     fmt::print("{} of the {} images go through together, on {} of {} threads:\n", at_once, images.size(0), threads,
@@ -156,7 +157,7 @@ int bench(const Options& options, const GlobalOptions& global) {
     Loaded loaded = load(options);
     const infer::Session session(std::move(loaded.model), {.threads = global.threads,
                                                            .precision = kernels::precision_from_name(precision),
-                                                           .kept_from_int8 = loaded.kept_from_int8,
+                                                           .excluded_layers = loaded.excluded_layers,
                                                            .rests = loaded.rests,
                                                            .merged_per_block = options.model.tome});
     for (const int64_t batch : options.batches) bench_inference(session, options, batch);

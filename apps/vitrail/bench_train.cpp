@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/bench_train.h"
 
 #include <fmt/core.h>

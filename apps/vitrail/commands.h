@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The subcommands.  Each adds itself to the program and puts what it does, once parsed, into `run`.
 #include "apps/vitrail/common.h"

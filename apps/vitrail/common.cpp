@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/common.h"
 
 #include <fstream>
@@ -75,7 +76,7 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
                    infer::color_mode_of(opened.config.vit.in_chans)};
   infer::SessionOptions session{.threads = global.threads,
                                 .precision = precision_of(opened.config, global),
-                                .kept_from_int8 = opened.config.int8.value_or(models::Int8Choice{}).kept,
+                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).kept,
                                 .merged_per_block = options.tome};
   models::VisionTransformer model = models::build_model(opened, DType::f32, &session.rests);
   ready.session = std::make_unique<infer::Session>(std::move(model), session);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the subcommands share: the options that name a model, and how it is opened.
 #include <CLI/CLI.hpp>

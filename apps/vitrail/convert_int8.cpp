@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/convert_int8.h"
 
 #include <fmt/core.h>
@@ -10,13 +11,13 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
 #include "vitrail/data/inputs.h"
-#include "vitrail/data/random_part.h"
+#include "vitrail/data/random_area_crop.h"
 #include "vitrail/image/decode.h"
-#include "vitrail/infer/int8_balance.h"
-#include "vitrail/infer/int8_calibration.h"
-#include "vitrail/infer/int8_rounding.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/quantize/rounding.h"
+#include "vitrail/quantize/sensitivity.h"
+#include "vitrail/quantize/smoothing.h"
 #include "vitrail/weights/int8_tensors.h"
 
 namespace vitrail::app {
@@ -64,8 +65,8 @@ CalibrationImages calibration_images(const Int8Options& options, const models::M
     if (!input.problem.empty()) throw Error(with_path(input.path, input.problem));
     const image::Image picture = image::read_image(input.path, decode);
     fitted.add(picture);
-    for (int part = 0; part < kParts; ++part) fitted.add(data::random_part(picture, random));
-    if (i % 4 == 0) measured.add(data::random_part(picture, random));
+    for (int part = 0; part < kParts; ++part) fitted.add(data::random_area_crop(picture, random));
+    if (i % 4 == 0) measured.add(data::random_area_crop(picture, random));
   }
   if (count == 0) throw CLI::ValidationError("--calibrate", "no images there");
   return {fitted.all(), measured.all()};
@@ -77,15 +78,16 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
                                const models::ModelConfig& config, const std::string& where) {
   if (options.calibrate.empty()) return {};
   const auto [fitted, measured] = calibration_images(options, config, where);
-  infer::balance_channels(model, fitted);
-  const std::map<std::string, Tensor> exact = infer::round_weights(model, fitted);
+  quantize::smooth_activations(model, fitted);
+  const std::map<std::string, Tensor> exact = quantize::gptq_round(model, fitted);
   Int8Conversion result;
-  result.choice.kept = infer::layers_to_keep(infer::int8_sensitivity(model, measured, exact), options.tolerance);
+  result.choice.kept =
+      quantize::layers_to_exclude(quantize::int8_sensitivity(model, measured, exact), options.tolerance);
   const auto& kept = result.choice.kept;
   for (const auto& [layer, before] : exact) {
     const Tensor weight = model.parameter(layer + ".weight");
     if (std::find(kept.begin(), kept.end(), layer) == kept.end()) {
-      result.rests.emplace(layer, infer::rest_of_rounding(before, weight));
+      result.rests.emplace(layer, quantize::rounding_correction(before, weight));
     } else {
       weight.copy_(before);
     }
@@ -108,14 +110,14 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
       tensors.emplace_back(name, stays && tensor.rank() == 2 ? weights::in_16_bits(tensor) : tensor);
       continue;
     }
-    add(name, infer::to_int8(tensor));
+    add(name, quantize::to_int8(tensor));
     const auto rest = conversion.rests.find(layer);
-    if (rest != conversion.rests.end()) add(weights::int8_rest_name(name), rest->second);
+    if (rest != conversion.rests.end()) add(weights::int8_correction_name(name), rest->second);
   }
   return tensors;
 }
 
-void print_kept(const models::Int8Choice& choice, int64_t layers) {
+void print_kept(const models::Int8Config& choice, int64_t layers) {
   fmt::print(stderr, "in 16 bits stay {} of the blocks' {} linear layers", choice.kept.size(), layers);
   for (size_t i = 0; i < choice.kept.size(); ++i) fmt::print(stderr, "{} {}", i == 0 ? ":" : ",", choice.kept[i]);
   fmt::print(stderr, "\n");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What `convert --dtype int8` does to a model.
 #include <map>
@@ -13,13 +14,13 @@ namespace vitrail::app {
 
 struct Int8Options {
   std::vector<std::string> calibrate;  // images and folders; empty: the weights as they are
-  double tolerance = 0.0165;           // see infer::layers_to_keep
+  double tolerance = 0.0165;           // see quantize::layers_to_exclude
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct Int8Conversion {
-  models::Int8Choice choice;
+  models::Int8Config choice;
   std::map<std::string, weights::Int8Weight> rests;  // what rounding has left of the other layers' weights, by layer
 };
 
@@ -30,6 +31,6 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
 // The blocks' linear layers in 8 bits but for those that stay, all else as it is.
 NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conversion& conversion);
 
-void print_kept(const models::Int8Choice& choice, int64_t layers);
+void print_kept(const models::Int8Config& choice, int64_t layers);
 
 }  // namespace vitrail::app

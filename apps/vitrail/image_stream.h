@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Images through a model: decoded ahead by a few threads, run in batches, delivered in order.
 #include <functional>

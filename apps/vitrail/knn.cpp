@@ -1,4 +1,5 @@
-#include "vitrail/infer/knn.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/analysis/knn.h"
 
 #include <cstring>
 
@@ -15,7 +16,7 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string train, test, train_split, test_split;
-  infer::KnnOptions knn;
+  analysis::KnnOptions knn;
   int64_t batch = 32;
 };
 
@@ -55,7 +56,7 @@ Features features_of(const data::Dataset& dataset, const ReadyModel& model, cons
   const auto count = static_cast<int64_t>(result.labels.size());
   if (count == 0) throw Error("k-NN", "images that can be read", "none");
   result.rows =
-      infer::normalized_rows(Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values));
+      analysis::normalized_rows(Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values));
   return result;
 }
 
@@ -74,7 +75,7 @@ int knn(const Options& options, const GlobalOptions& global) {
   for (const Features* features : {&known, &asked}) {
     for (const int64_t label : features->labels) classes = std::max(classes, label + 1);
   }
-  const Tensor votes = infer::knn_votes(known.rows, known.labels, asked.rows, classes, options.knn);
+  const Tensor votes = analysis::knn_votes(known.rows, known.labels, asked.rows, classes, options.knn);
   data::Accuracy accuracy;
   for (int64_t i = 0; i < votes.size(0); ++i) {
     accuracy.add({votes.data<float>() + i * classes, static_cast<size_t>(classes)},

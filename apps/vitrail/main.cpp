@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vitrail: the command line.  Each subcommand is a file of its own; docs/cli.md is what scripts may rely on.
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/tensor_text.h"
 
 #include <fmt/core.h>

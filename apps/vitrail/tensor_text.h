@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Tensors as text: statistics, first values, and slices named as Python writes them.
 #include <string>

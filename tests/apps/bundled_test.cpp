@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models known by name.
 #include <fstream>
 #include <regex>
@@ -5,7 +6,7 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/support/models.h"
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::testing {
 namespace {

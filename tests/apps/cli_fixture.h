@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the command line's tests run on: a small model fixture and a few pictures made here.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert --dtype int8, and --tome: what trades accuracy for speed.
 #include <fstream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // vitrail train as a user runs it, kills it and runs it again.
 #include <signal.h>
 #include <sys/wait.h>

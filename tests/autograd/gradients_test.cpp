@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backward of linear, layer_norm and residual_add: against differences in f64, and against PyTorch's autograd.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The graph and the engine: what is recorded, what accumulates, what is freed, what is refused.
 #include <gtest/gtest.h>
 #include <pthread.h>

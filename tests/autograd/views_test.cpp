@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of a Tensor's own methods: views and copies.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Atomic files: whole or not there, whatever fails.
 #include "vitrail/base/atomic_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Warnings reach the callback of the program around the library.
 #include "vitrail/base/callbacks.h"
 

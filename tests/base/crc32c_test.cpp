@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/crc32c.h"
 
 #include <gtest/gtest.h>

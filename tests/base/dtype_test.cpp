@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 16-bit floating types, exhaustively, against arithmetic on their definition; names and sizes of element types.
 #include "vitrail/base/dtype.h"
 

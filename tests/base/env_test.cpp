@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The environment as the library reads it.
 #include "vitrail/base/env.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mapped files: contents, release, and what cannot be mapped.
 #include "vitrail/base/mapped_file.h"
 

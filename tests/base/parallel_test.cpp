@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parallel loops on whichever back end was built: coverage, fixed and shifting division, exceptions, nesting, thread
 // counts.
 #include "vitrail/base/parallel.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Philox against the known answers published with its paper, and the streams built on it.
 #include "vitrail/base/random.h"
 

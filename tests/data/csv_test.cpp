@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/csv.h"
 
 #include "tests/data/support.h"
@@ -5,18 +6,18 @@
 namespace vitrail::data {
 namespace {
 
-using Fields = std::vector<std::string>;
+using Schema = std::vector<std::string>;
 
 TEST(Csv, QuotesLineEndsAndSpacesFollowTheRules) {
   CsvReader reader("x",
                    "\xEF\xBB\xBF"
                    "a, b ,\"c,\"\"d\"\"\"\r\n\n\"two\nlines\",,\nlast");
-  EXPECT_EQ(reader.next()->fields, (Fields{"a", "b", "c,\"d\""}));
+  EXPECT_EQ(reader.next()->fields, (Schema{"a", "b", "c,\"d\""}));
   const auto second = reader.next();
-  EXPECT_EQ(second->fields, (Fields{"two\nlines", "", ""}));
+  EXPECT_EQ(second->fields, (Schema{"two\nlines", "", ""}));
   EXPECT_EQ(second->line, 3u);
   const auto third = reader.next();
-  EXPECT_EQ(third->fields, Fields{"last"});
+  EXPECT_EQ(third->fields, Schema{"last"});
   EXPECT_EQ(third->line, 5u);
   EXPECT_FALSE(reader.next());
 }

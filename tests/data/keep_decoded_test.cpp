@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Datasets made of others: kept in memory, or a part held out.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies against timm and torchvision: strengths, pictures, and how often what is drawn.
 #include "vitrail/data/policy.h"
 
@@ -21,9 +22,9 @@ const json& golden() {
   return content;
 }
 
-PictureOp op_named(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(PictureOp::translate_y); ++i) {
-    if (name == name_of(static_cast<PictureOp>(i))) return static_cast<PictureOp>(i);
+ImageOp op_named(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(ImageOp::translate_y); ++i) {
+    if (name == name_of(static_cast<ImageOp>(i))) return static_cast<ImageOp>(i);
   }
   throw Error("no operation " + name);
 }
@@ -72,7 +73,7 @@ TEST(TorchvisionPolicy, PicturesEqualTorchvisionsAtEveryStrength) {
       {"rand", {kTorchvisionRanges, 31}}, {"auto", {kTorchvisionRanges, 10}}, {"wide", {kTorchvisionWideRanges, 31}}};
   for (const json& entry : golden().at("torchvision")) {
     const auto& [ranges, bins] = spaces.at(entry[0]);
-    const PictureOp op = op_named(entry[1]);
+    const ImageOp op = op_named(entry[1]);
     image::Image image = picture(entry[4], entry[5]);
     const double argument = torchvision_argument(op, ranges, {bins, entry[2]}, entry[3], image.width, image.height);
     apply({op, argument}, image, {});
@@ -90,7 +91,7 @@ TEST(TimmPolicy, DrawsEveryOperationAsOftenAsTheOthers) {
     for (const OpCall& call : sequence) {
       ++calls, ++counts[name_of(call.op)];
       if (call.filter == image::Filter::bicubic) ++cubic;
-      if (call.op == PictureOp::shear_x && std::abs(call.argument) < 0.27) ++mild;
+      if (call.op == ImageOp::shear_x && std::abs(call.argument) < 0.27) ++mild;
     }
   }
   EXPECT_TRUE(plausible(calls, 2 * kDraws, 0.5));
@@ -120,11 +121,11 @@ TEST(TimmPolicy, WeightedOperationsAreChosenWithoutReplacement) {
 TEST(TimmPolicy, MagnitudeIsHeldBetweenZeroAndItsEnd) {
   double most = 0, more = 0;
   for (const auto& sequence : drawn(*policy_from_name("rand-m9-n1-p1-mstd5"), 5000)) {
-    if (sequence[0].op == PictureOp::rotate) most = std::max(most, std::abs(sequence[0].argument));
+    if (sequence[0].op == ImageOp::rotate) most = std::max(most, std::abs(sequence[0].argument));
   }
   EXPECT_DOUBLE_EQ(most, 30);
   for (const auto& sequence : drawn(*policy_from_name("rand-m9-n1-p1-mstd5-mmax15"), 5000)) {
-    if (sequence[0].op == PictureOp::rotate) more = std::max(more, std::abs(sequence[0].argument));
+    if (sequence[0].op == ImageOp::rotate) more = std::max(more, std::abs(sequence[0].argument));
   }
   EXPECT_DOUBLE_EQ(more, 45);
 }
@@ -137,7 +138,7 @@ TEST(TorchvisionPolicy, RandAugmentDrawsNOfFourteen) {
     ASSERT_EQ(sequence.size(), 2u);
     for (const OpCall& call : sequence) {
       ++counts[name_of(call.op)];
-      if (call.op == PictureOp::rotate && call.argument < 0) ++left;
+      if (call.op == ImageOp::rotate && call.argument < 0) ++left;
     }
   }
   EXPECT_EQ(counts.size(), 14u);
@@ -151,7 +152,7 @@ TEST(TorchvisionPolicy, TrivialAugmentDrawsEveryStrength) {
   int64_t rotations = 0;
   for (const auto& sequence : drawn(*policy_from_name("trivialaugment"), kDraws)) {
     ASSERT_EQ(sequence.size(), 1u);
-    if (sequence[0].op != PictureOp::rotate) continue;
+    if (sequence[0].op != ImageOp::rotate) continue;
     ++rotations, ++angles[std::abs(sequence[0].argument)];
   }
   EXPECT_TRUE(plausible(rotations, kDraws, 1.0 / 14));
@@ -166,7 +167,7 @@ TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
     std::map<std::string, double> expected;  // calls a picture
     for (const json& pair : golden().at("auto_augment").at(name)) {
       for (const json& step : pair) {
-        const PictureOp op = op_named(step[0]);
+        const ImageOp op = op_named(step[0]);
         const double argument = torchvision_argument(op, kTorchvisionRanges, {10, step[2]}, 1, 32, 32);
         expected[str(step[0].get<std::string>(), " ", argument)] += step[1].get<double>() / 25;
       }
@@ -176,9 +177,9 @@ TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
       for (const OpCall& call : sequence) {
         double argument = call.argument;
         if (is_signed(call.op)) {  // back to the positive sign's
-          const bool enhances = call.op == PictureOp::color || call.op == PictureOp::contrast ||
-                                call.op == PictureOp::brightness || call.op == PictureOp::sharpness;
-          const bool shifts = call.op == PictureOp::translate_x || call.op == PictureOp::translate_y;
+          const bool enhances = call.op == ImageOp::color || call.op == ImageOp::contrast ||
+                                call.op == ImageOp::brightness || call.op == ImageOp::sharpness;
+          const bool shifts = call.op == ImageOp::translate_x || call.op == ImageOp::translate_y;
           argument = enhances ? 1 + std::abs(argument - 1) : shifts ? -std::abs(argument) : std::abs(argument);
         }
         ++counts[str(name_of(call.op), " ", argument)];

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared assets, compared with what torchvision and Pillow read in them (tools/golden/data_sets.py).
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Real processes: each test starts mpirun with two copies of this program, which run one of the DISABLED_ workers.
 #include <gtest/gtest.h>
 #include <sys/wait.h>

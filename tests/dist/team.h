@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Processes played by threads: the reducer's logic is tested without MPI.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Point operations, enhancements, affine maps and crops against Pillow and torchvision.
 #include <zlib.h>
 

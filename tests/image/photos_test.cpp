@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shared photographs: real files from real cameras and programs.
 #include <zlib.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of vitrail/image share: golden files and comparisons that name the worst element.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A steady forward pass allocates nothing: this program's operator new counts.
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 #include "tests/support/models.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/infer/session.h"
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/models/load.h"
 
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a program does for the class token's rows.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DeiT-Tiny over all shared photographs, from the files to the logits, against timm.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compiled program's listing is committed, so that a lost fusion fails here.
 #include <gtest/gtest.h>
 

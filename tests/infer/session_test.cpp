@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/session.h"
 
 #include <gtest/gtest.h>
@@ -80,9 +81,9 @@ TEST(Session, ABatchThatLeavesTheCacheRunsInPartsAndGivesTheSame) {
   const auto& config = session.config();
   auto shape = [&](int64_t batch) { return Shape{batch, 3, config.img_size[0], config.img_size[1]}; };
   int64_t batch = 2;
-  while (session.images_at_once(shape(batch)) == batch) batch *= 2;
-  while (batch % session.images_at_once(shape(batch)) == 0) ++batch;
-  const int64_t at_once = session.images_at_once(shape(batch));
+  while (session.images_per_pass(shape(batch)) == batch) batch *= 2;
+  while (batch % session.images_per_pass(shape(batch)) == 0) ++batch;
+  const int64_t at_once = session.images_per_pass(shape(batch));
   const Tensor images = Tensor::randn(shape(batch), 1);
   for (const Request& request : {Request{}, Request{.output = Output::features, .tokens = Tokens::all}}) {
     const Tensor together = session.run(images, request)[0];
@@ -102,7 +103,7 @@ TEST(Session, EachThreadTakesWholeImagesAndAllTakeWhatIsLeft) {
     for (int64_t batch = 1; batch <= 8; ++batch) {
       const Tensor images = Tensor::randn({batch, 3, config.img_size[0], config.img_size[1]}, 7);
       EXPECT_EQ(session.threads_at_work(images.shape()), batch < threads ? threads : 1);
-      EXPECT_EQ(session.images_at_once(images.shape()), batch < threads ? batch : batch / threads);
+      EXPECT_EQ(session.images_per_pass(images.shape()), batch < threads ? batch : batch / threads);
       const Tensor together = session.logits(images);
       for (int64_t i = 0; i < batch; ++i) {
         EXPECT_TRUE(testing::close(session.logits(images.narrow(0, i, 1)), together.narrow(0, i, 1), 0))
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing
 // A file's choice for int8 does not make its fp32 answers less exact.
 TEST(Session, LayersKeptFromInt8AreOfNoMatterToFp32) {
   const Tensor input = testing::input_of("timm_token");
-  const Session plain(model_of("timm_token")), kept(model_of("timm_token"), {.kept_from_int8 = {"blocks.0.mlp.fc1"}});
+  const Session plain(model_of("timm_token")), kept(model_of("timm_token"), {.excluded_layers = {"blocks.0.mlp.fc1"}});
   EXPECT_TRUE(testing::close(kept.logits(input), plain.logits(input), 0));
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Token merging against tools/golden/token_merging.py, compiled and eager.
 #include <gtest/gtest.h>
 

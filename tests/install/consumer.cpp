@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classifies an image with the installed library.   consumer MODEL IMAGE
 #include <vitrail/data/imagenet_labels.h>
 #include <vitrail/data/metrics.h>

@@ -1,11 +1,12 @@
-#include "vitrail/kernels/activation.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/rowwise/activation.h"
 
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
 
 namespace vitrail::kernels {
 namespace {

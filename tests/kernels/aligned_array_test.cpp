@@ -1,4 +1,5 @@
-#include "vitrail/kernels/aligned_array.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/isa/aligned_array_internal.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-#include "vitrail/kernels/attention.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/attention/attention.h"
 
 #include <functional>
 #include <limits>
@@ -6,7 +7,7 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
 
 namespace vitrail::kernels {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of the backward pass on every instruction set, against the plain references in double: awkward sizes,
 // misaligned pointers, nothing written outside, the same bits with any number of threads.
 #include <algorithm>
@@ -5,11 +6,11 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/activation.h"
-#include "vitrail/kernels/attention.h"
-#include "vitrail/kernels/elementwise.h"
-#include "vitrail/kernels/layer_norm.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/attention/attention.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/activation.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
+#include "vitrail/kernels/rowwise/layer_norm.h"
 
 namespace vitrail::kernels {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bf16 itself: training's products of it, and conversions.
 #include <array>
 #include <bit>
@@ -6,8 +7,8 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/dtype.h"
-#include "vitrail/kernels/bf16_conversion.h"
-#include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/rowwise/bf16_conversion.h"
 
 namespace vitrail::kernels {
 namespace {

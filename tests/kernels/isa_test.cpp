@@ -1,4 +1,5 @@
-#include "vitrail/kernels/isa.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/isa/isa.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include <cstdlib>
 
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/linear.h"
-#include "vitrail/kernels/onednn.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/gemm/onednn_internal.h"
 
 namespace vitrail::kernels {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the kernel tests share: every instruction set in turn, buffers that notice a write outside them, comparisons
 // that name the worst element.
@@ -9,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::kernels::testing {
 

@@ -1,10 +1,11 @@
-#include "vitrail/kernels/layer_norm.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/rowwise/layer_norm.h"
 
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
 
 namespace vitrail::kernels {
 namespace {

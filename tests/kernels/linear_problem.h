@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of matrix products share: a product to compute, what it should give, and scratch of the size asked
 // for.
@@ -5,8 +6,8 @@
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
-#include "vitrail/kernels/packed_product.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
 
 namespace vitrail::kernels::testing {
 
@@ -50,21 +51,21 @@ class Scratch {
   std::vector<std::byte> all_;
 };
 
-inline std::vector<float> run(const PackedProduct& product, const Problem& problem,
+inline std::vector<float> run(const PackedGemm& product, const Problem& problem,
                               Activation activation = Activation::none, const Residual& residual = {},
-                              int64_t fine_every = 0) {
+                              int64_t two_term_every = 0) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(product.scratch_bytes(problem.rows, fine_every));
+  Scratch scratch(product.scratch_bytes(problem.rows, two_term_every));
   product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual,
-               scratch.aligned(), fine_every});
+               scratch.aligned(), two_term_every});
   return y;
 }
 
-inline std::vector<float> run(const PackedLinear& linear, const Problem& problem, int64_t fine_every = 0) {
+inline std::vector<float> run(const PackedLinear& linear, const Problem& problem, int64_t two_term_every = 0) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(linear.scratch_bytes(problem.rows, fine_every));
+  Scratch scratch(linear.scratch_bytes(problem.rows, two_term_every));
   linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned(), {},
-             fine_every);
+             two_term_every);
   return y;
 }
 

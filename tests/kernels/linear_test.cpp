@@ -1,4 +1,5 @@
-#include "vitrail/kernels/linear.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/gemm/linear.h"
 
 #include <atomic>
 #include <limits>
@@ -7,9 +8,9 @@
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/onednn.h"
-#include "vitrail/kernels/packed_product.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/gemm/onednn_internal.h"
+#include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -24,31 +25,31 @@ constexpr double kEps = std::numeric_limits<float>::epsilon();
 const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
 
 // Runs with a scratch of the size it asks for, from an aligned address.
-void run(const PackedProduct& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
+void run(const PackedGemm& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
          Activation activation = Activation::none, const Residual& residual = {}) {
   Scratch scratch(product.scratch_bytes(rows, 0));
   product.run({x, ldx, y, ldy, rows, activation, residual, scratch.aligned()});
 }
 
-using Body = std::function<void(const PackedProduct&)>;
+using Body = std::function<void(const PackedGemm&)>;
 
 // The product that PackedLinear is made of under each instruction set, and the others that this machine can make.
 void for_each_product(const float* weight, const float* bias, int64_t out, int64_t in, const Body& body) {
   testing::for_each_isa([&](Isa isa) {
-    if (isa == Isa::scalar) return body(*make_plain_product(weight, bias, out, in));
-    body(*make_tile_product(weight, bias, out, in));
+    if (isa == Isa::scalar) return body(*make_scalar_gemm(weight, bias, out, in));
+    body(*make_fp32_gemm(weight, bias, out, in));
     if (isa != available_isas().back() || !onednn::available() || out == 0 || in == 0) return;
     SCOPED_TRACE("oneDNN");
-    if (const auto product = make_onednn_product(weight, bias, out, in)) body(*product);
+    if (const auto product = make_onednn_gemm(weight, bias, out, in)) body(*product);
   });
 }
 
-TEST(PackedProduct, MatchesTheDoubleReferenceAtEverySize) {
+TEST(PackedGemm, MatchesTheDoubleReferenceAtEverySize) {
   for (int64_t out : kSizes) {
     for (int64_t in : kSizes) {
       const Problem problem(13, in, out);
       const std::vector<double> want = problem.expected(Activation::none);
-      for_each_product(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedProduct& product) {
+      for_each_product(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedGemm& product) {
         const Buffer x(problem.x, 1);
         Buffer y(13 * out, 3);
         run(product, x.data(), in, y.data(), out, 13);
@@ -59,31 +60,31 @@ TEST(PackedProduct, MatchesTheDoubleReferenceAtEverySize) {
   }
 }
 
-TEST(PackedProduct, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
+TEST(PackedGemm, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
   const Problem problem(401, 900, 35);
-  for_each_product(problem.weight.data(), problem.bias.data(), 35, 900, [&](const PackedProduct& product) {
+  for_each_product(problem.weight.data(), problem.bias.data(), 35, 900, [&](const PackedGemm& product) {
     std::vector<float> y(401 * 35);
     run(product, problem.x.data(), 900, y.data(), 35, 401);
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
   });
 }
 
-TEST(PackedProduct, CoversMoreColumnsThanOneTaskHas) {
+TEST(PackedGemm, CoversMoreColumnsThanOneTaskHas) {
   const Problem problem(3, 20, 333);
-  for_each_product(problem.weight.data(), problem.bias.data(), 333, 20, [&](const PackedProduct& product) {
+  for_each_product(problem.weight.data(), problem.bias.data(), 333, 20, [&](const PackedGemm& product) {
     std::vector<float> y(3 * 333);
     run(product, problem.x.data(), 20, y.data(), 333, 3);
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
   });
 }
 
-TEST(PackedProduct, AppliesBiasAndEveryActivation) {
+TEST(PackedGemm, AppliesBiasAndEveryActivation) {
   const Problem problem(7, 37, 21);
   for (Activation activation :
        {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::relu, Activation::silu}) {
     SCOPED_TRACE(name_of(activation));
     const std::vector<double> want = problem.expected(activation);
-    for_each_product(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedProduct& product) {
+    for_each_product(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedGemm& product) {
       std::vector<float> y(7 * 21);
       run(product, problem.x.data(), 37, y.data(), 21, 7, activation);
       // No activation is steeper than 1.13; the rest is its own rounding (activation_test).
@@ -93,13 +94,13 @@ TEST(PackedProduct, AppliesBiasAndEveryActivation) {
   }
 }
 
-TEST(PackedProduct, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
+TEST(PackedGemm, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
   const Problem problem(29, 300, 37);
   const std::vector<float> residual = random_floats(29 * 40, 5), scale = random_floats(37, 6);
   for (Activation activation : {Activation::none, Activation::relu}) {
     const std::vector<double> result = problem.expected(activation);
     for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
-      for_each_product(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedProduct& product) {
+      for_each_product(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedGemm& product) {
         std::vector<float> y(29 * 40, 8.0f), in_place = residual;
         run(product, problem.x.data(), 300, y.data(), 40, 29, activation, {residual.data(), 40, factor});
         run(product, problem.x.data(), 300, in_place.data(), 40, 29, activation, {in_place.data(), 40, factor});
@@ -116,10 +117,10 @@ TEST(PackedProduct, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
   }
 }
 
-TEST(PackedProduct, TakesStridesAndNoBias) {
+TEST(PackedGemm, TakesStridesAndNoBias) {
   Problem problem(9, 19, 18);
   std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
-  for_each_product(problem.weight.data(), nullptr, 18, 19, [&](const PackedProduct& product) {
+  for_each_product(problem.weight.data(), nullptr, 18, 19, [&](const PackedGemm& product) {
     std::vector<float> x(9 * 24), y(9 * 23, 7.0f), dense;
     for (int64_t r = 0; r < 9; ++r) std::copy_n(&problem.x[r * 19], 19, &x[r * 24]);
     run(product, x.data(), 24, y.data(), 23, 9);
@@ -131,11 +132,11 @@ TEST(PackedProduct, TakesStridesAndNoBias) {
   });
 }
 
-TEST(PackedProduct, PropagatesNaNInItsRowOnly) {
+TEST(PackedGemm, PropagatesNaNInItsRowOnly) {
   for (Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
     Problem problem(15, 20, 20);
     problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
-    for_each_product(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedProduct& product) {
+    for_each_product(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedGemm& product) {
       std::vector<float> y(15 * 20);
       run(product, problem.x.data(), 20, y.data(), 20, 15, activation);
       for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
@@ -144,9 +145,9 @@ TEST(PackedProduct, PropagatesNaNInItsRowOnly) {
 }
 
 // One packing, three numbers of rows, two callers at once: everyone gets the bits that the same call gives alone.
-TEST(PackedProduct, GivesTheSameBitsToEveryCallerAtOnce) {
+TEST(PackedGemm, GivesTheSameBitsToEveryCallerAtOnce) {
   const Problem problem(200, 300, 50);
-  for_each_product(problem.weight.data(), problem.bias.data(), 50, 300, [&](const PackedProduct& product) {
+  for_each_product(problem.weight.data(), problem.bias.data(), 50, 300, [&](const PackedGemm& product) {
     std::map<std::pair<int, int64_t>, std::vector<float>> alone;
     auto result = [&](int64_t rows) {
       std::vector<float> y(rows * 50);
@@ -172,11 +173,11 @@ TEST(PackedProduct, GivesTheSameBitsToEveryCallerAtOnce) {
 }
 
 // As a batch does whose images are dealt out to threads.  What was prepared for all threads is then run by one.
-TEST(PackedProduct, GivesTheSameInsideALoop) {
+TEST(PackedGemm, GivesTheSameInsideALoop) {
   ThreadCount count(2);
   for (const auto& [rows, out] : {std::pair<int64_t, int64_t>{197, 96}, {1, 10}, {2, 1000}}) {
     const Problem problem(rows, 3072, out);
-    for_each_product(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedProduct& product) {
+    for_each_product(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedGemm& product) {
       product.prepare(problem.rows, 3072, problem.out, Activation::gelu);
       const std::vector<float> alone = testing::run(product, problem, Activation::gelu);
       std::vector<std::vector<float>> inside(2);
@@ -192,11 +193,11 @@ TEST(PackedProduct, GivesTheSameInsideALoop) {
   }
 }
 
-TEST(TileProduct, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
+TEST(Fp32Gemm, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
   const Problem problem(200, 900, 50);
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return;
-    const auto product = make_tile_product(problem.weight.data(), problem.bias.data(), 50, 900);
+    const auto product = make_fp32_gemm(problem.weight.data(), problem.bias.data(), 50, 900);
     std::vector<float> rows(200 * 50), batch(200 * 50);
     for (int64_t r = 0; r < 200; ++r) run(*product, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, Activation::gelu);
     ThreadCount count(3);
@@ -206,7 +207,7 @@ TEST(TileProduct, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
 }
 
 // A team that waits awake must not be asked to make way for a library's threads (base/parallel.h).
-TEST(PackedProduct, TellsWhoseLoopsItRunsIn) {
+TEST(PackedGemm, TellsWhoseLoopsItRunsIn) {
   const Problem problem(3, 1024, 64);
   testing::for_each_isa([&](Isa isa) {
     for (const Precision precision : {Precision::bf16, Precision::int8}) {
@@ -214,7 +215,7 @@ TEST(PackedProduct, TellsWhoseLoopsItRunsIn) {
     }
     EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023).has_own_loops());
     const bool by_onednn = isa >= Isa::avx512 && onednn::available() &&
-                           make_onednn_product(problem.weight.data(), nullptr, 64, 1024) != nullptr;
+                           make_onednn_gemm(problem.weight.data(), nullptr, 64, 1024) != nullptr;
     EXPECT_EQ(PackedLinear(problem.weight.data(), nullptr, 64, 1024).has_own_loops(), !by_onednn);
   });
 }

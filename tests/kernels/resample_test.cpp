@@ -1,4 +1,5 @@
-#include "vitrail/kernels/resample.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/rowwise/resample.h"
 
 #include "tests/kernels/kernel_testing.h"
 

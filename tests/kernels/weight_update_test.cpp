@@ -1,9 +1,10 @@
-#include "vitrail/kernels/weight_update.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/optimizer/weight_update.h"
 
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
-#include "vitrail/kernels/scalar_update.h"
+#include "vitrail/kernels/optimizer/scalar_update_internal.h"
 
 namespace vitrail::kernels {
 namespace {

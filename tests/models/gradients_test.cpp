@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of whole models: every parameter gets the right one, whatever the options.
 #include <gtest/gtest.h>
 

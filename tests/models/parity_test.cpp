@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every model fixture against the reference implementation that made it: the eager model, layer by layer.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A layer fixture (tests/fixtures/layers/NAME.safetensors) as the tests of nn use it.
 #include <nlohmann/json.hpp>

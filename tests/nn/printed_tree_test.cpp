@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole trees against PyTorch's own text and timm's own names (tools/golden/printed_trees.py).
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The backward of every operation: against differences in f64, and f32's kernels against f64.  Linear, LayerNorm and
 // residual_add are also held against PyTorch's autograd, in tests/autograd.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/token_merging.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ TEST(MergeTokens, KeepsTheSumOnEveryInstructionSet) {
   kernels::testing::for_each_isa([](kernels::Isa) {
     for (const int64_t tokens : {2, 3, 17, 50, 197}) {
       const Tensor x = Tensor::randn({3, tokens, 19}, 1), keys = Tensor::randn({3, 2, tokens, 13}, 2);
-      const int64_t most = most_mergeable(tokens, 1);
+      const int64_t most = max_mergeable(tokens, 1);
       for (const int64_t merged : {most / 2, most}) {
         const MergedTokens result = merge_tokens(x, keys, {}, merged, 1);
         for (int64_t c = 0; c < 19; ++c) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reader of golden fixtures, and the comparison that says where two tensors differ most.
 #include "tests/support/golden.h"
 

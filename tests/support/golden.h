@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads the fixtures that tools/golden/ writes: tensors of a reference implementation with a line of JSON about them.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Lends a fixture's tensors to a layer as its parameters.
 #include <set>

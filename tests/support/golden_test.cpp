@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fixture reader and the comparison that the other tests trust.
 #include "tests/support/golden.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model fixtures: one folder each under tests/fixtures/models.
 #include <filesystem>

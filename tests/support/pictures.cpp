@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures for the tests of the command line.
 #include <fstream>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views against copies: every view of a view must read the elements that a copy would.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The layering check catches what it is for, and nothing else: it runs on small trees made here."""
 import pathlib
 import sys
@@ -14,7 +15,7 @@ TABLE = """
 | `vitrail/base/` | basics | – | zlib, omp |
 | `vitrail/tensor/` | tensors | base | – |
 | `vitrail/kernels/` | loops | base | hwy, intrinsics |
-| `vitrail/nn/` | layers | base, tensor, kernels/activation.h | – |
+| `vitrail/nn/` | layers | base, tensor, kernels/rowwise/activation.h | – |
 | `apps/vitrail/` | the program | everything | fmt |
 | `tests/` | tests | everything | gtest |
 | `fuzz/` | fuzzing | everything | – |
@@ -40,12 +41,12 @@ class Includes(unittest.TestCase):
         self.assert_fine("tests/nn/block_test.cpp", '#include "tests/support/paths.h"\n#include <gtest/gtest.h>\n')
 
     def test_layer_that_the_row_does_not_name_is_caught(self):
-        self.assert_caught("vitrail/kernels/softmax.cpp", '#include "vitrail/tensor/tensor.h"', "does not name tensor")
+        self.assert_caught("vitrail/kernels/rowwise/softmax.cpp", '#include "vitrail/tensor/tensor.h"', "does not name tensor")
         self.assert_caught("vitrail/base/zip.cpp", '#include "vitrail/nn/block.h"', "does not name nn")
 
     def test_single_header_is_allowed_without_its_neighbours(self):
-        self.assert_fine("vitrail/nn/mlp.h", '#include "vitrail/kernels/activation.h"')
-        self.assert_caught("vitrail/nn/mlp.h", '#include "vitrail/kernels/linear.h"', "does not name kernels")
+        self.assert_fine("vitrail/nn/mlp.h", '#include "vitrail/kernels/rowwise/activation.h"')
+        self.assert_caught("vitrail/nn/mlp.h", '#include "vitrail/kernels/gemm/linear.h"', "does not name kernels")
 
     def test_spelling_does_not_hide_an_include(self):
         self.assert_caught("vitrail/kernels/a.cpp", '  #  include   "vitrail/tensor/tensor.h" // why', "tensor")

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The program starts fast because it loads little: what it links is held against the lists here.
 
     linked_libraries_test.py PROGRAM

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mpirun -n 2 vitrail train, as a user runs it, stops it and loses a process of it.
 #include <sys/wait.h>
 #include <unistd.h>

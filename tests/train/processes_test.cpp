@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training in several processes, played by threads: what they compute together is what one computes alone.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole training against PyTorch's: the same weights and batches, 50 steps of AdamW in f64.
 // benchmarks/same_as_torch.py does the same in fp32 with a model of real size.
 #include <gtest/gtest.h>

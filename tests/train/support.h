@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the tests of training share: a dataset of made pictures, and a recipe that trains in a second.
 #include <gtest/gtest.h>

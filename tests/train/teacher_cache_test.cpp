@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/teacher_cache.h"
 
 #include "tests/support/golden.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/weights/checkpoint_params.h"
 
 #include <gtest/gtest.h>
@@ -129,7 +130,7 @@ TEST(CheckpointParams, WhatRoundingHasLeftStandsBesideTheWeight) {
   const Tensor numbers = Tensor::from<float>({2, 3}, {127, -3, 0, 1, 127, -127}).to(DType::i8),
                left = Tensor::from<float>({2, 3}, {1, 2, 3, -4, 5, 127}).to(DType::i8);
   const Tensor scales = Tensor::from<float>({2}, {0.5, 2}), finer = Tensor::from<float>({2}, {0.25, 0.125});
-  const std::string rest = int8_rest_name("w");
+  const std::string rest = int8_correction_name("w");
   CheckpointParams params(
       checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, left}, {int8_scale_name(rest), finer}}),
       native());
@@ -143,7 +144,7 @@ TEST(CheckpointParams, WhatRoundingHasLeftStandsBesideTheWeight) {
 
 TEST(CheckpointParams, ARestWithoutScalesOrOfAnotherShapeIsUnusable) {
   const Tensor numbers = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::zeros({2});
-  const std::string rest = int8_rest_name("w");
+  const std::string rest = int8_correction_name("w");
   CheckpointParams without(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, numbers}}), native());
   without.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(without), "w_rest_scale")) << report_of(without);

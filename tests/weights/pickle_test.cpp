@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pickles written by hand: what torch.save never writes, and what only old versions wrote.
 #include "vitrail/weights/pickle.h"
 

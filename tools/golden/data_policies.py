@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/data/policy_test.cpp: what timm and torchvision turn magnitudes into, and the pictures that follow.
 
 Run from the repository root: python tools/golden/data_policies.py

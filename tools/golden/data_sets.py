@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the fixtures of tests/data: tiny archives, and what the reference implementations read in the shared assets.
 
     python tools/golden/data_sets.py

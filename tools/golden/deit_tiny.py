@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DeiT-Tiny's logits over the shared images: the 64 PNGs of images/nips2017, then the 7 photos, each sorted by name.
 
 Writes tests/fixtures/deit_tiny_logits.safetensors: `logits` [71, 1000], computed by timm in float64 and stored as

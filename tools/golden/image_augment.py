@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/augment_ops_test.cpp: what Pillow and torchvision make of small pictures, as checksums.
 
 Run from the repository root: python tools/golden/image_augment.py

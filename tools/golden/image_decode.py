@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/decode_test.cpp: small files of every kind, and the pixels Pillow reads from them.
 
 Run from the repository root: python tools/golden/image_decode.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/photos_test.cpp: checksums of what Pillow and timm make of the shared photographs.
 
 Run from the repository root: python tools/golden/image_photos.py [ASSETS]    (default ../shared/assets)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/resize_test.cpp: what Pillow's Image.resize makes of small pictures.
 
 Run from the repository root: python tools/golden/image_resize.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/transform_test.cpp: evaluation transforms of timm and of Hugging Face's Pillow processors.
 
 Run from the repository root: python tools/golden/image_transform.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of single layers: tests/fixtures/layers/NAME.safetensors.
 
 Each holds the parameters under vitrail's native names, `input…` and `output…` tensors, and in its metadata "config" the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the losses: tests/fixtures/ops/losses.safetensors.
 
 A case NAME has `NAME.loss` and `NAME.grad` (the loss's gradient in the logits, in float64 by PyTorch's autograd) for the

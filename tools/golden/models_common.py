@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the generators of model fixtures share: random weights, float64 references, and the files of a fixture.
 
 A fixture is a folder tests/fixtures/models/NAME with

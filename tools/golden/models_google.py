@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of Google's .npz checkpoints, with and without the pre_logits layer, with and without the optimizer's prefix.
 
 The names and axes are Flax's; timm's own loader reads the file back to prove that it is one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of Hugging Face transformers' ViT, DeiT and DINOv2 (with and without registers).
 
 save_pretrained writes config.json and the key names that checkpoints on the hub have; hf_vit_new_keys keeps those of the

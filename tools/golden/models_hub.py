@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the DINO and DINOv2 hub models, which no package on PyPI carries.
 
 Their transformer is timm's block for block and key for key; what differs is how positions are resized, which tokens have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of lucidrains' vit-pytorch: the installed version, and the two older layouts of its checkpoints.
 
     lucidrains_vit, _mean    now: a LayerNorm on both sides of the patch projection, norms inside the layers, a final norm

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameter names' count, parameters and input of each architecture that vitrail registers under timm's name.
 
 Writes tests/fixtures/registry.csv: name, parameters, tensors, image size.  Nothing is downloaded or initialised.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the Vision Transformers of documents 000, 003 and 004, small, as .pth with their own key names.
 
 The modules are written from the documents' descriptions; what a document leaves out is filled in thus:

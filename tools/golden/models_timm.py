@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of timm's VisionTransformer: every option, with timm's own key names.
 
 Where timm can write the model into its hub config.json (a registered name and model_args in plain JSON), config.json

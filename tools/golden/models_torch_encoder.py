@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of a ViT on torch.nn.TransformerEncoder, pre-norm and post-norm, and one whose names only its own key map knows.
 
 There is no standard ViT of this kind; the names outside the encoder are the plainest: patch_embed (a convolution),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of torchvision's VisionTransformer (vit_b_16 and its sisters, small): .pth with torchvision's key names."""
 import torch
 import torchvision

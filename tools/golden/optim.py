@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of vitrail/optim: tests/fixtures/optim/*.
 
 Optimisers run 100 steps in float64 on two parameters whose gradients depend on the weights, so that an error feeds back as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What PyTorch prints for modules, and timm's parameter names: tests/fixtures/nn/*.txt.
 
 The models are timm's with their blocks in a ModuleList, as document 003 has them, so that equal blocks print once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tests/fixtures/infer/token_merging.safetensors: logits of timm models whose blocks merge tokens.
 
 Token Merging (Bolya et al. 2023) written down here from the paper's section 3 and appendix D, step by step in torch and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of whole trainings: tests/fixtures/train/steps_*: 50 steps of AdamW in float64 on timm's VisionTransformer.
 
 Each holds the weights before and after, the batches, and the loss of every step.  Decay as vitrail groups it: none on vectors,

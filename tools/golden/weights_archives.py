@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small archives for the tests of vitrail/base/zip and gzip: python tools/golden/weights_archives.py"""
 import gzip
 import pathlib

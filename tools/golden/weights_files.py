@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints in every format, and hostile ones, for the tests of vitrail/weights.
 
     python tools/golden/weights_files.py

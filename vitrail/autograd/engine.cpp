@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/autograd/engine.h"
 
 #include <chrono>
@@ -7,7 +8,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
 
 namespace vitrail::autograd {
 namespace {

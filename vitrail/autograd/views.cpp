@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients of what Tensor's own methods make: views, and copies of another dtype or layout.
 #include "vitrail/autograd/variable.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How the library speaks to the program around it: it never prints.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The triangular factor of a symmetric positive definite matrix.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // CRC-32C (Castagnoli; RFC 3720, appendix B.4): what iSCSI, TFRecord and our checkpoints use.
 #include <cstddef>

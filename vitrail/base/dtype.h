@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Element types, and the two 16-bit floating types that C++20 lacks.
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The one exception type of the library: what a user can get wrong, said for that user.
 #include <sstream>

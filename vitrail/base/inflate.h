@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Deflated data (RFC 1951) brought back to its full size, through zlib.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NumPy's .npy format, version 1.0 (numpy.lib.format): a magic, a header that is a Python literal, the elements in
 // C order, little-endian.  Written for float32 and int64; read back for float32, float64 and int64.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/parallel.h"
 
 #include <sched.h>
@@ -12,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "vitrail/base/awake_team.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/spin_thread_pool_internal.h"
 
 #if VITRAIL_OPENMP
 #include <omp.h>
@@ -26,7 +27,7 @@ constexpr int kMostThreads = 1024;  // far more than helps; libgomp ends the pro
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
-thread_local AwakeTeam* awake = nullptr;  // that this thread leads
+thread_local SpinThreadPool* awake = nullptr;  // that this thread leads
 
 int openmp_count() {
 #if VITRAIL_OPENMP
@@ -132,8 +133,8 @@ void on_team(int64_t pieces, const Run& run) {
   try {
     for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(one, piece);
   } catch (const std::system_error&) {
-    // No more threads are to be had: the pieces that are left run here, after the first, which with_awake_team() works
-    // in: the others would wait for it.
+    // No more threads are to be had: the pieces that are left run here, after the first, which with_spin_thread_pool()
+    // works in: the others would wait for it.
   }
   const int64_t begun = std::ssize(team) + 1;
   one(0);
@@ -202,11 +203,11 @@ void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody 
   failure.rethrow();
 }
 
-void with_awake_team(AnyWork work) {
+void with_spin_thread_pool(WorkRef work) {
   const int64_t threads = pieces_of(kMostThreads, 1);
   if (threads <= 1 || awake) return work();
-  thread_local AwakeTeam memory;  // kept: a team allocates nothing
-  AwakeTeam& team = memory;       // the caller's, in all threads
+  thread_local SpinThreadPool memory;  // kept: a team allocates nothing
+  SpinThreadPool& team = memory;       // the caller's, in all threads
   team.begin(static_cast<int>(threads));
   std::exception_ptr failure;
   on_team(threads, [&](int64_t piece) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Parallel loops: the one place that knows OpenMP (or std::thread, when built with VITRAIL_PARALLEL=threads).
 //
@@ -67,10 +68,10 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 
 // What a team does: refers to any callable (), as RangeBody does.
-class AnyWork {
+class WorkRef {
  public:
   template <class Work>
-  AnyWork(const Work& work)  // NOLINT(google-explicit-constructor): stands for the callable
+  WorkRef(const Work& work)  // NOLINT(google-explicit-constructor): stands for the callable
       : work_(&work), call_([](const void* self) { (*static_cast<const Work*>(self))(); }) {}
   void operator()() const { call_(work_); }
 
@@ -82,6 +83,6 @@ class AnyWork {
 // work(), whose parallel loops run on threads that wait for the next one awake: a loop then costs less than half,
 // 0.26 µs for 0.65 on two near cores.  Loops are divided as they are without, and give the same results.  Not for work
 // in which a library has threads of its own: they would find the cores taken.
-void with_awake_team(AnyWork work);
+void with_spin_thread_pool(WorkRef work);
 
 }  // namespace vitrail

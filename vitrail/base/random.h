@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Counter-based random numbers: Philox 4×32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reading zip archives (PKWARE's APPNOTE 6.3): stored and deflated entries, zip64.
 #include <cstddef>

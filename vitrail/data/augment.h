@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Training augmentation: from a decoded picture to a normalised model input, every draw a function of its key.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether augmentation options make sense; inside vitrail/data only.
 #include "vitrail/data/augment.h"

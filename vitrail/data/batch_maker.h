@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a loader's batches are made, piece by piece; inside vitrail/data only.
 #include <exception>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CIFAR-10's and CIFAR-100's binary versions (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): records of
 // one label byte (CIFAR-100: coarse label, fine label) and 3,072 bytes of a 32×32 image, plane by plane.
 #include <algorithm>

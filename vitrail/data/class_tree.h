@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reads a tree of images as class folders, under split folders or not.  Knows paths only, so that a folder on disk and
 // an archive follow the same rules.

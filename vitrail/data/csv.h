@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Comma-separated values as RFC 4180 has them, read a row at a time.
 #include <cstddef>

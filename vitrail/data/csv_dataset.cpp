@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A dataset listed in a CSV: file,class_index.
 #include <charconv>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Labelled images: a test set, whatever form it comes in.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which sample stands where in an epoch, and which places are a rank's; inside vitrail/data only.
 #include <algorithm>

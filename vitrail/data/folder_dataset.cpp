@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Class folders on disk and in a zip archive.
 #include <algorithm>
 

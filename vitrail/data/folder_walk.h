@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What lies in a tree of images, on disk or in an archive.
 #include <filesystem>

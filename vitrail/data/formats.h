@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The forms that a dataset comes in; open_dataset (dataset.h) chooses among them.  Errors as it says.
 #include "vitrail/data/dataset.h"

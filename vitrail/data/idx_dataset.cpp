@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MNIST's IDX files (LeCun, Cortes, Burges: http://yann.lecun.com/exdb/mnist): a big-endian magic 00 00 TYPE AXES, the
 // sizes as 32-bit numbers, the elements.  Images are [n, height, width] of unsigned bytes, labels [n].
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a command works on, made from what its user typed.
 #include <filesystem>

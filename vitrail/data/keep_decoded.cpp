@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pictures kept in memory, and the hold-out split: what loaders of one dataset share.
 #include <algorithm>
 #include <atomic>

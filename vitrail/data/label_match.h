@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which class of a model a folder's name means.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Batches for training and validation, made ahead of the model by threads of their own.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether a loader's options make sense, alone and with its dataset; inside vitrail/data only.
 #include "vitrail/data/loader.h"

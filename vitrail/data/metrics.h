@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From logits to answers: probabilities, the best classes, and how often they are right.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Mixup (Zhang et al. 2017) and CutMix (Yun et al. 2019) with their soft targets, as timm's Mixup does them.
 //

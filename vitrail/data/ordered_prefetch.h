@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Work done ahead of its consumer by a few threads, delivered in order: how decoding and inference share the cores.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The families of policies that policy_from_name (policy.h) chooses among, and what they share; inside vitrail/data
 // only.
@@ -25,7 +26,7 @@ std::map<std::string, double> sections_of(const std::string& name, const std::ve
 int64_t whole_section(const std::string& name, const std::string& key, double value, int64_t least, int64_t most);
 
 // An operation's argument (policy.h) at timm's magnitude / 10: from 0 to 1, beyond with mmax above 10.  sign: 1 or −1.
-double timm_argument(PictureOp op, double level, double sign, bool increasing, int64_t width, int64_t height);
+double timm_argument(ImageOp op, double level, double sign, bool increasing, int64_t width, int64_t height);
 
 // How far the operations of a policy of torchvision's go at its highest magnitude.
 struct TorchvisionRanges {
@@ -41,9 +42,9 @@ struct Strength {
 };
 
 // An operation's argument (policy.h) at this strength.  sign: 1 or −1.
-double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign,
-                            int64_t width, int64_t height);
-bool is_signed(PictureOp op);  // whether torchvision draws a sign for it
+double torchvision_argument(ImageOp op, const TorchvisionRanges& ranges, Strength strength, double sign, int64_t width,
+                            int64_t height);
+bool is_signed(ImageOp op);  // whether torchvision draws a sign for it
 
 // A whole number below `count`.
 int64_t below(RandomStream& random, int64_t count);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/policy.h"
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace vitrail::data {
 
-const char* name_of(PictureOp op) {
+const char* name_of(ImageOp op) {
   constexpr std::array kNames{"identity", "autocontrast", "equalize",    "invert",     "rotate",     "posterize",
                               "solarize", "solarize_add", "color",       "contrast",   "brightness", "sharpness",
                               "shear_x",  "shear_y",      "translate_x", "translate_y"};
@@ -20,38 +21,38 @@ void apply(const OpCall& call, image::Image& image, const image::Fill& fill) {
   const double x = call.argument;
   const auto map = [&](const image::AffineMatrix& matrix) { image = affine(image, matrix, call.filter, fill); };
   switch (call.op) {
-    case PictureOp::identity:
+    case ImageOp::identity:
       return;
-    case PictureOp::autocontrast:
+    case ImageOp::autocontrast:
       return image::autocontrast(image);
-    case PictureOp::equalize:
+    case ImageOp::equalize:
       return image::equalize(image);
-    case PictureOp::invert:
+    case ImageOp::invert:
       return image::invert(image);
-    case PictureOp::rotate:
+    case ImageOp::rotate:
       image = image::rotate(image, x, call.filter, fill);
       return;
-    case PictureOp::posterize:
+    case ImageOp::posterize:
       return image::posterize(image, static_cast<int>(x));
-    case PictureOp::solarize:
+    case ImageOp::solarize:
       return image::solarize(image, x);
-    case PictureOp::solarize_add:
+    case ImageOp::solarize_add:
       return image::solarize_add(image, static_cast<int>(x));
-    case PictureOp::color:
+    case ImageOp::color:
       return image::adjust_color(image, x);
-    case PictureOp::contrast:
+    case ImageOp::contrast:
       return image::adjust_contrast(image, x);
-    case PictureOp::brightness:
+    case ImageOp::brightness:
       return image::adjust_brightness(image, x);
-    case PictureOp::sharpness:
+    case ImageOp::sharpness:
       return image::adjust_sharpness(image, x);
-    case PictureOp::shear_x:
+    case ImageOp::shear_x:
       return map({1, x, 0, 0, 1, 0});
-    case PictureOp::shear_y:
+    case ImageOp::shear_y:
       return map({1, 0, 0, x, 1, 0});
-    case PictureOp::translate_x:
+    case ImageOp::translate_x:
       return map({1, 0, x, 0, 1, 0});
-    case PictureOp::translate_y:
+    case ImageOp::translate_y:
       return map({1, 0, 0, 0, 1, x});
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Augmentation policies: which picture operations, how strong, drawn at random.
 //
@@ -22,7 +23,7 @@
 
 namespace vitrail::data {
 
-enum class PictureOp {
+enum class ImageOp {
   identity,
   autocontrast,
   equalize,
@@ -40,10 +41,10 @@ enum class PictureOp {
   translate_x,  // pixels from which the picture comes: positive moves it to the left, or up
   translate_y,
 };
-const char* name_of(PictureOp op);
+const char* name_of(ImageOp op);
 
 struct OpCall {
-  PictureOp op = PictureOp::identity;
+  ImageOp op = ImageOp::identity;
   double argument = 0;
   image::Filter filter = image::Filter::nearest;  // of rotate, shear and translate
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AutoAugment's policies (Cubuk et al. 2018, tables 7 and 9) as torchvision runs them.
 #include <array>
 #include <span>
@@ -7,11 +8,11 @@
 namespace vitrail::data {
 namespace {
 
-using enum PictureOp;
+using enum ImageOp;
 
 // One operation of an AutoAugment pair: with this probability, at this one of 10 magnitudes.
 struct Step {
-  PictureOp op;
+  ImageOp op;
   double probability;
   int magnitude;
 };

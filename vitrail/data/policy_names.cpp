@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading a policy's name, and the draws that policies share.
 #include <algorithm>
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timm's RandAugment: timm/data/auto_augment.py, rand_augment_transform.
 #include <algorithm>
 #include <cmath>
@@ -20,15 +21,14 @@ struct Settings {
 
 // The order is timm's, and the weights are those of its "weights" set.
 struct Choice {
-  PictureOp op;
+  ImageOp op;
   double weight;
 };
 constexpr Choice kChoices[]{
-    {PictureOp::autocontrast, 0.25}, {PictureOp::equalize, 0.05},  {PictureOp::invert, 0.05},
-    {PictureOp::rotate, 3},          {PictureOp::posterize, 0.05}, {PictureOp::solarize, 0.05},
-    {PictureOp::solarize_add, 0.05}, {PictureOp::color, 0.25},     {PictureOp::contrast, 0.05},
-    {PictureOp::brightness, 0.05},   {PictureOp::sharpness, 0.25}, {PictureOp::shear_x, 2},
-    {PictureOp::shear_y, 2},         {PictureOp::translate_x, 1},  {PictureOp::translate_y, 1},
+    {ImageOp::autocontrast, 0.25}, {ImageOp::equalize, 0.05},   {ImageOp::invert, 0.05},       {ImageOp::rotate, 3},
+    {ImageOp::posterize, 0.05},    {ImageOp::solarize, 0.05},   {ImageOp::solarize_add, 0.05}, {ImageOp::color, 0.25},
+    {ImageOp::contrast, 0.05},     {ImageOp::brightness, 0.05}, {ImageOp::sharpness, 0.25},    {ImageOp::shear_x, 2},
+    {ImageOp::shear_y, 2},         {ImageOp::translate_x, 1},   {ImageOp::translate_y, 1},
 };
 constexpr int64_t kChoiceCount = std::size(kChoices);
 
@@ -44,7 +44,7 @@ class RandAugment : public Policy {
 
   std::vector<OpCall> draw(RandomStream& random, int64_t width, int64_t height) const override {
     std::vector<OpCall> calls;
-    for (const PictureOp op : choose(random)) {
+    for (const ImageOp op : choose(random)) {
       if (settings_.probability < 1 && random.uniform() > settings_.probability) continue;
       const double level = magnitude(random) / kFullMagnitude;
       const double sign = coin(random) ? -1.0 : 1.0;
@@ -57,8 +57,8 @@ class RandAugment : public Policy {
   bool fills_with_mean() const override { return true; }
 
  private:
-  std::vector<PictureOp> choose(RandomStream& random) const {
-    std::vector<PictureOp> ops;
+  std::vector<ImageOp> choose(RandomStream& random) const {
+    std::vector<ImageOp> ops;
     std::vector<Choice> left(std::begin(kChoices), std::end(kChoices));
     for (int64_t i = 0; i < settings_.operations; ++i) {
       if (!settings_.weighted) {
@@ -92,32 +92,32 @@ class RandAugment : public Policy {
 
 }  // namespace
 
-double timm_argument(PictureOp op, double level, double sign, bool increasing, int64_t width, int64_t height) {
+double timm_argument(ImageOp op, double level, double sign, bool increasing, int64_t width, int64_t height) {
   switch (op) {
-    case PictureOp::rotate:
+    case ImageOp::rotate:
       return sign * (level * 30.0);
-    case PictureOp::posterize: {
+    case ImageOp::posterize: {
       // timm keeps 0 bits and fewer at the far end; so few are none.
       const int bits = static_cast<int>(level * 4);
       return std::clamp(increasing ? 4 - bits : bits, 0, 8);
     }
-    case PictureOp::solarize: {
+    case ImageOp::solarize: {
       const int threshold = std::min(256, static_cast<int>(level * 256));
       return increasing ? 256 - threshold : threshold;
     }
-    case PictureOp::solarize_add:
+    case ImageOp::solarize_add:
       return std::min(128, static_cast<int>(level * 110));
-    case PictureOp::color:
-    case PictureOp::contrast:
-    case PictureOp::brightness:
-    case PictureOp::sharpness:
+    case ImageOp::color:
+    case ImageOp::contrast:
+    case ImageOp::brightness:
+    case ImageOp::sharpness:
       return enhancement(level, sign, increasing);
-    case PictureOp::shear_x:
-    case PictureOp::shear_y:
+    case ImageOp::shear_x:
+    case ImageOp::shear_y:
       return sign * (level * 0.3);
-    case PictureOp::translate_x:
+    case ImageOp::translate_x:
       return sign * (level * 0.45) * static_cast<double>(width);
-    case PictureOp::translate_y:
+    case ImageOp::translate_y:
       return sign * (level * 0.45) * static_cast<double>(height);
     default:
       return 0;

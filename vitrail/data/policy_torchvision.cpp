@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // torchvision's RandAugment and TrivialAugmentWide: torchvision/transforms/autoaugment.py.
 #include <cmath>
 #include <numbers>
@@ -29,11 +30,10 @@ double translation(double most, int64_t size, Strength strength) {
   return std::trunc(linspace(0, end, strength.bins, strength.bin));
 }
 
-constexpr PictureOp kSpace[]{
-    PictureOp::identity,     PictureOp::shear_x,   PictureOp::shear_y,    PictureOp::translate_x,
-    PictureOp::translate_y,  PictureOp::rotate,    PictureOp::brightness, PictureOp::color,
-    PictureOp::contrast,     PictureOp::sharpness, PictureOp::posterize,  PictureOp::solarize,
-    PictureOp::autocontrast, PictureOp::equalize,
+constexpr ImageOp kSpace[]{
+    ImageOp::identity,  ImageOp::shear_x,    ImageOp::shear_y,      ImageOp::translate_x, ImageOp::translate_y,
+    ImageOp::rotate,    ImageOp::brightness, ImageOp::color,        ImageOp::contrast,    ImageOp::sharpness,
+    ImageOp::posterize, ImageOp::solarize,   ImageOp::autocontrast, ImageOp::equalize,
 };
 
 // `operations` of the space, each with the same magnitude or (negative) one of its own.
@@ -48,7 +48,7 @@ class UniformPolicy : public Policy {
   std::vector<OpCall> draw(RandomStream& random, int64_t width, int64_t height) const override {
     std::vector<OpCall> calls;
     for (int64_t i = 0; i < operations_; ++i) {
-      const PictureOp op = kSpace[below(random, std::size(kSpace))];
+      const ImageOp op = kSpace[below(random, std::size(kSpace))];
       const int64_t bin = magnitude_ >= 0 ? magnitude_ : below(random, bins_);
       const double sign = is_signed(op) && coin(random) ? -1.0 : 1.0;
       calls.push_back(
@@ -67,44 +67,44 @@ class UniformPolicy : public Policy {
 
 }  // namespace
 
-bool is_signed(PictureOp op) {
+bool is_signed(ImageOp op) {
   switch (op) {
-    case PictureOp::identity:
-    case PictureOp::autocontrast:
-    case PictureOp::equalize:
-    case PictureOp::invert:
-    case PictureOp::posterize:
-    case PictureOp::solarize:
+    case ImageOp::identity:
+    case ImageOp::autocontrast:
+    case ImageOp::equalize:
+    case ImageOp::invert:
+    case ImageOp::posterize:
+    case ImageOp::solarize:
       return false;
     default:
       return true;
   }
 }
 
-double torchvision_argument(PictureOp op, const TorchvisionRanges& ranges, Strength strength, double sign,
-                            int64_t width, int64_t height) {
+double torchvision_argument(ImageOp op, const TorchvisionRanges& ranges, Strength strength, double sign, int64_t width,
+                            int64_t height) {
   const auto level = [&](double end) { return sign * linspace(0, end, strength.bins, strength.bin); };
   switch (op) {
-    case PictureOp::shear_x:
+    case ImageOp::shear_x:
       return std::tan(shear_angle(level(ranges.shear)));
-    case PictureOp::shear_y: {
+    case ImageOp::shear_y: {
       const double angle = shear_angle(level(ranges.shear));
       return std::sin(angle) / std::cos(angle);
     }
-    case PictureOp::translate_x:
+    case ImageOp::translate_x:
       return -sign * translation(ranges.translate, width, strength);
-    case PictureOp::translate_y:
+    case ImageOp::translate_y:
       return -sign * translation(ranges.translate, height, strength);
-    case PictureOp::rotate:
+    case ImageOp::rotate:
       return level(ranges.rotate);
-    case PictureOp::color:
-    case PictureOp::contrast:
-    case PictureOp::brightness:
-    case PictureOp::sharpness:
+    case ImageOp::color:
+    case ImageOp::contrast:
+    case ImageOp::brightness:
+    case ImageOp::sharpness:
       return 1.0 + level(ranges.enhance);
-    case PictureOp::solarize:
+    case ImageOp::solarize:
       return linspace(255, 0, strength.bins, strength.bin);
-    case PictureOp::posterize: {
+    case ImageOp::posterize: {
       const float per_bit = static_cast<float>(static_cast<double>(strength.bins - 1) / ranges.posterized);
       return 8.0 - std::nearbyint(static_cast<float>(strength.bin) / per_bit);
     }

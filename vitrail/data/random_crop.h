@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a random crop lies; inside vitrail/data only.
 #include "vitrail/base/random.h"

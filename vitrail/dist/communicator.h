@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What training processes say to each other.  One process needs nothing; several are started by mpirun and talk through
 // a module that is loaded on first use, so that the program itself links no MPI.

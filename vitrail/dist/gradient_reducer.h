@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Averages gradients over all processes while the backward pass still runs (Li et al. 2020, "PyTorch Distributed").
 #include <memory>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The module that talks MPI, loaded when a run has several processes: the library and the program link no MPI.  Without
 # MPI's development files (Debian: libopenmpi-dev) it is left out, and asking for several processes is an error.
 target_compile_definitions(vitrail_lib PRIVATE VITRAIL_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}"

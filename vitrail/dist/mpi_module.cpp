@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The module that talks MPI: built on its own (vitrail_mpi.so), loaded by mpi_communicator.cpp.
 //
 // Every operation is started without blocking and polled.  MPI's own waiting spins, on a core that another process or

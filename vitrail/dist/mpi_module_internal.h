@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the library and its MPI module agree on: a table of C functions, so that nothing of C++ crosses between them.
 #include <cstddef>

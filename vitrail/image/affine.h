@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Affine maps of pictures, equal to Pillow's Image.transform(AFFINE) and Image.rotate, pixel for pixel.
 #include <array>

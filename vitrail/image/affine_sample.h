@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The three ways in which an affine map reads its source; inside vitrail/image only.  Pixels whose source position lies
 // outside the source are left as they are.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One function a file format; inside vitrail/image only.  Each returns what the file holds, converted to `mode`, with
 // its orientation untouched, and throws Error naming `where`.

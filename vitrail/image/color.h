@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pillow's conversions between colour modes, on rows of pixels; inside vitrail/image only.
 #include <array>

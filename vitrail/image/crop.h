@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Cutting out, padding and mirroring: pixels are moved, never changed.
 #include "vitrail/image/affine.h"

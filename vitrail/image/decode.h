@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Image files to pixels, equal to those that Pillow's Image.open(file).convert("RGB") or convert("L") gives.
 #include <cstddef>

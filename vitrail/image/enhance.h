@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pillow's ImageEnhance and torchvision's hue shift, pixel for pixel.  In place, on grey and colour images.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The orientation that a camera noted beside the pixels; inside vitrail/image only.
 #include "vitrail/image/codecs.h"

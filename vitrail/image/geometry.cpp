@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The references round in several ways; each function here says which one it follows.
 #include "vitrail/image/geometry.h"
 

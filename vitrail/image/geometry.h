@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sizes and offsets of the evaluation transforms; inside vitrail/image only.
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first picture of a GIF through giflib.
 #include <gif_lib.h>
 

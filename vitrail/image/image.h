@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A picture in memory: 8 bits a channel, interleaved, rows from top to bottom without padding.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JPEG through libjpeg-turbo, with the settings Pillow leaves it at: the accurate integer DCT, smooth upsampling.
 //
 // libjpeg reports errors by longjmp.  The functions that set a jump target hold nothing with a destructor, and what

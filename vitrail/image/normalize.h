@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The last step of the transforms alone: 8-bit pixels to normalised float32 planes.
 #include <array>

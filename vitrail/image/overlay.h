@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pictures of attention: a heat map over an image, and several pictures side by side.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PNG through libpng.  The file's bits are taken as Pillow takes them: alpha, transparent colours, gamma and colour
 // profiles are left out; 16-bit colour keeps its high byte, 16-bit grey is clipped at 255.
 //

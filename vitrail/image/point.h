@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Operations that map each channel's 256 values through a table, equal to Pillow's ImageOps, pixel for pixel.
 // In place, on grey and colour images.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/resample_weights.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include <numbers>
 
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/resample.h"
+#include "vitrail/kernels/rowwise/resample.h"
 
 namespace vitrail::image {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The weights of one axis of a resize; inside vitrail/image only.
 #include <cstdint>

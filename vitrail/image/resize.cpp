@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/resize.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/resample_weights.h"
-#include "vitrail/kernels/resample.h"
+#include "vitrail/kernels/rowwise/resample.h"
 
 namespace vitrail::image {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Resizing equal to Pillow's Image.resize, pixel for pixel, on 8-bit images.
 #include <optional>

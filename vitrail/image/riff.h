@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Chunks of a RIFF file (WebP's container); inside vitrail/image only.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From a picture to a model's input, as the reference evaluation pipelines do it on Pillow images: timm's
 // (transforms_imagenet_eval) and Hugging Face's Pillow-based image processors (ViT, DeiT, BiT/DINOv2).

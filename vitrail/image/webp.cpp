@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WebP through libwebp.  libwebp decodes still pictures only, so the first frame of an animation is cut out of its
 // container here.
 #include <webp/decode.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which bytes of the workspace each intermediate result has.
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <vector>
 
@@ -12,7 +13,7 @@ struct CompileOptions {
   // Tokens begin with the class token, whose rows int8 keeps twice as many bits of (PackedLinear::run).  It is one of
   // 197 rows, and had half of what rounding activations cost DeiT-Tiny's logits.
   bool class_token = false;
-  int64_t read_alone = 0;  // tokens_read_alone() of the model
+  int64_t head_tokens = 0;  // num_head_tokens() of the model
 };
 
 // Turns a recorded forward pass into a program: fuses, packs weights, places buffers by their lifetimes.

@@ -1,13 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/emitter.h"
 
 #include <algorithm>
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/row_loops.h"
-#include "vitrail/kernels/attention.h"
-#include "vitrail/kernels/layer_norm.h"
-#include "vitrail/kernels/patchify.h"
-#include "vitrail/kernels/token_merging.h"
+#include "vitrail/kernels/attention/attention.h"
+#include "vitrail/kernels/attention/token_merging.h"
+#include "vitrail/kernels/rowwise/layer_norm.h"
+#include "vitrail/kernels/rowwise/patchify.h"
 
 namespace vitrail::infer {
 namespace {
@@ -105,8 +106,9 @@ void Emitter::linear(const FusedOperation& item) {
   const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.attributes.activation;
   packed->prepare(in.rows, in.ld, out.ld, act);
-  const int64_t fine_every = rows_from_class_to_class(op.inputs[0]);
-  const size_t scratch_at = plan_.bytes(), rest_at = scratch_at + aligned(packed->scratch_bytes(in.rows, fine_every));
+  const int64_t two_term_every = rows_from_class_to_class(op.inputs[0]);
+  const size_t scratch_at = plan_.bytes(),
+               rest_at = scratch_at + aligned(packed->scratch_bytes(in.rows, two_term_every));
   const auto rest = rest_of(weight, x.tensor, in.rows);
   scratch_bytes_ = std::max(scratch_bytes_, rest_at - scratch_at + (rest ? rest->bytes() : 0));
   std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
@@ -114,18 +116,18 @@ void Emitter::linear(const FusedOperation& item) {
                          op.inputs[1].shape());
   add(op, what, [=](const Frame& frame) {
     const kernels::Residual addend{residual.at(frame), residual_ld, scale.at(frame)};
-    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend, fine_every,
-                rest.get(), frame.workspace + rest_at);
+    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend,
+                two_term_every, rest.get(), frame.workspace + rest_at);
   });
   steps_.back().own_loops = packed->has_own_loops();
 }
 
-std::shared_ptr<const kernels::WeightRest> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,
-                                                            int64_t rows) const {
+std::shared_ptr<const kernels::WeightCorrection> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,
+                                                                  int64_t rows) const {
   if (!weight.rest) return nullptr;
   const bool by_image = x.rank() == 3;
-  return std::make_shared<const kernels::WeightRest>(weight.rest, rows, by_image ? x.size(1) : 1,
-                                                     by_image ? options_.read_alone : 1);
+  return std::make_shared<const kernels::WeightCorrection>(weight.rest, rows, by_image ? x.size(1) : 1,
+                                                           by_image ? options_.head_tokens : 1);
 }
 
 // Of x [B, N, C]: the logits come from the class token's rows, which stand first of an image's or alone.

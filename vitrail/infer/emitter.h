@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From the rewritten list to the steps of a program: each operation becomes a closure over pointers and sizes.
 #include <string>
@@ -7,7 +8,7 @@
 #include "vitrail/infer/compile.h"
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
-#include "vitrail/kernels/weight_rest.h"
+#include "vitrail/kernels/gemm/weight_correction.h"
 
 namespace vitrail::infer {
 
@@ -53,8 +54,8 @@ class Emitter {
 
   void linear(const FusedOperation& item);
   // Null where rounding has left nothing.
-  std::shared_ptr<const kernels::WeightRest> rest_of(const PackedWeights::Packed& weight, const Tensor& x,
-                                                     int64_t rows) const;
+  std::shared_ptr<const kernels::WeightCorrection> rest_of(const PackedWeights::Packed& weight, const Tensor& x,
+                                                           int64_t rows) const;
   int64_t rows_from_class_to_class(const Tensor& x) const;
   void layer_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/packed_weights.h"
 
 namespace vitrail::infer {
@@ -41,7 +42,7 @@ PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bi
   const weights::Int8Weight left = rest_of(rest->second, weight);
   if (precision == Precision::int8) {
     const auto whole = packed_linear(dense, offset, precision);
-    if (whole->takes_rest()) return {whole, packed_rest(left, offset)};
+    if (whole->takes_correction()) return {whole, packed_rest(left, offset)};
   }
   return {packed_linear(sum(dense, weights::from_int8(left, DType::f32)), offset, precision), nullptr};
 }

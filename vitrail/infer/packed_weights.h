@@ -1,10 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The weights of a model's linear layers, packed once and shared by all its programs.
 #include <cstdint>
 #include <map>
 #include <memory>
 
-#include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/weights/int8_tensors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The image transform that a model's configuration asks for.
 #include "vitrail/image/decode.h"

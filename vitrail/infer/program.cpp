@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/program.h"
 
 #include <chrono>
@@ -8,7 +9,7 @@ namespace vitrail::infer {
 
 template <class Work>
 void Program::with_team(const Work& work) const {
-  own_loops_ ? with_awake_team(work) : work();
+  own_loops_ ? with_spin_thread_pool(work) : work();
 }
 
 void Program::run(const Frame& frame) const {

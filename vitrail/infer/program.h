@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A forward pass, compiled: a flat list of steps over one workspace.
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Step {
   double flops = 0;  // multiply-adds count two
   double bytes = 0;  // read and written, each operand once
   std::function<void(const Frame&)> run;
-  bool own_loops = true;  // see with_awake_team(), base/parallel.h
+  bool own_loops = true;  // see with_spin_thread_pool(), base/parallel.h
 };
 
 // Where a result lies after a run.

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/rewrite.h"
 
 #include <algorithm>
 #include <map>
 
-#include "vitrail/infer/unread_tokens.h"
+#include "vitrail/infer/dead_tokens.h"
 
 namespace vitrail::infer {
 namespace {
@@ -80,7 +81,7 @@ std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, cons
   std::vector<FusedOperation> list;
   for (ops::Operation& op : operations) list.push_back({std::move(op), {}, {}});
   fuse_residuals(list, outputs);
-  leave_out_unread_tokens(list, outputs);
+  eliminate_dead_tokens(list, outputs);
   write_into_concatenations(list, outputs);
   return list;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rewrites of a recorded pass that leave its results unchanged.
 #include <vector>
@@ -16,7 +17,7 @@ struct FusedOperation {
 
 // 1. A linear layer whose only reader is a residual_add takes the addition over, so that the product is not written
 //    and read once more.
-// 2. Tokens that nothing reads are left out (unread_tokens.h).
+// 2. Tokens that nothing reads are left out (dead_tokens.h).
 // 3. An addition whose only reader is a concatenation writes its part of the joined tensor directly.
 std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, const std::vector<Tensor>& outputs);
 

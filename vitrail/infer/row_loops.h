@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Steps that move or combine whole rows of strided views; everything else of a program is a kernel's.
 #include <array>

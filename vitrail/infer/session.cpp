@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/session.h"
 
 #include <algorithm>
@@ -6,21 +7,20 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/infer/compile.h"
-#include "vitrail/infer/layer_inputs.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
 namespace {
 
 // A full batch, the last smaller one, and single images, for a few requests and sizes.
-constexpr size_t kMostPrograms = 16;
+constexpr size_t kMaxPrograms = 16;
 
 // How much of a workspace images that run together may take, for each thread: about what a core has of the last two
 // levels of cache to itself.  A larger batch is run in parts, each through the whole model, so that what one step
 // writes is still there when the next one reads it: 64 images through the 192-wide CIFAR model take 211 ms in place of
 // 224 (two cores of Zen 3, medians of ten runs each in turns), 8 through ViT-Ti the same as before in half the
 // workspace.
-constexpr size_t kCacheOfAThread = size_t{2} << 20;
+constexpr size_t kCachePerThread = size_t{2} << 20;
 
 // Neighbouring images in parts of about equal length.
 struct Parts {
@@ -69,7 +69,7 @@ Tensor checked(const Tensor& images) {
 
 // Of what is no block's linear layer and not left in fp32: the patch embedding and attention.
 kernels::Precision outer_precision(const SessionOptions& options) {
-  return options.precision == kernels::Precision::int8 ? options.kept_precision : options.precision;
+  return options.precision == kernels::Precision::int8 ? options.excluded_precision : options.precision;
 }
 
 // What a session computes otherwise than `precision` says: all that is not in a block, and what it is told to keep.
@@ -81,8 +81,8 @@ PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, con
     result[parameter.tensor.storage().get()] = pixels ? outer_precision(options) : kernels::Precision::fp32;
   }
   if (options.precision != kernels::Precision::int8) return result;
-  for (const std::string& layer : options.kept_from_int8) {
-    result[model.parameter(layer + ".weight").storage().get()] = options.kept_precision;
+  for (const std::string& layer : options.excluded_layers) {
+    result[model.parameter(layer + ".weight").storage().get()] = options.excluded_precision;
   }
   return result;
 }
@@ -181,9 +181,9 @@ std::shared_ptr<const Program> Session::program(const Shape& images, const Reque
   const std::vector<Tensor> outputs = trace(input, request);
   auto program =
       std::make_shared<const Program>(compile(recorder.operations(), input, outputs, weights_,
-                                              {attention_, model_.config().class_token, tokens_read_alone(model_)}));
+                                              {attention_, model_.config().class_token, model_.num_head_tokens()}));
   programs_.emplace_front(key, program);
-  if (programs_.size() > kMostPrograms) programs_.pop_back();
+  if (programs_.size() > kMaxPrograms) programs_.pop_back();
   return program;
 }
 
@@ -198,12 +198,12 @@ Session::Division Session::division(const Shape& images, const Request& request)
   const int64_t own = images[0] / threads_, dealt = own * threads_, left = images[0] - dealt;
   const size_t one = std::max<size_t>(1, program(with_batch(images, 1), request)->workspace_bytes());
   auto most = [&](int threads) {
-    return std::max<int64_t>(1, static_cast<int64_t>(kCacheOfAThread * static_cast<size_t>(threads) / one));
+    return std::max<int64_t>(1, static_cast<int64_t>(kCachePerThread * static_cast<size_t>(threads) / one));
   };
   return {{0, dealt, threads_ * quotient_up(own, most(1))}, {dealt, left, quotient_up(left, most(threads_))}};
 }
 
-int64_t Session::images_at_once(const Shape& images, const Request& request) const {
+int64_t Session::images_per_pass(const Shape& images, const Request& request) const {
   const Division parts = division(images, request);
   return parts.dealt.count > 0 ? parts.dealt.longest() : parts.shared.count > 0 ? parts.shared.longest() : 1;
 }
@@ -213,7 +213,7 @@ int Session::threads_at_work(const Shape& images) const { return images[0] >= th
 std::vector<Tensor> Session::run(const Tensor& images, const Request& request) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_);
-  const int64_t at_once = images_at_once(input.shape(), request);
+  const int64_t at_once = images_per_pass(input.shape(), request);
   const auto program = this->program(with_batch(input.shape(), at_once), request);
   std::vector<Tensor> results;
   for (const ProgramOutput& output : program->outputs()) {
@@ -226,7 +226,7 @@ std::vector<Tensor> Session::run(const Tensor& images, const Request& request) c
 void Session::run_into(const Tensor& images, const Request& request, const std::vector<Tensor>& results) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_);
-  const int64_t at_once = images_at_once(input.shape(), request);
+  const int64_t at_once = images_per_pass(input.shape(), request);
   const auto program = this->program(with_batch(input.shape(), at_once), request);
   const std::vector<ProgramOutput>& outputs = program->outputs();
   if (results.size() != outputs.size()) throw Error("session", str(outputs.size(), " results"), str(results.size()));
@@ -271,7 +271,7 @@ void Session::run_images(const Tensor& input, const Request& request, int64_t fi
 void Session::profile(const Tensor& images, const std::function<void(size_t, double)>& after_step) const {
   const Tensor input = checked(images);
   const ComputeTeam team(threads_at_work(input.shape()));
-  const auto program = this->program(with_batch(input.shape(), images_at_once(input.shape())), {});
+  const auto program = this->program(with_batch(input.shape(), images_per_pass(input.shape())), {});
   const Workspace workspace(*this, program->workspace_bytes());
   program->run({workspace.data(), input.data<float>()}, after_step);
 }

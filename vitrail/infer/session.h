@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Session: a model ready to answer, for any number of threads.
 #include <compare>
@@ -34,9 +35,10 @@ struct SessionOptions {
   // which costs little and loses most.  In int8 the patch embedding, attention and the layers kept from int8 have a
   // precision of their own.
   kernels::Precision precision = kernels::Precision::fp32;
-  std::vector<std::string> kept_from_int8;  // "blocks.0.mlp.fc2"
-  kernels::Precision kept_precision = kernels::Precision::bf16;
-  // What rounding to whole numbers has left of layers' weights (weight_rest.h), which are added to them but in int8.
+  std::vector<std::string> excluded_layers;  // "blocks.0.mlp.fc2"
+  kernels::Precision excluded_precision = kernels::Precision::bf16;
+  // What rounding to whole numbers has left of layers' weights (weight_correction.h), which are added to them but in
+  // int8.
   std::map<std::string, weights::Int8Weight> rests;
   // Token merging (Bolya et al. 2023): how many tokens every block makes parts of others, for speed; 0: none.  Requests
   // that name single patches (features of patch or all tokens, attention) are then errors.
@@ -67,10 +69,10 @@ class Session {
   // The compiled program for images of this shape: its listing, and what bench --profile times.
   std::shared_ptr<const Program> program(const Shape& images, const Request& request = {}) const;
   // How many images of such a batch go through the model together; the program of that many is what run() runs.
-  int64_t images_at_once(const Shape& images, const Request& request = {}) const;
+  int64_t images_per_pass(const Shape& images, const Request& request = {}) const;
   // How many threads work at these: 1 where the batch has images for each thread.
   int threads_at_work(const Shape& images) const;
-  // Runs the program once, on the first images_at_once() with threads_at_work(), telling how long each step took.
+  // Runs the program once, on the first images_per_pass() with threads_at_work(), telling how long each step took.
   void profile(const Tensor& images, const std::function<void(size_t step, double seconds)>& after_step) const;
 
   const models::VisionTransformerConfig& config() const { return model_.config(); }

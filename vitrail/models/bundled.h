@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Models that come with vitrail, known by name.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The two forms of config.json, one reader each.
 #include "vitrail/models/json_fields_internal.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hugging Face transformers' config.json (ViT, DeiT, DINOv2, DINOv2 with registers) and preprocessor_config.json.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Typed access to a JSON object, with errors that name the path of the field.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // From a path that a user gives to a model that runs.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/model_args_internal.h"
 
 #include "vitrail/base/error.h"

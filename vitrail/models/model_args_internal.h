@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // model_args: the fields of VisionTransformerConfig as JSON.
 #include "vitrail/models/json_fields_internal.h"

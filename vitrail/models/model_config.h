@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // config.json, read: the model, its preprocessing, its labels.
 #include <optional>
@@ -10,7 +11,7 @@
 namespace vitrail::models {
 
 // What `convert --dtype int8` found out: with it, int8 is what the model runs in unless told otherwise.
-struct Int8Choice {
+struct Int8Config {
   std::vector<std::string> kept;  // linear layers that lose too much and stay in 16 bits: "blocks.0.mlp.fc2"
 };
 
@@ -20,7 +21,7 @@ struct ModelConfig {
   Preprocessing preprocessing;
   std::vector<std::string> labels;        // in index order; empty when the file names none
   std::vector<std::string> descriptions;  // longer names, in index order; may be empty
-  std::optional<Int8Choice> int8;
+  std::optional<Int8Config> int8;
   std::string key_map;  // "key_map": a path or a built-in family's name, or its JSON; empty: detect
 };
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/model_options.h"
 
 #include "vitrail/base/error.h"
@@ -11,7 +12,7 @@ void check_range(const char* field, int64_t value, int64_t least, int64_t most) 
 }
 
 // Far beyond any published model, and small enough that no product of two overflows.
-constexpr int64_t kMostPixels = 1 << 16, kMostWidth = 1 << 20, kMostDepth = 4096;
+constexpr int64_t kMostPixels = 1 << 16, kMostWidth = 1 << 20, kMaxDepth = 4096;
 
 }  // namespace
 
@@ -21,7 +22,7 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("in_chans", config.in_chans, 1, 1024);
   check_range("num_classes", config.num_classes, 0, kMostWidth * 64);
   check_range("embed_dim", config.embed_dim, 1, kMostWidth);
-  check_range("depth", config.depth, 0, kMostDepth);
+  check_range("depth", config.depth, 0, kMaxDepth);
   check_range("num_heads", config.num_heads, 1, kMostWidth);
   if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMostWidth);
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMostWidth * 16);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a VisionTransformerConfig means, where a field does not say it by itself.
 #include "vitrail/models/vision_transformer_config.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How an image becomes a model's input, as a configuration file states it.
 #include <array>

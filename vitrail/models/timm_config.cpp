@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // timm's config.json, and the "vit" form.
 #include "vitrail/base/error.h"
 #include "vitrail/models/config_forms_internal.h"
@@ -44,9 +45,9 @@ std::vector<std::string> names(const JsonFields& fields, const char* key) {
   return names;
 }
 
-std::optional<Int8Choice> int8_choice(const JsonFields& fields) {
+std::optional<Int8Config> int8_choice(const JsonFields& fields) {
   if (!fields.has("int8")) return std::nullopt;
-  return Int8Choice{names(JsonFields(fields.at("int8"), fields.path("int8")), "kept")};
+  return Int8Config{names(JsonFields(fields.at("int8"), fields.path("int8")), "kept")};
 }
 
 // label_descriptions maps a label name to its description.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/vision_transformer.h"
 
 #include "vitrail/base/error.h"
@@ -106,6 +107,11 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
 }
 
 int64_t VisionTransformer::num_prefix_tokens() const { return prefix_of(config_); }
+
+int64_t VisionTransformer::num_head_tokens() const {
+  if (config_.global_pool != GlobalPool::token) return 0;
+  return config_.dist_token ? 2 : 1;
+}
 
 Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   const int64_t prefix = embedded_prefix_of(config_), patches = grid[0] * grid[1];

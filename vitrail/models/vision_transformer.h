@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"), in every variant that
 // VisionTransformerConfig can name.
@@ -55,6 +56,9 @@ class VisionTransformer : public nn::Module {
 
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
+  // How many leading tokens the heads read: the class token, and the distillation token if the model has one.  0 when
+  // the head reads pooled patch tokens.
+  int64_t num_head_tokens() const;
   std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const { return patch_embed_.grid_of(height, width); }
   std::string type() const override { return "VisionTransformer"; }
   void visit(nn::Visitor& visitor) override;

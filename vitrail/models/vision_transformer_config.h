@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a Vision Transformer is made of: the fields of config.json's model_args, under the same names.
 #include <array>
@@ -5,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/nn/positional_encoding.h"
 
 namespace vitrail::models {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json and preprocessor_config.json for hub layout.
 #include <algorithm>
 #include <set>
@@ -10,7 +11,7 @@
 namespace vitrail::models {
 namespace {
 
-// Fields that timm's VisionTransformer takes as arguments under the same name and with the same meaning.
+// Schema that timm's VisionTransformer takes as arguments under the same name and with the same meaning.
 const std::set<std::string>& timm_fields() {
   static const std::set<std::string> names{
       "img_size",       "patch_size",      "in_chans",      "num_classes",     "global_pool",    "embed_dim",
@@ -21,7 +22,7 @@ const std::set<std::string>& timm_fields() {
   return names;
 }
 
-// Fields that change no parameter's name or shape: timm opens the file without them, its numbers differ by what they
+// Schema that change no parameter's name or shape: timm opens the file without them, its numbers differ by what they
 // do.
 const std::set<std::string>& harmless_fields() {
   static const std::set<std::string> names{"norm_eps", "pos_interp", "weight_init"};

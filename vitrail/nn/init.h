@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Initialisers, as PyTorch's and timm's.
 #include "vitrail/tensor/param_source.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/layer_scale.h"
 
 #include "vitrail/nn/init.h"

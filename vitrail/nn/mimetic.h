@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Mimetic initialisation of self-attention (Trockman & Kolter 2023, "Mimetic initialization of self-attention layers",
 // arXiv 2305.09828): weights that begin where those of trained transformers are found.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Module: a node of the tree of layers.  Children are held by value; a layer lists them once, in visit(), and
 // everything else (names, conversion, train and eval, the printed tree) follows from walking it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/patch_embed.h"
 
 #include "vitrail/base/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/token_merging.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace vitrail::nn {
 
 Tensor TokenMerging::merge(const Tensor& x, const Tensor& keys) {
-  const int64_t merged = std::min(per_block_, ops::most_mergeable(x.size(1), prefix_));
+  const int64_t merged = std::min(per_block_, ops::max_mergeable(x.size(1), prefix_));
   if (merged == 0) return x;
   if (!sizes_.defined()) patches_ = x.size(1) - prefix_;
   const ops::MergedTokens result = ops::merge_tokens(x, keys, sizes_, merged, prefix_);

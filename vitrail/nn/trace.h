@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Looking inside a forward pass: named intermediate results, handed to whoever asked for them.
 #include <functional>

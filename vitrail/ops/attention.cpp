@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/attention.h"
 
 #include <type_traits>
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/attention.h"
+#include "vitrail/kernels/attention/attention.h"
 #include "vitrail/ops/dispatch.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"

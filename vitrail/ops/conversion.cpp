@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/conversion.h"
 
-#include "vitrail/kernels/bf16_conversion.h"
+#include "vitrail/kernels/rowwise/bf16_conversion.h"
 
 namespace vitrail::ops {
 

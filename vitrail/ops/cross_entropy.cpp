@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/exponentials.h"
+#include "vitrail/kernels/rowwise/exponentials.h"
 #include "vitrail/ops/loss_internal.h"
 
 namespace vitrail::ops {

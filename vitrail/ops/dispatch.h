@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What operations share: which C++ type computes which dtype.
 #include "vitrail/base/error.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/elementwise.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
-#include "vitrail/kernels/elementwise.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

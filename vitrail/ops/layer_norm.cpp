@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/layer_norm.h"
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/layer_norm.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

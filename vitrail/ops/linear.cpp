@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/linear.h"
 
 #include <algorithm>
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/elementwise.h"
-#include "vitrail/kernels/linear.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/dispatch.h"
 #include "vitrail/ops/mixed_linear.h"

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Losses: scalars, differentiable in the logits.  Logits of 16 bits are widened; f64 stays f64.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the losses share: checked targets, parallel rows, the node of a gradient that is known already.
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What lies between two products is done in one pass over memory: a block of rows is brought to f32, where our kernels
 // compute, and leaves the cache in bf16.
 #include "vitrail/ops/mixed_linear.h"
@@ -6,9 +7,9 @@
 #include <memory>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/bf16_conversion.h"
-#include "vitrail/kernels/elementwise.h"
-#include "vitrail/kernels/linear.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/rowwise/bf16_conversion.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

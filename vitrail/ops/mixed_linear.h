@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // linear() in mixed precision (precision.h): operands and results in bf16, sums in fp32.  Private to ops.
 #include <vector>
 
-#include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {

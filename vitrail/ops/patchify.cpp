@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/patchify.h"
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/patchify.h"
+#include "vitrail/kernels/rowwise/patchify.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

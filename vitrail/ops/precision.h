@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Mixed precision (Micikevicius et al. 2018): products of bf16 operands, summed in fp32, over weights that stay fp32.
 #include "vitrail/tensor/tensor.h"

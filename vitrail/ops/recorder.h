@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How a forward pass becomes a list: operations on meta tensors are written down instead of computed.
 //
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "vitrail/kernels/activation.h"
+#include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {

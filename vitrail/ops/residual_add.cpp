@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/residual_add.h"
 
 #include <algorithm>
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/elementwise.h"
-#include "vitrail/kernels/layer_norm.h"
-#include "vitrail/kernels/scalar.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/elementwise.h"
+#include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

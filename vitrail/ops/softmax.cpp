@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/softmax.h"
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/scalar.h"
-#include "vitrail/kernels/softmax.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/softmax.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

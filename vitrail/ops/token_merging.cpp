@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/token_merging.h"
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/token_merging.h"
+#include "vitrail/kernels/attention/token_merging.h"
 #include "vitrail/ops/recorder.h"
 
 namespace vitrail::ops {
@@ -15,7 +16,7 @@ void check(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t mer
     throw Error("merge_tokens", "x [B, N, C], keys [B, H, N, d], sizes [B, N]",
                 str(x.shape(), ", ", keys.shape(), sizes.defined() ? str(", ", sizes.shape()) : ""));
   }
-  const int64_t most = most_mergeable(x.size(1), prefix);
+  const int64_t most = max_mergeable(x.size(1), prefix);
   if (prefix < 0 || merged < 0 || merged > most) {
     throw Error("merge_tokens", str("at most ", most, " of ", x.size(1), " tokens, ", prefix, " of them a prefix"),
                 str(merged));
@@ -27,7 +28,7 @@ Tensor dense(const Tensor& t) { return t.defined() ? t.detach().to(DType::f32).c
 
 }  // namespace
 
-int64_t most_mergeable(int64_t tokens, int64_t prefix) { return kernels::most_mergeable(tokens, prefix); }
+int64_t max_mergeable(int64_t tokens, int64_t prefix) { return kernels::max_mergeable(tokens, prefix); }
 
 MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t merged, int64_t prefix) {
   check(x, keys, sizes, merged, prefix);

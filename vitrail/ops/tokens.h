@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Operations that move or average whole rows: what happens to tokens between two computations.
 #include <vector>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // AdamW (Loshchilov & Hutter 2019, algorithm 2), with PyTorch's scaling of the decay by the rate.
 #include <cmath>
 
-#include "vitrail/kernels/weight_update.h"
+#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
 namespace vitrail::optim {

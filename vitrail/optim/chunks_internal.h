@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How parameters are cut for parallel passes: the cut depends on their sizes alone.
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/optim/ema.h"
 
 #include <algorithm>
@@ -5,7 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/weight_update.h"
+#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/chunks_internal.h"
 #include "vitrail/optim/named_tensors_internal.h"
 #include "vitrail/optim/rules_internal.h"

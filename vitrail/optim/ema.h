@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A running average of the weights (Polyak & Juditsky 1992), as timm.utils.ModelEmaV3 keeps it.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The norm of all gradients together, and clipping by it.
 #include <vector>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 // LAMB (You et al. 2020, algorithm 2): Adam's direction, its length in each parameter set by the parameter's own norm.
 #include <cmath>
 
-#include "vitrail/kernels/weight_update.h"
+#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
 namespace vitrail::optim {

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", program 1).
-#include "vitrail/kernels/weight_update.h"
+#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
 namespace vitrail::optim {

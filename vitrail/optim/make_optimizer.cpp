@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/error.h"
 #include "vitrail/optim/rules_internal.h"
 

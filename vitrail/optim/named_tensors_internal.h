@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the optimiser's and the average's loading share.
 #include <string>
@@ -8,7 +9,7 @@
 namespace vitrail::optim {
 
 // Copies each of `from` into the tensor of the same name in `into`.  Missing, unexpected, repeated, misshapen and
-// mistyped tensors are gathered in one Error beginning with `where`; nothing is copied then.
+// mistyped tensors are all_gather in one Error beginning with `where`; nothing is copied then.
 void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& into,
                   const std::string& where);
 

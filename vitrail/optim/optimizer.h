@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Optimisers: AdamW, SGD, LAMB, Lion.  One parallel pass updates all parameters, in chunks that are fixed when the
 // optimiser is made, so that neither threads nor the order of work show in the result.

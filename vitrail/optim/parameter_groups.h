@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Which parameters are trained, and how strongly each: weight decay, layer-wise rates, frozen parts.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The four rules, each made by its own file.  Options have been checked.
 #include "vitrail/optim/optimizer.h"

@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stochastic gradient descent with momentum, Nesterov's if asked for (Sutskever et al. 2013).
-#include "vitrail/kernels/weight_update.h"
+#include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
 namespace vitrail::optim {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tensor/param_source.h"
 
 #include "vitrail/base/random.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a layer's parameters come from: an initialiser, or a weight file.  A layer asks and does not know which.
 #include <functional>

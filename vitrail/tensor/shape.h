@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The extents of a tensor, and strides, without a heap allocation.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views of a tensor: other shapes and strides over the same memory.
 #include "vitrail/base/error.h"
 #include "vitrail/tensor/tensor.h"

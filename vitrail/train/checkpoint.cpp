@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/checkpoint.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include "vitrail/base/crc32c.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/kernels/isa.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 

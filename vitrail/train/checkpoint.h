@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a run needs to go on: weights, optimiser, average, and where it was.
 #include <cstdint>

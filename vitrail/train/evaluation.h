@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How good a model is on labelled images.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/event_file.h"
 
 #include <bit>
@@ -6,7 +7,7 @@
 
 #include "vitrail/base/crc32c.h"
 #include "vitrail/base/error.h"
-#include "vitrail/train/append_internal.h"
+#include "vitrail/train/append_only_file_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/autograd/variable.h"
 #include "vitrail/train/gradient_exchange_internal.h"
 
@@ -13,7 +14,7 @@ std::vector<Tensor> tensors_of(const std::vector<optim::Parameter>& parameters) 
 }  // namespace
 
 // Sums: each process has weighed its losses by its share of the images already.
-GradientExchange::GradientExchange(const Crew& crew, const std::vector<optim::Parameter>& parameters)
+GradientExchange::GradientExchange(const ProcessGroup& crew, const std::vector<optim::Parameter>& parameters)
     : parameters_(parameters),
       several_(crew.size() > 1),
       reducer_(crew.communicator(), tensors_of(parameters), {.average = false}) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A step's gradients, summed over the processes of a run while its last backward pass still runs.
 #include <unordered_map>
@@ -6,13 +7,13 @@
 #include "vitrail/autograd/engine.h"
 #include "vitrail/dist/gradient_reducer.h"
 #include "vitrail/optim/parameter_groups.h"
-#include "vitrail/train/crew_internal.h"
+#include "vitrail/train/process_group_internal.h"
 
 namespace vitrail::train {
 
 class GradientExchange {
  public:
-  GradientExchange(const Crew& crew, const std::vector<optim::Parameter>& parameters);
+  GradientExchange(const ProcessGroup& crew, const std::vector<optim::Parameter>& parameters);
 
   // Begins, and gives the options of the backward pass that makes the gradients final.  One process: nothing to do.
   autograd::BackwardOptions begin();

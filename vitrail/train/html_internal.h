@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Pieces of a page: text that is safe in HTML, pictures inside it, charts.
 #include <string>

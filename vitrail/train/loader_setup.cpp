@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
 
@@ -6,7 +7,7 @@
 namespace vitrail::train {
 
 data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, const image::EvalTransform& transform,
-                                     int64_t channels, int threads, const Crew& crew) {
+                                     int64_t channels, int threads, const ProcessGroup& crew) {
   auto first_of_last = [&](double epochs) {
     return epochs > 0 ? std::max<int64_t>(0, recipe.epochs - std::llround(std::ceil(epochs))) : -1;
   };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/metrics_file.h"
 
 #include <cerrno>
@@ -6,7 +7,7 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/train/append_internal.h"
+#include "vitrail/train/append_only_file_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // metrics.csv: a row per so many steps, and one per validation and test.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/model_setup.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@
 #include "vitrail/nn/mimetic.h"
 #include "vitrail/nn/patch_resampling.h"
 #include "vitrail/nn/positional_encoding.h"
-#include "vitrail/train/fields_internal.h"
+#include "vitrail/train/schema_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -82,10 +83,10 @@ std::vector<int64_t> blocks_to_keep(int64_t there, int64_t wanted) {
 }
 
 // Carries the parameters of one model over to another, and keeps account of what was done.
-class Transplant {
+class WeightTransfer {
  public:
-  Transplant(const ModelConfig& source, const models::VisionTransformer& from, const ModelConfig& target,
-             const std::vector<std::string>& classes)
+  WeightTransfer(const ModelConfig& source, const models::VisionTransformer& from, const ModelConfig& target,
+                 const std::vector<std::string>& classes)
       : source_(source),
         target_(target),
         rows_(head_rows(source, classes, target.vit.num_classes)),
@@ -304,7 +305,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   const models::VisionTransformer source = models::build_model(opened);
   ModelConfig config = model_config(recipe, classes, &opened.config);
   models::VisionTransformer model(config.vit, ParamSource(random));
-  Transplant transplant(opened.config, source, config, classes);
+  WeightTransfer transplant(opened.config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transplant.into(parameter);
   std::vector<std::string> notes = transplant.finish(recipe.init);
   return {std::move(config), std::move(model), std::move(notes)};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The model that a recipe asks for: from scratch, or a checkpoint brought to another head, size or patch.
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/recipe.h"
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
-#include "vitrail/train/fields_internal.h"
 #include "vitrail/train/recipe_json_internal.h"
+#include "vitrail/train/schema_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -17,14 +18,14 @@ namespace {
 constexpr double kMost = std::numeric_limits<double>::max();
 constexpr Range kAny{-kMost, kMost}, kNotNegative{0, kMost}, kShare{0, 1};
 
-void describe_mimetic(Fields& f, nn::MimeticOptions& mimetic) {
+void describe_mimetic(Schema& f, nn::MimeticOptions& mimetic) {
   f.number("qk_noise", mimetic.qk_noise, kNotNegative);
   f.number("qk_identity", mimetic.qk_identity, kNotNegative);
   f.number("vo_noise", mimetic.vo_noise, kNotNegative);
   f.number("vo_identity", mimetic.vo_identity, kNotNegative);
 }
 
-void describe_model(Fields& f, ModelRecipe& model) {
+void describe_model(Schema& f, ModelRecipe& model) {
   f.text("architecture", model.architecture);
   f.text("init", model.init);
   f.text("config", model.config);
@@ -36,7 +37,7 @@ void describe_model(Fields& f, ModelRecipe& model) {
   f.boolean("activation_checkpointing", model.activation_checkpointing);
 }
 
-void describe_data(Fields& f, DataRecipe& data) {
+void describe_data(Schema& f, DataRecipe& data) {
   f.text("train", data.train);
   f.text("val", data.val);
   f.text("test", data.test);
@@ -61,7 +62,7 @@ void describe_data(Fields& f, DataRecipe& data) {
   f.integer("in_flight", data.in_flight, 1, 1024);
 }
 
-void describe_optimizer(Fields& f, Recipe& recipe) {
+void describe_optimizer(Schema& f, Recipe& recipe) {
   f.choice("name", recipe.optimizer.kind, std::vector<std::string>{"adamw", "sgd", "lamb", "lion"});
   f.number("lr", recipe.lr, kNotNegative);
   f.number("weight_decay", recipe.groups.weight_decay, kNotNegative);
@@ -74,7 +75,7 @@ void describe_optimizer(Fields& f, Recipe& recipe) {
   f.texts("no_decay", recipe.groups.no_decay);
 }
 
-void describe_schedule(Fields& f, ScheduleRecipe& schedule) {
+void describe_schedule(Schema& f, ScheduleRecipe& schedule) {
   f.choice("name", schedule.name, std::vector<std::string>{"cosine", "linear", "step", "constant"});
   f.number("final_lr", schedule.final_lr, kNotNegative);
   f.number("warmup_epochs", schedule.warmup_epochs, kNotNegative);
@@ -84,7 +85,7 @@ void describe_schedule(Fields& f, ScheduleRecipe& schedule) {
   f.number("decay_factor", schedule.decay_factor, kShare);
 }
 
-void describe_filter(Fields& f, const char* name, image::Filter& filter) {
+void describe_filter(Schema& f, const char* name, image::Filter& filter) {
   using image::Filter;
   f.choice<Filter>(name, filter,
                    {{"nearest", Filter::nearest},
@@ -95,7 +96,7 @@ void describe_filter(Fields& f, const char* name, image::Filter& filter) {
                     {"hamming", Filter::hamming}});
 }
 
-void describe_random_resized_crop(Fields& f, data::RandomResizedCrop& crop) {
+void describe_random_resized_crop(Schema& f, data::RandomResizedCrop& crop) {
   f.pair("scale", crop.scale, kShare);
   f.pair("ratio", crop.ratio, {0.01, 100});
   bool both = crop.interpolation.size() > 1;  // timm's "random": bilinear or bicubic
@@ -107,20 +108,20 @@ void describe_random_resized_crop(Fields& f, data::RandomResizedCrop& crop) {
   }
 }
 
-void describe_padded_crop(Fields& f, data::PaddedCrop& crop) {
+void describe_padded_crop(Schema& f, data::PaddedCrop& crop) {
   using Mode = data::PaddedCrop::Mode;
   f.integer("padding", crop.padding, 0);
   f.choice<Mode>("mode", crop.mode, {{"constant", Mode::constant}, {"reflect", Mode::reflect}});
 }
 
-void describe_affine(Fields& f, data::RandomAffine& affine) {
+void describe_affine(Schema& f, data::RandomAffine& affine) {
   f.number("degrees", affine.degrees, {0, 180});
   f.pair("shift", affine.shift, kShare);
   f.pair("scale", affine.scale, {0.01, 100});
   describe_filter(f, "interpolation", affine.interpolation);
 }
 
-void describe_jitter(Fields& f, data::ColorJitter& jitter) {
+void describe_jitter(Schema& f, data::ColorJitter& jitter) {
   f.number("brightness", jitter.brightness, kNotNegative);
   f.number("contrast", jitter.contrast, kNotNegative);
   f.number("saturation", jitter.saturation, kNotNegative);
@@ -128,7 +129,7 @@ void describe_jitter(Fields& f, data::ColorJitter& jitter) {
   f.number("probability", jitter.probability, kShare);
 }
 
-void describe_erasing(Fields& f, data::RandomErasing& erasing) {
+void describe_erasing(Schema& f, data::RandomErasing& erasing) {
   using Mode = data::RandomErasing::Mode;
   f.number("probability", erasing.probability, kShare);
   f.choice<Mode>("mode", erasing.mode,
@@ -138,7 +139,7 @@ void describe_erasing(Fields& f, data::RandomErasing& erasing) {
   f.pair("count", erasing.count, 1);
 }
 
-void describe_augment(Fields& f, Recipe& recipe) {
+void describe_augment(Schema& f, Recipe& recipe) {
   data::AugmentOptions& augment = recipe.augment;
   f.optional("random_resized_crop", augment.random_resized_crop, describe_random_resized_crop);
   f.optional("padded_crop", augment.padded_crop, describe_padded_crop);
@@ -149,7 +150,7 @@ void describe_augment(Fields& f, Recipe& recipe) {
   f.text("policy", augment.policy);
   f.number("policy_share", augment.policy_share, kShare);
   f.optional("color_jitter", augment.color_jitter, describe_jitter);
-  f.object("erasing", [&](Fields& inner) { describe_erasing(inner, augment.erasing); });
+  f.object("erasing", [&](Schema& inner) { describe_erasing(inner, augment.erasing); });
   std::vector<double> fill(augment.fill.begin(), augment.fill.end());
   f.numbers("fill", fill, {0, 255});
   augment.fill.assign(fill.begin(), fill.end());
@@ -165,7 +166,7 @@ void describe_augment(Fields& f, Recipe& recipe) {
   f.number("unmixed_epochs", recipe.unmixed_epochs, kNotNegative);
 }
 
-void describe_distillation(Fields& f, DistillationRecipe& distillation) {
+void describe_distillation(Schema& f, DistillationRecipe& distillation) {
   f.text("teacher", distillation.teacher);
   f.choice("kind", distillation.kind, std::vector<std::string>{"soft", "hard"});
   f.number("alpha", distillation.alpha, kShare);
@@ -175,12 +176,12 @@ void describe_distillation(Fields& f, DistillationRecipe& distillation) {
   f.text("cache", distillation.cache);
 }
 
-void describe_token_drop(Fields& f, TokenDropRecipe& drop) {
+void describe_token_drop(Schema& f, TokenDropRecipe& drop) {
   f.number("rate", drop.rate, {0, 0.99});
   f.number("until", drop.until, kShare);
 }
 
-void describe_loss(Fields& f, LossRecipe& loss) {
+void describe_loss(Schema& f, LossRecipe& loss) {
   f.choice("name", loss.name, std::vector<std::string>{"cross_entropy", "bce"});
   f.number("label_smoothing", loss.label_smoothing, kShare);
   f.number("bce_threshold", loss.bce_threshold, kShare);
@@ -188,7 +189,7 @@ void describe_loss(Fields& f, LossRecipe& loss) {
   f.optional("distillation", loss.distillation, describe_distillation);
 }
 
-void describe_ema(Fields& f, optim::EmaOptions& ema) {
+void describe_ema(Schema& f, optim::EmaOptions& ema) {
   f.number("decay", ema.decay, kShare);
   f.boolean("warmup", ema.warmup);
   f.number("warmup_gamma", ema.warmup_gamma, {1e-9, kMost});
@@ -197,9 +198,9 @@ void describe_ema(Fields& f, optim::EmaOptions& ema) {
   f.integer("after_step", ema.after_step, 0);
 }
 
-void describe(Fields& f, Recipe& recipe) {
+void describe(Schema& f, Recipe& recipe) {
   f.choice("objective", recipe.objective, std::vector<std::string>{"classify"});
-  f.object("data", [&](Fields& inner) { describe_data(inner, recipe.data); });
+  f.object("data", [&](Schema& inner) { describe_data(inner, recipe.data); });
   f.integer("epochs", recipe.epochs, 1, 1'000'000);
   f.integer("batch_size", recipe.batch_size, 1, 1'000'000);
   f.integer("accumulate", recipe.accumulate, 1, 1'000'000);
@@ -207,14 +208,14 @@ void describe(Fields& f, Recipe& recipe) {
   auto seed = static_cast<int64_t>(recipe.seed);
   f.integer("seed", seed, 0);
   recipe.seed = static_cast<uint64_t>(seed);
-  f.object("optimizer", [&](Fields& inner) { describe_optimizer(inner, recipe); });
+  f.object("optimizer", [&](Schema& inner) { describe_optimizer(inner, recipe); });
   f.number("clip", recipe.clip, kNotNegative);
-  f.object("schedule", [&](Fields& inner) { describe_schedule(inner, recipe.schedule); });
-  f.object("augment", [&](Fields& inner) { describe_augment(inner, recipe); });
+  f.object("schedule", [&](Schema& inner) { describe_schedule(inner, recipe.schedule); });
+  f.object("augment", [&](Schema& inner) { describe_augment(inner, recipe); });
   f.optional("token_drop", recipe.token_drop, describe_token_drop);
-  f.object("loss", [&](Fields& inner) { describe_loss(inner, recipe.loss); });
+  f.object("loss", [&](Schema& inner) { describe_loss(inner, recipe.loss); });
   f.optional("ema", recipe.ema, describe_ema);
-  f.object("checkpoint", [&](Fields& inner) {
+  f.object("checkpoint", [&](Schema& inner) {
     inner.integer("every_steps", recipe.checkpoint.every_steps, 0);
     inner.number("every_minutes", recipe.checkpoint.every_minutes, kNotNegative);
   });
@@ -247,7 +248,7 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
       problems.push_back("model.model_args: expected an object, got " + nested.dump());
     }
   }
-  FieldReader reader(own, "model", problems);
+  SchemaReader reader(own, "model", problems);
   describe_model(reader, model);
   reader.finish();
   if (model.architecture == "vit") model.architecture.clear();
@@ -323,7 +324,7 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
   } else {
     problems.push_back("model: expected a registered name or an object, got nothing");
   }
-  FieldReader reader(rest, "", problems);
+  SchemaReader reader(rest, "", problems);
   describe(reader, recipe);
   reader.finish();
   if (problems.empty()) check_together(recipe, problems);
@@ -343,11 +344,11 @@ Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::str
 
 std::string write_recipe(const Recipe& given) {
   Recipe recipe = given;
-  FieldWriter model;
+  SchemaWriter model;
   describe_model(model, recipe.model);
   Json model_json = model.json();
   model_json["model_args"] = Json::parse(recipe.model.model_args.empty() ? "{}" : recipe.model.model_args);
-  FieldWriter rest;
+  SchemaWriter rest;
   describe(rest, recipe);
   Json json{{"objective", recipe.objective}, {"model", model_json}};
   for (const auto& item : rest.json().items()) json[item.key()] = item.value();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A recipe: everything that decides what a training run computes, as JSON (docs/training.md lists every field).
 #include <cstdint>
@@ -132,7 +133,7 @@ Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::str
 // The recipe with every field, indented; parse_recipe reads it back to the same recipe.
 std::string write_recipe(const Recipe& recipe);
 
-// What differs between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Fields that change nothing in
+// What differs between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Schema that change nothing in
 // what is computed (checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb, loss.distillation.cache)
 // are left out.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A recipe's JSON before it is read.
 #include <string>
 
-#include "vitrail/train/fields_internal.h"
+#include "vitrail/train/schema_internal.h"
 
 namespace vitrail::train {
 

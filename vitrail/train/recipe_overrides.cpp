@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands around a recipe: settings over it, comparing two, its paths.
 #include <map>
 #include <set>

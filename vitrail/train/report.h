@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // report.html: one self-contained file about a run.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The images of a run: what is trained on, what chooses the best weights, and what is looked at once.
 #include <memory>

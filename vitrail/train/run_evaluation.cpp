@@ -1,5 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/gather_internal.h"
+#include "vitrail/train/all_gather_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
@@ -18,7 +19,7 @@ Evaluation Run::evaluate_part(const Part& part, Progress::Phase phase) {
           {.phase = phase, .epoch = at_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total});
     if (stop_requested()) throw StopRequested{};
   });
-  evaluation = gathered(crew_, std::move(evaluation));
+  evaluation = all_gather(crew_, std::move(evaluation));
   meter_.add_evaluation(seconds_since(began));
   return evaluation;
 }

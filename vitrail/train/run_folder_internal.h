@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The folder of a run: its lock, its files, the model and the report in it.
 #include <filesystem>
@@ -6,7 +7,7 @@
 
 #include "vitrail/models/model_config.h"
 #include "vitrail/nn/module.h"
-#include "vitrail/train/journal_internal.h"
+#include "vitrail/train/metrics_log_internal.h"
 #include "vitrail/train/run_data.h"
 
 namespace vitrail::train {

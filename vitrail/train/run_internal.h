@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A training run under way.  run.cpp sets it up, saves and resumes it; run_steps.cpp trains an epoch;
 // run_evaluation.cpp measures, and keeps the best weights.  All processes of a run go the same way through it: what
@@ -9,12 +10,12 @@
 
 #include "vitrail/tensor/reused_memory.h"
 #include "vitrail/train/checkpoint.h"
-#include "vitrail/train/crew_internal.h"
-#include "vitrail/train/meter_internal.h"
 #include "vitrail/train/model_setup.h"
+#include "vitrail/train/process_group_internal.h"
 #include "vitrail/train/run_folder_internal.h"
-#include "vitrail/train/stepper_internal.h"
+#include "vitrail/train/throughput_meter_internal.h"
 #include "vitrail/train/trainer.h"
+#include "vitrail/train/training_step_internal.h"
 
 namespace vitrail::train {
 
@@ -59,7 +60,7 @@ class Run {
   void write_report_of(const Evaluation& evaluation, const Part& part, bool finished) const;
 
   ReusedMemory memory_;  // each step asks for the blocks that the one before gave back
-  Crew crew_;
+  ProcessGroup crew_;
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;
   int threads_;
@@ -70,11 +71,11 @@ class Run {
   image::EvalTransform transform_;
   data::Loader loader_;
   int64_t batches_, steps_;  // of an epoch: batches, optimiser steps
-  Stepper stepper_;
+  TrainingStep stepper_;
   Position at_;
   Counters counters_;
-  std::optional<Journal> journal_;  // the leader's
-  Meter meter_;
+  std::optional<MetricsLog> journal_;  // the leader's
+  ThroughputMeter meter_;
   Clock::time_point saved_ = Clock::now();
   int64_t saved_step_ = 0;
   int64_t skipped_here_ = 0;  // images that this process has skipped in the step

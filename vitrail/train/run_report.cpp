@@ -1,4 +1,5 @@
-// What a run's report says: gathered from its counters, its metrics.csv and an evaluation.
+// SPDX-License-Identifier: Apache-2.0
+// What a run's report says: all_gather from its counters, its metrics.csv and an evaluation.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A trained model that another learns from (Hinton et al. 2015; Touvron et al. 2021, DeiT).
 #include <array>

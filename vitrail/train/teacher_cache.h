@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a teacher has said of each view of each image, in a file.
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A training run: from a recipe to a folder with a model.
 #include <filesystem>

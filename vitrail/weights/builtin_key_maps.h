@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The key maps built into the library: the files of key_maps/, embedded when it is built (see key_maps.cmake).
 #include <span>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A file of named tensors, of whichever format the library reads.
 #include <filesystem>

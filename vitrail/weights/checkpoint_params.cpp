@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "vitrail/weights/checkpoint_params.h"
 
 #include "vitrail/base/error.h"
@@ -48,7 +49,7 @@ std::optional<Int8Weight> CheckpointParams::with_scales(const std::string& path,
 }
 
 void CheckpointParams::read_rest(const std::string& path) {
-  const auto found = mapped_.all().find(int8_rest_name(path));
+  const auto found = mapped_.all().find(int8_correction_name(path));
   if (found == mapped_.all().end()) return;
   taken_.insert(found->first);
   if (!found->second.problem.empty()) throw Error(found->second.problem);

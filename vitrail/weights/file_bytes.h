@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The bytes of an opened weights file, and tensors that view them.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether all elements of a tensor are finite.
 #include <cstdint>

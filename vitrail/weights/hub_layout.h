@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A model's folder as the Hugging Face hub has it: config.json beside its weights.
 #include <filesystem>

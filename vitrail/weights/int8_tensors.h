@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Weights in 8 bits, as vitrail's own files hold them: NAME of i8 [out, in] beside NAME_scale of f32 [out].  Row r of
 // the weight is scale[r] times the whole numbers of row r.
@@ -9,7 +10,7 @@ namespace vitrail::weights {
 
 inline std::string int8_scale_name(const std::string& weight) { return weight + "_scale"; }
 // What rounding has left, in the same way: NAME_rest of i8 beside NAME_rest_scale.
-inline std::string int8_rest_name(const std::string& weight) { return weight + "_rest"; }
+inline std::string int8_correction_name(const std::string& weight) { return weight + "_rest"; }
 
 struct Int8Weight {
   Tensor numbers;  // i8 [out, in]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // How the tensor names of another family of checkpoints become the native ones (timm's).  The form is that of a key
 // map in docs/cli.md; the built-in families are files of the same form in key_maps/.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Reading the JSON form of a key map; only key_map.cpp needs it.
 #include <string>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps(), in this list's order,
 # which is the order of recognition (a family whose keys include another's comes before it).
 set(VITRAIL_KEY_MAPS

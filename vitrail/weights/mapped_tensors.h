@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A checkpoint seen through a key map: which of its tensors make up each native one.
 #include <cstdint>

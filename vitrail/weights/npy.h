@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NumPy's .npy format, versions 1 to 3 (numpy/lib/format.py): a magic number, a Python dictionary that describes the
 // array, then its elements.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NumPy's .npz: a zip archive of .npy files, stored (np.savez) or deflated (np.savez_compressed).
 #include <memory>

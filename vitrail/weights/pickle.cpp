@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stack machine and its objects.
 #include "vitrail/weights/pickle.h"
 

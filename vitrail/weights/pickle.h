@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A restricted reader of Python pickles, protocols 0 to 5: enough for what torch.save writes, and no more.
 //

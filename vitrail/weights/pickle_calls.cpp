@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the functions and classes known to a Pickle give when it calls them.
 #include <algorithm>
 

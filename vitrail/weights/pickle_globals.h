@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The Python names that a pickled checkpoint may mention.  Every other name is refused.
 #include <cstdint>

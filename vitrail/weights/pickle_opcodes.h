@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The pickle machine's instructions, by the names of Python's pickletools.
 namespace vitrail::weights::opcode {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Axes moved, split and merged as an einops pattern says: "d (p1 p2 c) -> d c p1 p2".
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading safetensors.
 #include "vitrail/weights/safetensors.h"
 

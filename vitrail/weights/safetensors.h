@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The safetensors format (https://github.com/huggingface/safetensors): an 8-byte little-endian header length, a JSON
 // header {name: {dtype, shape, data_offsets}}, then the tensors' bytes one after another.

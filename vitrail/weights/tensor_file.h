@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What every file format of named tensors looks like to the rest of the library.
 #include <map>

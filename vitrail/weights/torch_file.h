@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What torch.save writes: a zip archive (the default since PyTorch 1.6), or the older stream of pickles.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stream of pickles that torch.save wrote before PyTorch 1.6.
 #include <unordered_map>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What both formats of torch.save share: the named tensors of an unpickled checkpoint.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The zip form of torch.save's files.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Prefixes that training code puts before the names of a model's tensors.
 #include <string>

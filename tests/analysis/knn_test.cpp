@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/analysis/knn.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::analysis {
+namespace {
+
+// Four directions in the plane, at 0°, 10°, 20° and 90°.
+Tensor directions() {
+  std::vector<float> values;
+  for (const double degrees : {0.0, 10.0, 20.0, 90.0}) {
+    values.push_back(static_cast<float>(3 * std::cos(degrees * M_PI / 180)));
+    values.push_back(static_cast<float>(3 * std::sin(degrees * M_PI / 180)));
+  }
+  return normalized_rows(Tensor::from<float>({4, 2}, values));
+}
+
+TEST(Knn, NormalisesRows) {
+  const Tensor rows = normalized_rows(Tensor::from<float>({2, 2}, {3, 4, 0, 0}));
+  EXPECT_FLOAT_EQ(rows.data<float>()[0], 0.6f);
+  EXPECT_FLOAT_EQ(rows.data<float>()[1], 0.8f);
+  EXPECT_EQ(rows.data<float>()[2], 0.0f);
+}
+
+TEST(Knn, NeighboursVoteByTheirCosine) {
+  const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
+  const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = 0.5});
+  EXPECT_NEAR(votes.data<float>()[0], std::exp(1 / 0.5), 1e-4);
+  EXPECT_NEAR(votes.data<float>()[1], std::exp(std::cos(M_PI / 18) / 0.5) + std::exp(std::cos(M_PI / 9) / 0.5), 1e-4);
+  EXPECT_EQ(votes.data<float>()[2], 0.0f);
+}
+
+TEST(Knn, PlainVotesCountOneAndKMayExceedTheData) {
+  const Tensor query = normalized_rows(Tensor::from<float>({2, 2}, {1, 0, 0, 1}));
+  const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 50, .plain = true});
+  for (int64_t q = 0; q < 2; ++q) {
+    EXPECT_EQ(votes.data<float>()[q * 3], 1.0f);
+    EXPECT_EQ(votes.data<float>()[q * 3 + 1], 2.0f);
+    EXPECT_EQ(votes.data<float>()[q * 3 + 2], 1.0f);
+  }
+}
+
+TEST(Knn, RefusesWhatMakesNoSense) {
+  const Tensor rows = directions();
+  EXPECT_THROW(knn_votes(rows, {0, 1}, rows, 3), Error);
+  EXPECT_THROW(knn_votes(rows, {0, 1, 1, 2}, rows, 3, {.k = 0}), Error);
+  EXPECT_THROW(knn_votes(rows, {0, 1, 1, 2}, rows, 3, {.temperature = 0}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::analysis

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/quantize/output_gradients.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/models.h"
+
+namespace vitrail::quantize {
+using namespace infer;
+namespace {
+
+using testing::input_of;
+using testing::model_of;
+using testing::squares_apart;
+
+// v ᵀ G v is what the answers move by, squared, when v is added to one column of the weight, summed over the columns:
+// here by differences.  The directions are random: a mean of 512 squares of normal numbers is √(2 / 512) = 6 % off, so
+// a quarter is four times that.
+TEST(AnswerGradients, AreWhatTheAnswersMoveByWithAWeight) {
+  models::VisionTransformer model = model_of("timm_token");
+  const Tensor image = input_of("timm_token").narrow(0, 0, 1);
+  for (const std::string layer : {"blocks.0.attn.qkv", "blocks.1.mlp.fc1"}) {
+    const Tensor sums = output_gradients(model, {image}, {layer}).at(layer), before = model.forward(image),
+                 weight = model.parameter(layer + ".weight");
+    const int64_t out = weight.size(0), in = weight.size(1);
+    const Tensor v = Tensor::randn({out}, 3);
+    double predicted = 0, moved = 0;
+    for (int64_t a = 0; a < out; ++a) {
+      for (int64_t b = 0; b < out; ++b) {
+        predicted += v.data<float>()[a] * double{sums.data<float>()[a * out + b]} * v.data<float>()[b] / 512;
+      }
+    }
+    constexpr float kStep = 1e-2F;
+    for (int64_t column = 0; column < in; ++column) {
+      const Tensor original = weight.clone();
+      for (int64_t r = 0; r < out; ++r) weight.data<float>()[r * in + column] += kStep * v.data<float>()[r];
+      moved += squares_apart(model.forward(image), before) / (kStep * kStep);
+      weight.copy_(original);
+    }
+    EXPECT_NEAR(predicted / moved, 1, 0.25) << layer;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::quantize

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/quantize/smoothing_factors.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/kernels/gemm/linear.h"
+
+namespace vitrail::quantize {
+using namespace infer;
+namespace {
+
+constexpr int64_t kRows = 300, kIn = 64, kOut = 48;
+
+// Channels of unlike size, some with single large numbers, as activations are.
+Tensor activations() {
+  const Tensor x = Tensor::randn({kRows, kIn}, 1);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const int64_t channel = i % kIn;
+    x.data<float>()[i] *= std::exp(0.03f * static_cast<float>(channel));
+    if (channel % 9 == 0 && i % 7 == 0) x.data<float>()[i] *= 6;
+  }
+  return x;
+}
+
+// Σ (int8 product − product)², with x / s and W · s.
+double int8_error(const Tensor& x, const Tensor& weight, const std::vector<float>& divisors) {
+  const Tensor divided = x.clone(), multiplied = weight.clone();
+  for (int64_t i = 0; i < x.numel(); ++i) divided.data<float>()[i] /= divisors[i % kIn];
+  for (int64_t i = 0; i < weight.numel(); ++i) multiplied.data<float>()[i] *= divisors[i % kIn];
+  const auto product = [&](const Tensor& input, const Tensor& w, kernels::Precision precision) {
+    const kernels::PackedLinear linear(w.data<float>(), nullptr, kOut, kIn, precision);
+    const Tensor y = Tensor::empty({kRows, kOut});
+    std::vector<std::byte> scratch(linear.scratch_bytes(kRows) + 64);
+    auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
+    linear.run(input.data<float>(), kIn, y.data<float>(), kOut, kRows, kernels::Activation::none, aligned);
+    return y;
+  };
+  const Tensor got = product(divided, multiplied, kernels::Precision::int8),
+               want = product(x, weight, kernels::Precision::fp32);
+  double squares = 0;
+  for (int64_t i = 0; i < got.numel(); ++i) squares += std::pow(got.data<float>()[i] - want.data<float>()[i], 2);
+  return squares;
+}
+
+InputRows rows_of(const Tensor& x) {
+  return {std::vector<float>(x.data<float>(), x.data<float>() + x.numel()),
+          std::vector<float>(x.data<float>(), x.data<float>() + x.numel())};
+}
+
+std::vector<float> smooth_quant(const Tensor& x, const Tensor& weight) {
+  std::vector<float> most_x(kIn), most_w(kIn), divisors(kIn);
+  for (int64_t i = 0; i < x.numel(); ++i) most_x[i % kIn] = std::max(most_x[i % kIn], std::abs(x.data<float>()[i]));
+  for (int64_t i = 0; i < weight.numel(); ++i) {
+    most_w[i % kIn] = std::max(most_w[i % kIn], std::abs(weight.data<float>()[i]));
+  }
+  for (int64_t c = 0; c < kIn; ++c) divisors[c] = std::sqrt(most_x[c] / most_w[c]);
+  return divisors;
+}
+
+TEST(ChannelDivisors, LoseLessThanNoneAndThanSmoothQuants) {
+  const Tensor x = activations(), weight = Tensor::randn({kOut, kIn}, 2);
+  const double found = int8_error(x, weight, smoothing_factors(rows_of(x), weight));
+  EXPECT_LT(found, 0.8 * int8_error(x, weight, std::vector<float>(kIn, 1.0f)));
+  EXPECT_LT(found, 0.9 * int8_error(x, weight, smooth_quant(x, weight)));
+}
+
+// A weight's error in the channel is multiplied by what it is apart, over its divisor.
+TEST(ChannelDivisors, AChannelThatIsLessApartIsDividedByLess) {
+  const Tensor x = activations(), weight = Tensor::randn({kOut, kIn}, 2);
+  InputRows rows = rows_of(x);
+  const auto alike = smoothing_factors(rows, weight);
+  constexpr int64_t kChannel = 3;
+  for (size_t i = kChannel; i < rows.apart.size(); i += kIn) rows.apart[i] *= 0.01f;
+  const auto apart = smoothing_factors(rows, weight);
+  const auto of_others = [&](const std::vector<float>& divisors) {
+    double logs = 0;
+    for (int64_t c = 0; c < kIn; ++c) logs += std::log(divisors[c]) / kIn;
+    return std::log(divisors[kChannel]) - logs;
+  };
+  EXPECT_LT(of_others(apart), of_others(alike));
+}
+
+TEST(ChannelDivisors, AChannelOrAColumnOfZerosKeepsOne) {
+  const Tensor x = activations(), weight = Tensor::randn({kOut, kIn}, 2);
+  for (int64_t t = 0; t < kRows; ++t) x.data<float>()[t * kIn + 5] = 0;
+  for (int64_t r = 0; r < kOut; ++r) weight.data<float>()[r * kIn + 11] = 0;
+  const std::vector<float> divisors = smoothing_factors(rows_of(x), weight);
+  EXPECT_EQ(divisors[5], 1);
+  EXPECT_EQ(divisors[11], 1);
+  EXPECT_TRUE(std::all_of(divisors.begin(), divisors.end(), [](float s) { return s > 0 && std::isfinite(s); }));
+}
+
+}  // namespace
+}  // namespace vitrail::quantize

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/random_area_crop.h"
+
+#include "vitrail/data/random_crop.h"
+#include "vitrail/image/crop.h"
+
+namespace vitrail::data {
+
+image::Image random_area_crop(const image::Image& picture, RandomStream& random) {
+  const RandomResizedCrop options{.scale = {0.3, 1.0}};
+  return image::crop(picture, resized_crop_window(options, picture.width, picture.height, random));
+}
+
+}  // namespace vitrail::data

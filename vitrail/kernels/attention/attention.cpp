@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention by blocks: a thread packs one head's keys and values, then takes some queries at a time, whose scores
+// (queries × keys) stay in its second-level cache from the first product over the softmax to the second.
+#include "vitrail/kernels/attention/attention_heads_internal.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/attention/attention.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/attention/head_panels-inl.h"
+#include "vitrail/kernels/attention/head_softmax-inl.h"
+#include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
+
+#ifndef VITRAIL_KERNELS_ATTENTION_ONCE
+#define VITRAIL_KERNELS_ATTENTION_ONCE
+namespace vitrail::kernels {
+namespace {
+
+// A thread's own memory for one head and one block of queries.
+struct HeadScratch {
+  float* keys;      // scaled kᵀ in panels: [panel][head_dim][panel columns]
+  float* values;    // v in panels: [panel][keys][panel columns]
+  float* scores;    // [queries][ld_scores], ld_scores = keys rounded up to whole panels
+  float* inverses;  // [queries]: 1 / the sum of a row's exponentials
+  int64_t ld_scores;
+};
+
+}  // namespace
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+int64_t attention_tile_rows() { return kTileRows; }
+int64_t attention_panel_columns() { return panel_columns(); }
+
+void pack_head(const Head<float>& head, const HeadScratch& scratch) {
+  pack_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.keys);
+  pack_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
+}
+
+void attend(const Head<float>& head, const HeadScratch& scratch, int64_t first, int64_t queries) {
+  const int64_t width = panel_columns();
+  for (int64_t s = 0; s < head.keys; s += width) {
+    multiply_part(head.q + first * head.q_stride, head.q_stride, scratch.keys + s * head.head_dim, head.head_dim,
+                  queries, head.keys - s, StoredAccumulators<false>{scratch.scores + s, scratch.ld_scores});
+  }
+  for (int64_t r = 0; r < queries; ++r) {
+    soften_row(head, first + r, scratch.scores + r * scratch.ld_scores, scratch.inverses + r);
+  }
+  for (int64_t e = 0; e < head.head_dim; e += width) {
+    const int64_t columns = std::min(width, head.head_dim - e);
+    multiply_part(
+        scratch.scores, scratch.ld_scores, scratch.values + e * head.keys, head.keys, queries, columns,
+        ScaledAccumulators{scratch.inverses, 1, head.out + first * head.out_stride + e, head.out_stride, columns});
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <stdexcept>
+#include <vector>
+
+#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/isa/thread_scratch_internal.h"
+
+namespace vitrail::kernels {
+namespace {
+
+VITRAIL_EXPORT(attention_tile_rows);
+VITRAIL_EXPORT(attention_panel_columns);
+VITRAIL_EXPORT(pack_head);
+VITRAIL_EXPORT(attend);
+
+struct TileWorker {
+  void (*pack_head)(const Head<float>&, const HeadScratch&);
+  void (*attend_head)(const Head<float>&, const HeadScratch&, int64_t, int64_t);
+  HeadScratch scratch;
+
+  void pack(const Head<float>& head) const { pack_head(head, scratch); }
+  void attend(const Head<float>& head, int64_t first, int64_t queries) const {
+    attend_head(head, scratch, first, queries);
+  }
+};
+
+void attention_in_tiles(const AttentionArgs& args) {
+  const int64_t tile = VITRAIL_DISPATCH(attention_tile_rows)();
+  const int64_t width = VITRAIL_DISPATCH(attention_panel_columns)();
+  auto* const pack = &VITRAIL_DISPATCH(pack_head);
+  auto* const run = &VITRAIL_DISPATCH(attend);
+  const int64_t ld_scores = round_up(args.keys, width);
+  constexpr int64_t kScoreFloats = 10 << 10;  // 40 KiB: with 100 KiB of packed keys and values (N = 197) a third of L2
+  const int64_t block = std::max<int64_t>(1, kScoreFloats / (ld_scores + 1) / tile) * tile;
+  for_each_attention_task(args, tile, 200000, [&](uint64_t call, int64_t first, int64_t last) {
+    const int64_t key_floats = ld_scores * args.head_dim, value_floats = args.keys * round_up(args.head_dim, width);
+    float* const memory = thread_scratch(key_floats + value_floats + block * (ld_scores + 1) + width);
+    const TileWorker worker{pack, run,
+                            HeadScratch{.keys = memory,
+                                        .values = memory + key_floats,
+                                        .scores = memory + key_floats + value_floats,
+                                        .inverses = memory + key_floats + value_floats + block * ld_scores,
+                                        .ld_scores = ld_scores}};
+    attend_by_blocks(args, call, tile, block, worker, first, last);
+  });
+}
+
+void attention_by_reference(const AttentionArgs& args) {
+  parallel_for(0, args.batch * args.heads, 1, [&](int64_t first, int64_t last) {
+    std::vector<float> scores(args.keys);
+    for (int64_t pair = first; pair < last; ++pair) {
+      const Head<float> head = head_of(args, pair);
+      for (int64_t t = 0; t < args.queries; ++t) {
+        scalar::attention_row(head.q + t * head.q_stride, head.k, head.k_stride, head.v, head.v_stride, head.keys,
+                              head.head_dim, head.scale, head.bias ? head.bias + t * head.bias_stride : nullptr,
+                              scores.data(), head.out + t * head.out_stride);
+        if (head.weights) std::copy(scores.begin(), scores.end(), head.weights + t * head.keys);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void attention(const AttentionArgs& args) {
+  if (active_isa() == Isa::scalar) return attention_by_reference(args);
+  if (args.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16) return attention_in_bf16(args);
+  attention_in_tiles(args);
+}
+
+void attention(const AttentionArgsOf<BFloat16>& args) {
+  if (active_isa() < Isa::avx512_bf16) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
+  attention_in_bf16(args);
+}
+
+}  // namespace vitrail::kernels
+#endif

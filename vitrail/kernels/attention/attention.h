@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Scaled dot-product attention (Vaswani et al. 2017, eq. 1) that never holds all scores at once.
+#include <cstdint>
+
+#include "vitrail/kernels/gemm/linear.h"
+
+namespace vitrail::kernels {
+
+// A [batch, heads, tokens, dim] operand: the last axis is contiguous, the others have strides in elements.  Heads may
+// lie inside a fused [B, N, 3, H, D] projection: no copy is needed.
+template <class T>
+struct HeadView {
+  T* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, token_stride = 0;
+};
+
+// Added to the scores, [B|1, H|1, T, S] by strides of 0; the last axis is contiguous.  −∞ masks a key.
+struct ScoreBias {
+  const float* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, query_stride = 0;
+};
+
+// T: float, or BFloat16 where the processor multiplies it (multiplies_bf16()): then q, k, v and out lie in memory so.
+template <class T>
+struct AttentionArgsOf {
+  int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_dim = 0;
+  HeadView<const T> q{}, k{}, v{};
+  HeadView<T> out{};
+  float scale = 1;
+  ScoreBias bias{};          // data null: none
+  float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
+  // bf16: the operands of both products have 16 bits where the processor multiplies bf16, sums and the softmax more: v
+  // and the weights are rounded to bf16, q and k to whole numbers with a step for each query and one for a head's keys.
+  // Elsewhere it is fp32.  There is none in int8.  With T = BFloat16 it is always bf16.
+  Precision precision = Precision::fp32;
+};
+using AttentionArgs = AttentionArgsOf<float>;
+
+// out = softmax(scale · q kᵀ + bias) v.  A query whose keys are all masked gives zero weights and a zero result.
+void attention(const AttentionArgs& args);
+void attention(const AttentionArgsOf<BFloat16>& args);
+
+template <class T>
+struct AttentionGradArgsOf {
+  AttentionArgsOf<T> forward{};              // as attention() had it; out and weights are not looked at
+  HeadView<const T> grad{};                  // of out
+  HeadView<T> grad_q{}, grad_k{}, grad_v{};  // written
+  float* grad_scores = nullptr;  // if not null: contiguous [B, H, T, S], receives the gradient of the biased scores
+};
+using AttentionGradArgs = AttentionGradArgsOf<float>;
+
+// The gradients of attention().  The weights are computed again; memory grows with a head's scores, not with B or H.
+void attention_backward(const AttentionGradArgs& args);
+void attention_backward(const AttentionGradArgsOf<BFloat16>& args);
+
+}  // namespace vitrail::kernels

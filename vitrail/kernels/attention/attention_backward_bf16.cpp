@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradients of attention, as in attention_backward.cpp, with all five products by AVX-512 BF16.  What is summed
+// over lies in words of two numbers (dot_microkernels_internal.h): the head's dimension for S and dP, keys for dq,
+// queries for dk and dV.
+#include "vitrail/kernels/attention/attention_heads_internal.h"
+#include "vitrail/kernels/gemm/dot_microkernels_internal.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/attention/attention_backward_bf16.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/attention/head_packing-inl.h"
+#include "vitrail/kernels/attention/head_softmax-inl.h"
+
+#ifndef VITRAIL_KERNELS_ATTENTION_BACKWARD_BF16_ONCE
+#define VITRAIL_KERNELS_ATTENTION_BACKWARD_BF16_ONCE
+namespace vitrail::kernels {
+namespace {
+
+// A thread's own memory for one head.  ld = keys rounded up to whole panels, depth = head_dim so.
+struct Bf16GradScratch {
+  int32_t *keys_across, *values_across;  // kᵀ (scaled) and vᵀ: [panel][dim_words][columns]
+  int32_t* keys_along;                   // k: [panel][key_words][columns]
+  float *weights, *slopes;               // P and dP, then dS: [block][ld]
+  float *grad_keys, *grad_values;        // [keys][depth]
+  float* sums;                           // [block][columns]
+  int32_t *queries, *grads;              // q and dO of the block: [block][dim_words]
+  int32_t *queries_along, *grads_along;  // the same: [panel][pairs of queries][columns]
+  int32_t* slope_rows;                   // dS: [block][key_words]
+  int32_t* pairs;                        // P or dS: [pairs of queries][ld]
+  float* packing;                        // packing_floats(head_dim)
+  int64_t ld, depth, block, dim_words, key_words;
+  DotMicrokernel add_panel;
+};
+
+}  // namespace
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+// to [pairs of rows][ld] = rows [rows][ld], two to a word, zeros beyond the last.
+void pair_rows(const float* rows, int64_t count, int64_t ld, int32_t* to) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < count; r += 2, rows += 2 * ld, to += ld) {
+    for (int64_t c = 0; c < ld; c += lanes) {
+      const auto high = r + 1 < count ? hn::Load(d, rows + ld + c) : hn::Zero(d);
+      hn::Store(pair_words(d, hn::Load(d, rows + c), high), hn::RebindToSigned<decltype(d)>(), to + c);
+    }
+  }
+}
+
+// to [keys, depth] += rowsᵀ · panels, for rows [queries][ld].
+template <class T>
+void add_transposed_words(const HeadGrad<T>& head, const Bf16GradScratch& scratch, const float* rows, int64_t queries,
+                          const int32_t* panels, float* to) {
+  const int64_t words = (queries + 1) / 2;
+  pair_rows(rows, queries, scratch.ld, scratch.pairs);
+  for (int64_t c = 0; c < head.head_dim; c += kAvx512Columns) {
+    scratch.add_panel({.x = scratch.pairs,
+                       .ldx = scratch.ld,
+                       .panel = panels + c * words,
+                       .words = words,
+                       .rows = head.keys,
+                       .sums = to + c,
+                       .ld_sums = scratch.depth,
+                       .columns = head.head_dim - c,
+                       .accumulate = true,
+                       .transposed_x = true});
+  }
+}
+
+// sums [queries][ld] = x [queries][dim_words] · panels over the keys.
+void multiply_by_keys(const Bf16GradScratch& scratch, const int32_t* x, int64_t queries, int64_t keys,
+                      const int32_t* panels, float* sums) {
+  for (int64_t s = 0; s < keys; s += kAvx512Columns) {
+    scratch.add_panel({.x = x,
+                       .ldx = scratch.dim_words,
+                       .panel = panels + s * scratch.dim_words,
+                       .words = scratch.dim_words,
+                       .rows = queries,
+                       .sums = sums + s,
+                       .ld_sums = scratch.ld,
+                       .columns = keys - s});
+  }
+}
+
+template <class T>
+void write_query_gradients(const HeadGrad<T>& head, const Bf16GradScratch& scratch, int64_t first, int64_t queries) {
+  for (int64_t e = 0; e < head.head_dim; e += kAvx512Columns) {
+    scratch.add_panel({.x = scratch.slope_rows,
+                       .ldx = scratch.key_words,
+                       .panel = scratch.keys_along + e * scratch.key_words,
+                       .words = scratch.key_words,
+                       .rows = queries,
+                       .sums = scratch.sums,
+                       .ld_sums = kAvx512Columns,
+                       .columns = head.head_dim - e});
+    for (int64_t r = 0; r < queries; ++r) {
+      scale_out(scratch.sums + r * kAvx512Columns, head.scale, head.grad_q + (first + r) * head.grad_q_stride + e,
+                std::min(kAvx512Columns, head.head_dim - e));
+    }
+  }
+}
+
+template <class T>
+void attend_backward_bf16(const HeadGrad<T>& head, const Bf16GradScratch& scratch, int64_t first, int64_t queries) {
+  const T* const q = head.q + first * head.q_stride;
+  const T* const grad = head.grad + first * head.grad_stride;
+  for (int64_t r = 0; r < queries; ++r) {
+    round_to_words(q + r * head.q_stride, head.head_dim, scratch.queries + r * scratch.dim_words);
+    round_to_words(grad + r * head.grad_stride, head.head_dim, scratch.grads + r * scratch.dim_words);
+  }
+  multiply_by_keys(scratch, scratch.queries, queries, head.keys, scratch.keys_across, scratch.weights);
+  multiply_by_keys(scratch, scratch.grads, queries, head.keys, scratch.values_across, scratch.slopes);
+  for (int64_t r = 0; r < queries; ++r) {
+    float* const slopes = scratch.slopes + r * scratch.ld;
+    soften_row_backward(head, first + r, scratch.weights + r * scratch.ld, slopes);
+    if (head.grad_scores) std::copy_n(slopes, head.keys, head.grad_scores + (first + r) * head.keys);
+    round_to_words(slopes, head.keys, scratch.slope_rows + r * scratch.key_words);
+  }
+  write_query_gradients(head, scratch, first, queries);
+  pack_words_along(q, head.q_stride, queries, head.head_dim, scratch.queries_along);
+  pack_words_along(grad, head.grad_stride, queries, head.head_dim, scratch.grads_along);
+  add_transposed_words(head, scratch, scratch.slopes, queries, scratch.queries_along, scratch.grad_keys);
+  add_transposed_words(head, scratch, scratch.weights, queries, scratch.grads_along, scratch.grad_values);
+}
+
+template <class T>
+void head_backward_bf16(const HeadGrad<T>& head, const Bf16GradScratch& scratch) {
+  pack_words_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys_across);
+  pack_words_across(head.v, head.v_stride, head.keys, head.head_dim, 1.0f, scratch.packing, scratch.values_across);
+  pack_words_along(head.k, head.k_stride, head.keys, head.head_dim, scratch.keys_along);
+  std::fill_n(scratch.grad_keys, head.keys * scratch.depth, 0.0f);
+  std::fill_n(scratch.grad_values, head.keys * scratch.depth, 0.0f);
+  for (int64_t query = 0; query < head.queries; query += scratch.block) {
+    attend_backward_bf16(head, scratch, query, std::min(scratch.block, head.queries - query));
+  }
+  for (int64_t s = 0; s < head.keys; ++s) {
+    scale_out(scratch.grad_keys + s * scratch.depth, head.scale, head.grad_k + s * head.grad_k_stride, head.head_dim);
+    scale_out(scratch.grad_values + s * scratch.depth, 1.0f, head.grad_v + s * head.grad_v_stride, head.head_dim);
+  }
+}
+
+// What is dispatched is no template.
+void float_head_backward(const HeadGrad<float>& head, const Bf16GradScratch& scratch) {
+  head_backward_bf16(head, scratch);
+}
+void narrow_head_backward(const HeadGrad<BFloat16>& head, const Bf16GradScratch& scratch) {
+  head_backward_bf16(head, scratch);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "vitrail/kernels/isa/thread_scratch_internal.h"
+
+namespace vitrail::kernels {
+namespace {
+
+VITRAIL_EXPORT(float_head_backward);
+VITRAIL_EXPORT(narrow_head_backward);
+
+// Cuts the calling thread's scratch into the pieces that one head needs, each a whole number of cache lines.
+template <class T>
+Bf16GradScratch bf16_scratch_for(const AttentionArgsOf<T>& args) {
+  Bf16GradScratch s{};
+  s.ld = round_up(args.keys, kAvx512Columns);
+  s.depth = round_up(args.head_dim, kAvx512Columns);
+  s.dim_words = (args.head_dim + 1) / 2;
+  s.key_words = (args.keys + 1) / 2;
+  s.add_panel = bf16_microkernel();
+  constexpr int64_t kScoreFloats = 40 << 10;  // as in fp32: 160 KiB each of P and dP
+  s.block = std::min(args.queries, std::max<int64_t>(12, kScoreFloats / s.ld / 12 * 12));
+  const int64_t block_words = (s.block + 1) / 2, across = s.ld * s.dim_words, along = s.key_words * s.depth,
+                grads = args.keys * s.depth, scores = s.block * s.ld;
+  const int64_t pieces[] = {across,
+                            across,
+                            along,
+                            scores,
+                            scores,
+                            grads,
+                            grads,
+                            s.block * kAvx512Columns,
+                            s.block * s.dim_words,
+                            s.block * s.dim_words,
+                            block_words * s.depth,
+                            block_words * s.depth,
+                            s.block * s.key_words,
+                            block_words * s.ld,
+                            packing_floats(args.head_dim)};
+  int64_t total = 0;
+  for (const int64_t piece : pieces) total += round_up(piece, 16);
+  float* at = thread_scratch(total);
+  const int64_t* piece = pieces;
+  auto take = [&] { return std::exchange(at, at + round_up(*piece++, 16)); };
+  auto take_words = [&] { return reinterpret_cast<int32_t*>(take()); };
+  s.keys_across = take_words();
+  s.values_across = take_words();
+  s.keys_along = take_words();
+  s.weights = take();
+  s.slopes = take();
+  s.grad_keys = take();
+  s.grad_values = take();
+  s.sums = take();
+  s.queries = take_words();
+  s.grads = take_words();
+  s.queries_along = take_words();
+  s.grads_along = take_words();
+  s.slope_rows = take_words();
+  s.pairs = take_words();
+  s.packing = take();
+  return s;
+}
+
+template <class T>
+void backward_of_all(const AttentionGradArgsOf<T>& args, void (*backward)(const HeadGrad<T>&, const Bf16GradScratch&)) {
+  parallel_for(0, args.forward.batch * args.forward.heads, 1, [&](int64_t first, int64_t last) {
+    const Bf16GradScratch scratch = bf16_scratch_for(args.forward);
+    for (int64_t pair = first; pair < last; ++pair) backward(head_of(args, pair), scratch);
+  });
+}
+
+}  // namespace
+
+template <>
+void attention_backward_in_bf16(const AttentionGradArgsOf<float>& args) {
+  backward_of_all<float>(args, &VITRAIL_DISPATCH(float_head_backward));
+}
+template <>
+void attention_backward_in_bf16(const AttentionGradArgsOf<BFloat16>& args) {
+  backward_of_all<BFloat16>(args, &VITRAIL_DISPATCH(narrow_head_backward));
+}
+
+}  // namespace vitrail::kernels
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/gemm/linear.h"
+
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/onednn_internal.h"
+#include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+
+namespace vitrail::kernels {
+namespace {
+
+// The reference: what VITRAIL_CPU=scalar runs.
+class ScalarGemm : public PackedGemm {
+ public:
+  ScalarGemm(const float* weight, const float* bias, int64_t out, int64_t in)
+      : out_(out), in_(in), weight_(weight, weight + out * in) {
+    if (bias) bias_.assign(bias, bias + out);
+  }
+
+  void run(const GemmArgs& args) const override {
+    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
+      std::vector<float> sums(out_);
+      for (int64_t r = first; r < last; ++r) {
+        scalar::gemm(false, true, 1, out_, in_, args.x + r * args.ldx, args.ldx, weight_.data(), in_, false,
+                     sums.data(), out_);
+        for (int64_t c = 0; c < out_; ++c) {
+          float value = scalar::activate(args.activation, sums[c] + (bias_.empty() ? 0.0f : bias_[c]));
+          if (args.residual.scale) value *= args.residual.scale[c];
+          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
+          args.y[r * args.ldy + c] = value;
+        }
+      }
+    });
+  }
+
+  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
+  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  size_t packed_bytes() const override { return (weight_.size() + bias_.size()) * sizeof(float); }
+
+ private:
+  int64_t out_, in_;
+  std::vector<float> weight_, bias_;
+};
+
+// Our tiles have bias, activation and residual in them and share out what a slower core has left.  oneDNN's packed
+// matmul (AVX-512 only; 2.6's sgemm packs both operands anew in each call) is the faster one where rows of x lie a
+// multiple of 4 KiB apart, so that a tile's 12 have their values in one set of the first-level cache, which holds 8
+// lines: copying them first, tile by tile, gained 5 % at 197 rows and nothing at 1576.  Zen 4, GFLOP/s on two cores
+// (peak 232), with GELU in brackets, and the whole of ViT-Ti, S, B and the CIFAR model in fp32 by tiles: 1 to 10 % (fc2
+// of ViT-B by oneDNN) faster than by oneDNN.
+//                          tiles          oneDNN
+//   rows × in × out
+//   197 × 192 × 768        214 (204)      222 (198)
+//   197 × 768 × 3072       213 (215)      215 (206)
+//   1576 × 192 × 768       218 (199)      216 (199)
+//   1576 × 384 × 1536      214 (212)      218 (202)
+//   1576 × 3072 × 768      197            218           ViT-L, whose rows have 1024 and 4096: 2650 and 2330 ms for 4
+// In 16 bits the tiles reach 213 on a core, with x's rounding, and oneDNN's packed product of bf16 216 (197 × 768 ×
+// 3072).
+std::unique_ptr<PackedGemm> make_fp32_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  const Isa isa = active_isa();
+  if (isa == Isa::scalar) return make_scalar_gemm(weight, bias, out, in);
+  const bool crowded = in > 0 && in % 1024 == 0;
+  if (crowded && isa >= Isa::avx512 && onednn::available() && out > 0) {
+    if (auto product = make_onednn_gemm(weight, bias, out, in)) return product;
+  }
+  return make_fp32_gemm(weight, bias, out, in);
+}
+
+std::unique_ptr<PackedGemm> make_bf16_product(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() >= Isa::avx512_vnni) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
+  std::vector<float> rounded(weight, weight + out * in);
+  for (float& value : rounded) value = static_cast<float>(BFloat16(value));
+  return make_fp32_product(rounded.data(), bias, out, in);
+}
+
+// Of which a sum fits into 32 bits, whatever they are: 2^31 / (255 · 128).
+constexpr int64_t kMostInt8Inputs = 65'000;
+
+std::unique_ptr<PackedGemm> make_int8_product(const Int8Rows& weight, const float* bias, int64_t out, int64_t in) {
+  if (active_isa() == Isa::scalar) return make_scalar_int8_gemm(weight, bias, out, in);
+  const DotMicrokernel sums = active_isa() >= Isa::avx512_vnni ? vnni_microkernel() : int8_microkernel();
+  return make_int8_gemm(weight, bias, out, in, sums);
+}
+
+std::unique_ptr<PackedGemm> make_product(const float* weight, const float* bias, int64_t out, int64_t in,
+                                         Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      break;
+    case Precision::bf16:
+      return make_bf16_product(weight, bias, out, in);
+    case Precision::int8:
+      if (in <= kMostInt8Inputs) return make_int8_product(weight, bias, out, in);
+      break;
+  }
+  return make_fp32_product(weight, bias, out, in);
+}
+
+constexpr std::array kPrecisions{"fp32", "bf16", "int8"};
+
+}  // namespace
+
+std::unique_ptr<PackedGemm> make_scalar_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
+  return std::make_unique<ScalarGemm>(weight, bias, out, in);
+}
+
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
+          const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
+  if (active_isa() != Isa::scalar && onednn::available() && m > 0 && n > 0 && k > 0) {  // oneDNN refuses null operands
+    onednn::sgemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+    return;
+  }
+  parallel_for(0, m, 1, [&](int64_t first, int64_t last) {
+    scalar::gemm(transpose_a, transpose_b, last - first, n, k, a + (transpose_a ? first : first * lda), lda, b, ldb,
+                 accumulate, c + first * ldc, ldc);
+  });
+}
+
+bool multiplies_bf16() {
+  return active_isa() >= Isa::avx512_bf16 && onednn::available() && onednn::effective_isa() >= Isa::avx512_bf16;
+}
+
+namespace {
+
+template <class C>
+void bf16_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+               const BFloat16* b, int64_t ldb, const float* bias, C* c, int64_t ldc) {
+  if (m > 0 && n > 0 && k > 0) {  // oneDNN refuses null operands
+    onednn::matmul_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, DTypeOf<C>::value, c, ldc);
+    return;
+  }
+  for (int64_t i = 0; i < m * n; ++i) c[i / n * ldc + i % n] = C(bias ? bias[i % n] : 0.0f);
+}
+
+}  // namespace
+
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, float* c, int64_t ldc) {
+  bf16_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc);
+}
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+          const BFloat16* b, int64_t ldb, const float* bias, BFloat16* c, int64_t ldc) {
+  bf16_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc);
+}
+
+Precision precision_from_name(const std::string& name) {
+  for (size_t i = 0; i < kPrecisions.size(); ++i) {
+    if (name == kPrecisions[i]) return static_cast<Precision>(i);
+  }
+  throw Error("precision", "fp32, bf16 or int8", "'" + name + "'");
+}
+const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
+
+PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
+                           Precision precision)
+    : out_(out_features),
+      in_(in_features),
+      product_(make_product(weight, bias, out_features, in_features, precision)) {}
+
+PackedLinear::PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features,
+                           int64_t in_features)
+    : out_(out_features), in_(in_features) {
+  if (in_ > kMostInt8Inputs) throw std::logic_error("a row of 8 bits whose sum may not fit into 32");
+  product_ = make_int8_product({numbers, steps}, bias, out_, in_);
+}
+
+PackedLinear::~PackedLinear() = default;
+PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
+PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
+
+void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
+                       std::byte* scratch, const Residual& residual, int64_t two_term_every,
+                       const WeightCorrection* rest, std::byte* correction_scratch) const {
+  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, two_term_every, rest, correction_scratch});
+}
+bool PackedLinear::takes_correction() const { return product_->takes_correction(); }
+bool PackedLinear::has_own_loops() const { return product_->has_own_loops(); }
+
+void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
+  product_->prepare(rows, ldx, ldy, activation);
+}
+size_t PackedLinear::scratch_bytes(int64_t rows, int64_t two_term_every) const {
+  return product_->scratch_bytes(rows, two_term_every);
+}
+size_t PackedLinear::packed_bytes() const { return product_->packed_bytes(); }
+
+}  // namespace vitrail::kernels

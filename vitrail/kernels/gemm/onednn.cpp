@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/gemm/onednn_internal.h"
+
+#if VITRAIL_ONEDNN
+#include <dnnl.hpp>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "vitrail/base/error.h"
+#include "vitrail/kernels/isa/thread_scratch_internal.h"
+
+namespace vitrail::kernels::onednn {
+namespace {
+
+using dnnl::memory;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+dnnl::engine& cpu() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, memory::data_type type = kFloat) {
+  return {{rows, columns}, type, {ld, 1}};
+}
+
+// b = a · w + bias (which may be none); the scratchpad is the caller's.
+dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc& w, const memory::desc& bias,
+                                      const memory::desc& b) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+#if DNNL_VERSION_MAJOR >= 3
+  return {cpu(), a, w, bias, b, attributes};
+#else
+  return {{a, w, bias, b}, attributes, cpu()};
+#endif
+}
+
+// A matmul of x [rows, in] with weights described by `weights`, into y [rows, out].
+dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
+                                      const memory::desc& weights) {
+  return describe(matrix(rows, in, ldx), weights, bias ? matrix(1, out, out) : memory::desc(), matrix(rows, out, ldy));
+}
+
+}  // namespace
+
+bool available() { return true; }
+
+bool cap_isa(Isa isa) {
+  dnnl_cpu_isa_t cap = dnnl_cpu_isa_sse41;
+  if (isa == Isa::avx2) cap = dnnl_cpu_isa_avx2;
+  if (isa == Isa::avx512) cap = dnnl_cpu_isa_avx512_core;
+  if (isa == Isa::avx512_vnni) cap = dnnl_cpu_isa_avx512_core_vnni;
+  if (isa == Isa::avx512_bf16) cap = dnnl_cpu_isa_avx512_core_bf16;
+  return dnnl_set_max_cpu_isa(cap) == dnnl_success;
+}
+
+Isa effective_isa() {
+  switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41:
+    case dnnl_cpu_isa_avx:
+      return Isa::sse4;
+    case dnnl_cpu_isa_avx2:
+    case dnnl_cpu_isa_avx2_vnni:
+      return Isa::avx2;
+    case dnnl_cpu_isa_avx512_core:
+      return Isa::avx512;
+    case dnnl_cpu_isa_avx512_core_vnni:
+      return Isa::avx512_vnni;
+    default:
+      return Isa::avx512_bf16;
+  }
+}
+
+void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
+           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
+  const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
+                                          ldb, accumulate ? 1.0f : 0.0f, c, ldc);
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
+  if (status != dnnl_success) throw std::runtime_error(str("oneDNN: sgemm failed with status ", status));
+}
+
+namespace {
+
+// Row-major [rows, columns], or the transpose of such a matrix [columns, rows].
+memory::desc matrix_or_transpose(bool transposed, int64_t rows, int64_t columns, int64_t ld, memory::data_type type) {
+  return {{rows, columns}, type, transposed ? memory::dims{1, ld} : memory::dims{ld, 1}};
+}
+
+// What a product is made for.
+struct Bf16Shape {
+  bool transpose_a, transpose_b, bias;
+  DType c_type;
+  int64_t m, n, k, lda, ldb, ldc;
+  auto operator<=>(const Bf16Shape&) const = default;
+};
+
+struct Bf16Matmul {
+  memory::desc a, b, bias, c, scratchpad;
+  dnnl::matmul matmul;
+};
+
+std::unique_ptr<Bf16Matmul> make_bf16_matmul(const Bf16Shape& s) {
+  const auto type = memory::data_type::bf16;
+  const memory::desc a = matrix_or_transpose(s.transpose_a, s.m, s.k, s.lda, type),
+                     b = matrix_or_transpose(s.transpose_b, s.k, s.n, s.ldb, type),
+                     bias = s.bias ? matrix(1, s.n, s.n) : memory::desc(),
+                     c = matrix(s.m, s.n, s.ldc, s.c_type == DType::bf16 ? type : kFloat);
+  const auto described = describe(a, b, bias, c);
+  return std::unique_ptr<Bf16Matmul>(
+      new Bf16Matmul{a, b, bias, c, described.scratchpad_desc(), dnnl::matmul(described)});
+}
+
+// Never removed, so that the reference stays good.  A training meets a handful of shapes.
+const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
+  static std::mutex guard;
+  static std::map<Bf16Shape, std::unique_ptr<Bf16Matmul>> made;
+  std::lock_guard lock(guard);
+  std::unique_ptr<Bf16Matmul>& entry = made[shape];
+  if (!entry) entry = make_bf16_matmul(shape);
+  return *entry;
+}
+
+}  // namespace
+
+void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
+                 const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc) {
+  const Bf16Matmul& product = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
+  const size_t bytes = product.scratchpad.get_size();
+  // oneDNN takes no const pointer, and only reads these.
+  std::unordered_map<int, memory> arguments{
+      {DNNL_ARG_SRC, memory(product.a, cpu(), const_cast<BFloat16*>(a))},
+      {DNNL_ARG_WEIGHTS, memory(product.b, cpu(), const_cast<BFloat16*>(b))},
+      {DNNL_ARG_DST, memory(product.c, cpu(), c)},
+      {DNNL_ARG_SCRATCHPAD,
+       memory(product.scratchpad, cpu(), thread_scratch(static_cast<int64_t>(bytes / sizeof(float) + 1)))}};
+  if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(product.bias, cpu(), const_cast<float*>(bias)));
+  dnnl::stream stream(cpu());
+  product.matmul.execute(stream, arguments);
+  stream.wait();
+}
+
+struct PackedMatmul::Impl {
+  struct Product {
+    memory::desc x, y, scratchpad;
+    dnnl::matmul matmul;
+  };
+  using Key = std::tuple<int64_t, int64_t, int64_t>;  // rows, ldx, ldy
+
+  int64_t out, in;
+  memory weights, bias;
+  bool fast = true;
+  mutable std::mutex guard;
+  mutable std::map<Key, std::unique_ptr<Product>> products;
+
+  dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
+    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
+  }
+
+  // Never removed, so that the reference stays good.  A program meets a handful of numbers of rows.
+  const Product& product(int64_t rows, int64_t ldx, int64_t ldy) const {
+    std::lock_guard lock(guard);
+    std::unique_ptr<Product>& entry = products[{rows, ldx, ldy}];
+    if (!entry) {
+      const auto described = description(rows, ldx, ldy);
+      entry.reset(new Product{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
+                              dnnl::matmul(described)});
+    }
+    return *entry;
+  }
+};
+
+PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in) : impl_(new Impl) {
+  impl_->out = out;
+  impl_->in = in;
+  const memory::desc any({in, out}, kFloat, memory::format_tag::any);
+  const memory::desc chosen = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
+  impl_->weights = memory(chosen, cpu());
+  // oneDNN takes no const pointer, and only reads this one.
+  memory given({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
+  dnnl::stream stream(cpu());
+  dnnl::reorder(given, impl_->weights).execute(stream, given, impl_->weights);
+  stream.wait();
+  if (bias) {
+    impl_->bias = memory(matrix(1, out, out), cpu());
+    std::copy(bias, bias + out, static_cast<float*>(impl_->bias.get_data_handle()));
+  }
+  for (int64_t rows : {int64_t{1}, kTypicalRows, 8 * kTypicalRows}) {
+    const std::string implementation = impl_->description(rows, in, out).impl_info_str();
+    impl_->fast = impl_->fast && implementation.find("ref") == std::string::npos;
+  }
+}
+PackedMatmul::~PackedMatmul() = default;
+
+bool PackedMatmul::fast() const { return impl_->fast; }
+
+void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
+  const Impl::Product& product = impl_->product(rows, ldx, ldy);
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<float*>(x))},
+                                            {DNNL_ARG_WEIGHTS, impl_->weights},
+                                            {DNNL_ARG_DST, memory(product.y, cpu(), y)},
+                                            {DNNL_ARG_SCRATCHPAD, memory(product.scratchpad, cpu(), scratchpad)}};
+  if (impl_->bias) arguments.emplace(DNNL_ARG_BIAS, impl_->bias);
+  dnnl::stream stream(cpu());
+  product.matmul.execute(stream, arguments);
+  stream.wait();
+}
+
+void PackedMatmul::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { impl_->product(rows, ldx, ldy); }
+
+size_t PackedMatmul::scratchpad_bytes(int64_t rows, int64_t ldx, int64_t ldy) const {
+  return impl_->product(rows, ldx, ldy).scratchpad.get_size();
+}
+
+size_t PackedMatmul::packed_bytes() const {
+  return impl_->weights.get_desc().get_size() + static_cast<size_t>(impl_->bias ? impl_->out : 0) * sizeof(float);
+}
+
+}  // namespace vitrail::kernels::onednn
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands in for oneDNN in a build without it (VITRAIL_ONEDNN off).
+#include "vitrail/kernels/gemm/onednn_internal.h"
+
+#if !VITRAIL_ONEDNN
+#include <stdexcept>
+
+namespace vitrail::kernels::onednn {
+namespace {
+
+[[noreturn]] void absent() { throw std::logic_error("built without oneDNN: configure with VITRAIL_ONEDNN=ON"); }
+
+}  // namespace
+
+bool available() { return false; }
+bool cap_isa(Isa) { return true; }
+Isa effective_isa() { absent(); }
+void sgemm(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, bool, float*, int64_t) {
+  absent();
+}
+void matmul_bf16(bool, bool, int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t,
+                 const float*, DType, void*, int64_t) {
+  absent();
+}
+
+struct PackedMatmul::Impl {};
+PackedMatmul::PackedMatmul(const float*, const float*, int64_t, int64_t) { absent(); }
+PackedMatmul::~PackedMatmul() = default;
+bool PackedMatmul::fast() const { absent(); }
+void PackedMatmul::run(const float*, int64_t, float*, int64_t, int64_t, std::byte*) const { absent(); }
+void PackedMatmul::prepare(int64_t, int64_t, int64_t) const { absent(); }
+size_t PackedMatmul::scratchpad_bytes(int64_t, int64_t, int64_t) const { absent(); }
+size_t PackedMatmul::packed_bytes() const { absent(); }
+
+}  // namespace vitrail::kernels::onednn
+#endif

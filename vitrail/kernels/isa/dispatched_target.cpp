@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel that does nothing but say which target it was compiled for: dispatched as all of them are.
+#include "vitrail/kernels/isa/isa.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/isa/dispatched_target.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+const char* target_name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace vitrail::kernels {
+namespace {
+
+VITRAIL_EXPORT(target_name);
+
+}  // namespace
+
+std::string dispatched_target() {
+  if (active_isa() == Isa::scalar) return "scalar";
+  return VITRAIL_DISPATCH(target_name)();
+}
+
+}  // namespace vitrail::kernels
+#endif

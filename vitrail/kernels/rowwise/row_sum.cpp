@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/rowwise/row_sum_internal.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/row_sum.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/isa/vector_memory-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+// to = factor · sums, plus what is there when `accumulate`.
+void add_up_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto part = hn::Set(d, factor);
+  const auto store = [&](auto sum, int64_t c) HWY_ATTR {
+    hn::StoreU(hn::MulAdd(sum, part, accumulate ? hn::LoadU(d, to + c) : hn::Zero(d)), d, to + c);
+  };
+  int64_t c = 0;
+  for (; c + 4 * lanes <= cols; c += 4 * lanes) {
+    auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* const row = x + r * ldx + c;
+      s0 = hn::Add(s0, hn::LoadU(d, row));
+      s1 = hn::Add(s1, hn::LoadU(d, row + lanes));
+      s2 = hn::Add(s2, hn::LoadU(d, row + 2 * lanes));
+      s3 = hn::Add(s3, hn::LoadU(d, row + 3 * lanes));
+    }
+    store(s0, c);
+    store(s1, c + lanes);
+    store(s2, c + 2 * lanes);
+    store(s3, c + 3 * lanes);
+  }
+  for (; c + lanes <= cols; c += lanes) {
+    auto sum = hn::Zero(d);
+    for (int64_t r = 0; r < rows; ++r) sum = hn::Add(sum, hn::LoadU(d, x + r * ldx + c));
+    store(sum, c);
+  }
+  if (c == cols) return;
+  const int64_t left = cols - c;
+  auto sum = hn::Zero(d);
+  for (int64_t r = 0; r < rows; ++r) sum = hn::Add(sum, load_first(d, x + r * ldx + c, left));
+  store_first(d, hn::MulAdd(sum, part, accumulate ? load_first(d, to + c, left) : hn::Zero(d)), to + c, left);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "vitrail/kernels/isa/isa.h"
+
+namespace vitrail::kernels {
+namespace {
+
+VITRAIL_EXPORT(add_up_rows);
+
+void add_up(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
+  if (active_isa() != Isa::scalar) {
+    return VITRAIL_DISPATCH(add_up_rows)(x, ldx, rows, cols, factor, accumulate, to);
+  }
+  for (int64_t c = 0; c < cols; ++c) {
+    float sum = 0;
+    for (int64_t r = 0; r < rows; ++r) sum += x[r * ldx + c];
+    to[c] = sum * factor + (accumulate ? to[c] : 0);
+  }
+}
+
+}  // namespace
+
+void sum_of_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, float* to) {
+  add_up(x, ldx, rows, cols, factor, false, to);
+}
+void add_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* to) {
+  add_up(x, ldx, rows, cols, 1, true, to);
+}
+
+}  // namespace vitrail::kernels
+#endif

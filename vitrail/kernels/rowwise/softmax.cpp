@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/rowwise/softmax.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/softmax.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/rowwise/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+void softmax_row(const float* x, float* y, int64_t cols) {
+  const float most = row_max(x, cols);
+  const float sum = exp_row(x, most, y, cols);
+  scale_row(y, sum == 0 ? 0 : 1 / sum, y, cols);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/isa/scalar_internal.h"
+
+namespace vitrail::kernels {
+namespace {
+
+VITRAIL_EXPORT(softmax_row);
+
+}  // namespace
+
+void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
+  const bool plain = active_isa() == Isa::scalar;
+  auto* const one_row = &VITRAIL_DISPATCH(softmax_row);
+  const int64_t rows_per_task = 1 + 2048 / (cols + 1);  // an element costs about 1 ns, to wake a team about 2 µs
+  parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
+    if (plain) {
+      scalar::softmax(x + first * cols, y + first * cols, last - first, cols);
+      return;
+    }
+    for (int64_t r = first; r < last; ++r) one_row(x + r * cols, y + r * cols, cols);
+  });
+}
+
+}  // namespace vitrail::kernels
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Weights as the whole numbers that the int8 product multiplies.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vitrail/models/vision_transformer.h"
+#include "vitrail/weights/int8_tensors.h"
+
+namespace vitrail::quantize {
+
+// Each row by itself to the nearest numbers (kernels/gemm/int8_weight.h), which are those that packing the weight, or
+// what from_int8() gives back, would make.  weight: floating [out, in].  Throws Error naming the first element that is
+// not finite.
+weights::Int8Weight to_int8(const Tensor& weight);
+
+// Rounds the blocks' linear layers so that not the weights but the answers stay as near as may be.  What the rounding
+// of one input's weight adds, the weights of inputs that go along with it take back (Frantar et al. 2023, "GPTQ"; here
+// as Babai's nearest plane, from the last input to the first, of which Chen et al. 2025 show that it is the same), and
+// what that of one output adds, the outputs that move the answers as it does (Tseng et al. 2025, "YAQA"). The model
+// then holds step · numbers, which to_int8() and packing find again without rounding.  Neighbours sum up to no more
+// than the int8 product of this processor is fastest with (kernels/gemm/int8_weight.h): a model rounded on one with
+// VNNI runs anywhere, but slower where there is none. A session multiplies what rounding leaves (to_int8() of the
+// difference) with the tokens that are read alone and with the others' mean (weight_correction.h), so rounding sees to
+// the others' differences to their mean. images: batches [B, C, H, W].  Returns the weights as they were, by layer:
+// "blocks.0.attn.qkv".
+std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images);
+
+// What rounding has left: before − after, as to_int8() has it.  Both [out, in].
+weights::Int8Weight rounding_correction(const Tensor& before, const Tensor& after);
+
+}  // namespace vitrail::quantize
