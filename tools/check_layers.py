@@ -10,6 +10,7 @@ Prints a line per violation (file:line: what is wrong) and exits with 1 if there
 - public headers (vitrail/**/*.h but for *-inl.h and *_internal.h), which include no third-party and no internal header;
 - the silence of vitrail/: no standard streams, no printing, no ending of the process.
 """
+
 import pathlib
 import re
 import sys
@@ -80,7 +81,9 @@ class Table:
         self.check()
 
     def add(self, folder, folders, libraries):
-        names = lambda cell: [] if cell == "–" else [name.strip() for name in cell.split(",")]
+        def names(cell):
+            return [] if cell == "–" else [name.strip() for name in cell.split(",")]
+
         self.folders[folder] = names(folders)
         self.libraries[folder] = names(libraries)
 
@@ -94,7 +97,9 @@ class Table:
                     self.problems.append(f"{folder} names the library {library}, unknown to tools/check_layers.py")
         open_rows = {folder for folder in self.folders if "everything" not in self.folders[folder]}
         while True:  # take away rows that need nothing that is left; what stays is a cycle
-            leaves = {f for f in open_rows if not any(f"vitrail/{n.split('/')[0]}" in open_rows for n in self.folders[f])}
+            leaves = {
+                f for f in open_rows if not any(f"vitrail/{n.split('/')[0]}" in open_rows for n in self.folders[f])
+            }
             if not leaves:
                 break
             open_rows -= leaves
@@ -185,7 +190,11 @@ def main():
     lines, files = check_tree(root)
     for line in lines:
         print(line)
-    print(f"check_layers: {files} files, {len(lines)} violations" if lines else f"check_layers: {files} files, all in order")
+    print(
+        f"check_layers: {files} files, {len(lines)} violations"
+        if lines
+        else f"check_layers: {files} files, all in order"
+    )
     return 1 if lines else 0
 
 

@@ -14,10 +14,10 @@ Prints file:line: finding → what to write instead, and exits with 1 if there i
 - paragraphs of at most five lines in Markdown;
 - commit subjects: at most 72 characters, imperative, without measurements.  "folder: " may stand in front.
 """
+
 import argparse
 import bisect
 import collections
-import functools
 import io
 import pathlib
 import re
@@ -49,7 +49,9 @@ QUOTED = re.compile(r"`[^`\n]*`")
 
 # The first words of a comment that is no sentence of its own.  The second group may begin a sentence, but then a comma
 # separates its clause from the main one: "Where x is null, y is zero."
-FRAGMENT = re.compile(r"(?:Of|By(?! default)|Which|Whose|Than)\b|(?:When|Where|As|If|That|And|Or|But)\b(?=[^,.;:]*(?:[.;:]|$))")
+FRAGMENT = re.compile(
+    r"(?:Of|By(?! default)|Which|Whose|Than)\b|(?:When|Where|As|If|That|And|Or|But)\b(?=[^,.;:]*(?:[.;:]|$))"
+)
 TRAILING_FRAGMENT = re.compile(r"(?:of|whose|which|than|and|or|but)\b")
 
 Finding = collections.namedtuple("Finding", "line text advice")
@@ -65,28 +67,37 @@ class Rule:
         return not self.folders or path.startswith(self.folders)
 
 
-class Matcher:
-    """Joins the rules for a path into one expression, which must match between `before` and `after`."""
+class Expression:
+    """One regular expression of several rules, each of which must match between `before` and `after`."""
 
     def __init__(self, rules, before, after):
-        self.rules, self.before, self.after = [Rule(*rule) for rule in rules], before, after
+        self.rules, self.names = rules, {}
+        one_of = "|".join(f"(?P<r{i}>{rule.pattern})" for i, rule in enumerate(rules)) or "(?!)"
+        self.compiled = re.compile(f"{before}(?:{one_of}){after}", re.I)
+
+    def find(self, text):
+        """The matches, each with what to write instead."""
+        return ((match, self.rules[int(match.lastgroup[1:])].advice) for match in self.compiled.finditer(text))
+
+    def advice_for(self, name):
+        """What to write instead of an identifier, or None."""
+        if name not in self.names:
+            snake = "_" + PARTS.sub("_", name).lower().strip("_") + "_"
+            self.names[name] = next((advice for _, advice in self.find(snake)), None)
+        return self.names[name]
+
+
+class Matcher:
+    """Gives each path the expression of the rules that are for it."""
+
+    def __init__(self, rules, before, after):
+        self.rules, self.before, self.after, self.expressions = [Rule(*rule) for rule in rules], before, after, {}
 
     def expression(self, path):
-        return self.compiled(tuple(i for i, rule in enumerate(self.rules) if rule.is_for(path)))
-
-    @functools.cache
-    def compiled(self, chosen):
-        one_of = "|".join(f"(?P<r{i}>{self.rules[i].pattern})" for i in chosen) or "(?!)"
-        return re.compile(f"{self.before}(?:{one_of}){self.after}", re.I)
-
-    def advice(self, match):
-        return self.rules[int(match.lastgroup[1:])].advice
-
-    @functools.cache
-    def advice_for(self, expression, name):
-        """What to write instead of an identifier, or None."""
-        match = expression.search("_" + PARTS.sub("_", name).lower().strip("_") + "_")
-        return match and self.advice(match)
+        chosen = tuple(rule for rule in self.rules if rule.is_for(path))
+        if chosen not in self.expressions:
+            self.expressions[chosen] = Expression(chosen, self.before, self.after)
+        return self.expressions[chosen]
 
 
 class Rules:
@@ -165,7 +176,7 @@ def check_identifiers(rules, path, text, segments):
     expression = rules.identifiers.expression(path)
     for match in WORD.finditer(text):
         name = match.group()
-        advice = rules.identifiers.advice_for(expression, name)
+        advice = expression.advice_for(name)
         if advice is None:
             continue
         if "_" not in name and not PARTS.search(name):
@@ -185,8 +196,8 @@ def check_phrases(rules, path, segments):
     expression = rules.phrases.expression(path)
     for segment in segments:
         text = blanked(segment.text, COMMENT_MARKS) if segment.kind == "comment" else segment.text
-        for match in expression.finditer(text):
-            yield segment.start + match.start(), " ".join(match.group().split()), rules.phrases.advice(match)
+        for match, advice in expression.find(text):
+            yield segment.start + match.start(), " ".join(match.group().split()), advice
 
 
 def check_fragments(text, segments):

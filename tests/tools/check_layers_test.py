@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The layering check catches what it is for, and nothing else: it runs on small trees made here."""
+
 import pathlib
 import sys
 import unittest
@@ -41,7 +42,9 @@ class Includes(unittest.TestCase):
         self.assert_fine("tests/nn/block_test.cpp", '#include "tests/support/paths.h"\n#include <gtest/gtest.h>\n')
 
     def test_layer_that_the_row_does_not_name_is_caught(self):
-        self.assert_caught("vitrail/kernels/rowwise/softmax.cpp", '#include "vitrail/tensor/tensor.h"', "does not name tensor")
+        self.assert_caught(
+            "vitrail/kernels/rowwise/softmax.cpp", '#include "vitrail/tensor/tensor.h"', "does not name tensor"
+        )
         self.assert_caught("vitrail/base/zip.cpp", '#include "vitrail/nn/block.h"', "does not name nn")
 
     def test_single_header_is_allowed_without_its_neighbours(self):
@@ -84,8 +87,18 @@ class Includes(unittest.TestCase):
 
 class Silence(unittest.TestCase):
     def test_printing_and_exiting_are_caught(self):
-        for code in ("std::cout << 1;", "std::cerr << 1;", 'printf("x");', "std::fprintf(stderr, x);", "exit(1);",
-                     "std::exit(1);", "abort();", "::_exit(0);", "perror(x);", "#include <iostream>"):
+        for code in (
+            "std::cout << 1;",
+            "std::cerr << 1;",
+            'printf("x");',
+            "std::fprintf(stderr, x);",
+            "exit(1);",
+            "std::exit(1);",
+            "abort();",
+            "::_exit(0);",
+            "perror(x);",
+            "#include <iostream>",
+        ):
             self.assertEqual(len(violations("vitrail/nn/a.cpp", code)), 1, code)
 
     def test_other_words_are_not(self):

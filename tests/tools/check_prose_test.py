@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the prose check finds what it is for, and nothing else."""
+
 import pathlib
 import sys
 import tempfile
@@ -38,7 +39,9 @@ class Identifiers(Case):
         self.assert_caught("apps/vitrail/a.cpp", "#define MAKE_PICTURES 1", "MAKE_PICTURES", advice="image")
 
     def test_longer_words_are_other_words(self):
-        self.assert_fine("vitrail/kernels/a.cpp", "int restart, almost_done, mostly, crewless, parameter, restore_rows;")
+        self.assert_fine(
+            "vitrail/kernels/a.cpp", "int restart, almost_done, mostly, crewless, parameter, restore_rows;"
+        )
 
     def test_at_least_and_dot_product_are_usual_names(self):
         self.assert_fine("vitrail/kernels/a.cpp", "int at_least, at_most; void dot_product(); class AtLeast;")
@@ -78,7 +81,9 @@ class Phrases(Case):
         self.assert_caught("docs/a.md", "Used in\nplace of the bias.\n", "in place of")
 
     def test_parts_of_words_and_near_phrases_pass(self):
-        self.assert_fine("vitrail/nn/a.cpp", "// The function picturesque returns in turn; it stands for the renewed place of it.")
+        self.assert_fine(
+            "vitrail/nn/a.cpp", "// The function picturesque returns in turn; it stands for the renewed place of it."
+        )
         self.assert_fine("docs/a.md", "The rest of the file is read once. A stand-alone program needs at most one.\n")
 
     def test_slashes_in_a_string_begin_no_comment(self):
@@ -125,7 +130,9 @@ class Fragments(Case):
         self.assert_fine("vitrail/nn/a.cpp", "// When x is null, y is zero.\nvoid f();")
         self.assert_fine("vitrail/nn/a.cpp", "// As the paper has it, x is scaled.\nvoid f();")
         self.assert_fine("vitrail/nn/a.cpp", "// By default, x is empty.\nvoid f();")
-        self.assert_fine("vitrail/nn/a.cpp", "// Returns null where oneDNN has no kernel,\n// when x is empty.\nint x;  // in bytes")
+        self.assert_fine(
+            "vitrail/nn/a.cpp", "// Returns null where oneDNN has no kernel,\n// when x is empty.\nint x;  // in bytes"
+        )
 
 
 class Form(Case):
@@ -182,7 +189,12 @@ class Subjects(unittest.TestCase):
             self.assertEqual(len(self.found(subject)), 1, subject)
 
     def test_figures_are_caught(self):
-        for subject in ("Speed up softmax by 3 %", "Take 38.4 ms for an image", "Reach 92.4 percent", "Make it 1.2 times faster"):
+        for subject in (
+            "Speed up softmax by 3 %",
+            "Take 38.4 ms for an image",
+            "Reach 92.4 percent",
+            "Make it 1.2 times faster",
+        ):
             self.assertEqual(len(self.found(subject)), 1, subject)
 
     def test_a_commit_message_file_is_read_without_its_comments(self):

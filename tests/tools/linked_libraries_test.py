@@ -2,18 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program starts fast because it loads little: what it links is held against the lists here.
 
-    linked_libraries_test.py PROGRAM
+linked_libraries_test.py PROGRAM
 """
+
 import re
 import subprocess
 import sys
 
 # What vitrail asks for itself: a library more here is a decision, since every command pays for it at each start.
 DIRECT = {
-    "libdnnl", "libgomp",  # matrix products and the threads they share with parallel.h
-    "libjpeg", "libpng16", "libwebp", "libgif", "libz",  # image files, compressed archives
+    "libdnnl",
+    "libgomp",  # matrix products and the threads they share with parallel.h
+    "libjpeg",
+    "libpng16",
+    "libwebp",
+    "libgif",
+    "libz",  # image files, compressed archives
     "libfmt",  # messages
-    "libstdc++", "libgcc_s", "libm", "libc", "ld-linux-x86-64",
+    "libstdc++",
+    "libgcc_s",
+    "libm",
+    "libc",
+    "ld-linux-x86-64",
 }
 # What those bring with them, on Debian 12.
 BROUGHT = {

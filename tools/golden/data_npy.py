@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the .npy fixtures that tests/base/npy_test.cpp reads, and those its writer must equal in content.
 
-    python tools/golden/data_npy.py
+python tools/golden/data_npy.py
 """
 
 import pathlib

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/data/policy_test.cpp: what timm and torchvision turn magnitudes into, and the pictures that follow.
+"""Golden data of tests/data/policy_test.cpp: the magnitudes of timm and torchvision, and the images that follow.
 
 Run from the repository root: python tools/golden/data_policies.py
 Writes tests/fixtures/data/policies.json.
 """
+
 import importlib.metadata
 import json
 import pathlib
@@ -18,9 +19,16 @@ from torchvision.transforms import autoaugment as torchvision_policies
 FILE = pathlib.Path("tests/fixtures/data/policies.json")
 SIZES = [(32, 32), (37, 23), (224, 224)]  # width, height
 MAGNITUDES = [0, 0.3, 1, 2.5, 5, 7, 8.7, 9, 9.99, 10]
-NAMES = {"AutoContrast": "autocontrast", "ShearX": "shear_x", "ShearY": "shear_y", "TranslateX": "translate_x",
-         "TranslateY": "translate_y", "TranslateXRel": "translate_x", "TranslateYRel": "translate_y",
-         "SolarizeAdd": "solarize_add"}
+NAMES = {
+    "AutoContrast": "autocontrast",
+    "ShearX": "shear_x",
+    "ShearY": "shear_y",
+    "TranslateX": "translate_x",
+    "TranslateY": "translate_y",
+    "TranslateXRel": "translate_x",
+    "TranslateYRel": "translate_y",
+    "SolarizeAdd": "solarize_add",
+}
 
 
 def op_name(name):
@@ -36,7 +44,10 @@ def picture(width, height):
 def timm_cases():
     """[operation, increasing, magnitude, sign, width, height, argument] of the operations that have one."""
     cases = []
-    for increasing, names in ((False, timm_policies._RAND_TRANSFORMS), (True, timm_policies._RAND_INCREASING_TRANSFORMS)):
+    for increasing, names in (
+        (False, timm_policies._RAND_TRANSFORMS),
+        (True, timm_policies._RAND_INCREASING_TRANSFORMS),
+    ):
         for name in names:
             level_to_arg = timm_policies.LEVEL_TO_ARG[name]
             if level_to_arg is None:
@@ -48,15 +59,19 @@ def timm_cases():
                         argument = level_to_arg(magnitude, {})[0]
                         if "Translate" in name:  # what translate_x_rel does with it
                             argument *= width if "X" in name else height
-                        cases.append([op_name(name), int(increasing), magnitude, -1 if negative else 1, width, height,
-                                      argument])
+                        cases.append(
+                            [op_name(name), int(increasing), magnitude, -1 if negative else 1, width, height, argument]
+                        )
     return cases
 
 
 def torchvision_cases():
-    """[space, operation, bin, sign, width, height, CRC-32 of the picture]; the space tells RandAugment from the others."""
-    spaces = {"rand": (torchvision_policies.RandAugment(), 31, True), "auto": (torchvision_policies.AutoAugment(), 10, True),
-              "wide": (torchvision_policies.TrivialAugmentWide(), 31, False)}
+    """[space, operation, bin, sign, width, height, CRC-32 of the image]; the space tells RandAugment apart."""
+    spaces = {
+        "rand": (torchvision_policies.RandAugment(), 31, True),
+        "auto": (torchvision_policies.AutoAugment(), 10, True),
+        "wide": (torchvision_policies.TrivialAugmentWide(), 31, False),
+    }
     cases = []
     for space, (policy, bins, sized) in spaces.items():
         for width, height in SIZES[:2]:
@@ -66,32 +81,52 @@ def torchvision_cases():
                 for chosen in range(bins) if magnitudes.ndim else (0,):
                     for sign in (1, -1) if signed else (1,):
                         magnitude = float(magnitudes[chosen]) if magnitudes.ndim else 0.0
-                        result = torchvision_policies._apply_op(image, name, sign * magnitude,
-                                                                InterpolationMode.NEAREST, None)
-                        cases.append([space, op_name(name), chosen, sign, width, height,
-                                      zlib.crc32(np.asarray(result).tobytes())])
+                        result = torchvision_policies._apply_op(
+                            image, name, sign * magnitude, InterpolationMode.NEAREST, None
+                        )
+                        cases.append(
+                            [
+                                space,
+                                op_name(name),
+                                chosen,
+                                sign,
+                                width,
+                                height,
+                                zlib.crc32(np.asarray(result).tobytes()),
+                            ]
+                        )
     return cases
 
 
 def auto_augment_tables():
     """Of each policy the 25 pairs [operation, probability, magnitude]; 0 where the operation has none."""
     Policy = torchvision_policies.AutoAugmentPolicy
-    return {name: [[[op_name(op), probability, magnitude or 0] for op, probability, magnitude in pair]
-                   for pair in torchvision_policies.AutoAugment(policy).policies]
-            for name, policy in (("cifar10", Policy.CIFAR10), ("imagenet", Policy.IMAGENET))}
+    return {
+        name: [
+            [[op_name(op), probability, magnitude or 0] for op, probability, magnitude in pair]
+            for pair in torchvision_policies.AutoAugment(policy).policies
+        ]
+        for name, policy in (("cifar10", Policy.CIFAR10), ("imagenet", Policy.IMAGENET))
+    }
 
 
 def main():
-    content = {"made_with": {name: importlib.metadata.version(name).split("+")[0]
-                             for name in ("timm", "torchvision", "pillow")},
-               "timm_weights": {op_name(name): weight for name, weight in timm_policies._RAND_WEIGHTED_0.items()}}
+    content = {
+        "made_with": {
+            name: importlib.metadata.version(name).split("+")[0] for name in ("timm", "torchvision", "pillow")
+        },
+        "timm_weights": {op_name(name): weight for name, weight in timm_policies._RAND_WEIGHTED_0.items()},
+    }
     head = json.dumps(content)[:-1]
     parts = {"auto_augment": auto_augment_tables(), "timm": timm_cases(), "torchvision": torchvision_cases()}
     text = head
     for name, part in parts.items():
         rows = part if isinstance(part, list) else None
-        body = json.dumps(part) if rows is None else "[\n" + ",\n".join(
-            json.dumps(row, separators=(",", ":")) for row in rows) + "\n]"
+        body = (
+            json.dumps(part)
+            if rows is None
+            else "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]"
+        )
         text += f',\n"{name}": {body}'
     FILE.write_text(text + "}\n")
     print({name: len(part) for name, part in parts.items()}, FILE.stat().st_size, "bytes")

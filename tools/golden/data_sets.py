@@ -56,8 +56,12 @@ def mnist():
             torchvision.datasets.utils.extract_archive(str(file), str(raw))
         data = torchvision.datasets.MNIST(root, train=False)
     pixels = data.data.numpy().astype(numpy.int64)
-    return {"labels": data.targets[:50].tolist(), "size": len(data), "pixel_sums": pixels.sum((1, 2))[:50].tolist(),
-            "row_14_of_first": pixels[0, 14].tolist()}
+    return {
+        "labels": data.targets[:50].tolist(),
+        "size": len(data),
+        "pixel_sums": pixels.sum((1, 2))[:50].tolist(),
+        "row_14_of_first": pixels[0, 14].tolist(),
+    }
 
 
 def cifar_zip():
@@ -69,8 +73,11 @@ def cifar_zip():
         picked = {}
         for index in range(0, len(data), 997):
             image, label = data[index]
-            picked[str(index)] = {"path": os.path.relpath(data.samples[index][0], root), "label": label,
-                                  "pixel_sum": int(numpy.asarray(image, dtype=numpy.int64).sum())}
+            picked[str(index)] = {
+                "path": os.path.relpath(data.samples[index][0], root),
+                "label": label,
+                "pixel_sum": int(numpy.asarray(image, dtype=numpy.int64).sum()),
+            }
         return {"classes": data.classes, "size": len(data), "picked": picked}
 
 
@@ -78,8 +85,11 @@ def nips_csv():
     with open(ASSETS / "images/nips2017/labels.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     first = Image.open(ASSETS / "images/nips2017" / rows[0]["file"]).convert("RGB")
-    return {"files": [row["file"] for row in rows], "labels": [int(row["class_index"]) for row in rows],
-            "first_pixel_sum": int(numpy.asarray(first, dtype=numpy.int64).sum())}
+    return {
+        "files": [row["file"] for row in rows],
+        "labels": [int(row["class_index"]) for row in rows],
+        "first_pixel_sum": int(numpy.asarray(first, dtype=numpy.int64).sum()),
+    }
 
 
 def main():

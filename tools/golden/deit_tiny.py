@@ -6,6 +6,7 @@ float32, from images prepared by timm's own evaluation transform (Pillow); `inpu
 the first prepared image, and `input_sum` [71], the sum of each, to tell a difference in preparation from one in the
 model.  The metadata's "config" lists the files in order and the versions.
 """
+
 import json
 import os
 import pathlib
@@ -38,10 +39,14 @@ def main():
         "versions": {"timm": timm.__version__, "torch": torch.__version__, "pillow": PIL.__version__},
         "transform": {key: settings[key] for key in ("input_size", "interpolation", "crop_pct", "mean", "std")},
     }
-    tensors = {"logits": logits.float(), "input0": images[0, :, :8, :8].contiguous(),
-               "input_sum": images.double().sum((1, 2, 3)).float()}
-    safetensors.torch.save_file(tensors, ROOT / "tests/fixtures/deit_tiny_logits.safetensors",
-                                metadata={"config": json.dumps(about)})
+    tensors = {
+        "logits": logits.float(),
+        "input0": images[0, :, :8, :8].contiguous(),
+        "input_sum": images.double().sum((1, 2, 3)).float(),
+    }
+    safetensors.torch.save_file(
+        tensors, ROOT / "tests/fixtures/deit_tiny_logits.safetensors", metadata={"config": json.dumps(about)}
+    )
     print(f"{len(paths)} images; float32 differs from float64 by {(single.double() - logits).abs().max().item():.1e}")
     print("top-1 of the first five:", logits[:5].argmax(1).tolist())
 

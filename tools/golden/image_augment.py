@@ -5,6 +5,7 @@ Run from the repository root: python tools/golden/image_augment.py
 Writes tests/fixtures/image/augment.json (the cases; crc is zlib's CRC-32 of the result's bytes) and augment.raw (the
 sources' pixels).
 """
+
 import json
 import math
 import pathlib
@@ -18,8 +19,18 @@ from torchvision.transforms import functional as F
 
 FOLDER = pathlib.Path("tests/fixtures/image")
 # name: height, width, channels
-SOURCES = {"noise": (23, 31, 3), "smooth": (40, 29, 3), "square": (32, 32, 3), "dark": (33, 17, 3), "grey": (37, 19, 1),
-           "digit": (28, 28, 1), "flat": (9, 7, 3), "row": (1, 17, 3), "column": (29, 1, 1), "two": (2, 2, 3)}
+SOURCES = {
+    "noise": (23, 31, 3),
+    "smooth": (40, 29, 3),
+    "square": (32, 32, 3),
+    "dark": (33, 17, 3),
+    "grey": (37, 19, 1),
+    "digit": (28, 28, 1),
+    "flat": (9, 7, 3),
+    "row": (1, 17, 3),
+    "column": (29, 1, 1),
+    "two": (2, 2, 3),
+}
 FILL = {3: (124, 116, 104), 1: (93,)}
 FILTERS = {"nearest": 0, "bilinear": 2, "bicubic": 3}
 FACTORS = [0.0, 0.1, 0.37, 0.73, 0.95, 1.0, 1.05, 1.46, 1.9, 2.5]
@@ -59,8 +70,12 @@ def matrices(width, height):
 
 def cases(image, channels):
     """(operation, arguments, result) of everything."""
-    enhancers = {"brightness": ImageEnhance.Brightness, "contrast": ImageEnhance.Contrast, "color": ImageEnhance.Color,
-                 "sharpness": ImageEnhance.Sharpness}
+    enhancers = {
+        "brightness": ImageEnhance.Brightness,
+        "contrast": ImageEnhance.Contrast,
+        "color": ImageEnhance.Color,
+        "sharpness": ImageEnhance.Sharpness,
+    }
     for name, enhancer in enhancers.items():
         for factor in FACTORS:
             yield name, [factor], enhancer(image).enhance(factor)
@@ -79,15 +94,22 @@ def cases(image, channels):
     fill = FILL[channels] if channels > 1 else FILL[channels][0]
     for name, number in FILTERS.items():
         for matrix in matrices(*image.size):
-            yield f"affine {name}", list(matrix), image.transform(image.size, Image.Transform.AFFINE, matrix, number,
-                                                                  fillcolor=fill)
+            yield (
+                f"affine {name}",
+                list(matrix),
+                image.transform(image.size, Image.Transform.AFFINE, matrix, number, fillcolor=fill),
+            )
         for degrees in (-400, -90, -12.5, 0, 1e-9, 7, 27.3, 90, 180, 270, 359.99):
             yield f"rotate {name}", [degrees], image.rotate(degrees, number, fillcolor=fill)
         mode = {0: "nearest", 2: "bilinear", 3: "bicubic"}[number]
         for degrees, shift, scale in ((12, (2, -3), 1.1), (-7.5, (0, 0), 0.9), (0, (-1, 2), 1.0), (0, (0, 0), 1.25)):
-            yield f"centred {name}", [degrees, *shift, scale], F.affine(
-                image, degrees, list(shift), scale, [0.0, 0.0], F.InterpolationMode(mode),
-                list(FILL[channels]))
+            yield (
+                f"centred {name}",
+                [degrees, *shift, scale],
+                F.affine(
+                    image, degrees, list(shift), scale, [0.0, 0.0], F.InterpolationMode(mode), list(FILL[channels])
+                ),
+            )
     for mode in ("constant", "reflect"):
         if min(image.size) > 4:
             padded = F.pad(image, 4, list(FILL[channels]), mode)
@@ -109,8 +131,11 @@ def main():
             listed.append([name, operation, arguments, zlib.crc32(np.asarray(result).tobytes())])
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "augment.raw").write_bytes(raw)
-    index = {"made_with": {"pillow": PIL.__version__, "torchvision": torchvision.__version__.split("+")[0]},
-             "fill": {str(channels): fill for channels, fill in FILL.items()}, "sources": sources}
+    index = {
+        "made_with": {"pillow": PIL.__version__, "torchvision": torchvision.__version__.split("+")[0]},
+        "fill": {str(channels): fill for channels, fill in FILL.items()},
+        "sources": sources,
+    }
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in listed)
     head = json.dumps(index)[:-1]
     (FOLDER / "augment.json").write_text(f'{head}, "cases": [\n{lines}\n]}}\n')

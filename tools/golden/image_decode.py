@@ -2,9 +2,11 @@
 """Golden data of tests/image/decode_test.cpp: small files of every kind, and the pixels Pillow reads from them.
 
 Run from the repository root: python tools/golden/image_decode.py
-Writes tests/fixtures/image/decode/* (the files), decode.json (per file and mode: size and offset) and decode.raw (pixels).
+Writes tests/fixtures/image/decode/* (the files), decode.json (per file and mode: size and offset) and
+decode.raw (pixels).
 Of a file whose name starts with exif_, the pixels are those after ImageOps.exif_transpose.
 """
+
 import io
 import json
 import pathlib
@@ -59,14 +61,24 @@ def png(samples, bits, color_type, interlaced=False, before=b"", after=b""):
     else:
         data = pack_rows(samples, bits)
     header = struct.pack(">IIBBBBB", width, height, bits, color_type, 0, 0, int(interlaced))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + before + chunk(b"IDAT", zlib.compress(data, 9)) + after +
-            chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + before
+        + chunk(b"IDAT", zlib.compress(data, 9))
+        + after
+        + chunk(b"IEND", b"")
+    )
 
 
 def png_files():
     files = {}
-    kinds = {"grey": (0, 1, (1, 2, 4, 8, 16)), "rgb": (2, 3, (8, 16)), "grey_alpha": (4, 2, (8, 16)),
-             "rgba": (6, 4, (8, 16))}
+    kinds = {
+        "grey": (0, 1, (1, 2, 4, 8, 16)),
+        "rgb": (2, 3, (8, 16)),
+        "grey_alpha": (4, 2, (8, 16)),
+        "rgba": (6, 4, (8, 16)),
+    }
     for name, (color_type, channels, depths) in kinds.items():
         for bits in depths:
             for interlaced in (False, True):
@@ -81,9 +93,12 @@ def png_files():
             suffix = "_interlaced" if interlaced else ""
             files[f"palette_{bits}{suffix}.png"] = png(picture(1, bits), bits, 3, interlaced, palette)
     indices = picture(1, 8)
-    files["palette_8_alphas.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", bytes(range(256))))
+    files["palette_8_alphas.png"] = png(
+        indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", bytes(range(256)))
+    )
     files["palette_8_one_transparent.png"] = png(
-        indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", b"\xff" * 20 + b"\0"))
+        indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", b"\xff" * 20 + b"\0")
+    )
     files["palette_8_short.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors[:300]))  # indices past its end
     files["rgb_8_transparent_color.png"] = png(picture(3), 8, 2, before=chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3)))
     files["grey_8_transparent_color.png"] = png(picture(1), 8, 0, before=chunk(b"tRNS", struct.pack(">H", 128)))
@@ -102,23 +117,23 @@ def saved(image, format_name, **options):
 def adobe_transform(data, value):
     """Changes what an Adobe marker says of the colours: 0 as they are, 1 YCbCr, 2 YCCK."""
     at = data.index(b"Adobe\0") + 11
-    return data[:at] + bytes([value]) + data[at + 1:]
+    return data[:at] + bytes([value]) + data[at + 1 :]
 
 
 def without_adobe(data):
     at = data.index(b"\xff\xee")
-    length = struct.unpack(">H", data[at + 2:at + 4])[0]
-    return data[:at] + data[at + 2 + length:]
+    length = struct.unpack(">H", data[at + 2 : at + 4])[0]
+    return data[:at] + data[at + 2 + length :]
 
 
 def as_440(data):
-    """Relabels a 4:2:2 file: the blocks that lay side by side now lie one above the other (another picture, a valid one)."""
+    """Relabels a 4:2:2 file: blocks that were side by side are now one above the other (a valid image)."""
     at = data.index(b"\xff\xc0")
-    height, width, = struct.unpack(">HH", data[at + 5:at + 9])
+    height, width = struct.unpack(">HH", data[at + 5 : at + 9])
     assert data[at + 11] == 0x21
     # a block count that fits both: as many double blocks across as before, of 16 rows instead of 8
     frame = struct.pack(">HH", 2 * ((height + 7) // 8) * 8 - 3, ((width + 15) // 16) * 8 - 3)
-    return data[:at + 5] + frame + data[at + 9:at + 11] + b"\x12" + data[at + 12:]
+    return data[: at + 5] + frame + data[at + 9 : at + 11] + b"\x12" + data[at + 12 :]
 
 
 def jpeg_files():
@@ -127,7 +142,9 @@ def jpeg_files():
     files = {}
     for name, subsampling in {"444": 0, "422": 1, "420": 2}.items():
         files[f"ycbcr_{name}.jpg"] = saved(rgb, "JPEG", quality=85, subsampling=subsampling)
-        files[f"ycbcr_{name}_progressive.jpg"] = saved(rgb, "JPEG", quality=60, subsampling=subsampling, progressive=True)
+        files[f"ycbcr_{name}_progressive.jpg"] = saved(
+            rgb, "JPEG", quality=60, subsampling=subsampling, progressive=True
+        )
     files["ycbcr_440.jpg"] = as_440(saved(rgb, "JPEG", quality=85, subsampling=1))
     files["restarts.jpg"] = saved(rgb, "JPEG", quality=85, restart_marker_blocks=1)
     files["low_quality.jpg"] = saved(rgb, "JPEG", quality=5)
@@ -153,8 +170,15 @@ def webp_files():
         "lossless.webp": saved(rgb, "WEBP", lossless=True),
         "lossless_alpha.webp": saved(rgba, "WEBP", lossless=True, exact=True),
         "grey.webp": saved(Image.fromarray(picture(1)[:, :, 0]), "WEBP", quality=70),
-        "animated_lossless.webp": saved(frames[0], "WEBP", save_all=True, append_images=frames[1:], lossless=True,
-                                        minimize_size=True, allow_mixed=True),
+        "animated_lossless.webp": saved(
+            frames[0],
+            "WEBP",
+            save_all=True,
+            append_images=frames[1:],
+            lossless=True,
+            minimize_size=True,
+            allow_mixed=True,
+        ),
         "animated_lossy.webp": saved(frames[1], "WEBP", save_all=True, append_images=frames[:1], quality=70),
     }
 
@@ -180,7 +204,7 @@ def gif(frame, left=0, top=0, canvas=(WIDTH, HEIGHT), colors=None, local=None, t
     out += b"," + struct.pack("<HHHHB", left, top, width, height, (0x87 if local else 0) | (0x40 if interlaced else 0))
     out += (local or b"") + b"\x08"
     for at in range(0, len(codes), 255):
-        out += bytes([len(codes[at:at + 255])]) + codes[at:at + 255]
+        out += bytes([len(codes[at : at + 255])]) + codes[at : at + 255]
     return out + b"\0;"
 
 
@@ -223,8 +247,7 @@ def exif_files():
     files["exif_broken.jpg"] = saved(rgb, "JPEG", exif=b"Exif\0\0" + big_endian[:17])
     packet = b'<x:xmpmeta><rdf:Description tiff:Orientation="3"/></x:xmpmeta>'
     files["exif_3_xmp.jpg"] = saved(rgb, "JPEG", xmp=packet)
-    files["exif_3_xmp.png"] = png(np.array(rgb), 8, 2,
-                                  before=chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet))
+    files["exif_3_xmp.png"] = png(np.array(rgb), 8, 2, before=chunk(b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + packet))
     return files
 
 
@@ -244,12 +267,16 @@ def main():
                     continue
                 image = ImageOps.exif_transpose(image)
             pixels = np.array(image.convert(mode))
-            cases.append({"file": name, "mode": mode, "width": pixels.shape[1], "height": pixels.shape[0],
-                          "offset": len(raw)})
+            cases.append(
+                {"file": name, "mode": mode, "width": pixels.shape[1], "height": pixels.shape[0], "offset": len(raw)}
+            )
             raw += pixels.tobytes()
     (FOLDER / "decode.raw").write_bytes(raw)
-    versions = {"pillow": PIL.__version__, "libjpeg_turbo": features.version("libjpeg_turbo"),
-                "webp": features.version("webp")}
+    versions = {
+        "pillow": PIL.__version__,
+        "libjpeg_turbo": features.version("libjpeg_turbo"),
+        "webp": features.version("webp"),
+    }
     (FOLDER / "decode.json").write_text(json.dumps({"made_with": versions, "cases": cases}, indent=0) + "\n")
     print(f"{len(cases)} cases, {len(raw)} bytes of pixels, {sum(map(len, files.values()))} bytes of files")
 

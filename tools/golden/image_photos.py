@@ -2,9 +2,10 @@
 """Golden data of tests/image/photos_test.cpp: checksums of what Pillow and timm make of the shared photographs.
 
 Run from the repository root: python tools/golden/image_photos.py [ASSETS]    (default ../shared/assets)
-Writes tests/fixtures/image/photos.json: CRC-32 of the pixels as RGB and as grey, and of the float32 bytes of timm's evaluation
-transform (224, crop_pct 0.9, bicubic, ImageNet's mean and deviation).
+Writes tests/fixtures/image/photos.json: CRC-32 of the pixels as RGB and as grey, and of the float32 bytes of timm's
+evaluation transform (224, crop_pct 0.9, bicubic, ImageNet's mean and deviation).
 """
+
 import json
 import pathlib
 import sys
@@ -29,10 +30,22 @@ def main():
     for path in sorted([*images.rglob("*.jpg"), *images.rglob("*.png")]):
         image = Image.open(path)
         rgb = image.convert("RGB")
-        cases.append({"file": path.relative_to(images).as_posix(), "width": image.width, "height": image.height,
-                      "rgb": crc(rgb), "grey": crc(image.convert("L")), "timm": crc(transform(rgb).numpy())})
-    versions = {"pillow": PIL.__version__, "libjpeg_turbo": features.version("libjpeg_turbo"),
-                "timm": timm.__version__, "torch": torch.__version__}
+        cases.append(
+            {
+                "file": path.relative_to(images).as_posix(),
+                "width": image.width,
+                "height": image.height,
+                "rgb": crc(rgb),
+                "grey": crc(image.convert("L")),
+                "timm": crc(transform(rgb).numpy()),
+            }
+        )
+    versions = {
+        "pillow": PIL.__version__,
+        "libjpeg_turbo": features.version("libjpeg_turbo"),
+        "timm": timm.__version__,
+        "torch": torch.__version__,
+    }
     target = pathlib.Path("tests/fixtures/image/photos.json")
     target.write_text(json.dumps({"made_with": versions, "cases": cases}, indent=0) + "\n")
     print(f"{len(cases)} pictures")

@@ -4,6 +4,7 @@
 Run from the repository root: python tools/golden/image_resize.py
 Writes tests/fixtures/image/resize.json (the cases) and resize.raw (pixels; the offsets in the cases point into it).
 """
+
 import json
 import pathlib
 
@@ -53,13 +54,22 @@ def main():
         wanted = [(w or width, h or height, None) for w, h in SIZES]
         if min(width, height) > 1:
             for w, h, (left, top, right, bottom) in BOXES:
-                wanted.append((w, h, [float(np.float32(v)) for v in
-                                      (left * width, top * height, right * width, bottom * height)]))
+                wanted.append(
+                    (w, h, [float(np.float32(v)) for v in (left * width, top * height, right * width, bottom * height)])
+                )
         for w, h, box in wanted:
             for filter_name, number in FILTERS.items():
                 result = np.array(image.resize((w, h), number, box=box))
-                cases.append({"source": name, "width": w, "height": h, "filter": filter_name, "box": box,
-                              "offset": raw.add(result)})
+                cases.append(
+                    {
+                        "source": name,
+                        "width": w,
+                        "height": h,
+                        "filter": filter_name,
+                        "box": box,
+                        "offset": raw.add(result),
+                    }
+                )
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "resize.raw").write_bytes(raw.data)
     index = {"made_with": {"pillow": PIL.__version__}, "sources": sources, "cases": cases}

@@ -5,6 +5,7 @@ Run from the repository root: python tools/golden/image_transform.py
 Writes tests/fixtures/image/transform.json (the cases) and transform.raw (source pixels, then float32 results; the
 offsets in the cases are in bytes).
 """
+
 import json
 import pathlib
 
@@ -37,17 +38,38 @@ TIMM = [
 BILINEAR, BICUBIC = 2, 3
 HUGGING_FACE = [
     dict(do_resize=True, size={"height": 12, "width": 12}, resample=BILINEAR, do_center_crop=False),
-    dict(do_resize=True, size={"height": 15, "width": 15}, resample=BICUBIC, do_center_crop=True,
-         crop_size={"height": 12, "width": 11}),
-    dict(do_resize=True, size={"shortest_edge": 15}, resample=BICUBIC, do_center_crop=True,
-         crop_size={"height": 12, "width": 12}),
+    dict(
+        do_resize=True,
+        size={"height": 15, "width": 15},
+        resample=BICUBIC,
+        do_center_crop=True,
+        crop_size={"height": 12, "width": 11},
+    ),
+    dict(
+        do_resize=True,
+        size={"shortest_edge": 15},
+        resample=BICUBIC,
+        do_center_crop=True,
+        crop_size={"height": 12, "width": 12},
+    ),
     dict(do_resize=True, size={"shortest_edge": 15, "longest_edge": 21}, resample=BICUBIC, do_center_crop=False),
     dict(do_resize=False, do_center_crop=True, crop_size={"height": 16, "width": 16}),
-    dict(do_resize=True, size={"shortest_edge": 11}, resample=BICUBIC, do_center_crop=True,
-         crop_size={"height": 13, "width": 18}, do_rescale=False),
+    dict(
+        do_resize=True,
+        size={"shortest_edge": 11},
+        resample=BICUBIC,
+        do_center_crop=True,
+        crop_size={"height": 13, "width": 18},
+        do_rescale=False,
+    ),
     dict(do_resize=True, size={"height": 9, "width": 12}, resample=BILINEAR, do_center_crop=False, do_normalize=False),
-    dict(do_resize=True, size={"height": 9, "width": 12}, resample=BILINEAR, do_center_crop=False,
-         rescale_factor=1 / 127.5),
+    dict(
+        do_resize=True,
+        size={"height": 9, "width": 12},
+        resample=BILINEAR,
+        do_center_crop=False,
+        rescale_factor=1 / 127.5,
+    ),
 ]
 
 
@@ -65,18 +87,33 @@ def main():
         sources[name] = {"width": width, "height": height, "offset": add(pixels)}
         image = Image.fromarray(pixels)
         for size, crop_pct, crop_mode, interpolation in TIMM:
-            result = transforms_imagenet_eval(size, crop_pct, crop_mode, interpolation=interpolation, mean=MEAN,
-                                              std=STD)(image).numpy()
-            cases.append({"source": name, "timm": {"size": size, "crop_pct": crop_pct, "crop_mode": crop_mode,
-                                                   "interpolation": interpolation},
-                          "shape": result.shape, "offset": add(result)})
+            result = transforms_imagenet_eval(
+                size, crop_pct, crop_mode, interpolation=interpolation, mean=MEAN, std=STD
+            )(image).numpy()
+            cases.append(
+                {
+                    "source": name,
+                    "timm": {
+                        "size": size,
+                        "crop_pct": crop_pct,
+                        "crop_mode": crop_mode,
+                        "interpolation": interpolation,
+                    },
+                    "shape": result.shape,
+                    "offset": add(result),
+                }
+            )
         for options in HUGGING_FACE:
             processor = ViTImageProcessorPil(image_mean=MEAN, image_std=STD, **options)
             result = np.asarray(processor(image)["pixel_values"][0], dtype=np.float32)
             cases.append({"source": name, "hugging_face": options, "shape": result.shape, "offset": add(result)})
     (FOLDER / "transform.raw").write_bytes(raw)
-    versions = {"pillow": PIL.__version__, "timm": timm.__version__, "torchvision": torchvision.__version__,
-                "transformers": transformers.__version__}
+    versions = {
+        "pillow": PIL.__version__,
+        "timm": timm.__version__,
+        "torchvision": torchvision.__version__,
+        "transformers": transformers.__version__,
+    }
     index = {"made_with": versions, "mean": MEAN, "std": STD, "sources": sources, "cases": cases}
     (FOLDER / "transform.json").write_text(json.dumps(index, indent=0) + "\n")
     print(f"{len(cases)} cases, {len(raw)} bytes")

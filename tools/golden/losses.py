@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the losses: tests/fixtures/ops/losses.safetensors.
 
-A case NAME has `NAME.loss` and `NAME.grad` (the loss's gradient in the logits, in float64 by PyTorch's autograd) for the
-shared tensors `logits`, `teacher`, `labels` and `soft`; the metadata's "config" holds each case's options.
+A case NAME has `NAME.loss` and `NAME.grad` (the gradient of the loss in the logits, by PyTorch's autograd in float64)
+for the shared tensors `logits`, `teacher`, `labels` and `soft`; the metadata's "config" holds each case's options.
 """
+
 import json
 import pathlib
 import zlib
@@ -25,7 +26,7 @@ def draw(name, *shape, scale=1.0):
 def deit(student, teacher, temperature, per_element):
     """DeiT's soft distillation; its code divides by the number of elements, Hinton et al. by the batch."""
     log_p, log_q = F.log_softmax(teacher / temperature, 1), F.log_softmax(student / temperature, 1)
-    total = F.kl_div(log_q, log_p, reduction="sum", log_target=True) * temperature ** 2
+    total = F.kl_div(log_q, log_p, reduction="sum", log_target=True) * temperature**2
     return total / (student.numel() if per_element else student.shape[0])
 
 
@@ -42,32 +43,41 @@ def main():
         "ce_timm": ({"loss": "ce", "smoothing": 0.1}, lambda x: LabelSmoothingCrossEntropy(0.1)(x, labels)),
         "ce_soft": ({"loss": "ce", "targets": "soft"}, lambda x: F.cross_entropy(x, soft)),
         "ce_soft_timm": ({"loss": "ce", "targets": "soft"}, lambda x: SoftTargetCrossEntropy()(x, soft)),
-        "ce_soft_smooth": ({"loss": "ce", "targets": "soft", "smoothing": 0.2},
-                           lambda x: F.cross_entropy(x, soft, label_smoothing=0.2)),
+        "ce_soft_smooth": (
+            {"loss": "ce", "targets": "soft", "smoothing": 0.2},
+            lambda x: F.cross_entropy(x, soft, label_smoothing=0.2),
+        ),
         "ce_weights": ({"loss": "ce", "targets": "weights"}, lambda x: F.cross_entropy(x, weights)),
         "bce": ({"loss": "bce"}, lambda x: BinaryCrossEntropy(0.0)(x, labels)),
         "bce_smooth": ({"loss": "bce", "smoothing": 0.1}, lambda x: BinaryCrossEntropy(0.1)(x, labels)),
         "bce_soft": ({"loss": "bce", "targets": "soft", "smoothing": 0.1}, lambda x: BinaryCrossEntropy(0.1)(x, soft)),
-        "bce_threshold": ({"loss": "bce", "targets": "soft", "threshold": 0.2},
-                          lambda x: BinaryCrossEntropy(0.0, target_threshold=0.2)(x, soft)),
-        "bce_sum": ({"loss": "bce", "smoothing": 0.1, "sum_classes": True},
-                    lambda x: BinaryCrossEntropy(0.1, sum_classes=True)(x, labels)),
+        "bce_threshold": (
+            {"loss": "bce", "targets": "soft", "threshold": 0.2},
+            lambda x: BinaryCrossEntropy(0.0, target_threshold=0.2)(x, soft),
+        ),
+        "bce_sum": (
+            {"loss": "bce", "smoothing": 0.1, "sum_classes": True},
+            lambda x: BinaryCrossEntropy(0.1, sum_classes=True)(x, labels),
+        ),
         "hard": ({"loss": "distillation", "hard": True}, lambda x: F.cross_entropy(x, teacher.argmax(1))),
     }
     for temperature in (1.0, 3.0):
         for per_element in (False, True):
             cases[f"soft_{temperature:.0f}_{per_element}"] = (
                 {"loss": "distillation", "temperature": temperature, "per_element": per_element},
-                lambda x, t=temperature, e=per_element: deit(x, teacher, t, e))
+                lambda x, t=temperature, e=per_element: deit(x, teacher, t, e),
+            )
     tensors = {"logits": logits, "teacher": teacher, "labels": labels, "soft": soft, "weights": weights}
     for name, (_, function) in cases.items():
         x = logits.clone().requires_grad_()
         loss = function(x)
         tensors[f"{name}.loss"], tensors[f"{name}.grad"] = loss.detach(), torch.autograd.grad(loss, x)[0]
     ROOT.mkdir(parents=True, exist_ok=True)
-    safetensors.torch.save_file({key: value.contiguous().clone() for key, value in tensors.items()},
-                                ROOT / "losses.safetensors",
-                                metadata={"config": json.dumps({name: config for name, (config, _) in cases.items()})})
+    safetensors.torch.save_file(
+        {key: value.contiguous().clone() for key, value in tensors.items()},
+        ROOT / "losses.safetensors",
+        metadata={"config": json.dumps({name: config for name, (config, _) in cases.items()})},
+    )
     print("ops/losses")
 
 

@@ -10,6 +10,7 @@ Weights are rounded to the type they are stored in; the reference is computed fr
 stored as float32.  `tokens` are all tokens after the final norm (timm's forward_features); `logits` is what the model
 returns: class scores, or without a head the pooled features.
 """
+
 import contextlib
 import copy
 import json
@@ -33,13 +34,25 @@ def generator(name):
 def randomise(model, name, embed_scale=0.01):
     """Fills every parameter with values large enough that a mistake in any of them shows.
 
-    embed_scale shrinks what makes up the first block's input (patch projection, CLS, positions): at 0.01 its variance is
-    near 1e-5, so that a wrong LayerNorm eps shows as well.
+    embed_scale shrinks what makes up the first block's input (patch projection, CLS, positions): at 0.01 its
+    variance is near 1e-5, so that a wrong LayerNorm eps shows as well.
     """
     draw = generator(name)
     norms = {id(p) for m in model.modules() if isinstance(m, torch.nn.LayerNorm) for p in m.parameters()}
-    embedding = ("patch_embed", "to_patch", "conv_proj", "embeddings.", "cls_token", "class_token", "class_embedding",
-                 "dist_token", "reg_token", "register_tokens", "pos_embed", "position_embedding")
+    embedding = (
+        "patch_embed",
+        "to_patch",
+        "conv_proj",
+        "embeddings.",
+        "cls_token",
+        "class_token",
+        "class_embedding",
+        "dist_token",
+        "reg_token",
+        "register_tokens",
+        "pos_embed",
+        "position_embedding",
+    )
     with torch.no_grad():
         for key, parameter in model.named_parameters():
             values = torch.randn(parameter.shape, generator=draw, dtype=torch.float64) * 0.2
@@ -80,8 +93,12 @@ def exact_interpolation():
 def preprocessing(size, in_chans=3, mean_std=IMAGENET, interpolation="bicubic", crop_pct=0.9):
     height, width = (size, size) if isinstance(size, int) else size
     return {
-        "input_size": [in_chans, height, width], "interpolation": interpolation, "crop_pct": crop_pct,
-        "crop_mode": "center", "mean": mean_std["mean"][:in_chans], "std": mean_std["std"][:in_chans],
+        "input_size": [in_chans, height, width],
+        "interpolation": interpolation,
+        "crop_pct": crop_pct,
+        "crop_mode": "center",
+        "mean": mean_std["mean"][:in_chans],
+        "std": mean_std["std"][:in_chans],
     }
 
 
@@ -91,8 +108,9 @@ def write_json(path, value):
 
 def write_weights(folder, state, form, wrap=lambda state: state):
     """form: safetensors, pth (PyTorch's zip), legacy_pth (before 1.6) or npz; wrap puts the state into a checkpoint."""
-    state = {key: value.detach().clone().contiguous() if torch.is_tensor(value) else value for key,
-             value in state.items()}
+    state = {
+        key: value.detach().clone().contiguous() if torch.is_tensor(value) else value for key, value in state.items()
+    }
     if form == "safetensors":
         safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     elif form == "pth":
@@ -104,9 +122,25 @@ def write_weights(folder, state, form, wrap=lambda state: state):
         save(folder / "model.npz", **{key: numpy.asarray(value) for key, value in state.items()})
 
 
-def write_fixture(name, model, forward, config, *, size, reference, size2=None, in_chans=3, dtype=torch.float32,
-                  state=None, form="safetensors", wrap=lambda state: state, extra_files=None, extra=None, note=""):
-    """Writes a fixture.  forward(model, image) → (logits, tokens); state: the tensors to store, else the model's own."""
+def write_fixture(
+    name,
+    model,
+    forward,
+    config,
+    *,
+    size,
+    reference,
+    size2=None,
+    in_chans=3,
+    dtype=torch.float32,
+    state=None,
+    form="safetensors",
+    wrap=lambda state: state,
+    extra_files=None,
+    extra=None,
+    note="",
+):
+    """Writes a fixture.  forward(model, image) → (logits, tokens); state: tensors to store, else the model's own."""
     folder = ROOT / name
     folder.mkdir(parents=True, exist_ok=True)
     round_to(model, dtype)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of Hugging Face transformers' ViT, DeiT and DINOv2 (with and without registers).
 
-save_pretrained writes config.json and the key names that checkpoints on the hub have; hf_vit_new_keys keeps those of the
-modules of transformers 5 instead.  preprocessor_config.json is written as the hub's own files of each family are.
+save_pretrained writes config.json and the key names that checkpoints on the hub have; hf_vit_new_keys keeps those of
+the modules of transformers 5 instead.  preprocessor_config.json is written as the hub's own files of each family are.
 """
+
 import json
 import pathlib
 import tempfile
@@ -11,7 +12,6 @@ import tempfile
 import safetensors.torch
 import torch
 import transformers
-
 from models_common import HALF, IMAGENET, randomise, report, write_fixture
 
 transformers.logging.disable_progress_bar()
@@ -21,19 +21,42 @@ LABELS = {i: f"class number {i}" for i in range(10)}
 
 
 def processor(kind, mean_std, resample, **geometry):
-    return {"image_processor_type": kind, "do_resize": True, "resample": resample, "do_rescale": True,
-            "rescale_factor": 1 / 255, "do_normalize": True, "image_mean": mean_std["mean"], "image_std": mean_std["std"],
-            **geometry}
+    return {
+        "image_processor_type": kind,
+        "do_resize": True,
+        "resample": resample,
+        "do_rescale": True,
+        "rescale_factor": 1 / 255,
+        "do_normalize": True,
+        "image_mean": mean_std["mean"],
+        "image_std": mean_std["std"],
+        **geometry,
+    }
 
 
 PROCESSORS = {
     "vit": processor("ViTImageProcessor", HALF, 2, size={"height": 16, "width": 16}),
     # The form of 2021, which DeiT's checkpoints on the hub still have: plain integers.
-    "deit": {"crop_size": 16, "do_center_crop": True, "do_normalize": True, "do_resize": True,
-             "feature_extractor_type": "DeiTFeatureExtractor", "image_mean": IMAGENET["mean"], "image_std": IMAGENET["std"],
-             "resample": 3, "size": 18},
-    "dinov2": processor("BitImageProcessor", IMAGENET, 3, size={"shortest_edge": 18}, do_center_crop=True,
-                        crop_size={"height": 16, "width": 16}, do_convert_rgb=True),
+    "deit": {
+        "crop_size": 16,
+        "do_center_crop": True,
+        "do_normalize": True,
+        "do_resize": True,
+        "feature_extractor_type": "DeiTFeatureExtractor",
+        "image_mean": IMAGENET["mean"],
+        "image_std": IMAGENET["std"],
+        "resample": 3,
+        "size": 18,
+    },
+    "dinov2": processor(
+        "BitImageProcessor",
+        IMAGENET,
+        3,
+        size={"shortest_edge": 18},
+        do_center_crop=True,
+        crop_size={"height": 16, "width": 16},
+        do_convert_rgb=True,
+    ),
 }
 
 
@@ -54,9 +77,18 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
         state = safetensors.torch.load_file(folder + "/model.safetensors")
         saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
     kind = config.model_type.removesuffix("_with_registers")
-    write_fixture(name, model, forward, saved, size=16, size2=size2, state=state,
-                  extra_files={"preprocessor_config.json": PROCESSORS[kind]},
-                  reference=f"transformers {transformers.__version__} {model_class.__name__}", **options)
+    write_fixture(
+        name,
+        model,
+        forward,
+        saved,
+        size=16,
+        size2=size2,
+        state=state,
+        extra_files={"preprocessor_config.json": PROCESSORS[kind]},
+        reference=f"transformers {transformers.__version__} {model_class.__name__}",
+        **options,
+    )
 
 
 def vit():
@@ -72,20 +104,35 @@ def vit():
     write("hf_vit_quick_gelu", classifier, config(hidden_act="quick_gelu"), size2=None)
     write("hf_vit_no_qkv_bias", classifier, config(qkv_bias=False, layer_norm_eps=1e-3), size2=None, embed_scale=0.1)
     write("hf_vit_new_keys", classifier, config(), size2=None, hub_keys=False)
-    write("hf_vit_model", transformers.ViTModel, transformers.ViTConfig(**VIT), **small,
-          extra=lambda model, image: {"pooler_output": model(image).pooler_output},
-          note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them")
+    write(
+        "hf_vit_model",
+        transformers.ViTModel,
+        transformers.ViTConfig(**VIT),
+        **small,
+        extra=lambda model, image: {"pooler_output": model(image).pooler_output},
+        note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them",
+    )
 
 
 def deit():
     config = transformers.DeiTConfig(**VIT)
     config.id2label, config.label2id = LABELS, {label: i for i, label in LABELS.items()}
     small = dict(size2=(12, 20), embed_scale=0.003)
-    write("hf_deit", transformers.DeiTForImageClassification, config, **small,
-          note="the distillation token takes part, only CLS is classified")
+    write(
+        "hf_deit",
+        transformers.DeiTForImageClassification,
+        config,
+        **small,
+        note="the distillation token takes part, only CLS is classified",
+    )
     write("hf_deit_teacher", transformers.DeiTForImageClassificationWithTeacher, config, **small)
-    write("hf_deit_model", transformers.DeiTModel, transformers.DeiTConfig(**VIT), size2=None,
-          note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them")
+    write(
+        "hf_deit_model",
+        transformers.DeiTModel,
+        transformers.DeiTConfig(**VIT),
+        size2=None,
+        note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them",
+    )
 
 
 def dinov2():
@@ -93,13 +140,25 @@ def dinov2():
     plain, registers = transformers.Dinov2Config, transformers.Dinov2WithRegistersConfig
     write("hf_dinov2", transformers.Dinov2ForImageClassification, plain(**small), size2=(20, 28))
     write("hf_dinov2_model", transformers.Dinov2Model, plain(**small), size2=(28, 12))
-    write("hf_dinov2_swiglu", transformers.Dinov2Model, plain(**SMALL | dict(hidden_size=20, num_attention_heads=2),
-                                                         use_swiglu_ffn=True), size2=None,
-          note="mlp_ratio 4: 56 features after the gate")
-    write("hf_dinov2_registers", transformers.Dinov2WithRegistersForImageClassification,
-          registers(**small, num_register_tokens=3), size2=(24, 12))
-    write("hf_dinov2_registers_model", transformers.Dinov2WithRegistersModel,
-          registers(**small, num_register_tokens=4), size2=(8, 20))
+    write(
+        "hf_dinov2_swiglu",
+        transformers.Dinov2Model,
+        plain(**SMALL | dict(hidden_size=20, num_attention_heads=2), use_swiglu_ffn=True),
+        size2=None,
+        note="mlp_ratio 4: 56 features after the gate",
+    )
+    write(
+        "hf_dinov2_registers",
+        transformers.Dinov2WithRegistersForImageClassification,
+        registers(**small, num_register_tokens=3),
+        size2=(24, 12),
+    )
+    write(
+        "hf_dinov2_registers_model",
+        transformers.Dinov2WithRegistersModel,
+        registers(**small, num_register_tokens=4),
+        size2=(8, 20),
+    )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the DINO and DINOv2 hub models, which no package on PyPI carries.
 
-Their transformer is timm's block for block and key for key; what differs is how positions are resized, which tokens have
-one, the names of the registers and of the SwiGLU's layers, the unused mask token, and blocks stored in chunks.
+Their transformer is timm's block for block and key for key; what differs is how positions are resized, which tokens
+have one, the names of the registers and of the SwiGLU's layers, the unused mask token, and blocks stored in chunks.
 """
-import functools
+
 import math
 
 import timm
 import torch
+from models_common import preprocessing, randomise, report, write_fixture
 from timm.models.vision_transformer import VisionTransformer
 from torch.nn import functional as F
-
-from models_common import preprocessing, randomise, report, write_fixture
 
 SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_ratio=2.0)
 
@@ -60,28 +59,50 @@ class SwiGLU(torch.nn.Module):
 
 def chunked(state, per_chunk=1):
     """The names of models trained with block_chunks: blocks.CHUNK.BLOCK, the block's number counted over all chunks."""
+
     def rename(key):
         parts = key.split(".")
         return key if parts[0] != "blocks" else ".".join(["blocks", str(int(parts[1]) // per_chunk), *parts[1:]])
+
     return {rename(key): value for key, value in state.items()}
 
 
-def write(name, vit_changes, size2, *, mask=True, registers=0, offset=0.1, antialias=False, rename=None,
-          wrap=lambda s: s, **args):
+def write(
+    name,
+    vit_changes,
+    size2,
+    *,
+    mask=True,
+    registers=0,
+    offset=0.1,
+    antialias=False,
+    rename=None,
+    wrap=lambda s: s,
+    **args,
+):
     args = SMALL | args
     model = HubTransformer(offset, antialias, registers, **args)
     if mask:
         model.mask_token = torch.nn.Parameter(torch.zeros(1, args["embed_dim"]))
     randomise(model, name)
     plain = {key: value for key, value in args.items() if isinstance(value, (int, float))}
-    model_args = plain | {"dynamic_img_size": True,
-                          "pos_interp": {"antialias": antialias, "offset": offset}} | vit_changes
+    model_args = (
+        plain | {"dynamic_img_size": True, "pos_interp": {"antialias": antialias, "offset": offset}} | vit_changes
+    )
     config = {"architecture": "vit", "num_classes": 0, "model_args": model_args, "pretrained_cfg": preprocessing(16)}
     state = model.state_dict()
-    write_fixture(name, model, lambda m, x: (m(x), m.forward_features(x)), config, size=16, size2=size2, form="pth",
-                  wrap=wrap,
-                  state=rename(state) if rename else state,
-                  reference=f"{'DINOv2' if mask else 'DINO'} hub, restated on timm {timm.__version__}")
+    write_fixture(
+        name,
+        model,
+        lambda m, x: (m(x), m.forward_features(x)),
+        config,
+        size=16,
+        size2=size2,
+        form="pth",
+        wrap=wrap,
+        state=rename(state) if rename else state,
+        reference=f"{'DINOv2' if mask else 'DINO'} hub, restated on timm {timm.__version__}",
+    )
 
 
 if __name__ == "__main__":
@@ -91,8 +112,23 @@ if __name__ == "__main__":
     scale = dict(init_values=1.0)
     write("dinov2_hub", {}, (28, 12), **scale)
     write("dinov2_hub_chunked", {}, (12, 20), rename=chunked, wrap=lambda state: {"model": state}, **scale)
-    write("dinov2_hub_swiglu", {"mlp_layer": "swiglu"}, None, mlp_layer=SwiGLU, mlp_ratio=4.0, embed_dim=20,
-          num_heads=2, **scale)
-    write("dinov2_hub_registers", {"reg_tokens": 4, "no_embed_reg": True}, (24, 12), registers=4, offset=0.0,
-          antialias=True, **scale)
+    write(
+        "dinov2_hub_swiglu",
+        {"mlp_layer": "swiglu"},
+        None,
+        mlp_layer=SwiGLU,
+        mlp_ratio=4.0,
+        embed_dim=20,
+        num_heads=2,
+        **scale,
+    )
+    write(
+        "dinov2_hub_registers",
+        {"reg_tokens": 4, "no_embed_reg": True},
+        (24, 12),
+        registers=4,
+        offset=0.0,
+        antialias=True,
+        **scale,
+    )
     report()

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of lucidrains' vit-pytorch: the installed version, and the two older layouts of its checkpoints.
 
-    lucidrains_vit, _mean    now: a LayerNorm on both sides of the patch projection, norms inside the layers, a final norm
-    lucidrains_fn            before: the same patch norms, the layers' norms outside (`.norm`, `.fn.`), LayerNorm in mlp_head
+    lucidrains_vit, _mean    now: LayerNorm on both sides of the patch projection, norms inside the layers, a final norm
+    lucidrains_fn            before: the same patch norms, layer norms outside (`.norm`, `.fn.`), LayerNorm in mlp_head
     lucidrains_old           the first: as before without patch norms (to_patch_embedding.1 is the projection)
 
-A head's width is dim_head whatever dim / heads is, qkv has no bias, eps is 1e-5.  SimpleViT is left out: its 2-d sine and
-cosine positions are not those of pos_embed "sinusoidal".
+A head's width is dim_head whatever dim / heads is, qkv has no bias, eps is 1e-5.  SimpleViT is left out: its 2-d sine
+and cosine positions are not those of pos_embed "sinusoidal".
 """
+
 import importlib.metadata
 
 import torch
 from einops.layers.torch import Rearrange
+from models_common import preprocessing, randomise, report, write_fixture
 from torch import nn
 from vit_pytorch import ViT
-
-from models_common import preprocessing, randomise, report, write_fixture
 
 ARGS = dict(image_size=16, patch_size=4, num_classes=10, dim=24, depth=2, heads=3, dim_head=10, mlp_dim=40)
 
@@ -45,8 +45,9 @@ class OldAttention(nn.Module):
 class OldFeedForward(nn.Module):
     def __init__(self, dim, hidden):
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), nn.Dropout(0.0), nn.Linear(hidden, dim),
-                                 nn.Dropout(0.0))
+        self.net = nn.Sequential(
+            nn.Linear(dim, hidden), nn.GELU(), nn.Dropout(0.0), nn.Linear(hidden, dim), nn.Dropout(0.0)
+        )
 
     def forward(self, x):
         return self.net(x)
@@ -61,14 +62,17 @@ class OldVit(nn.Module):
         cut = Rearrange("b c (h p1) (w p2) -> b (h w) (p1 p2 c)", p1=patch_size, p2=patch_size)
         project = nn.Linear(pixels, dim)
         self.to_patch_embedding = nn.Sequential(
-            *([cut, nn.LayerNorm(pixels), project, nn.LayerNorm(dim)] if patch_norms else [cut, project]))
+            *([cut, nn.LayerNorm(pixels), project, nn.LayerNorm(dim)] if patch_norms else [cut, project])
+        )
         self.pos_embedding = nn.Parameter(torch.zeros(1, count + 1, dim))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.transformer = nn.Module()
-        self.transformer.layers = nn.ModuleList(nn.ModuleList([
-            PreNorm(dim, OldAttention(dim, heads, dim_head)), PreNorm(dim,
-                                                                      OldFeedForward(dim,
-                                                                                     mlp_dim))]) for _ in range(depth))
+        self.transformer.layers = nn.ModuleList(
+            nn.ModuleList(
+                [PreNorm(dim, OldAttention(dim, heads, dim_head)), PreNorm(dim, OldFeedForward(dim, mlp_dim))]
+            )
+            for _ in range(depth)
+        )
         self.mlp_head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes))
 
     def tokens(self, image):
@@ -99,19 +103,40 @@ def write(name, model, forward, vit_changes):
     with torch.no_grad():  # the blocks' input small, so that eps shows in the first of them
         for parameter in (model.cls_token, model.pos_embedding, *model.to_patch_embedding[-1].parameters()):
             parameter *= 0.01
-    model_args = {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "head_dim": 10,
-                  "mlp_hidden": 40, "qkv_bias": False, "norm_eps": 1e-5, **vit_changes}
+    model_args = {
+        "img_size": 16,
+        "patch_size": 4,
+        "embed_dim": 24,
+        "depth": 2,
+        "num_heads": 3,
+        "head_dim": 10,
+        "mlp_hidden": 40,
+        "qkv_bias": False,
+        "norm_eps": 1e-5,
+        **vit_changes,
+    }
     config = {"architecture": "vit", "num_classes": 10, "model_args": model_args, "pretrained_cfg": preprocessing(16)}
     version = "vit-pytorch " + importlib.metadata.version("vit-pytorch")
-    write_fixture(name, model, forward, config, size=16, form="pth",
-                  reference=version + (", an older layout" if forward is old else ""))
+    write_fixture(
+        name,
+        model,
+        forward,
+        config,
+        size=16,
+        form="pth",
+        reference=version + (", an older layout" if forward is old else ""),
+    )
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
     write("lucidrains_vit", ViT(**ARGS), current, {"patch_norm": "both"})
-    write("lucidrains_vit_mean", ViT(**ARGS, pool="mean"), current,
-          {"patch_norm": "both", "class_token": False, "global_pool": "avg", "final_norm": True, "fc_norm": False})
+    write(
+        "lucidrains_vit_mean",
+        ViT(**ARGS, pool="mean"),
+        current,
+        {"patch_norm": "both", "class_token": False, "global_pool": "avg", "final_norm": True, "fc_norm": False},
+    )
     write("lucidrains_fn", OldVit(True, **ARGS), old, {"patch_norm": "both"})
     write("lucidrains_old", OldVit(False, **ARGS), old, {})
     report()

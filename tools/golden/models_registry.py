@@ -3,27 +3,52 @@
 
 Writes tests/fixtures/registry.csv: name, parameters, tensors, image size.  Nothing is downloaded or initialised.
 """
+
 import pathlib
 
 import timm
 import torch
 
 NAMES = [
-    *(f"vit_{size}_patch{patch}_{image}" for size, patch, image in [
-        ("tiny", 16, 224), ("tiny", 16, 384), ("small", 32, 224), ("small", 32, 384), ("small", 16, 224),
-        ("small", 16, 384), ("small", 8, 224), ("base", 32, 224), ("base", 32, 384), ("base", 16, 224),
-        ("base", 16, 384), ("base", 8, 224), ("large", 32, 224), ("large", 32, 384), ("large", 16, 224),
-        ("large", 16, 384), ("large", 14, 224), ("huge", 14, 224), ("giant", 14, 224)]),
-    *(f"deit_{size}_patch16_224" for size in ("tiny", "small", "base")), "deit_base_patch16_384",
-    *(f"deit_{size}_distilled_patch16_224" for size in ("tiny", "small", "base")), "deit_base_distilled_patch16_384",
-    *(f"vit_{size}_patch14_{variant}" for size in ("small", "base", "large", "giant")
-      for variant in ("dinov2", "reg4_dinov2")),
+    *(
+        f"vit_{size}_patch{patch}_{image}"
+        for size, patch, image in [
+            ("tiny", 16, 224),
+            ("tiny", 16, 384),
+            ("small", 32, 224),
+            ("small", 32, 384),
+            ("small", 16, 224),
+            ("small", 16, 384),
+            ("small", 8, 224),
+            ("base", 32, 224),
+            ("base", 32, 384),
+            ("base", 16, 224),
+            ("base", 16, 384),
+            ("base", 8, 224),
+            ("large", 32, 224),
+            ("large", 32, 384),
+            ("large", 16, 224),
+            ("large", 16, 384),
+            ("large", 14, 224),
+            ("huge", 14, 224),
+            ("giant", 14, 224),
+        ]
+    ),
+    *(f"deit_{size}_patch16_224" for size in ("tiny", "small", "base")),
+    "deit_base_patch16_384",
+    *(f"deit_{size}_distilled_patch16_224" for size in ("tiny", "small", "base")),
+    "deit_base_distilled_patch16_384",
+    *(
+        f"vit_{size}_patch14_{variant}"
+        for size in ("small", "base", "large", "giant")
+        for variant in ("dinov2", "reg4_dinov2")
+    ),
 ]
 
 rows = ["name,parameters,tensors,image"]
 for name in NAMES:
     with torch.device("meta"):
-        # Names that timm has without a head (no ImageNet-1k weights) have 1,000 classes here; DINOv2's have none in both.
+        # Names that timm has without a head (no ImageNet-1k weights) have 1,000 classes here; DINOv2 has none in both.
         model = timm.create_model(name, pretrained=False, num_classes=0 if "dinov2" in name else 1000)
     parameters = list(model.parameters())
     image = model.patch_embed.img_size[0]

@@ -2,17 +2,19 @@
 """Fixtures of the Vision Transformers of documents 000, 003 and 004, small, as .pth with their own key names.
 
 The modules are written from the documents' descriptions; what a document leaves out is filled in thus:
-- 000 shows PatchEmbedding (`projection`), attention (`qkv`, `proj`), MLP (`fc1`, `fc2`) and block (`norm1`, `attn`, `norm2`,
-  `mlp`), and no whole model: `patch_embed`, `cls_token`, `pos_embed`, `blocks`, `norm`, `head`, every LayerNorm eps 1e-5.
+- 000 shows PatchEmbedding (`projection`), attention (`qkv`, `proj`), MLP (`fc1`, `fc2`) and block (`norm1`, `attn`,
+  `norm2`, `mlp`), but no model: `patch_embed`, `cls_token`, `pos_embed`, `blocks`, `norm`, `head`, every LayerNorm eps
+  1e-5.
 - 003's names are those of the PyTorch ViT that loads Google's files, whose printed tree it shows.
-- 004 never shows PatchEmbedding and TransformerEncoderBlock: `patch_embedding.patcher` (a convolution), `msa_block` with
-  `layer_norm` and `multihead_attn` (the document's MultiHeadAttention), `mlp_block` (its MLPBlock), every eps 1e-5.
+- 004 never shows PatchEmbedding and TransformerEncoderBlock: `patch_embedding.patcher` (a convolution), `msa_block`
+  with `layer_norm` and `multihead_attn` (the document's MultiHeadAttention) and `mlp_block` (its MLPBlock), every
+  eps 1e-5.
 """
+
 import torch
+from models_common import preprocessing, randomise, report, write_fixture
 from torch import nn
 from torch.nn import functional as F
-
-from models_common import preprocessing, randomise, report, write_fixture
 
 CIFAR = {"mean": [0.4914, 0.4822, 0.4465], "std": [0.2470, 0.2435, 0.2616]}
 
@@ -38,10 +40,15 @@ class Vit000(nn.Module):
         self.patch_embed = module(projection=nn.Conv2d(3, dim, 4, 4))
         self.cls_token = nn.Parameter(torch.zeros(1, 1, dim))
         self.pos_embed = nn.Parameter(torch.zeros(1, grid * grid + 1, dim))
-        self.blocks = nn.ModuleList(module(
-            norm1=nn.LayerNorm(dim), attn=module(qkv=nn.Linear(dim, 3 * dim, bias=False), proj=nn.Linear(dim, dim)),
-            norm2=nn.LayerNorm(dim), mlp=module(fc1=nn.Linear(dim, 2 * dim),
-                                                fc2=nn.Linear(2 * dim, dim))) for _ in range(depth))
+        self.blocks = nn.ModuleList(
+            module(
+                norm1=nn.LayerNorm(dim),
+                attn=module(qkv=nn.Linear(dim, 3 * dim, bias=False), proj=nn.Linear(dim, dim)),
+                norm2=nn.LayerNorm(dim),
+                mlp=module(fc1=nn.Linear(dim, 2 * dim), fc2=nn.Linear(2 * dim, dim)),
+            )
+            for _ in range(depth)
+        )
         self.norm, self.head = nn.LayerNorm(dim), nn.Linear(dim, classes)
 
     def tokens(self, image):
@@ -60,13 +67,20 @@ class Vit003(nn.Module):
     def __init__(self, dim=24, depth=2, heads=3, hidden=40, classes=10, grid=4):
         super().__init__()
         self.heads = heads
-        embeddings = module(patch_embeddings=nn.Conv2d(3, dim, 4, 4), cls_token=nn.Parameter(torch.zeros(1, 1, dim)),
-                            position_embeddings=nn.Parameter(torch.zeros(1, grid * grid + 1, dim)))
-        layers = nn.ModuleList(module(
-            attention_norm=nn.LayerNorm(dim, eps=1e-6), ffn_norm=nn.LayerNorm(dim, eps=1e-6),
-            ffn=module(fc1=nn.Linear(dim, hidden), fc2=nn.Linear(hidden, dim)),
-            attn=module(**{name: nn.Linear(dim, dim) for name in ("query", "key", "value",
-                                                                  "out")})) for _ in range(depth))
+        embeddings = module(
+            patch_embeddings=nn.Conv2d(3, dim, 4, 4),
+            cls_token=nn.Parameter(torch.zeros(1, 1, dim)),
+            position_embeddings=nn.Parameter(torch.zeros(1, grid * grid + 1, dim)),
+        )
+        layers = nn.ModuleList(
+            module(
+                attention_norm=nn.LayerNorm(dim, eps=1e-6),
+                ffn_norm=nn.LayerNorm(dim, eps=1e-6),
+                ffn=module(fc1=nn.Linear(dim, hidden), fc2=nn.Linear(hidden, dim)),
+                attn=module(**{name: nn.Linear(dim, dim) for name in ("query", "key", "value", "out")}),
+            )
+            for _ in range(depth)
+        )
         encoder = module(layer=layers, encoder_norm=nn.LayerNorm(dim, eps=1e-6))
         self.transformer = module(embeddings=embeddings, encoder=encoder)
         self.head = nn.Linear(dim, classes)
@@ -122,18 +136,36 @@ def write(name, model, vit_changes, pre, size=16):
     randomise(model, name)
     model_args = {"img_size": size, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3} | vit_changes
     config = {"architecture": "vit", "num_classes": 10, "model_args": model_args, "pretrained_cfg": pre}
-    write_fixture(name, model, lambda m, x: (m(x), m.tokens(x)), config, size=size, form="pth",
-                  reference=f"written from the document, torch {torch.__version__}")
+    write_fixture(
+        name,
+        model,
+        lambda m, x: (m(x), m.tokens(x)),
+        config,
+        size=size,
+        form="pth",
+        reference=f"written from the document, torch {torch.__version__}",
+    )
 
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    write("seed_000", Vit000(), {"num_heads": 2, "mlp_ratio": 2.0, "qkv_bias": False, "norm_eps": 1e-5},
-          preprocessing(32, mean_std=CIFAR, crop_pct=1.0), size=32)
-    write("seed_003", Vit003(), {"mlp_hidden": 40, "norm_eps": 1e-6, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1,
-                                 "weight_init": "xavier"},
-          preprocessing(16, crop_pct=1.0))
-    write("seed_004", Vit004(), {"mlp_hidden": 40, "norm_eps": 1e-5, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1,
-                                 "weight_init": "torch"},
-          preprocessing(16, crop_pct=1.0))
+    write(
+        "seed_000",
+        Vit000(),
+        {"num_heads": 2, "mlp_ratio": 2.0, "qkv_bias": False, "norm_eps": 1e-5},
+        preprocessing(32, mean_std=CIFAR, crop_pct=1.0),
+        size=32,
+    )
+    write(
+        "seed_003",
+        Vit003(),
+        {"mlp_hidden": 40, "norm_eps": 1e-6, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "weight_init": "xavier"},
+        preprocessing(16, crop_pct=1.0),
+    )
+    write(
+        "seed_004",
+        Vit004(),
+        {"mlp_hidden": 40, "norm_eps": 1e-5, "pos_drop_rate": 0.1, "proj_drop_rate": 0.1, "weight_init": "torch"},
+        preprocessing(16, crop_pct=1.0),
+    )
     report()

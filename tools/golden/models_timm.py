@@ -4,15 +4,14 @@
 Where timm can write the model into its hub config.json (a registered name and model_args in plain JSON), config.json
 is that; otherwise it is vitrail's "vit" form.
 """
+
 import functools
 
 import timm
 import torch
-from timm.layers import LayerNorm, SwiGLUPacked
-from timm.models.deit import VisionTransformerDistilled
-from timm.models.vision_transformer import VisionTransformer
-
 from models_common import preprocessing, randomise, report, write_fixture
+from timm.layers import LayerNorm, SwiGLUPacked
+from timm.models.vision_transformer import VisionTransformer
 
 REFERENCE = f"timm {timm.__version__}"
 SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_ratio=1.5)
@@ -34,21 +33,38 @@ def config_of(architecture, args, num_classes, size, in_chans, global_pool=None,
 def write(name, model, config, args, **options):
     embed_scale = options.pop("embed_scale", 0.01)
     randomise(model, name, embed_scale)
-    write_fixture(name, model, options.pop("forward", forward), config, size=args["img_size"],
-                  in_chans=args.get("in_chans", 3), reference=REFERENCE, **options)
+    write_fixture(
+        name,
+        model,
+        options.pop("forward", forward),
+        config,
+        size=args["img_size"],
+        in_chans=args.get("in_chans", 3),
+        reference=REFERENCE,
+        **options,
+    )
 
 
 def hub(name, changes=None, *, architecture="vit_tiny_patch16_224", num_classes=CLASSES, **options):
     """A model that timm builds from its own config.json."""
     args = SMALL | (changes or {})
     model = timm.create_model(architecture, pretrained=False, num_classes=num_classes, **args)
-    config = config_of(architecture, args, num_classes, args["img_size"], args.get("in_chans", 3),
-                       args.get("global_pool"))
+    config = config_of(
+        architecture, args, num_classes, args["img_size"], args.get("in_chans", 3), args.get("global_pool")
+    )
     write("timm_" + name, model, config, args, **options)
 
 
-def own(name, timm_changes=None, vit_changes=None, *, model_class=VisionTransformer, num_classes=CLASSES, edit=None,
-        **options):
+def own(
+    name,
+    timm_changes=None,
+    vit_changes=None,
+    *,
+    model_class=VisionTransformer,
+    num_classes=CLASSES,
+    edit=None,
+    **options,
+):
     """A model whose arguments timm cannot write as JSON; vit_changes are vitrail's fields for the same thing."""
     args = SMALL | (timm_changes or {})
     model = model_class(num_classes=num_classes, **args)
@@ -96,9 +112,9 @@ class WithPixelNorm(VisionTransformer):
 def sinusoid(rows, dim):
     """P[i, 2j] = sin(i / 10000^(2j/dim)), P[i, 2j+1] = cos(the same); document 004."""
     table = torch.zeros(1, rows, dim, dtype=torch.float64)
-    angle = torch.arange(rows, dtype=torch.float64)[:,
-                                                    None] / 10000 ** (torch.arange(0, dim, 2,
-                                                                                   dtype=torch.float64) / dim)
+    angle = torch.arange(rows, dtype=torch.float64)[:, None] / 10000 ** (
+        torch.arange(0, dim, 2, dtype=torch.float64) / dim
+    )
     table[0, :, 0::2], table[0, :, 1::2] = angle.sin(), angle.cos()
     return table
 
@@ -116,10 +132,12 @@ class Sinusoidal(VisionTransformer):
 
 def head_width(width):
     """Changes every attention to heads of `width`, whatever embed_dim / num_heads is."""
+
     def edit(model):
         for block in model.blocks:
             heads, dim = block.attn.num_heads, model.embed_dim
             block.attn = timm.layers.Attention(dim, heads, attn_head_dim=width, qkv_bias=True)
+
     return edit
 
 
@@ -127,6 +145,7 @@ def scale_scores(scale):
     def edit(model):
         for block in model.blocks:
             block.attn.fused_attn, block.attn.scale = False, scale
+
     return edit
 
 
@@ -141,15 +160,22 @@ def pooling():
     hub("token_fc_norm", {"fc_norm": True})
     hub("avg_norm_first", {"global_pool": "avg", "fc_norm": False})
     for name, activation in (("tanh", torch.tanh), ("relu", torch.relu)):
-        own("pre_logits_" + name, {}, {"head_hidden": 20, "head_act": name},
-            model_class=functools.partial(WithPreLogits, 20, activation))
+        own(
+            "pre_logits_" + name,
+            {},
+            {"head_hidden": 20, "head_act": name},
+            model_class=functools.partial(WithPreLogits, 20, activation),
+        )
 
 
 def tokens_and_positions():
     hub("reg_tokens", {"reg_tokens": 3, "dynamic_img_size": True}, size2=(12, 24))
     hub("no_embed_class", {"no_embed_class": True, "dynamic_img_size": True}, size2=(24, 12))
-    hub("reg_no_embed_class", {"reg_tokens": 4, "no_embed_class": True, "init_values": 1e-5, "dynamic_img_size": True},
-        size2=(8, 20))
+    hub(
+        "reg_no_embed_class",
+        {"reg_tokens": 4, "no_embed_class": True, "init_values": 1e-5, "dynamic_img_size": True},
+        size2=(8, 20),
+    )
     hub("dynamic", {"dynamic_img_size": True}, size2=(28, 12))
     hub("dynamic_avg_no_class", {"global_pool": "avg", "class_token": False, "dynamic_img_size": True}, size2=24)
     hub("pos_none", {"pos_embed": "none"})
@@ -173,16 +199,27 @@ def blocks():
     own("mlp_hidden", {"mlp_ratio": 50 / 18}, {"mlp_ratio": None, "mlp_hidden": 50})
     for act in ("gelu_tanh", "quick_gelu", "silu", "relu"):
         hub("act_" + act, {"act_layer": act})
-    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves, and its
-    # Block overrides SwiGLUPacked's own activation, so that SiLU has to be asked for (as its DINOv2 giant does).
+    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves, and
+    # its Block overrides SwiGLUPacked's own activation, so that SiLU has to be asked for (as its DINOv2 giant does).
     packed = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
-    own("swiglu", packed | {"embed_dim": 20, "num_heads": 2, "mlp_ratio": 2 * 56 / 20},
-        {"mlp_layer": "swiglu", "mlp_ratio": 4.0})
-    own("swiglu_hidden", packed | {"mlp_ratio": 2 * 37 / 18},
-        {"mlp_layer": "swiglu", "mlp_ratio": None, "mlp_hidden": 37}, note="mlp_hidden is the width after the gate")
+    own(
+        "swiglu",
+        packed | {"embed_dim": 20, "num_heads": 2, "mlp_ratio": 2 * 56 / 20},
+        {"mlp_layer": "swiglu", "mlp_ratio": 4.0},
+    )
+    own(
+        "swiglu_hidden",
+        packed | {"mlp_ratio": 2 * 37 / 18},
+        {"mlp_layer": "swiglu", "mlp_ratio": None, "mlp_hidden": 37},
+        note="mlp_hidden is the width after the gate",
+    )
     own("eps", {"norm_layer": functools.partial(LayerNorm, eps=1e-3)}, {"norm_eps": 1e-3}, embed_scale=0.1)
-    hub("drop_rates", {key: 0.2 for key in ("drop_rate", "pos_drop_rate", "patch_drop_rate", "proj_drop_rate",
-                                            "attn_drop_rate", "drop_path_rate")})
+    hub(
+        "drop_rates",
+        dict.fromkeys(
+            ("drop_rate", "pos_drop_rate", "patch_drop_rate", "proj_drop_rate", "attn_drop_rate", "drop_path_rate"), 0.2
+        ),
+    )
 
 
 def formats():
@@ -191,8 +228,12 @@ def formats():
     own("f64", dtype=torch.float64, edit=lambda model: model.double())
     hub("pth", form="pth", wrap=lambda state: {"model": state, "epoch": 3})  # as the DeiT authors publish theirs
     hub("legacy_pth", form="legacy_pth")
-    hub("pth_bf16", form="pth", dtype=torch.bfloat16,
-        wrap=lambda state: {"state_dict": {"module." + k: v for k, v in state.items()}})
+    hub(
+        "pth_bf16",
+        form="pth",
+        dtype=torch.bfloat16,
+        wrap=lambda state: {"state_dict": {"module." + k: v for k, v in state.items()}},
+    )
 
 
 if __name__ == "__main__":

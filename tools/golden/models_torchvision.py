@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of torchvision's VisionTransformer (vit_b_16 and its sisters, small): .pth with torchvision's key names."""
+
 import torch
 import torchvision
-from torchvision.models.vision_transformer import VisionTransformer
-
 from models_common import preprocessing, randomise, report, write_fixture
+from torchvision.models.vision_transformer import VisionTransformer
 
 ARGS = dict(image_size=16, patch_size=4, num_layers=2, num_heads=3, hidden_dim=24, mlp_dim=40, num_classes=10)
 
@@ -23,13 +23,30 @@ def older_names(state):
 def write(name, rename=lambda state: state, vit_changes=None, **changes):
     model = randomise(VisionTransformer(**ARGS | changes), name)
     config = {
-        "architecture": "vit", "num_classes": 10,
-        "model_args": {"img_size": 16, "patch_size": 4, "embed_dim": 24, "depth": 2, "num_heads": 3, "mlp_hidden": 40,
-                       "norm_eps": 1e-6, **(vit_changes or {})},
+        "architecture": "vit",
+        "num_classes": 10,
+        "model_args": {
+            "img_size": 16,
+            "patch_size": 4,
+            "embed_dim": 24,
+            "depth": 2,
+            "num_heads": 3,
+            "mlp_hidden": 40,
+            "norm_eps": 1e-6,
+            **(vit_changes or {}),
+        },
         "pretrained_cfg": preprocessing(16, interpolation="bilinear", crop_pct=0.875),
     }
-    write_fixture(name, model, forward, config, size=16, form="pth", state=rename(model.state_dict()),
-                  reference=f"torchvision {torchvision.__version__}")
+    write_fixture(
+        name,
+        model,
+        forward,
+        config,
+        size=16,
+        form="pth",
+        state=rename(model.state_dict()),
+        reference=f"torchvision {torchvision.__version__}",
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 Writes tests/fixtures/nn/patch_resampling.safetensors: `weight` [4, 3, 16, 16] from N(0, 1), and for each size h×w the
 tensor `to_HxW` [4, 3, h, w], computed in float32 as timm does.
 """
+
 import pathlib
 
 import torch

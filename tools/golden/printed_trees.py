@@ -6,6 +6,7 @@ Left out of the text, because vitrail's layers have no such places: timm's `norm
 unless asked for) and `patch_drop`; and `bias=True` of LayerNorm, which older PyTorch does not
 print.
 """
+
 import pathlib
 
 import timm
@@ -58,8 +59,9 @@ def main():
     texts = {
         "module_list_003": document_003(),
         "vit_base": vit("vit_base_patch16_224"),
-        "vit_tiny_drop_path": vit("vit_tiny_patch16_224", depth=3, drop_path_rate=0.1, drop_rate=0.2, init_values=1e-5,
-                                  num_classes=10),
+        "vit_tiny_drop_path": vit(
+            "vit_tiny_patch16_224", depth=3, drop_path_rate=0.1, drop_rate=0.2, init_values=1e-5, num_classes=10
+        ),
         "vit_norms": vit("vit_tiny_patch16_224", depth=2, qk_norm=True, pre_norm=True, global_pool="avg"),
     }
     for name, module in texts.items():

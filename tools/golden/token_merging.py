@@ -7,6 +7,7 @@ choices are vitrail's: what stays is kept in order without a class token too, an
 
 The models are fixtures of models_timm.py (run that first); stored are NAME.R for R tokens a block, from their "input".
 """
+
 import json
 import pathlib
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of whole trainings: tests/fixtures/train/steps_*: 50 steps of AdamW in float64 on timm's VisionTransformer.
 
-Each holds the weights before and after, the batches, and the loss of every step.  Decay as vitrail groups it: none on vectors,
-positions and prefix tokens.
+Each holds the weights before and after, the batches, and the loss of every step.  Decay as vitrail groups it: none on
+vectors, positions and prefix tokens.
 """
+
 import json
 import pathlib
 
@@ -30,9 +31,13 @@ def train(name, options):
     before = {f"before.{key}": p.detach().clone() for key, p in model.named_parameters()}
     images, labels = torch.randn(BATCHES, BATCH, 3, 8, 8), torch.randint(0, 4, (BATCHES, BATCH))
     model.double().train()
-    spared = [p for key, p in model.named_parameters() if p.dim() <= 1 or key in ("pos_embed", "cls_token", "reg_token")]
+    spared = [
+        p for key, p in model.named_parameters() if p.dim() <= 1 or key in ("pos_embed", "cls_token", "reg_token")
+    ]
     decayed = [p for p in model.parameters() if not any(p is s for s in spared)]
-    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": DECAY}, {"params": spared, "weight_decay": 0.0}], lr=RATE)
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": DECAY}, {"params": spared, "weight_decay": 0.0}], lr=RATE
+    )
     losses = []
     for step in range(STEPS):
         logits = model(images[step % BATCHES].double())
@@ -43,9 +48,18 @@ def train(name, options):
         losses.append(loss.item())
     after = {f"after.{key}": p.detach().clone() for key, p in model.named_parameters()}
     config = {"model_args": {**BASE, **options}, "rate": RATE, "decay": DECAY, "smoothing": SMOOTHING}
-    tensors = {**before, **after, "images": images, "labels": labels, "losses": torch.tensor(losses, dtype=torch.float64)}
-    safetensors.torch.save_file({k: v.contiguous() for k, v in tensors.items()}, ROOT / f"steps_{name}.safetensors",
-                                metadata={"config": json.dumps(config)})
+    tensors = {
+        **before,
+        **after,
+        "images": images,
+        "labels": labels,
+        "losses": torch.tensor(losses, dtype=torch.float64),
+    }
+    safetensors.torch.save_file(
+        {k: v.contiguous() for k, v in tensors.items()},
+        ROOT / f"steps_{name}.safetensors",
+        metadata={"config": json.dumps(config)},
+    )
     print(f"train/steps_{name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}")
 
 

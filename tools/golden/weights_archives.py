@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small archives for the tests of vitrail/base/zip and gzip: python tools/golden/weights_archives.py"""
+
 import gzip
 import pathlib
 import zipfile
@@ -12,11 +13,13 @@ def write_zip(name, zip64=False, comment=b""):
     if zip64:  # every zip64 field, without writing four gigabytes
         zipfile.ZIP_FILECOUNT_LIMIT, zipfile.ZIP64_LIMIT = 1, 10
     with zipfile.ZipFile(OUT / name, "w") as archive:
+
         def add(entry, content, method):
             info = zipfile.ZipInfo(entry, DATE)
             info.compress_type = method
             with archive.open(info, "w", force_zip64=zip64) as file:
                 file.write(content)
+
         add("stored.txt", b"kept as it is", zipfile.ZIP_STORED)
         add("deflated.txt", b"again and " * 300, zipfile.ZIP_DEFLATED)
         archive.writestr(zipfile.ZipInfo("folder/", DATE), b"")
