@@ -11,6 +11,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/models/flops.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::app {
@@ -29,7 +30,6 @@ struct Options {
 struct Loaded {
   models::VisionTransformer model;
   std::vector<std::string> excluded_layers = {};
-  std::map<std::string, weights::Int8Weight> rests = {};
 };
 
 Loaded load(const Options& options) {
@@ -41,9 +41,8 @@ Loaded load(const Options& options) {
     return {models::VisionTransformer(config, ParamSource(random))};
   }
   const models::OpenedModel opened = options.model.open();
-  std::map<std::string, weights::Int8Weight> rests;
-  models::VisionTransformer model = models::build_model(opened, DType::f32, &rests);
-  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).kept, std::move(rests)};
+  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
+  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).kept};
 }
 
 double peak_rss_mb() {
@@ -138,7 +137,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
   if (options.profile) return print_profile(session, images);
   const std::vector<double> times = time_runs(session, images, options.seconds);
   const double median = times[times.size() / 2];
-  const double one_image = session.program(images.narrow(0, 0, 1).shape())->model_flops();
+  const double one_image = models::forward_flops(session.model(), images.narrow(0, 0, 1).shape());
   print_json({{"model", options.model.model},
               {"batch", batch},
               {"precision", kernels::name_of(session.precision())},
@@ -158,7 +157,6 @@ int bench(const Options& options, const GlobalOptions& global) {
     const infer::Session session(std::move(loaded.model), {.threads = global.threads,
                                                            .precision = kernels::precision_from_name(precision),
                                                            .excluded_layers = loaded.excluded_layers,
-                                                           .rests = loaded.rests,
                                                            .merged_per_block = options.model.tome});
     for (const int64_t batch : options.batches) bench_inference(session, options, batch);
   }

@@ -78,7 +78,7 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
                                 .precision = precision_of(opened.config, global),
                                 .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).kept,
                                 .merged_per_block = options.tome};
-  models::VisionTransformer model = models::build_model(opened, DType::f32, &session.rests);
+  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
   ready.session = std::make_unique<infer::Session>(std::move(model), session);
   return ready;
 }

@@ -87,7 +87,7 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
   for (const auto& [layer, before] : exact) {
     const Tensor weight = model.parameter(layer + ".weight");
     if (std::find(kept.begin(), kept.end(), layer) == kept.end()) {
-      result.rests.emplace(layer, quantize::rounding_correction(before, weight));
+      result.weights.emplace(layer, quantize::with_correction(before, weight));
     } else {
       weight.copy_(before);
     }
@@ -97,22 +97,24 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
 
 NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conversion& conversion) {
   NamedTensors tensors;
-  const auto add = [&tensors](const std::string& name, const weights::Int8Weight& weight) {
-    tensors.emplace_back(name, weight.numbers);
+  const auto add = [&tensors](const std::string& name, const QuantizedTensor& weight) {
+    tensors.emplace_back(name, weight.values);
     tensors.emplace_back(weights::int8_scale_name(name), weight.scales);
   };
   const auto& kept = conversion.choice.kept;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     const auto& [name, tensor] = parameter;
     const std::string layer = name.substr(0, name.rfind('.'));
-    const bool stays = std::find(kept.begin(), kept.end(), layer) != kept.end();
-    if (stays || tensor.rank() != 2 || !name.starts_with("blocks.")) {
-      tensors.emplace_back(name, stays && tensor.rank() == 2 ? weights::in_16_bits(tensor) : tensor);
+    const bool excluded = std::find(kept.begin(), kept.end(), layer) != kept.end();
+    if (excluded || tensor.rank() != 2 || !name.starts_with("blocks.")) {
+      tensors.emplace_back(name, excluded && tensor.rank() == 2 ? weights::to_16_bits(tensor) : tensor);
       continue;
     }
-    add(name, quantize::to_int8(tensor));
-    const auto rest = conversion.rests.find(layer);
-    if (rest != conversion.rests.end()) add(weights::int8_correction_name(name), rest->second);
+    const auto calibrated = conversion.weights.find(layer);
+    const QuantizedTensor weight =
+        calibrated == conversion.weights.end() ? quantize::to_int8(tensor) : calibrated->second;
+    add(name, weight);
+    if (weight.correction) add(weights::int8_correction_name(name), *weight.correction);
   }
   return tensors;
 }

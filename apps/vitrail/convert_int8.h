@@ -8,7 +8,7 @@
 
 #include "vitrail/models/model_config.h"
 #include "vitrail/models/vision_transformer.h"
-#include "vitrail/weights/int8_tensors.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::app {
 
@@ -21,7 +21,7 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct Int8Conversion {
   models::Int8Config choice;
-  std::map<std::string, weights::Int8Weight> rests;  // what rounding has left of the other layers' weights, by layer
+  std::map<std::string, QuantizedTensor> weights;  // of the other layers, with their corrections, by layer
 };
 
 // Smooths and rounds the model and chooses the layers that stay in 16 bits, where there are pictures to do it with.

@@ -65,8 +65,8 @@ TEST(ConvertInt8, WithPicturesItKeepsWhatLosesTooMuch) {
   EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("kept").size(), 8U);
   EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("kept").empty());
   // What rounding has left stands beside what was rounded.
-  EXPECT_TRUE(has_tensor(none, "blocks.0.mlp.fc1.weight_rest"));
-  EXPECT_FALSE(has_tensor(all, "blocks.0.mlp.fc1.weight_rest"));
+  EXPECT_TRUE(has_tensor(none, "blocks.0.mlp.fc1.weight_correction"));
+  EXPECT_FALSE(has_tensor(all, "blocks.0.mlp.fc1.weight_correction"));
   const auto exact = logits_of({"-m", small_model(), pictures}, folder / "exact.npy");
   EXPECT_LT(relative_distance(logits_of({"-m", all, pictures}, folder / "all.npy"), exact), 0.01);
   EXPECT_LT(relative_distance(logits_of({"-m", none, pictures}, folder / "none.npy"), exact), 0.04);

@@ -29,11 +29,13 @@ Tensor weight() {
 Tensor multiplied(Precision precision, bool class_token, bool alone) {
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty({kImages, kTokens, kIn}, DType::f32, Device::meta);
+  if (class_token) ops::annotate_tokens(input, {.class_token = true, .head_tokens = 1});
   const Tensor result = ops::linear(alone ? input.narrow(1, 0, 1) : input, weight(), Tensor());
   PackedWeights weights(precision);
-  const Program program = compile(recorder.operations(), input, {result}, weights, {.class_token = class_token});
+  const Program program = compile(recorder, {input}, {result}, weights, {});
   const auto workspace = Storage::allocate(program.workspace_bytes());
-  program.run({workspace->data(), tokens().data<float>()});
+  const Tensor x = tokens();
+  program.run({.workspace = workspace->data(), .inputs = {x.raw()}});
   const Tensor copy = Tensor::empty(result.shape());
   std::memcpy(copy.data<float>(), workspace->data() + program.outputs()[0].offset, sizeof(float) * copy.numel());
   return copy;

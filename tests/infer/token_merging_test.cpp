@@ -60,7 +60,7 @@ TEST(TokenMerging, TokensDisappearBlockByBlock) {
   model.merge_tokens(3);
   const Tensor input = input_of("timm_distilled");
   Tensor shares;
-  EXPECT_EQ(model.intermediate(input, 0, false, &shares).size(1), 2 + 16 - 3);
+  EXPECT_EQ(model.intermediate(input, {.layer = 0, .normalize = false}, &shares).size(1), 2 + 16 - 3);
   EXPECT_EQ(shares.size(1), 15);
   EXPECT_EQ(model.forward_features(input, &shares).size(1), 2 + 16 - 6);
   double patches = 0;

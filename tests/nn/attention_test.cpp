@@ -26,7 +26,7 @@ TEST_P(AttentionGolden, EqualsTheReference) {
     const Attention layer = build(
         fixture, dtype, [&](const ParamSource& params) { return Attention(config_of(fixture, GetParam()), params); });
     const Tensor x = fixture["input"].to(dtype);
-    const AttentionOutput result = layer.forward(x, {.weights = true});
+    const AttentionOutput result = layer.forward(x, {.need_weights = true});
     EXPECT_TRUE(matches(result.out, fixture["output"]));
     EXPECT_TRUE(matches(result.weights, fixture["output_weights"]));
     EXPECT_TRUE(matches(layer.forward(x), fixture["output"])) << "without weights";
@@ -92,10 +92,10 @@ TEST(Attention, RefusesOtherShapes) {
 TEST(Attention, ReturnedWeightsAreThoseBeforeDropout) {
   Attention layer = random_attention({.dim = 24, .num_heads = 3, .attn_drop = 0.5, .proj_drop = 0.5});
   const Tensor x = Tensor::randn({2, 7, 24}, 1);
-  const AttentionOutput eval = layer.forward(x, {.weights = true});
+  const AttentionOutput eval = layer.forward(x, {.need_weights = true});
   layer.train();
   const RandomScope scope(1, 2);
-  const AttentionOutput train = layer.forward(x, {.weights = true});
+  const AttentionOutput train = layer.forward(x, {.need_weights = true});
   EXPECT_TRUE(testing::close(train.weights, eval.weights, 1e-6));
   EXPECT_FALSE(testing::close(train.out, eval.out, 1e-3));
 }

@@ -32,9 +32,12 @@ TEST_P(BlockGolden, EqualsTheReference) {
         build(fixture, dtype, [&](const ParamSource& params) { return Block(config_of(fixture), params); });
     const Tensor x = fixture["input"].to(dtype);
     EXPECT_TRUE(matches(layer.forward(x), fixture["output"]));
-    Tensor weights;
-    EXPECT_TRUE(matches(layer.forward(x, &weights), fixture["output"])) << "with weights";
-    EXPECT_EQ(weights.shape(), (Shape{2, 3, 9, 9}));
+    AttentionOutput attention;
+    const Tensor y = layer.attend(x, {.need_weights = true}, &attention);
+    EXPECT_TRUE(matches(layer.feed_forward(y), fixture["output"])) << "with weights";
+    EXPECT_EQ(attention.weights.shape(), (Shape{2, 3, 9, 9}));
+    const Tensor first = layer.feed_forward(layer.attend(x, {.num_queries = 2}));
+    EXPECT_TRUE(matches(first, fixture["output"].narrow(1, 0, 2).contiguous())) << "the first two tokens only";
   }
 }
 

@@ -7,7 +7,6 @@
 #include "tests/support/models.h"
 
 namespace vitrail::quantize {
-using namespace infer;
 namespace {
 
 using testing::input_of;

@@ -9,7 +9,6 @@
 #include "vitrail/kernels/gemm/linear.h"
 
 namespace vitrail::quantize {
-using namespace infer;
 namespace {
 
 constexpr int64_t kRows = 300, kIn = 64, kOut = 48;

@@ -126,28 +126,42 @@ TEST(CheckpointParams, WeightsIn8BitsWithoutScalesOrWithOthersAreUnusable) {
   EXPECT_TRUE(testing::contains(report_of(others), "scales f32 [out]")) << report_of(others);
 }
 
-TEST(CheckpointParams, WhatRoundingHasLeftStandsBesideTheWeight) {
-  const Tensor numbers = Tensor::from<float>({2, 3}, {127, -3, 0, 1, 127, -127}).to(DType::i8),
-               left = Tensor::from<float>({2, 3}, {1, 2, 3, -4, 5, 127}).to(DType::i8);
-  const Tensor scales = Tensor::from<float>({2}, {0.5, 2}), finer = Tensor::from<float>({2}, {0.25, 0.125});
-  const std::string rest = int8_correction_name("w");
-  CheckpointParams params(
-      checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, left}, {int8_scale_name(rest), finer}}),
-      native());
-  EXPECT_TRUE(
-      testing::close(params.get("w", {2, 3}, {}), Tensor::from<float>({2, 3}, {63.5, -1.5, 0, 2, 254, -254}), 0));
-  EXPECT_EQ(report_of(params), "");
-  ASSERT_EQ(params.rests().size(), 1U);
-  EXPECT_TRUE(testing::close(from_int8(params.rests().at("w"), DType::f32),
-                             Tensor::from<float>({2, 3}, {0.25, 0.5, 0.75, -0.5, 0.625, 15.875}), 0));
+// Files of vitrail 0.1 call the correction NAME_rest.
+TEST(CheckpointParams, ACorrectionIsReadUnderItsNewAndItsOldName) {
+  const Tensor values = Tensor::from<float>({2, 3}, {127, -3, 0, 1, 127, -127}).to(DType::i8),
+               error = Tensor::from<float>({2, 3}, {1, 2, 3, -4, 5, 127}).to(DType::i8);
+  const Tensor scales = Tensor::from<float>({2}, {0.5, 2}), error_scales = Tensor::from<float>({2}, {0.25, 0.125});
+  const Tensor want = Tensor::from<float>({2, 3}, {63.75, -1, 0.75, 1.5, 254.625, -238.125});
+  for (const std::string& name : {int8_correction_name("w"), old_int8_correction_name("w")}) {
+    const auto checkpoint = checkpoint_of(
+        {{"w", values}, {int8_scale_name("w"), scales}, {name, error}, {int8_scale_name(name), error_scales}});
+    CheckpointParams dense(checkpoint, native());
+    EXPECT_TRUE(testing::close(dense.get("w", {2, 3}, {}), want, 0)) << name;
+    EXPECT_EQ(report_of(dense), "");
+    CheckpointParams kept(checkpoint, native(), {}, DType::f32, Int8Weights::keep);
+    const Tensor weight = kept.get("w", {2, 3}, {});
+    ASSERT_NE(weight.quantized(), nullptr);
+    EXPECT_TRUE(testing::close(weight.quantized()->values, values, 0));
+    EXPECT_TRUE(testing::close(weight.quantized()->correction->values, error, 0));
+    EXPECT_TRUE(testing::close(weight.to(DType::f32), want, 0));
+    EXPECT_EQ(report_of(kept), "");
+  }
 }
 
-TEST(CheckpointParams, ARestWithoutScalesOrOfAnotherShapeIsUnusable) {
+TEST(CheckpointParams, AScaleThatIsNotFiniteIsUnusable) {
+  const Tensor values = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::from<float>({2}, {1, std::nanf("")});
+  CheckpointParams params(checkpoint_of({{"w", values}, {int8_scale_name("w"), scales}}), native(), {}, DType::f32,
+                          Int8Weights::keep);
+  params.get("w", {2, 3}, {});
+  EXPECT_TRUE(testing::contains(report_of(params), "at element 3")) << report_of(params);
+}
+
+TEST(CheckpointParams, ACorrectionWithoutScalesOrOfAnotherShapeIsUnusable) {
   const Tensor numbers = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::zeros({2});
   const std::string rest = int8_correction_name("w");
   CheckpointParams without(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, numbers}}), native());
   without.get("w", {2, 3}, {});
-  EXPECT_TRUE(testing::contains(report_of(without), "w_rest_scale")) << report_of(without);
+  EXPECT_TRUE(testing::contains(report_of(without), "w_correction_scale")) << report_of(without);
   CheckpointParams other(checkpoint_of({{"w", numbers},
                                         {int8_scale_name("w"), scales},
                                         {rest, Tensor::zeros({2, 2}, DType::i8)},

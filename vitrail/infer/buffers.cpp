@@ -13,8 +13,9 @@ bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind =
 
 }  // namespace
 
-BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const Tensor& input, const std::vector<Tensor>& outputs)
-    : input_(input.storage().get()) {
+BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& outputs) {
+  for (const Tensor& input : inputs) inputs_.push_back(input.storage().get());
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const FusedOperation& item = list[i];
     for (size_t n = 0; n < item.op.inputs.size(); ++n) {
@@ -29,7 +30,7 @@ BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const Tensor& in
 }
 
 void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
-  if (!tensor.defined() || !tensor.is_meta() || tensor.storage().get() == input_) return;
+  if (!tensor.defined() || !tensor.is_meta() || input_of(tensor)) return;
   const Storage* storage = tensor.storage().get();
   if (!buffers_.contains(storage)) {
     if (!writes) {
@@ -40,6 +41,12 @@ void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
     buffers_[storage] = {number, at, at, aligned(storage->bytes()), 0, nullptr};
   }
   buffers_[storage].last = at;
+}
+
+std::optional<size_t> BufferPlan::input_of(const Tensor& tensor) const {
+  const auto found = std::find(inputs_.begin(), inputs_.end(), tensor.storage().get());
+  if (found == inputs_.end()) return std::nullopt;
+  return static_cast<size_t>(found - inputs_.begin());
 }
 
 const Storage* BufferPlan::root(const Storage* storage) const {

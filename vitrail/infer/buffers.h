@@ -2,6 +2,7 @@
 #pragma once
 // Which bytes of the workspace each intermediate result has.
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "vitrail/infer/rewrite.h"
@@ -17,8 +18,11 @@ inline size_t aligned(size_t bytes) {
 // read again.
 class BufferPlan {
  public:
-  BufferPlan(const std::vector<FusedOperation>& list, const Tensor& input, const std::vector<Tensor>& outputs);
+  BufferPlan(const std::vector<FusedOperation>& list, const std::vector<Tensor>& inputs,
+             const std::vector<Tensor>& outputs);
 
+  // Which of the inputs the tensor is or views; none for any other tensor.
+  std::optional<size_t> input_of(const Tensor& tensor) const;
   bool holds(const Tensor& tensor) const { return buffers_.contains(tensor.storage().get()); }
   size_t offset_of(const Tensor& tensor) const;  // of the tensor's first element, in bytes
   int number_of(const Tensor& tensor) const;     // for listings: buffers in order of first use
@@ -36,7 +40,7 @@ class BufferPlan {
   void share_residuals(const std::vector<FusedOperation>& list);
   void place();
 
-  const Storage* input_;
+  std::vector<const Storage*> inputs_;
   std::map<const Storage*, Buffer> buffers_;
   size_t bytes_ = 0;
 };

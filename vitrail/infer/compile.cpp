@@ -3,22 +3,25 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/emitter.h"
+#include "vitrail/infer/token_rows_internal.h"
 
 namespace vitrail::infer {
 
-Program compile(std::vector<ops::Operation> operations, const Tensor& input, const std::vector<Tensor>& outputs,
+Program compile(const ops::Recorder& recorder, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                 PackedWeights& weights, const CompileOptions& options) {
-  const double model_flops = ops::flops_of(operations);
-  const std::vector<FusedOperation> list = rewrite(std::move(operations), outputs);
-  const BufferPlan plan(list, input, outputs);
-  Emitter emitter(plan, input, weights, options);
+  const TokenRows token_rows(recorder);
+  const std::vector<FusedOperation> list = rewrite(recorder.operations(), outputs);
+  const BufferPlan plan(list, inputs, outputs);
+  Emitter emitter(plan, token_rows, weights, options);
   for (const FusedOperation& item : list) emitter.emit(item);
   std::vector<ProgramOutput> places;
   for (const Tensor& output : outputs) {
-    if (!output.is_contiguous()) throw Error("compile", "contiguous results", output.shape().to_string());
+    if (!plan.holds(output)) throw Error("compile", "outputs that operations compute from the inputs", "another one");
+    if (!output.is_contiguous()) throw Error("compile", "contiguous outputs", output.shape().to_string());
+    if (output.dtype() != DType::f32) throw Error("compile", "outputs in f32", name_of(output.dtype()));
     places.push_back({output.shape(), plan.offset_of(output)});
   }
-  return Program(emitter.take_steps(), std::move(places), model_flops, plan.bytes(), emitter.scratch_bytes());
+  return Program(emitter.take_steps(), std::move(places), plan.bytes(), emitter.scratch_bytes());
 }
 
 }  // namespace vitrail::infer

@@ -61,12 +61,14 @@ void Emitter::emit(const FusedOperation& item) {
       return copy(item.op);
     case OpKind::merge_tokens:
       return merge_tokens(item.op);
+    case OpKind::embedding:
+      return embedding(item.op);
   }
 }
 
 Operand Emitter::operand(const Tensor& tensor) const {
   if (!tensor.defined()) return {};
-  if (tensor.storage() == input_.storage()) return {tensor, Operand::Place::input, 0};
+  if (const auto input = plan_.input_of(tensor)) return {tensor, Operand::Place::input, 0, *input};
   if (plan_.holds(tensor)) return {tensor, Operand::Place::workspace, plan_.offset_of(tensor)};
   return {tensor.to(DType::f32), Operand::Place::constant, 0};
 }
@@ -75,7 +77,7 @@ Operand Emitter::parameter(const Tensor& tensor) const {
 }
 
 std::string Emitter::name(const Tensor& tensor) const {
-  if (tensor.storage() == input_.storage()) return "input " + tensor.shape().to_string();
+  if (plan_.input_of(tensor)) return "input " + tensor.shape().to_string();
   if (!plan_.holds(tensor)) return "constant " + tensor.shape().to_string();
   return str("%", plan_.number_of(tensor), " ", tensor.shape());
 }
@@ -85,7 +87,7 @@ void Emitter::add(const ops::Operation& op, const std::string& what, std::functi
   for (const Tensor& input : op.inputs) {
     if (!input.defined()) continue;
     bytes += static_cast<double>(input.numel()) * sizeof(float);
-    if (plan_.holds(input) || input.storage() == input_.storage()) text += " " + name(input);
+    if (plan_.holds(input) || plan_.input_of(input)) text += " " + name(input);
   }
   text += " →";
   for (const Tensor& output : op.outputs) {
@@ -99,14 +101,15 @@ void Emitter::add(const ops::Operation& op, const std::string& what, std::functi
 void Emitter::linear(const FusedOperation& item) {
   const ops::Operation& op = item.op;
   const PackedWeights::Packed weight = weights_.get(op.inputs[1], op.inputs[2]);
-  const auto& packed = weight.whole;
+  const auto& packed = weight.weight;
   const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]), residual = operand(item.residual),
                 scale = parameter(item.scale);
   const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
   const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.attributes.activation;
   packed->prepare(in.rows, in.ld, out.ld, act);
-  const int64_t two_term_every = rows_from_class_to_class(op.inputs[0]);
+  const auto tokens = token_rows_.of(op.inputs[0]);
+  const int64_t two_term_every = tokens && tokens->roles.class_token ? tokens->tokens : 0;
   const size_t scratch_at = plan_.bytes(),
                rest_at = scratch_at + aligned(packed->scratch_bytes(in.rows, two_term_every));
   const auto rest = rest_of(weight, x.tensor, in.rows);
@@ -124,15 +127,10 @@ void Emitter::linear(const FusedOperation& item) {
 
 std::shared_ptr<const kernels::WeightCorrection> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,
                                                                   int64_t rows) const {
-  if (!weight.rest) return nullptr;
-  const bool by_image = x.rank() == 3;
-  return std::make_shared<const kernels::WeightCorrection>(weight.rest, rows, by_image ? x.size(1) : 1,
-                                                           by_image ? options_.head_tokens : 1);
-}
-
-// Of x [B, N, C]: the logits come from the class token's rows, which stand first of an image's or alone.
-int64_t Emitter::rows_from_class_to_class(const Tensor& x) const {
-  return options_.class_token && x.rank() == 3 && x.storage().get() != patches_ ? x.size(1) : 0;
+  if (!weight.correction) return nullptr;
+  const auto tokens = token_rows_.of(x);
+  return std::make_shared<const kernels::WeightCorrection>(weight.correction, rows, tokens ? tokens->tokens : 1,
+                                                           tokens ? tokens->roles.head_tokens : 1);
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {
@@ -192,7 +190,6 @@ void Emitter::attention(const ops::Operation& op) {
 
 void Emitter::patchify(const ops::Operation& op) {
   const Operand image = operand(op.inputs[0]), rows = operand(op.outputs[0]);
-  patches_ = op.outputs[0].storage().get();
   const Shape shape = image.tensor.shape();
   const int64_t height = op.attributes.height, width = op.attributes.width;
   add(op, str("patchify ", height, "×", width), [=](const Frame& f) {
@@ -236,9 +233,16 @@ void Emitter::cat(const ops::Operation& op) {
 }
 
 void Emitter::mean(const ops::Operation& op) {
-  const Operand x = operand(op.inputs[0]), y = operand(op.outputs[0]);
-  if (x.tensor.rank() != 3 || op.attributes.axis != 1 || x.tensor.strides()[2] != 1) {
-    throw Error("compile", "a mean over the tokens of [B, N, C]", x.tensor.shape().to_string());
+  Operand x = operand(op.inputs[0]);
+  const Operand y = operand(op.outputs[0]);
+  const int axis = op.attributes.axis;
+  if (x.tensor.rank() != 3 || axis != 1) {  // as [outer, length, inner]
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < x.tensor.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : x.tensor.size(i);
+    x.tensor = x.tensor.view({outer, x.tensor.size(axis), inner});
+  }
+  if (x.tensor.strides()[2] != 1) {
+    throw Error("compile", "a mean over rows with a contiguous last axis", op.inputs[0].shape().to_string());
   }
   add(op, "mean", [=](const Frame& f) { mean_rows(x.at(f), x.tensor, y.at(f)); });
 }
@@ -269,6 +273,23 @@ void Emitter::merge_tokens(const ops::Operation& op) {
     now.out_sizes = out_sizes.at(f);
     now.out_log_sizes = log_sizes.at(f);
     kernels::merge_tokens(now);
+  });
+}
+
+void Emitter::embedding(const ops::Operation& op) {
+  const Operand weight = operand(op.inputs[1].contiguous()), out = operand(op.outputs[0]);
+  const Tensor& ids = op.inputs[0];
+  const auto input = plan_.input_of(ids);
+  if (!input || ids.dtype() != DType::i64 || !ids.is_contiguous()) {
+    throw Error("compile", "an embedding of ids that are an input of the function", ids.shape().to_string());
+  }
+  const int64_t count = ids.numel(), rows = weight.tensor.size(0), cols = weight.tensor.size(1);
+  add(op, "embedding", [=, first = ids.offset(), input = *input](const Frame& f) {
+    const int64_t* const id = reinterpret_cast<const int64_t*>(f.inputs[input]) + first;
+    for (int64_t i = 0; i < count; ++i) {
+      if (id[i] < 0 || id[i] >= rows) throw Error("embedding", str("ids from 0 to ", rows - 1), str(id[i]));
+      std::copy_n(weight.at(f) + id[i] * cols, cols, out.at(f) + i * cols);
+    }
   });
 }
 

@@ -8,6 +8,7 @@
 #include "vitrail/infer/compile.h"
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
+#include "vitrail/infer/token_rows_internal.h"
 #include "vitrail/kernels/gemm/weight_correction.h"
 
 namespace vitrail::infer {
@@ -16,14 +17,15 @@ namespace vitrail::infer {
 struct Operand {
   Tensor tensor;  // its shape and strides; the data of a constant
   enum class Place : uint8_t { none, workspace, input, constant } place = Place::none;
-  size_t offset = 0;
+  size_t offset = 0;  // in the workspace, in bytes
+  size_t input = 0;   // which of the function's inputs
 
   float* at(const Frame& frame) const {
     switch (place) {
       case Place::workspace:
         return reinterpret_cast<float*>(frame.workspace + offset);
       case Place::input:
-        return const_cast<float*>(frame.input) + tensor.offset();
+        return const_cast<float*>(reinterpret_cast<const float*>(frame.inputs[input])) + tensor.offset();
       case Place::constant:
         return tensor.data<float>();
       case Place::none:
@@ -38,8 +40,8 @@ struct Operand {
 // holds) is; a step that runs only adds base addresses.
 class Emitter {
  public:
-  Emitter(const BufferPlan& plan, const Tensor& input, PackedWeights& weights, const CompileOptions& options)
-      : plan_(plan), input_(input), weights_(weights), options_(options) {}
+  Emitter(const BufferPlan& plan, const TokenRows& token_rows, PackedWeights& weights, const CompileOptions& options)
+      : plan_(plan), token_rows_(token_rows), weights_(weights), options_(options) {}
 
   void emit(const FusedOperation& item);
 
@@ -56,7 +58,6 @@ class Emitter {
   // Null where rounding has left nothing.
   std::shared_ptr<const kernels::WeightCorrection> rest_of(const PackedWeights::Packed& weight, const Tensor& x,
                                                            int64_t rows) const;
-  int64_t rows_from_class_to_class(const Tensor& x) const;
   void layer_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);
   void attention(const ops::Operation& op);
@@ -69,12 +70,12 @@ class Emitter {
   void mean(const ops::Operation& op);
   void copy(const ops::Operation& op);
   void merge_tokens(const ops::Operation& op);
+  void embedding(const ops::Operation& op);
 
   const BufferPlan& plan_;
-  const Tensor& input_;
+  const TokenRows& token_rows_;
   PackedWeights& weights_;
   CompileOptions options_;
-  const Storage* patches_ = nullptr;  // what the patch embedding reads: no tokens yet
   std::vector<Step> steps_;
   size_t scratch_bytes_ = 0;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/packed_weights.h"
 
+#include "vitrail/tensor/quantized_tensor.h"
+
 namespace vitrail::infer {
 namespace {
 
@@ -12,39 +14,25 @@ std::shared_ptr<const PackedLinear> packed_linear(const Tensor& weight, const Te
                                               weight.size(0), weight.size(1), precision);
 }
 
-Tensor sum(const Tensor& a, const Tensor& b) {
-  const Tensor result = a.clone();
-  for (int64_t i = 0; i < a.numel(); ++i) result.data<float>()[i] += b.data<float>()[i];
-  return result;
-}
-
-// That of a weight that is rows of a storage's.
-weights::Int8Weight rest_of(const weights::Int8Weight& rest, const Tensor& weight) {
-  const int64_t first = weight.offset() / weight.size(1), count = weight.size(0);
-  return {rest.numbers.narrow(0, first, count).contiguous(), rest.scales.narrow(0, first, count).contiguous()};
-}
-
-std::shared_ptr<const PackedLinear> packed_rest(const weights::Int8Weight& rest, const Tensor& bias) {
-  return std::make_shared<const PackedLinear>(rest.numbers.data<int8_t>(), rest.scales.data<float>(),
-                                              bias.defined() ? bias.data<float>() : nullptr, rest.numbers.size(0),
-                                              rest.numbers.size(1));
+std::shared_ptr<const PackedLinear> packed_linear(const QuantizedTensor& weight, const Tensor& bias) {
+  const Tensor values = weight.values.contiguous(), scales = weight.scales.contiguous();
+  return std::make_shared<const PackedLinear>(values.data<int8_t>(), scales.data<float>(),
+                                              bias.defined() ? bias.data<float>() : nullptr, values.size(0),
+                                              values.size(1));
 }
 
 }  // namespace
 
 PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
-  const Tensor dense = weight.to(DType::f32).contiguous(),
-               offset = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
+  const Tensor dense_bias = bias.defined() ? bias.to(DType::f32).contiguous() : bias;
   const auto exception = exceptions_.find(weight.storage().get());
   const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
-  const auto rest = rests_.find(weight.storage().get());
-  if (rest == rests_.end()) return {packed_linear(dense, offset, precision), nullptr};
-  const weights::Int8Weight left = rest_of(rest->second, weight);
-  if (precision == Precision::int8) {
-    const auto whole = packed_linear(dense, offset, precision);
-    if (whole->takes_correction()) return {whole, packed_rest(left, offset)};
+  if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
+    const auto packed = packed_linear(*quantized, dense_bias);
+    if (!quantized->correction) return {packed, nullptr};
+    if (packed->takes_correction()) return {packed, packed_linear(*quantized->correction, dense_bias)};
   }
-  return {packed_linear(sum(dense, weights::from_int8(left, DType::f32)), offset, precision), nullptr};
+  return {packed_linear(weight.to(DType::f32).contiguous(), dense_bias, precision), nullptr};
 }
 
 PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bias) {
@@ -52,7 +40,7 @@ PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bia
   const auto found = entries_.find(key);
   if (found != entries_.end()) return found->second.packed;
   const Packed packed = pack(weight, bias);
-  bytes_ += packed.whole->packed_bytes() + (packed.rest ? packed.rest->packed_bytes() : 0);
+  bytes_ += packed.weight->packed_bytes() + (packed.correction ? packed.correction->packed_bytes() : 0);
   entries_[key] = {weight.storage(), packed};
   weight.storage()->release();
   return packed;

@@ -7,7 +7,6 @@
 
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/tensor/tensor.h"
-#include "vitrail/weights/int8_tensors.h"
 
 namespace vitrail::infer {
 
@@ -16,21 +15,17 @@ class PackedWeights {
  public:
   using Exceptions = std::map<const Storage*, kernels::Precision>;
 
-  // What rounding has left of the weights in some storages, which are whole numbers: added to them, but in int8.
-  using Rests = std::map<const Storage*, weights::Int8Weight>;
-
   struct Packed {
-    std::shared_ptr<const kernels::PackedLinear> whole;
-    std::shared_ptr<const kernels::PackedLinear> rest;  // in int8, with the bias; null: nothing is left
+    std::shared_ptr<const kernels::PackedLinear> weight;
+    std::shared_ptr<const kernels::PackedLinear> correction;  // in int8, with the bias; null: none
   };
 
   // Packs for this precision, and the weights in some storages for another.
-  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {},
-                         Rests rests = {})
-      : precision_(precision), exceptions_(std::move(exceptions)), rests_(std::move(rests)) {}
+  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {})
+      : precision_(precision), exceptions_(std::move(exceptions)) {}
 
-  // The packed form of weight [out, in] with bias [out] or undefined.  The first call packs and gives the original's
-  // memory back (it becomes a meta tensor); later calls find it by its storage, place and shape.
+  // The packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call packs and
+  // gives the original's memory back (it becomes a meta tensor); later calls find it by storage, offset and shape.
   Packed get(const Tensor& weight, const Tensor& bias);
 
   size_t bytes() const { return bytes_; }
@@ -49,7 +44,6 @@ class PackedWeights {
 
   kernels::Precision precision_;
   Exceptions exceptions_;
-  Rests rests_;
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 #pragma once
 // A forward pass, compiled: a flat list of steps over one workspace.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,10 +12,11 @@
 
 namespace vitrail::infer {
 
-// What a step runs on.
+// The memory that a step works on.
 struct Frame {
-  std::byte* workspace;  // Program::workspace_bytes(), aligned to Allocator::kAlignment
-  const float* input;    // the images, contiguous
+  static constexpr size_t kMaxInputs = 8;
+  std::byte* workspace = nullptr;                        // Program::workspace_bytes(), aligned to kAlignment
+  std::array<const std::byte*, kMaxInputs> inputs = {};  // contiguous, in the function's order
 };
 
 struct Step {
@@ -35,11 +37,9 @@ struct ProgramOutput {
 class Program {
  public:
   // The workspace holds the buffers of intermediate results, then the scratch of whichever step runs.
-  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, double model_flops, size_t buffer_bytes,
-          size_t scratch_bytes)
+  Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t buffer_bytes, size_t scratch_bytes)
       : steps_(std::move(steps)),
         outputs_(std::move(outputs)),
-        model_flops_(model_flops),
         buffer_bytes_(buffer_bytes),
         workspace_bytes_(buffer_bytes + scratch_bytes),
         own_loops_(std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; })) {}
@@ -50,8 +50,6 @@ class Program {
 
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<ProgramOutput>& outputs() const { return outputs_; }
-  // Of the pass as the model has it; the steps together have fewer where tokens that nothing reads are left out.
-  double model_flops() const { return model_flops_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
   std::string listing() const;  // a line a step, then the buffers' size: the same on every machine
 
@@ -61,7 +59,6 @@ class Program {
 
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
-  double model_flops_;
   size_t buffer_bytes_, workspace_bytes_;
   bool own_loops_;  // of all steps
 };

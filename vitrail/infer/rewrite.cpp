@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <map>
-
-#include "vitrail/infer/dead_tokens.h"
+#include <set>
 
 namespace vitrail::infer {
 namespace {
@@ -57,6 +56,25 @@ void fuse_residuals(std::vector<FusedOperation>& list, const std::vector<Tensor>
   std::erase_if(list, [](const FusedOperation& item) { return item.op.outputs.empty(); });
 }
 
+void eliminate_dead_operations(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
+  std::set<const Storage*> read;
+  for (const Tensor& output : outputs) read.insert(output.storage().get());
+  std::vector<FusedOperation> live;  // from the last to the first
+  for (auto item = list.rbegin(); item != list.rend(); ++item) {
+    const std::vector<Tensor>& results = item->op.outputs;
+    const bool is_read = std::any_of(results.begin(), results.end(), [&read](const Tensor& result) {
+      return result.defined() && read.contains(result.storage().get());
+    });
+    if (!is_read) continue;
+    for (const Tensor& input : item->op.inputs) {
+      if (input.defined()) read.insert(input.storage().get());
+    }
+    if (item->fused_residual()) read.insert(item->residual.storage().get());
+    live.push_back(*item);
+  }
+  list.assign(live.rbegin(), live.rend());
+}
+
 void write_into_concatenations(std::vector<FusedOperation>& list, const std::vector<Tensor>& outputs) {
   const auto readers = count_readers(list, outputs);
   for (FusedOperation& cat : list) {
@@ -81,7 +99,7 @@ std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, cons
   std::vector<FusedOperation> list;
   for (ops::Operation& op : operations) list.push_back({std::move(op), {}, {}});
   fuse_residuals(list, outputs);
-  eliminate_dead_tokens(list, outputs);
+  eliminate_dead_operations(list, outputs);
   write_into_concatenations(list, outputs);
   return list;
 }

@@ -17,7 +17,7 @@ struct FusedOperation {
 
 // 1. A linear layer whose only reader is a residual_add takes the addition over, so that the product is not written
 //    and read once more.
-// 2. Tokens that nothing reads are left out (dead_tokens.h).
+// 2. Operations whose results nothing reads are removed.
 // 3. An addition whose only reader is a concatenation writes its part of the joined tensor directly.
 std::vector<FusedOperation> rewrite(std::vector<ops::Operation> operations, const std::vector<Tensor>& outputs);
 

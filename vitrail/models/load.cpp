@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <functional>
 #include <sstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/model_options.h"
 #include "vitrail/models/registry.h"
-#include "vitrail/weights/checkpoint_params.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::models {
@@ -82,13 +80,6 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
   config.vit.dynamic_img_size = true;
 }
 
-void add_rest(const Tensor& weight, const weights::Int8Weight& rest) {
-  const Tensor sum = weights::from_int8(rest, DType::f32), whole = weight.to(DType::f32);
-  std::transform(whole.data<float>(), whole.data<float>() + whole.numel(), sum.data<float>(), sum.data<float>(),
-                 std::plus<>());
-  weight.copy_(sum.to(weight.dtype()));
-}
-
 }  // namespace
 
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
@@ -113,18 +104,10 @@ std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config
           {"reg_tokens", config.reg_tokens}};
 }
 
-VisionTransformer build_model(const OpenedModel& opened, DType dtype,
-                              std::map<std::string, weights::Int8Weight>* rests) {
-  weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), dtype);
+VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8) {
+  weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), DType::f32, int8);
   VisionTransformer model(opened.config.vit, ParamSource(params));
   params.finish();
-  for (const auto& [path, rest] : params.rests()) {
-    if (rests) {
-      rests->emplace(path.substr(0, path.rfind('.')), rest);
-    } else {
-      add_rest(model.parameter(path), rest);
-    }
-  }
   return model;
 }
 

@@ -8,7 +8,7 @@
 #include "vitrail/models/model_config.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/weights/checkpoint.h"
-#include "vitrail/weights/int8_tensors.h"
+#include "vitrail/weights/checkpoint_params.h"
 #include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {
@@ -32,12 +32,9 @@ struct OpenedModel {
 // looked for.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
-// Builds the model with the file's weights, as f32 (or `dtype`), in eval mode.  Missing, extra and misshapen keys are
-// one Error that lists all of them.
-// `rests` gets what rounding to 8 bits has left of the layers' weights, by layer ("blocks.0.mlp.fc1"), for a session in
-// int8 (SessionOptions::rests); null: it is added to them.
-VisionTransformer build_model(const OpenedModel& opened, DType dtype = DType::f32,
-                              std::map<std::string, weights::Int8Weight>* rests = nullptr);
+// Builds the model with the file's weights as f32, in eval mode.  Missing, extra and misshapen keys are one Error that
+// lists all of them.  A model for a Session keeps weights in int8 (weights::Int8Weights::keep).
+VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8 = weights::Int8Weights::dequantize);
 
 // The fields that key maps may name in their "sizes".
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config);

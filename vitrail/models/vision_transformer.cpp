@@ -8,6 +8,7 @@
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/recorder.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::models {
@@ -148,6 +149,7 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
   Tensor x = pos_drop_.forward(with_positions(patches, patch_embed_.grid_of(images.size(2), images.size(3))));
   nn::trace(*this, "embedded", x);
+  ops::annotate_tokens(x, {.class_token = config_.class_token, .head_tokens = num_head_tokens()});
   if (patch_drop_rate_ > 0 && training()) x = drop_patches(x);
   return norm_pre_ ? norm_pre_->forward(x) : x;
 }
@@ -167,7 +169,7 @@ Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
 }
 
 Tensor VisionTransformer::forward_features(const Tensor& images, Tensor* shares) const {
-  return intermediate(images, config_.depth - 1, true, shares);
+  return intermediate(images, {}, shares);
 }
 
 int64_t VisionTransformer::block_index(int64_t layer) const {
@@ -178,19 +180,22 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-Tensor VisionTransformer::run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging, int64_t read) const {
-  const nn::Block& block = blocks_[index];
-  if (!checkpoint_blocks_ || !training()) return block.forward(x, nullptr, merging, read);
-  return nn::checkpointed([&block, read](const Tensor& input) { return block.forward(input, nullptr, nullptr, read); },
-                          x);
+Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const {
+  auto forward = [&block, num_tokens](const Tensor& input) {
+    return block.feed_forward(block.attend(input, {.num_queries = num_tokens}));
+  };
+  return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
 }
 
-// Blocks 0 to `last`, which gives the first `read` tokens (0: all).
-Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t read, Tensor* shares) const {
+// Blocks 0 to `last`.  The last one computes only the first `num_tokens` tokens (0: all), because nothing reads others.
+Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
   Tensor x = embed(images);
-  for (int64_t i = 0; i <= last; ++i) x = run_block(i, x, merges ? &merging : nullptr, i == last ? read : 0);
+  for (int64_t i = 0; i <= last; ++i) {
+    const int64_t computed = i == last ? num_tokens : 0;
+    x = merges ? merging.forward(blocks_[i], x, computed) : run_block(blocks_[i], x, computed);
+  }
   if (shares) *shares = merging.shares();
   return x;
 }
@@ -201,20 +206,18 @@ Tensor VisionTransformer::normalized(const Tensor& x) const {
   return tokens;
 }
 
-Tensor VisionTransformer::intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares) const {
-  const Tensor x = run_blocks(images, config_.depth == 0 ? -1 : block_index(layer), 0, shares);
-  return normalize ? normalized(x) : x;
+Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares) const {
+  const int64_t last = config_.depth == 0 ? -1 : block_index(options.layer);
+  const Tensor x = run_blocks(images, last, nn::tracing() ? 0 : options.num_tokens, shares);
+  return options.normalize ? normalized(x) : x;
 }
 
-// What the heads read: in training not the patches where only the class token is pooled, which saves three quarters of
-// the last block.  (A Session finds by itself what is not read.)
-Tensor VisionTransformer::head_tokens(const Tensor& images, Tensor* shares) const {
-  const bool classes_alone = config_.global_pool == GlobalPool::token && training() && !nn::tracing();
-  const int64_t read = classes_alone ? (head_dist_ ? 2 : 1) : 0;
-  return normalized(run_blocks(images, config_.depth - 1, read, shares));
+// The tokens that the heads read.  Without patch pooling these are few, which saves three quarters of the last block.
+Tensor VisionTransformer::head_input(const Tensor& images, Tensor* shares) const {
+  return intermediate(images, {.num_tokens = num_head_tokens()}, shares);
 }
 
-// Of every patch, however many of them a token stands for.
+// The mean over all patches: a merged token counts as often as it has patches.
 Tensor VisionTransformer::patch_mean(const Tensor& tokens, const Tensor& shares) const {
   const int64_t prefix = num_prefix_tokens(), count = tokens.size(1) - prefix;
   const Tensor patches = tokens.narrow(1, prefix, count);
@@ -264,7 +267,7 @@ VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens, const
 VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) const {
   if (!head_) throw Error("forward_heads", "a model with a head", "num_classes 0");
   Tensor shares;
-  const Tensor tokens = head_tokens(images, &shares);
+  const Tensor tokens = head_input(images, &shares);
   return heads_of(tokens, shares);
 }
 
@@ -280,7 +283,7 @@ Tensor VisionTransformer::forward_head(const Tensor& tokens, const Tensor& share
 
 Tensor VisionTransformer::forward(const Tensor& images) const {
   Tensor shares;
-  const Tensor tokens = head_tokens(images, &shares);
+  const Tensor tokens = head_input(images, &shares);
   return forward_head(tokens, shares);
 }
 
@@ -289,9 +292,9 @@ std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std:
   std::vector<Tensor> maps;
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) {
-    Tensor weights;
-    x = blocks_[i].forward(x, i >= first ? &weights : nullptr);
-    if (i >= first) maps.push_back(weights);
+    nn::AttentionOutput attention;
+    x = blocks_[i].feed_forward(blocks_[i].attend(x, {.need_weights = i >= first}, &attention));
+    if (i >= first) maps.push_back(attention.weights);
   }
   return maps;
 }

@@ -5,6 +5,7 @@
 #include "vitrail/models/vision_transformer_config.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
+#include "vitrail/nn/token_merging.h"
 
 namespace vitrail::models {
 
@@ -34,9 +35,13 @@ class VisionTransformer : public nn::Module {
   // [B, D] ([B, 2D] for token_avg): what the head reads.  An average weighs each token by its share.
   Tensor pool(const Tensor& tokens, const Tensor& shares = {}) const;
 
-  // The tokens after block `layer` (from 0, or from the end when negative), normalised by the final norm if asked;
-  // shares as in forward_features.
-  Tensor intermediate(const Tensor& images, int64_t layer, bool normalize, Tensor* shares = nullptr) const;
+  // The tokens after a block [B, tokens, D]; shares as in forward_features.
+  struct IntermediateOptions {
+    int64_t layer = -1;      // block from 0, or from the end when negative
+    bool normalize = true;   // by the final norm
+    int64_t num_tokens = 0;  // compute only the first tokens, which must be prefix tokens; 0: all
+  };
+  Tensor intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares = nullptr) const;
 
   // The attention weights of every block, or of one (negative counts from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
@@ -65,14 +70,14 @@ class VisionTransformer : public nn::Module {
 
  private:
   Tensor embed(const Tensor& images) const;
-  Tensor run_blocks(const Tensor& images, int64_t last, int64_t read, Tensor* shares) const;
+  Tensor run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const;
   Tensor normalized(const Tensor& x) const;
-  Tensor head_tokens(const Tensor& images, Tensor* shares) const;
+  Tensor head_input(const Tensor& images, Tensor* shares) const;
   int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
-  Tensor run_block(int64_t index, const Tensor& x, nn::TokenMerging* merging, int64_t read) const;
+  Tensor run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
 

@@ -69,22 +69,22 @@ Attention::Heads Attention::project(const Tensor& x) const {
   return result;
 }
 
-AttentionOutput Attention::mix(const Tensor& x, const AttentionExtras& extras) const {
-  const bool plain = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !extras.weights && !extras.keys &&
-                     !extras.bias.defined();
-  if (plain) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}, {}};
+AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {
+  const bool fused = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !options.need_weights &&
+                     !options.need_keys && !options.bias.defined() && options.num_queries == 0;
+  if (fused) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}, {}};
   const Heads heads = project(x);
-  AttentionOutput result = attend(*this, heads.q, heads.k, heads.v, scale_, extras.bias, &attn_drop_, extras.weights);
-  if (extras.keys) result.keys = heads.k;
+  const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
+  AttentionOutput result = attend(*this, q, heads.k, heads.v, scale_, options.bias, &attn_drop_, options.need_weights);
+  if (options.need_keys) result.keys = heads.k;
   return result;
 }
 
-AttentionOutput Attention::forward(const Tensor& x, const AttentionExtras& extras) const {
+AttentionOutput Attention::forward(const Tensor& x, const AttentionOptions& options) const {
   if (x.rank() != 3 || x.size(2) != config_.dim) {
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
-  AttentionOutput result = mix(x, extras);
-  if (extras.read > 0) result.out = ops::contiguous(result.out.narrow(1, 0, extras.read));
+  AttentionOutput result = attend_heads(x, options);
   result.out = proj_.forward(result.out);
   trace(*this, "proj", result.out);
   result.out = proj_drop_.forward(result.out);

@@ -21,15 +21,15 @@ struct AttentionConfig {
 
 struct AttentionOutput {
   Tensor out;      // [B, N, C]
-  Tensor weights;  // [B, H, N, N] after softmax, before dropout; undefined unless asked for
+  Tensor weights;  // [B, H, queries, N] after softmax, before dropout; undefined unless asked for
   Tensor keys;     // [B, H, N, d]; undefined unless asked for
 };
 
-// What else is wanted of a pass.
-struct AttentionExtras {
-  bool weights = false, keys = false;
-  Tensor bias;       // added to the scores, broadcast to [B, H, N, N]; undefined: none
-  int64_t read = 0;  // how many of the first tokens' results: out is [B, read, C]; 0: all
+// Optional inputs and outputs of a forward pass.
+struct AttentionOptions {
+  bool need_weights = false, need_keys = false;
+  Tensor bias;              // added to the scores, broadcast to [B, H, N, N]; undefined: none
+  int64_t num_queries = 0;  // only the first tokens are queries, so out is [B, num_queries, C]; 0: all tokens
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
@@ -39,8 +39,8 @@ struct AttentionExtras {
 class Attention : public Module {
  public:
   Attention(const AttentionConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& x) const { return forward(x, AttentionExtras{}).out; }
-  AttentionOutput forward(const Tensor& x, const AttentionExtras& extras) const;
+  Tensor forward(const Tensor& x) const { return forward(x, AttentionOptions{}).out; }
+  AttentionOutput forward(const Tensor& x, const AttentionOptions& options) const;
 
   std::string type() const override { return "Attention"; }
   void visit(Visitor& visitor) override;
@@ -50,7 +50,7 @@ class Attention : public Module {
     Tensor q, k, v;  // [B, H, N, d]
   };
   Heads project(const Tensor& x) const;
-  AttentionOutput mix(const Tensor& x, const AttentionExtras& extras) const;  // before the last projection
+  AttentionOutput attend_heads(const Tensor& x, const AttentionOptions& options) const;  // before the projection
 
   AttentionConfig config_;
   int64_t head_dim_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/block.h"
 
-#include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/tokens.h"
@@ -39,47 +38,41 @@ Block::Block(const BlockConfig& config, const ParamSource& params)
   }
 }
 
-AttentionOutput Block::attention_branch(const Tensor& x, const AttentionExtras& extras) const {
-  AttentionOutput result = attn_.forward(x, extras);
-  trace(*this, "attn", result.out);
-  return result;
+Tensor Block::norm1(const Tensor& x) const {
+  const Tensor out = norm1_.forward(x);
+  trace(*this, "norm1", out);
+  return out;
 }
 
-Tensor Block::mlp_branch(const Tensor& x) const {
+Tensor Block::norm2(const Tensor& x) const {
+  const Tensor out = norm2_.forward(x);
+  trace(*this, "norm2", out);
+  return out;
+}
+
+Tensor Block::mlp(const Tensor& x) const {
   const Tensor out = mlp_ ? mlp_->forward(x) : swiglu_->forward(x);
   trace(*this, "mlp", out);
   return out;
 }
 
-Tensor Block::forward(const Tensor& x, Tensor* attention_weights, TokenMerging* merging, int64_t read) const {
-  if (merging && read > 0) throw Error(path(), "tokens to be merged or few to be read", "both");
-  const AttentionExtras extras{.weights = attention_weights != nullptr,
-                               .keys = merging != nullptr,
-                               .bias = merging ? merging->key_bias() : Tensor(),
-                               .read = read};
-  const Tensor residual = read > 0 ? ops::contiguous(x.narrow(1, 0, read)) : x;
-  const Tensor keep1 = drop_path1_.keep(x.size(0)), keep2 = drop_path2_.keep(x.size(0));
-  const Tensor gamma1 = gamma_of(ls1_), gamma2 = gamma_of(ls2_);
-  auto merged = [&](const Tensor& y, const AttentionOutput& attention) {
-    if (attention_weights) *attention_weights = attention.weights;
-    return merging ? merging->merge(y, attention.keys) : y;
+Tensor Block::attend(const Tensor& x, const AttentionOptions& options, AttentionOutput* output) const {
+  auto attention = [&](const Tensor& input) {
+    AttentionOutput result = attn_.forward(input, options);
+    trace(*this, "attn", result.out);
+    if (output) *output = result;
+    return result.out;
   };
-  Tensor out;
-  if (norm_first_) {
-    const Tensor normed1 = norm1_.forward(x);
-    trace(*this, "norm1", normed1);
-    const AttentionOutput attention = attention_branch(normed1, extras);
-    const Tensor y = merged(ops::residual_add(residual, attention.out, gamma1, keep1), attention);
-    const Tensor normed2 = norm2_.forward(y);
-    trace(*this, "norm2", normed2);
-    out = ops::residual_add(y, mlp_branch(normed2), gamma2, keep2);
-  } else {
-    const AttentionOutput attention = attention_branch(x, extras);
-    const Tensor y = merged(norm1_.forward(ops::residual_add(residual, attention.out, gamma1, keep1)), attention);
-    trace(*this, "norm1", y);
-    out = norm2_.forward(ops::residual_add(y, mlp_branch(y), gamma2, keep2));
-    trace(*this, "norm2", out);
-  }
+  const Tensor skip = options.num_queries > 0 ? ops::contiguous(x.narrow(1, 0, options.num_queries)) : x;
+  const Tensor gamma = gamma_of(ls1_), keep = drop_path1_.keep(x.size(0));
+  if (norm_first_) return ops::residual_add(skip, attention(norm1(x)), gamma, keep);
+  return norm1(ops::residual_add(skip, attention(x), gamma, keep));
+}
+
+Tensor Block::feed_forward(const Tensor& y) const {
+  const Tensor gamma = gamma_of(ls2_), keep = drop_path2_.keep(y.size(0));
+  const Tensor out =
+      norm_first_ ? ops::residual_add(y, mlp(norm2(y)), gamma, keep) : norm2(ops::residual_add(y, mlp(y), gamma, keep));
   trace(*this, "out", out);
   return out;
 }

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "vitrail/tensor/tensor.h"
+#include "vitrail/nn/block.h"
 
 namespace vitrail::nn {
 
-// What token merging (Bolya et al. 2023) carries from block to block: every block turns `per_block` tokens into parts
-// of others between its attention and its MLP, fewer when fewer are left.
+// Token merging (Bolya et al. 2023, "Token Merging: Your ViT But Faster", section 3): between its attention and its MLP
+// every block merges `per_block` tokens into others, or fewer when fewer are left.  One object serves one forward pass:
+// it carries the tokens' sizes from block to block.
 class TokenMerging {
  public:
   TokenMerging(int64_t per_block, int64_t prefix) : per_block_(per_block), prefix_(prefix) {}
 
-  // x [B, N, C] after the attention, its keys [B, H, N, d] → [B, N − merged, C].
-  Tensor merge(const Tensor& x, const Tensor& keys);
-  // Proportional attention: log size of each key [B, 1, 1, N]; undefined while every token is one patch.
-  Tensor key_bias() const;
-  // [B, N]: the share of the image's patches that each token stands for; undefined while all are alike.
+  // block.forward(x) with merging: x [B, N, C] → [B, N − merged, C].  With num_queries > 0 only the first tokens are
+  // computed, [B, num_queries, C]; they are prefix tokens, which are never merged.
+  Tensor forward(const Block& block, const Tensor& x, int64_t num_queries = 0);
+  // The share of the image's patches that each token represents [B, N]; undefined until tokens have been merged.
   Tensor shares() const;
 
  private:
+  Tensor merge(const Tensor& x, const Tensor& keys);
+  Tensor key_bias() const;
+
   int64_t per_block_, prefix_;
-  int64_t patches_ = 0;  // before anything was merged
+  int64_t patches_ = 0;  // before the first merge
   Tensor sizes_, log_sizes_;
 };
 

@@ -9,8 +9,9 @@ namespace vitrail::ops {
 namespace {
 
 thread_local Recorder* active = nullptr;
-constexpr std::array kNames{"linear", "layer_norm", "residual_add", "attention", "patchify", "activation",  "silu_gate",
-                            "add",    "mul",        "cat",          "mean",      "copy",     "merge_tokens"};
+constexpr std::array kNames{"linear",     "layer_norm", "residual_add", "attention", "patchify",
+                            "activation", "silu_gate",  "add",          "mul",       "cat",
+                            "mean",       "copy",       "merge_tokens", "embedding"};
 
 }  // namespace
 
@@ -56,6 +57,10 @@ Tensor symbolic_result(const Shape& shape, DType dtype) { return Tensor::empty(s
 
 void record(OpKind kind, std::vector<Tensor> inputs, std::vector<Tensor> outputs, const OpAttributes& attributes) {
   if (active) active->operations_.push_back({kind, std::move(inputs), std::move(outputs), attributes});
+}
+
+void annotate_tokens(const Tensor& x, const TokenRoles& roles) {
+  if (active && x.is_meta()) active->token_roles_[x.storage().get()] = roles;
 }
 
 }  // namespace vitrail::ops

@@ -6,6 +6,7 @@
 // buffer.  An operation whose inputs are all real runs at once, even under a Recorder, so that what depends on weights
 // alone (an interpolated position embedding) is a constant of the list.
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ enum class OpKind : uint8_t {
   mean,          // x over axis
   copy,          // a strided view made contiguous
   merge_tokens,  // x, keys, [sizes]; merged, prefix → x, sizes, log sizes
+  embedding,     // ids (i64), weight [V, C] → [.., C]
 };
 const char* name_of(OpKind kind);
 
@@ -50,6 +52,12 @@ struct Operation {
 double flops_of(const Operation& operation);
 double flops_of(const std::vector<Operation>& operations);
 
+// The roles of an image's leading tokens in x [B, N, C], for a precision that treats tokens differently.
+struct TokenRoles {
+  bool class_token = false;  // token 0 is the class token
+  int64_t head_tokens = 0;   // how many leading tokens the heads read individually
+};
+
 // While it lives, operations of this thread that meet a meta tensor are appended.  Recorders do not nest.
 class Recorder {
  public:
@@ -58,10 +66,13 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
   const std::vector<Operation>& operations() const { return operations_; }
+  const std::map<const Storage*, TokenRoles>& token_roles() const { return token_roles_; }
 
  private:
   friend void record(OpKind, std::vector<Tensor>, std::vector<Tensor>, const OpAttributes&);
+  friend void annotate_tokens(const Tensor& x, const TokenRoles& roles);
   std::vector<Operation> operations_;
+  std::map<const Storage*, TokenRoles> token_roles_;
 };
 
 // True when any of the defined tensors is on the meta device: the operation is then to be recorded, not computed.
@@ -72,5 +83,8 @@ Tensor symbolic_result(const Shape& shape, DType dtype);
 
 // Appends to the active recorder, if there is one (without, shapes alone are wanted).
 void record(OpKind kind, std::vector<Tensor> inputs, std::vector<Tensor> outputs, const OpAttributes& attributes = {});
+
+// Tells the active recorder, if there is one, which tokens the rows of x [B, N, C] are.
+void annotate_tokens(const Tensor& x, const TokenRoles& roles);
 
 }  // namespace vitrail::ops

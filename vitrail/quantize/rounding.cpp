@@ -201,25 +201,27 @@ std::map<std::string, Tensor> round_layers(models::VisionTransformer& model, con
 
 }  // namespace
 
-weights::Int8Weight to_int8(const Tensor& weight) {
+QuantizedTensor to_int8(const Tensor& weight) {
   if (weight.rank() != 2) throw Error("int8 weight", "[out, in]", weight.shape().to_string());
   const Tensor dense = weight.to(DType::f32).contiguous();
   const int64_t out = dense.size(0), in = dense.size(1);
   if (const auto at = weights::first_non_finite(dense)) {
     throw Error(str("int8 weight [", *at / in, ", ", *at % in, "]"), "a finite number", str(dense.data<float>()[*at]));
   }
-  weights::Int8Weight result{Tensor::empty({out, in}, DType::i8), Tensor::empty({out})};
+  QuantizedTensor result{Tensor::empty({out, in}, DType::i8), Tensor::empty({out})};
   for (int64_t r = 0; r < out; ++r) {
     result.scales.data<float>()[r] =
-        kernels::quantize_weight_row(dense.data<float>() + r * in, in, result.numbers.data<int8_t>() + r * in);
+        kernels::quantize_weight_row(dense.data<float>() + r * in, in, result.values.data<int8_t>() + r * in);
   }
   return result;
 }
 
-weights::Int8Weight rounding_correction(const Tensor& before, const Tensor& after) {
-  const Tensor rest = before.clone();
-  for (int64_t i = 0; i < rest.numel(); ++i) rest.data<float>()[i] -= after.data<float>()[i];
-  return to_int8(rest);
+QuantizedTensor with_correction(const Tensor& original, const Tensor& rounded) {
+  const Tensor error = original.clone();
+  for (int64_t i = 0; i < error.numel(); ++i) error.data<float>()[i] -= rounded.data<float>()[i];
+  QuantizedTensor result = to_int8(rounded);
+  result.correction = std::make_shared<const QuantizedTensor>(to_int8(error));
+  return result;
 }
 
 std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images) {

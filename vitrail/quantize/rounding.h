@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "vitrail/models/vision_transformer.h"
-#include "vitrail/weights/int8_tensors.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::quantize {
 
-// Each row by itself to the nearest numbers (kernels/gemm/int8_weight.h), which are those that packing the weight, or
-// what from_int8() gives back, would make.  weight: floating [out, in].  Throws Error naming the first element that is
-// not finite.
-weights::Int8Weight to_int8(const Tensor& weight);
+// Rounds each row to nearest, with the scale that packing the weight in int8 would choose (kernels/gemm/int8_weight.h):
+// a weight that dequantize() returned is found again without an error.  weight: floating [out, in].  Throws Error
+// naming the first element that is not finite.
+QuantizedTensor to_int8(const Tensor& weight);
+
+// to_int8(rounded) with the quantisation error original − rounded as its correction.  Both [out, in].
+QuantizedTensor with_correction(const Tensor& original, const Tensor& rounded);
 
 // Rounds the blocks' linear layers so that not the weights but the answers stay as near as may be.  What the rounding
 // of one input's weight adds, the weights of inputs that go along with it take back (Frantar et al. 2023, "GPTQ"; here
@@ -26,8 +29,5 @@ weights::Int8Weight to_int8(const Tensor& weight);
 // the others' differences to their mean. images: batches [B, C, H, W].  Returns the weights as they were, by layer:
 // "blocks.0.attn.qkv".
 std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images);
-
-// What rounding has left: before − after, as to_int8() has it.  Both [out, in].
-weights::Int8Weight rounding_correction(const Tensor& before, const Tensor& after);
 
 }  // namespace vitrail::quantize

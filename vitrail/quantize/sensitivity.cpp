@@ -8,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/nn/copied_params.h"
 #include "vitrail/quantize/layer_inputs.h"
 #include "vitrail/quantize/rounding.h"
 
@@ -22,25 +23,11 @@ constexpr const char* kLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"
 // Weights by layer: "blocks.0.attn.qkv".
 using Weights = std::map<std::string, Tensor>;
 
-// Hands out copies of a model's parameters, of some layers those given: a Session gives the memory of what it packs
-// back.
-class CopiedParams : public ParamProvider {
- public:
-  CopiedParams(const nn::Module& model, const Weights& others) {
-    for (const nn::NamedTensor& parameter : model.named_parameters()) tensors_[parameter.name] = parameter.tensor;
-    for (const auto& [layer, weight] : others) tensors_.at(layer + ".weight") = weight;
-  }
-  Tensor get(const std::string& path, const Shape&, const Initializer&) override { return tensors_.at(path).clone(); }
-  bool has(const std::string& path) const override { return tensors_.contains(path); }
-  void finish() override {}
-
- private:
-  std::map<std::string, Tensor> tensors_;
-};
-
-std::vector<Tensor> answers(const models::VisionTransformer& model, const Weights& others,
-                            const std::vector<Tensor>& images, const infer::SessionOptions& options) {
-  CopiedParams copies(model, others);
+std::vector<Tensor> logits_of(const models::VisionTransformer& model, const Weights& replaced,
+                              const std::vector<Tensor>& images, const infer::SessionOptions& options) {
+  std::map<std::string, Tensor> parameters;
+  for (const auto& [layer, weight] : replaced) parameters[layer + ".weight"] = weight;
+  nn::CopiedParams copies(model, parameters);  // a session gives back the memory of the weights that it packs
   const infer::Session session(models::VisionTransformer(model.config(), ParamSource(copies)), options);
   std::vector<Tensor> results;
   for (const Tensor& batch : images) results.push_back(session.logits(batch));
@@ -59,8 +46,7 @@ double distance(const std::vector<Tensor>& got, const std::vector<Tensor>& want)
   return length > 0 ? std::sqrt(apart / length) : std::sqrt(apart);
 }
 
-// Of the last block, where the heads read some tokens alone, only the values and keys of the others are computed
-// (dead_tokens.h).
+// Where the heads read a few tokens only, the last block computes just the keys and values of the others.
 double cost_of(const models::VisionTransformer& model, const std::string& layer, int64_t tokens) {
   const int64_t alone = model.num_head_tokens();
   const std::string last = str("blocks.", model.config().depth - 1, ".");
@@ -80,7 +66,7 @@ std::vector<std::string> linear_layers(const models::VisionTransformer& model) {
 
 std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
                                               const std::map<std::string, Tensor>& before_rounding) {
-  const std::vector<Tensor> exact = answers(model, before_rounding, images, {});
+  const std::vector<Tensor> exact = logits_of(model, before_rounding, images, {});
   const std::vector<std::string> layers = linear_layers(model);
   const int64_t tokens = model.forward_features(images.at(0).narrow(0, 0, 1)).size(1);
   std::vector<Int8Sensitivity> result;
@@ -89,12 +75,14 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
                                   .excluded_precision = kernels::Precision::fp32};
     std::copy_if(layers.begin(), layers.end(), std::back_inserter(options.excluded_layers),
                  [&layer](const std::string& other) { return other != layer; });
-    Weights others = before_rounding;
-    others.erase(layer);
+    Weights replaced = before_rounding;
+    replaced.erase(layer);
     if (const auto before = before_rounding.find(layer); before != before_rounding.end()) {
-      options.rests[layer] = rounding_correction(before->second, model.parameter(layer + ".weight"));
+      const Tensor rounded = model.parameter(layer + ".weight");
+      replaced[layer] = Tensor::from_quantized(with_correction(before->second, rounded));
     }
-    result.push_back({layer, distance(answers(model, others, images, options), exact), cost_of(model, layer, tokens)});
+    const double error = distance(logits_of(model, replaced, images, options), exact);
+    result.push_back({layer, error, cost_of(model, layer, tokens)});
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
   return result;

@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail {
 namespace {
@@ -99,6 +100,13 @@ Tensor Tensor::randn(const Shape& shape, uint64_t seed, DType dtype) {
   return tensor.to(dtype);
 }
 
+Tensor Tensor::from_quantized(QuantizedTensor weight) {
+  check(weight);
+  Tensor tensor = weight.values;
+  tensor.quantized_ = std::make_shared<const QuantizedTensor>(std::move(weight));
+  return tensor;
+}
+
 bool Tensor::is_contiguous() const {
   int64_t step = 1;
   for (int i = rank() - 1; i >= 0; --i) {
@@ -142,6 +150,10 @@ VITRAIL_INSTANTIATE(bool)
 Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
 
 Tensor Tensor::clone() const {
+  if (quantized_ && !is_meta()) {
+    QuantizedTensor copy{quantized_->values.clone(), quantized_->scales.clone(), quantized_->correction};
+    return from_quantized(std::move(copy));
+  }
   Tensor result = empty(shape_, dtype_, device());
   if (!is_meta()) result.copy_(*this);
   return derive(result);
@@ -149,6 +161,7 @@ Tensor Tensor::clone() const {
 
 Tensor Tensor::to(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (quantized_ && !is_meta()) return dequantize(*quantized_, dtype);
   Tensor result = empty(shape_, dtype, device());
   if (!is_meta()) result.copy_(*this);
   return derive(result);
@@ -161,6 +174,8 @@ Tensor Tensor::to(Device device) const {
 }
 
 void Tensor::copy_(const Tensor& source) const {
+  refuse_if_quantized("copy_");
+  if (source.quantized_) return copy_(dequantize(*source.quantized_));
   const Tensor from = source.detach().expand(shape_);
   if (from.dtype_ == dtype_ && from.is_contiguous() && is_contiguous()) {
     if (numel() > 0) std::memmove(raw(), from.raw(), static_cast<size_t>(numel()) * size_of(dtype_));

@@ -11,6 +11,7 @@
 namespace vitrail {
 
 class Tensor;
+struct QuantizedTensor;  // quantized_tensor.h
 
 // What autograd hangs on a tensor; this folder does not look inside.
 struct AutogradSlot {
@@ -33,6 +34,9 @@ class Tensor {
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
   template <class T>
   static Tensor from(const Shape& shape, const std::vector<T>& values);  // row-major; sizes must agree
+  // A weight in int8 as one tensor: dtype i8 and the values' memory, with scales and correction behind quantized().
+  // to() with a floating type and copies into floating tensors dequantise it.  Its only views are ranges of rows.
+  static Tensor from_quantized(QuantizedTensor weight);
   // Draws from N(0, 1) with the given seed; the same seed gives the same tensor on every machine.
   static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::f32);
 
@@ -75,18 +79,22 @@ class Tensor {
   Tensor to(Device device) const;          // cpu → meta drops the data; meta → cpu is an Error
   void copy_(const Tensor& source) const;  // writes source (broadcast, converted) into this tensor's memory
 
+  const QuantizedTensor* quantized() const { return quantized_.get(); }  // null: a plain tensor
+
   const std::shared_ptr<AutogradSlot>& autograd() const { return autograd_; }
   void set_autograd(std::shared_ptr<AutogradSlot> slot) { autograd_ = std::move(slot); }
   Tensor detach() const;  // the same memory, without a slot
 
  private:
   Tensor derive(Tensor result) const;  // tells the slot of `result`
+  void refuse_if_quantized(const char* what) const;
 
   std::shared_ptr<Storage> storage_;
   Shape shape_, strides_;
   int64_t offset_ = 0;
   DType dtype_ = DType::f32;
   std::shared_ptr<AutogradSlot> autograd_;
+  std::shared_ptr<const QuantizedTensor> quantized_;
 };
 
 }  // namespace vitrail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of a tensor: other shapes and strides over the same memory.
 #include "vitrail/base/error.h"
+#include "vitrail/tensor/quantized_tensor.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail {
@@ -56,7 +57,16 @@ bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides) {
 
 }  // namespace
 
-Tensor Tensor::detach() const { return Tensor(storage_, dtype_, shape_, strides_, offset_); }
+Tensor Tensor::detach() const {
+  Tensor result(storage_, dtype_, shape_, strides_, offset_);
+  result.quantized_ = quantized_;
+  return result;
+}
+
+// A view other than a range of rows would lose the scales.
+void Tensor::refuse_if_quantized(const char* what) const {
+  if (quantized_) throw Error(what, "a plain tensor, or a range of rows of a quantised one", str("int8 ", shape_));
+}
 
 Tensor Tensor::derive(Tensor result) const {
   if (autograd_) autograd_->derived(*this, result);
@@ -66,6 +76,7 @@ Tensor Tensor::derive(Tensor result) const {
 int64_t Tensor::size(int axis) const { return shape_[wrap_axis(axis, rank(), "size")]; }
 
 Tensor Tensor::view(const Shape& shape) const {
+  refuse_if_quantized("view");
   const Shape wanted = resolve(shape, numel(), "view");
   Shape strides;
   if (!view_strides(*this, wanted, strides)) {
@@ -76,6 +87,7 @@ Tensor Tensor::view(const Shape& shape) const {
 }
 
 Tensor Tensor::permute(std::initializer_list<int> axes) const {
+  refuse_if_quantized("permute");
   if (static_cast<int>(axes.size()) != rank()) throw Error("permute", str(rank(), " axes"), str(axes.size()));
   Shape shape = shape_, strides = strides_;
   unsigned seen = 0;
@@ -91,6 +103,7 @@ Tensor Tensor::permute(std::initializer_list<int> axes) const {
 }
 
 Tensor Tensor::transpose(int a, int b) const {
+  refuse_if_quantized("transpose");
   a = wrap_axis(a, rank(), "transpose");
   b = wrap_axis(b, rank(), "transpose");
   Tensor result(storage_, dtype_, shape_, strides_, offset_);
@@ -104,6 +117,10 @@ Tensor Tensor::narrow(int axis, int64_t start, int64_t length) const {
   if (start < 0 || length < 0 || start > shape_[axis] || length > shape_[axis] - start) {
     throw Error("narrow", str("a range inside ", shape_[axis]), str(start, " + ", length));
   }
+  if (quantized_) {
+    if (axis != 0) refuse_if_quantized("narrow");
+    return from_quantized(rows_of(*quantized_, start, length));
+  }
   Tensor result(storage_, dtype_, shape_, strides_, offset_ + start * strides_[axis]);
   result.shape_[axis] = length;
   return derive(result);
@@ -115,6 +132,7 @@ Tensor Tensor::select(int axis, int64_t index) const {
 }
 
 Tensor Tensor::unsqueeze(int axis) const {
+  refuse_if_quantized("unsqueeze");
   axis = wrap_axis(axis, rank() + 1, "unsqueeze");
   Shape shape, strides;
   for (int i = 0; i <= rank(); ++i) {
@@ -131,6 +149,7 @@ Tensor Tensor::unsqueeze(int axis) const {
 }
 
 Tensor Tensor::squeeze(int axis) const {
+  refuse_if_quantized("squeeze");
   axis = wrap_axis(axis, rank(), "squeeze");
   if (shape_[axis] != 1) throw Error("squeeze", "an axis of extent 1", str(shape_[axis]));
   Shape shape, strides;
@@ -157,6 +176,8 @@ Tensor Tensor::flatten(int first, int last) const {
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
+  if (quantized_ && shape == shape_) return *this;
+  refuse_if_quantized("expand");
   const int lead = shape.rank() - rank();
   if (lead < 0) throw Error("expand", str("at least ", rank(), " axes"), shape.to_string());
   Shape wanted = shape, strides = shape;
@@ -172,6 +193,7 @@ Tensor Tensor::expand(const Shape& shape) const {
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
+  refuse_if_quantized("reshape");
   const Shape wanted = resolve(shape, numel(), "reshape");
   Shape strides;
   if (view_strides(*this, wanted, strides)) return derive(Tensor(storage_, dtype_, wanted, strides, offset_));

@@ -16,14 +16,24 @@ std::string section(const std::string& title, const std::vector<std::string>& li
   return text;
 }
 
+// The first element that is not finite.  A quantised tensor has one where a scale is not finite.
+std::optional<int64_t> non_finite_element(const Tensor& tensor) {
+  const QuantizedTensor* const weight = tensor.quantized();
+  if (!weight) return first_non_finite(tensor);
+  auto row = first_non_finite(weight->scales);
+  if (!row && weight->correction) row = first_non_finite(weight->correction->scales);
+  return row ? std::optional(*row * tensor.size(1)) : std::nullopt;
+}
+
 }  // namespace
 
 CheckpointParams::CheckpointParams(std::shared_ptr<const Checkpoint> checkpoint, const KeyMap& map, FieldSizes sizes,
-                                   DType dtype)
+                                   DType dtype, Int8Weights int8)
     : checkpoint_(std::move(checkpoint)),
       family_(map.name()),
       mapped_(*checkpoint_, map, std::move(sizes)),
-      dtype_(dtype) {}
+      dtype_(dtype),
+      int8_(int8) {}
 
 // What a user searches for in the file: its own names, where they differ from the native one.
 std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const std::string& native) const {
@@ -34,31 +44,33 @@ std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const s
 
 Tensor CheckpointParams::read(const std::string& path, const MappedTensor& mapped) {
   const Tensor tensor = mapped_.read(*checkpoint_, mapped, dtype_);
-  const std::optional<Int8Weight> weight = with_scales(path, tensor);
+  std::optional<QuantizedTensor> weight = with_scales(path, tensor);
   if (!weight) return tensor;
-  read_rest(path);
-  return from_int8(*weight, dtype_);
+  weight->correction = read_correction(path);
+  check(*weight);
+  return int8_ == Int8Weights::keep ? Tensor::from_quantized(*weight) : dequantize(*weight, dtype_);
 }
 
-std::optional<Int8Weight> CheckpointParams::with_scales(const std::string& path, const Tensor& numbers) {
+std::optional<QuantizedTensor> CheckpointParams::with_scales(const std::string& path, const Tensor& values) {
   const auto scales = mapped_.all().find(int8_scale_name(path));
-  if (numbers.dtype() != DType::i8 || scales == mapped_.all().end()) return std::nullopt;
+  if (values.dtype() != DType::i8 || scales == mapped_.all().end()) return std::nullopt;
   taken_.insert(scales->first);
   if (!scales->second.problem.empty()) throw Error(scales->second.problem);
-  return Int8Weight{numbers, mapped_.read(*checkpoint_, scales->second, DType::f32)};
+  return QuantizedTensor{values, mapped_.read(*checkpoint_, scales->second, DType::f32)};
 }
 
-void CheckpointParams::read_rest(const std::string& path) {
-  const auto found = mapped_.all().find(int8_correction_name(path));
-  if (found == mapped_.all().end()) return;
+std::shared_ptr<const QuantizedTensor> CheckpointParams::read_correction(const std::string& path) {
+  auto found = mapped_.all().find(int8_correction_name(path));
+  if (found == mapped_.all().end()) found = mapped_.all().find(old_int8_correction_name(path));
+  if (found == mapped_.all().end()) return nullptr;
   taken_.insert(found->first);
   if (!found->second.problem.empty()) throw Error(found->second.problem);
-  const auto rest = with_scales(found->first, mapped_.read(*checkpoint_, found->second, dtype_));
-  if (!rest) throw Error(found->first, "i8 with " + int8_scale_name(found->first), "neither or one");
-  if (!(rest->numbers.shape() == mapped_.all().at(path).shape)) {
-    throw Error(found->first, mapped_.all().at(path).shape.to_string(), rest->numbers.shape().to_string());
+  const auto correction = with_scales(found->first, mapped_.read(*checkpoint_, found->second, dtype_));
+  if (!correction) throw Error(found->first, "i8 with " + int8_scale_name(found->first), "neither or one");
+  if (!(correction->values.shape() == mapped_.all().at(path).shape)) {
+    throw Error(found->first, mapped_.all().at(path).shape.to_string(), correction->values.shape().to_string());
   }
-  rests_[path] = *rest;
+  return std::make_shared<const QuantizedTensor>(*correction);
 }
 
 Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {
@@ -86,11 +98,11 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
     unusable_.push_back(str(name, ": ", error.what()));
     return placeholder;
   }
-  if (!is_floating(tensor.dtype())) {
+  if (!is_floating(tensor.dtype()) && !tensor.quantized()) {
     unusable_.push_back(str(name, ": expected a floating type, got ", vitrail::name_of(tensor.dtype())));
     return placeholder;
   }
-  if (const auto at = first_non_finite(tensor)) {
+  if (const auto at = non_finite_element(tensor)) {
     unusable_.push_back(str(name, ": expected finite numbers, got a NaN or an infinity at element ", *at));
     return placeholder;
   }

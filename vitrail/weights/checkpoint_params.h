@@ -9,13 +9,19 @@
 #include <vector>
 
 #include "vitrail/tensor/param_source.h"
-#include "vitrail/weights/int8_tensors.h"
+#include "vitrail/tensor/quantized_tensor.h"
 #include "vitrail/weights/mapped_tensors.h"
 
 namespace vitrail::weights {
 
-// Hands out a checkpoint's tensors under their native names, as `dtype` (floating types are converted where they
-// differ, views of the file otherwise; weights in 8 bits are multiplied by their scales, see int8_tensors.h).
+// What becomes of weights that the file holds in int8 (int8_tensors.h).
+enum class Int8Weights : uint8_t {
+  dequantize,  // floating tensors: scale · value + correction
+  keep,        // Tensor::from_quantized, for a session, which packs the values as they are
+};
+
+// Hands out a checkpoint's tensors under their native names, as `dtype`: floating types are converted where they
+// differ, and are views of the file otherwise.
 //
 // Every problem (a key that is missing, misshapen, of an integer type, or that nobody asked for; a part that is
 // missing; a NaN or infinity) is noted, and finish() reports all of them in one Error.  Until then get() answers with a
@@ -27,27 +33,25 @@ class CheckpointParams : public ParamProvider {
  public:
   // `sizes`: see FieldSizes.
   CheckpointParams(std::shared_ptr<const Checkpoint> checkpoint, const KeyMap& map, FieldSizes sizes = {},
-                   DType dtype = DType::f32);
+                   DType dtype = DType::f32, Int8Weights int8 = Int8Weights::dequantize);
 
   Tensor get(const std::string& path, const Shape& shape, const Initializer& init) override;
   bool has(const std::string& path) const override { return mapped_.all().contains(path); }
   void finish() override;
 
-  // What rounding has left of the weights in 8 bits that were handed out, by their paths; few files have it.
-  const std::map<std::string, Int8Weight>& rests() const { return rests_; }
-
  private:
   Tensor read(const std::string& path, const MappedTensor& mapped);
-  std::optional<Int8Weight> with_scales(const std::string& path, const Tensor& numbers);  // none where there are none
-  void read_rest(const std::string& path);
+  // values with the scales beside them; nothing where the file has no scales.
+  std::optional<QuantizedTensor> with_scales(const std::string& path, const Tensor& values);
+  std::shared_ptr<const QuantizedTensor> read_correction(const std::string& path);  // null where there is none
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::string family_;
   MappedTensors mapped_;
   DType dtype_;
+  Int8Weights int8_;
   std::set<std::string> taken_;
-  std::map<std::string, Int8Weight> rests_;
   std::vector<std::string> missing_, misshapen_, unusable_;
 };
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/infer/function_session.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "vitrail/base/error.h"
+#include "vitrail/nn/layer_norm.h"
+#include "vitrail/nn/multihead_attention.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/embedding.h"
+#include "vitrail/ops/tokens.h"
+
+namespace vitrail::infer {
+namespace {
+
+using kernels::Precision;
+
+constexpr int64_t kDim = 64, kHeads = 4;
+
+nn::MultiheadAttention cross_attention() {
+  RandomParams random(3);
+  return nn::MultiheadAttention({.embed_dim = kDim, .num_heads = kHeads}, ParamSource(random));
+}
+
+// Queries attend to another token set; the weights, averaged over heads, are a second output.
+Function attend_to_context(const nn::MultiheadAttention& layer) {
+  return [&layer](const NamedTensors& inputs) -> NamedTensors {
+    const Tensor context = find_tensor(inputs, "context");
+    const auto result = layer.forward(find_tensor(inputs, "queries"), context, context);
+    return {{"out", result.out}, {"weights", result.weights}};
+  };
+}
+
+NamedTensors inputs_of(int64_t batch, int64_t queries, int64_t keys) {
+  return {{"queries", Tensor::randn({batch, queries, kDim}, 1)}, {"context", Tensor::randn({batch, keys, kDim}, 2)}};
+}
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  double difference = 0, length = 0;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    const double g = got.data<float>()[i], w = want.data<float>()[i];
+    difference += (g - w) * (g - w);
+    length += w * w;
+  }
+  return std::sqrt(difference / length);
+}
+
+class CrossAttention : public ::testing::TestWithParam<Precision> {};
+
+// Two linear layers follow each other.  Each rounds its weight and its input: to 2^-9 of an element in bf16, to 1/254
+// of a row's range in int8.
+TEST_P(CrossAttention, EqualsTheEagerFunction) {
+  const bool fp32 = GetParam() == Precision::fp32, int8 = GetParam() == Precision::int8;
+  const double tolerance = fp32 ? 1e-6 : int8 ? 4 * 4.0 / 254 : 4.0 / 512;
+  const nn::MultiheadAttention reference = cross_attention();
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer), {.precision = GetParam()});
+  for (const auto& [queries, keys] : {std::pair{7, 33}, std::pair{1, 5}, std::pair{40, 3}}) {
+    const NamedTensors inputs = inputs_of(2, queries, keys);
+    const NamedTensors got = session.run(inputs), want = attend_to_context(reference)(inputs);
+    ASSERT_EQ(got.size(), 2U);
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].name, want[i].name);
+      ASSERT_EQ(got[i].tensor.shape(), want[i].tensor.shape());
+      EXPECT_LE(relative_error(got[i].tensor, want[i].tensor), tolerance) << got[i].name << " " << queries;
+    }
+  }
+}
+
+// Threads that share a batch compute what one thread computes for each sample.
+TEST_P(CrossAttention, ASplitBatchGivesEachSampleItsOwnResult) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer),
+                                {.threads = 2, .precision = GetParam(), .split_batch = true});
+  const NamedTensors inputs = inputs_of(5, 6, 9);
+  const NamedTensors together = session.run(inputs);
+  for (int64_t b = 0; b < 5; ++b) {
+    NamedTensors sample = inputs;
+    for (nn::NamedTensor& input : sample) input.tensor = input.tensor.narrow(0, b, 1);
+    const NamedTensors alone = session.run(sample);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_TRUE(testing::close(together[i].tensor.narrow(0, b, 1), alone[i].tensor, 1e-6, 1e-6)) << b;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, CrossAttention,
+                         ::testing::Values(Precision::fp32, Precision::bf16, Precision::int8),
+                         [](const auto& info) { return std::string(kernels::name_of(info.param)); });
+
+TEST(FunctionSession, RunIntoWritesTheSameResults) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer));
+  const NamedTensors inputs = inputs_of(1, 4, 8), want = session.run(inputs);
+  const std::vector<Tensor> results{Tensor::zeros(want[0].tensor.shape()), Tensor::zeros(want[1].tensor.shape())};
+  session.run_into(inputs, results);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(testing::close(results[i], want[i].tensor, 0));
+  EXPECT_THROW(session.run_into(inputs, {results[0]}), Error);
+}
+
+TEST(FunctionSession, RecordsOncePerInputShapes) {
+  nn::MultiheadAttention layer = cross_attention();
+  int recorded = 0;
+  const FunctionSession session(layer, [&](const NamedTensors& inputs) {
+    ++recorded;
+    return attend_to_context(layer)(inputs);
+  });
+  for (int i = 0; i < 3; ++i) session.run(inputs_of(1, 4, 8));
+  EXPECT_EQ(recorded, 1);
+  session.run(inputs_of(1, 4, 9));
+  EXPECT_EQ(recorded, 2);
+}
+
+// Token ids [B, N] → embeddings plus positions, normalised.
+class TextEmbedding : public nn::Module {
+ public:
+  explicit TextEmbedding(const ParamSource& params)
+      : tokens_(
+            params.get("tokens", {11, kDim}, [](Tensor& t, uint64_t key) { t.copy_(Tensor::randn(t.shape(), key)); })),
+        positions_(params.get("positions", {6, kDim},
+                              [](Tensor& t, uint64_t key) { t.copy_(Tensor::randn(t.shape(), key)); })),
+        norm_(kDim, 1e-5, params.child("norm")) {}
+  Tensor forward(const Tensor& ids) const {
+    return norm_.forward(ops::add(ops::embedding(ids, tokens_), positions_.narrow(0, 0, ids.size(1))));
+  }
+  std::string type() const override { return "TextEmbedding"; }
+  void visit(nn::Visitor& visitor) override {
+    visitor.parameter("tokens", tokens_);
+    visitor.parameter("positions", positions_);
+    visitor.child("norm", static_cast<nn::Module&>(norm_));
+  }
+
+ private:
+  Tensor tokens_, positions_;
+  nn::LayerNorm norm_;
+};
+
+TEST(FunctionSession, TakesTokenIds) {
+  RandomParams random(5);
+  TextEmbedding text{ParamSource(random)};
+  const Function forward = [&text](const NamedTensors& inputs) -> NamedTensors {
+    return {{"tokens", text.forward(find_tensor(inputs, "ids"))}};
+  };
+  const FunctionSession session(text, forward, {.threads = 2, .split_batch = true});
+  const Tensor ids = Tensor::from<int64_t>({3, 4}, {0, 1, 2, 3, 10, 9, 8, 7, 5, 5, 0, 10});
+  const Tensor want = text.forward(ids);
+  EXPECT_TRUE(testing::close(session.run({{"ids", ids}})[0].tensor, want, 1e-6));
+  EXPECT_TRUE(testing::close(session.run({{"ids", ids.to(DType::i32)}})[0].tensor, want, 1e-6));
+  const Tensor outside = Tensor::from<int64_t>({1, 2}, {3, 11});
+  const std::string message = testing::error_of([&] { session.run({{"ids", outside}}); });
+  EXPECT_TRUE(testing::contains(message, "ids from 0 to 10")) << message;
+}
+
+TEST(FunctionSession, InputsOfAnotherOrderNumberOrBatchAreErrors) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer), {.split_batch = true});
+  const NamedTensors inputs = inputs_of(2, 4, 8);
+  session.run(inputs);
+  const std::string message = testing::error_of([&] { session.run({inputs[1], inputs[0]}); });
+  EXPECT_TRUE(testing::contains(message, "queries, context")) << message;
+  EXPECT_THROW(session.run({inputs[0]}), Error);
+  EXPECT_THROW(session.run({}), Error);
+  EXPECT_THROW(session.run({inputs[0], {"context", inputs[1].tensor.narrow(0, 0, 1)}}), Error);
+}
+
+TEST(FunctionSession, AnOutputThatNothingComputesIsAnError) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, [](const NamedTensors& inputs) { return inputs; });
+  EXPECT_THROW(session.run(inputs_of(1, 4, 8)), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::infer

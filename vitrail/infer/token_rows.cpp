@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/infer/token_rows_internal.h"
+
+namespace vitrail::infer {
+namespace {
+
+using ops::OpKind;
+
+// Whether row i of an image's results is computed for token i of the first input.
+bool keeps_token_order(OpKind kind) {
+  switch (kind) {
+    case OpKind::linear:
+    case OpKind::layer_norm:
+    case OpKind::residual_add:
+    case OpKind::attention:  // of its queries
+    case OpKind::activation:
+    case OpKind::silu_gate:
+    case OpKind::add:
+    case OpKind::mul:
+    case OpKind::copy:
+    case OpKind::merge_tokens:  // of the prefix tokens, which keep their places
+      return true;
+    case OpKind::patchify:
+    case OpKind::cat:
+    case OpKind::mean:
+    case OpKind::embedding:
+      return false;
+  }
+  return false;
+}
+
+// Tokens are the rows of an image only while the view begins with the first token.
+bool begins_with_first_token(const Tensor& x) { return x.rank() == 4 || (x.rank() == 3 && x.offset() == 0); }
+
+}  // namespace
+
+TokenRows::TokenRows(const ops::Recorder& recorder) : roles_(recorder.token_roles()) {
+  for (const ops::Operation& op : recorder.operations()) {
+    const Tensor &x = op.inputs[0], &y = op.outputs[0];
+    const auto found = roles_.find(x.storage().get());
+    if (found == roles_.end() || !keeps_token_order(op.kind) || !begins_with_first_token(x) || y.rank() != 3) continue;
+    roles_[y.storage().get()] = found->second;
+  }
+}
+
+std::optional<TokenRows::Rows> TokenRows::of(const Tensor& x) const {
+  const auto found = roles_.find(x.storage().get());
+  if (found == roles_.end() || x.rank() != 3) return std::nullopt;
+  return Rows{x.size(1), found->second};
+}
+
+}  // namespace vitrail::infer
