@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/infer/packed_weights.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/int8_weight.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
@@ -21,6 +28,47 @@ std::shared_ptr<const PackedLinear> packed_linear(const QuantizedTensor& weight,
                                               values.size(1));
 }
 
+// A row of int8 values, as packing its dequantised fp32 copy would find it (kernels/gemm/int8_weight.h): the same
+// product of scale and values to a rounding of the scale.  A weight then gives the same bits either way.
+float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
+  int divisor = 0, max_value = 0, max_pair = 0;
+  float heaviest = 0;
+  for (int64_t c = 0; c < in; ++c) {
+    const int64_t neighbour = c ^ 1;
+    const int value = from[c], other = neighbour < in ? from[neighbour] : 0;
+    divisor = std::gcd(divisor, value);
+    max_value = std::max(max_value, std::abs(value));
+    max_pair = std::max({max_pair, std::abs(value), std::abs(value + other)});
+    const float v = scale * static_cast<float>(value), w = scale * static_cast<float>(other);
+    heaviest = std::max({heaviest, std::abs(v), std::abs(v + w)});
+  }
+  if (max_value == 0) {
+    std::copy_n(from, in, to);
+    return 0;
+  }
+  const int multiple = std::min(2 * kernels::kMaxInt8 * divisor / max_pair, kernels::kMaxInt8 * divisor / max_value);
+  if (multiple < 1) {  // −128, which is none of the values of symmetric quantisation
+    std::vector<float> row(static_cast<size_t>(in));
+    std::transform(from, from + in, row.begin(), [scale](int8_t value) { return scale * static_cast<float>(value); });
+    return kernels::quantize_weight_row(row.data(), in, to);
+  }
+  for (int64_t c = 0; c < in; ++c) to[c] = static_cast<int8_t>(from[c] / divisor * multiple);
+  return heaviest / static_cast<float>(max_pair / divisor * multiple);
+}
+
+QuantizedTensor canonical(const QuantizedTensor& weight) {
+  const Tensor values = weight.values.contiguous(), scales = weight.scales.contiguous();
+  const int64_t in = values.size(1);
+  const QuantizedTensor result{Tensor::empty(values.shape(), DType::i8), Tensor::empty(scales.shape())};
+  parallel_for(0, values.size(0), 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
+    for (int64_t r = first; r < last; ++r) {
+      result.scales.data<float>()[r] = canonical_row(values.data<int8_t>() + r * in, in, scales.data<float>()[r],
+                                                     result.values.data<int8_t>() + r * in);
+    }
+  });
+  return result;
+}
+
 }  // namespace
 
 PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bias) const {
@@ -28,7 +76,7 @@ PackedWeights::Packed PackedWeights::pack(const Tensor& weight, const Tensor& bi
   const auto exception = exceptions_.find(weight.storage().get());
   const Precision precision = exception == exceptions_.end() ? precision_ : exception->second;
   if (const QuantizedTensor* const quantized = weight.quantized(); quantized && precision == Precision::int8) {
-    const auto packed = packed_linear(*quantized, dense_bias);
+    const auto packed = packed_linear(canonical(*quantized), dense_bias);
     if (!quantized->correction) return {packed, nullptr};
     if (packed->takes_correction()) return {packed, packed_linear(*quantized->correction, dense_bias)};
   }
