@@ -47,7 +47,7 @@ struct DataRecipe {
   std::optional<double> crop_pct;
   data::Unreadable unreadable = data::Unreadable::error;
   int64_t keep_decoded_mb = 1024;  // small datasets stay decoded in memory
-  int64_t workers = 0;             // threads that decode and augment; 0: as many as compute
+  int64_t workers = 0;             // threads that decode and augment; 0: half of those that compute, at least one
   int64_t in_flight = 3;           // batches made ahead
 };
 
