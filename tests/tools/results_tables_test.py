@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/results_tables.py: each writes a small tree of records and pages, and runs the tool on it."""
+import argparse
 import contextlib
 import importlib
 import io
@@ -11,8 +12,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-results_tables = importlib.import_module("results_tables")
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "benchmarks")]
+results_tables, peers, peer_records = map(importlib.import_module, ("results_tables", "peers", "peer_records"))
 
 INFERENCE = {
     "kind": "inference", "processor": "Test CPU", "cores": 2, "versions": {"vitrail": "0.1.0", "torch": None},
@@ -139,6 +140,27 @@ class ResultsTables(unittest.TestCase):
                            ("<!-- results:test -->\n<!-- results:test -->\n<!-- /results:test -->\n", "unexpected")):
             self.page.write_text(page)
             self.assert_error("docs/performance.md", word)
+
+    def test_records_of_the_peer_benchmark_give_tables(self):
+        def cell(is_training, **times):
+            cell = peers.Cell("vit_tiny_patch16_224", 8, "half", is_training)
+            cell.runs = {program: [{"min_ms": ms, "median_ms": 1.1 * ms, "peak_rss_mb": 100.4, "gflop_per_s": 90}]
+                         for program, ms in times.items()}
+            return cell
+
+        inference = [cell(False, vitrail=10.04, compiled=13.0, openvino=12.0), cell(False, vitrail=10.0)]
+        training = [cell(True, vitrail=100.4, train=210.0, checkpointed=130.0)]
+        options = argparse.Namespace(record=("test", "Test CPU"), program=sys.executable, python=sys.executable,
+                                     rounds=2, seconds=1.5, patience=100, only=["b8"], peers=None)
+        peer_records.write(inference, training, options, self.root / "benchmarks" / "results")
+        names = ("inference-test", "training-test")
+        self.page.write_text("".join(f"<!-- results:{name} -->\n<!-- /results:{name} -->\n" for name in names))
+        self.assertEqual(self.run_tool()[0], 0)
+        text = self.page.read_text()
+        command = "`benchmarks/peers.py --rounds 2 --seconds 1.5 --patience 100 --only b8`"
+        self.assertEqual(" ".join(text.split()).count(command), 2)
+        self.assertIn("| ViT-Ti/16 | 8 | 10.0 | 1.20 (1.20) OpenVINO |", text)
+        self.assertIn("| ViT-Ti/16 | 8 | half | 100 | 210 | 2.09 (2.09) | 100 | 100 | 1.29 times, 100 MB |", text)
 
     def test_this_repository_is_in_order(self):
         for path, (text, rendered) in results_tables.render_pages(ROOT).items():
