@@ -6,6 +6,7 @@
 Prints images per second of processor time.  The images and the transforms are those of the benchmarks LoaderCifar and
 LoaderPhotos (loader_benchmark.cpp); the result of each transform is one normalised tensor, without batching.
 """
+
 import io
 import os
 import pathlib
@@ -46,13 +47,14 @@ def main():
     auto_augment.NAME_TO_OP["PosterizeIncreasing"] = lambda image, bits, **args: posterize(image, max(bits, 1), **args)
     timm_rand = auto_augment.rand_augment_transform("rand-m9-mstd0.5-inc1", {"img_mean": (124, 116, 104)})
     for name, images, transforms in (
-            ("cifar crop_flip", cifar, crop),
-            ("cifar timm_rand", cifar, [*crop, timm_rand]),
-            ("cifar randaugment", cifar, [*crop, T.RandAugment()]),
-            ("cifar autoaugment", cifar, [*crop, T.AutoAugment(T.AutoAugmentPolicy.CIFAR10)]),
-            ("cifar crop_flip_at_96", cifar, crop_at_96),
-            ("photos resized_crop", photos, resized_crop),
-            ("photos timm_rand", photos, [*resized_crop, timm_rand])):
+        ("cifar crop_flip", cifar, crop),
+        ("cifar timm_rand", cifar, [*crop, timm_rand]),
+        ("cifar randaugment", cifar, [*crop, T.RandAugment()]),
+        ("cifar autoaugment", cifar, [*crop, T.AutoAugment(T.AutoAugmentPolicy.CIFAR10)]),
+        ("cifar crop_flip_at_96", cifar, crop_at_96),
+        ("photos resized_crop", photos, resized_crop),
+        ("photos timm_rand", photos, [*resized_crop, timm_rand]),
+    ):
         print(f"{name:24s} {images_per_second(images, T.Compose([*transforms, *to_tensor])):9.1f} images/s", flush=True)
 
 

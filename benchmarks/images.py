@@ -7,6 +7,7 @@ The parts are decoding with resizing, and inference, each alone on all cores.  D
 core is timed too.  The folder has --count links to the shared photographs.  Rounds alternate between the programs; the
 results are the best of all rounds, in seconds and MB.
 """
+
 import argparse
 import json
 import os
@@ -32,8 +33,9 @@ def fill(folder, count):
 def classify(model, folder):
     """(seconds, peak resident memory in MB) of the process, from its start to its end."""
     begin = time.perf_counter()
-    child = subprocess.Popen([BUILD / "vitrail", "classify", "-m", model, folder, "--format", "csv", "--quiet"],
-                             stdout=subprocess.DEVNULL)
+    child = subprocess.Popen(
+        [BUILD / "vitrail", "classify", "-m", model, folder, "--format", "csv", "--quiet"], stdout=subprocess.DEVNULL
+    )
     _, status, usage = os.wait4(child.pid, 0)
     if status != 0:
         raise SystemExit(f"vitrail classify ended with status {status}")
@@ -42,15 +44,28 @@ def classify(model, folder):
 
 def decoding(folder, count):
     """{threads: seconds} of decoding and resizing, from image_benchmark.cpp."""
-    text = subprocess.run([BUILD / "benchmarks" / "benchmarks", "--benchmark_filter=photographs",
-                           "--benchmark_format=json", "--benchmark_min_time=0.01"], check=True, capture_output=True,
-                          text=True, env=os.environ | {"VITRAIL_IMAGES": str(folder)}).stdout
+    text = subprocess.run(
+        [
+            BUILD / "benchmarks" / "benchmarks",
+            "--benchmark_filter=photographs",
+            "--benchmark_format=json",
+            "--benchmark_min_time=0.01",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"VITRAIL_IMAGES": str(folder)},
+    ).stdout
     return {int(run["name"].split("/")[1]): count / run["items_per_second"] for run in json.loads(text)["benchmarks"]}
 
 
 def inference(model, count):
-    text = subprocess.run([BUILD / "vitrail", "bench", model, "--batch", "8", "--seconds", "5"], check=True,
-                          capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [BUILD / "vitrail", "bench", model, "--batch", "8", "--seconds", "5"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return count / 8 * json.loads(text)["min_ms"] / 1e3
 
 

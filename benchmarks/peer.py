@@ -11,6 +11,7 @@ PRECISION  fp32, half (or bf16: peers compute half precision in bf16), int8 (PyT
 Weights and images are random: the time of a GEMM does not depend on its values.  Exported models are cached in the
 temporary folder.
 """
+
 import json
 import os
 import resource
@@ -24,18 +25,35 @@ import torch
 
 warnings.filterwarnings("ignore")
 CIFAR_VITS = {
-    "cifar_vit_d192": {"img_size": 32, "patch_size": 4, "embed_dim": 192, "depth": 9, "num_heads": 12, "mlp_ratio": 2,
-                       "num_classes": 10},
-    "cifar_vit_d384": {"img_size": 32, "patch_size": 4, "embed_dim": 384, "depth": 12, "num_heads": 8, "mlp_ratio": 4,
-                       "qkv_bias": False, "num_classes": 10},
+    "cifar_vit_d192": {
+        "img_size": 32,
+        "patch_size": 4,
+        "embed_dim": 192,
+        "depth": 9,
+        "num_heads": 12,
+        "mlp_ratio": 2,
+        "num_classes": 10,
+    },
+    "cifar_vit_d384": {
+        "img_size": 32,
+        "patch_size": 4,
+        "embed_dim": 384,
+        "depth": 12,
+        "num_heads": 8,
+        "mlp_ratio": 4,
+        "qkv_bias": False,
+        "num_classes": 10,
+    },
 }
 
 
 def make_model(name):
     import timm
+
     torch.manual_seed(0)
     if name in CIFAR_VITS:
         from timm.models.vision_transformer import VisionTransformer
+
         return VisionTransformer(**CIFAR_VITS[name])
     return timm.create_model(name, pretrained=False)
 
@@ -49,8 +67,15 @@ def time_calls(call, seconds):
         call()
         times.append(1e3 * (time.perf_counter() - start))
     times.sort()
-    print(json.dumps({"min_ms": times[0], "median_ms": times[len(times) // 2],
-                      "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(
+        json.dumps(
+            {
+                "min_ms": times[0],
+                "median_ms": times[len(times) // 2],
+                "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            }
+        )
+    )
 
 
 def pytorch(model, images, precision, seconds, compiled):
@@ -61,6 +86,7 @@ def pytorch(model, images, precision, seconds, compiled):
         model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
     if compiled:
         from torch._inductor import config
+
         config.freezing = True
         model = torch.compile(model)
     with torch.inference_mode():
@@ -77,9 +103,11 @@ def exported(model, name, images, dynamo):
 
 def onnxruntime(model, name, images, precision, seconds):
     import onnxruntime
+
     path = exported(model, name, images, precision != "int8")
     if precision == "int8":
         from onnxruntime.quantization import QuantType, quantize_dynamic
+
         quantized = path.replace(".onnx", ".int8.onnx")
         if not os.path.exists(quantized):
             quantize_dynamic(path, quantized, weight_type=QuantType.QInt8)
@@ -93,20 +121,29 @@ def onnxruntime(model, name, images, precision, seconds):
 
 def openvino(model, name, images, precision, seconds):
     import openvino
+
     core = openvino.Core()
     path = exported(model, name, images, precision != "int8")
     if precision == "int8":
         quantized = path.replace(".onnx", ".openvino.xml")
         if not os.path.exists(quantized):
             import nncf
+
             samples = [numpy.random.default_rng(i).standard_normal(images.shape).astype("f") for i in range(16)]
-            openvino.save_model(nncf.quantize(core.read_model(path), nncf.Dataset(samples),
-                                              model_type=nncf.ModelType.TRANSFORMER, subset_size=16),
-                                quantized, compress_to_fp16=False)
+            openvino.save_model(
+                nncf.quantize(
+                    core.read_model(path), nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=16
+                ),
+                quantized,
+                compress_to_fp16=False,
+            )
         path = quantized
     network = core.read_model(path)
-    hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": os.cpu_count(),
-             "INFERENCE_PRECISION_HINT": "bf16" if precision == "half" else "f32"}
+    hints = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": os.cpu_count(),
+        "INFERENCE_PRECISION_HINT": "bf16" if precision == "half" else "f32",
+    }
     request = core.compile_model(network, "CPU", hints).create_infer_request()
     pixels = images.numpy()
     time_calls(lambda: request.infer([pixels]), seconds)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the cells of peers.py as records, from which tools/results_tables.py makes tables."""
+
 import json
 import math
 import os
@@ -19,8 +20,15 @@ print(json.dumps({name: version(name) for name in sys.argv[1:]}))
 
 
 def command_of(options):
-    command = ["benchmarks/peers.py", "--rounds", f"{options.rounds}", "--seconds", f"{options.seconds:g}",
-               "--patience", f"{options.patience:g}"]
+    command = [
+        "benchmarks/peers.py",
+        "--rounds",
+        f"{options.rounds}",
+        "--seconds",
+        f"{options.seconds:g}",
+        "--patience",
+        f"{options.patience:g}",
+    ]
     for name, values in (("--only", options.only), ("--peers", options.peers)):
         command += [name, *values] if values else []
     return shlex.join(command)
@@ -39,17 +47,25 @@ def inference_row(cell):
 
 def training_row(cell):
     return common_fields(cell, ["train"], None) | {
-        "torch": round(cell.best("train")), "torch_median": round(cell.median("train")),
-        "peak_mb": round(cell.memory("vitrail")), "torch_peak_mb": round(cell.memory("train")),
+        "torch": round(cell.best("train")),
+        "torch_median": round(cell.median("train")),
+        "peak_mb": round(cell.memory("vitrail")),
+        "torch_peak_mb": round(cell.memory("train")),
         "checkpointed_time": round(cell.best("checkpointed") / cell.best("vitrail"), 2),
-        "checkpointed_peak_mb": round(cell.memory("checkpointed"))}
+        "checkpointed_peak_mb": round(cell.memory("checkpointed")),
+    }
 
 
 def common_fields(cell, peers, digits):
-    fields = {"model": cell.model, "batch": cell.batch, "precision": cell.precision,
-              "vitrail": round(cell.best("vitrail"), digits), "vitrail_median": round(cell.median("vitrail"), digits),
-              "speedup": round(cell.speedup(peers, type(cell).best), 2),
-              "speedup_median": round(cell.speedup(peers, type(cell).median), 2)}
+    fields = {
+        "model": cell.model,
+        "batch": cell.batch,
+        "precision": cell.precision,
+        "vitrail": round(cell.best("vitrail"), digits),
+        "vitrail_median": round(cell.median("vitrail"), digits),
+        "speedup": round(cell.speedup(peers, type(cell).best), 2),
+        "speedup_median": round(cell.speedup(peers, type(cell).median), 2),
+    }
     if not math.isnan(cell.gemm_share()):
         fields["gemm_share"] = round(cell.gemm_share(), 2)
     return fields
@@ -69,9 +85,19 @@ def write(inference, training, options, folder):
     inference_rows = [inference_row(cell) for cell in inference if "vitrail" in cell.runs and cell.fastest(PEERS)]
     training_rows = [training_row(cell) for cell in training if {"vitrail", "train", "checkpointed"} <= set(cell.runs)]
     for kind, rows, unit, packages in (
-            ("inference", inference_rows, "ms per batch, best of all runs", ("torch", "onnxruntime", "openvino")),
-            ("training", training_rows, "ms per step (forward, backward, AdamW), best of all runs", ("torch",))):
+        ("inference", inference_rows, "ms per batch, best of all runs", ("torch", "onnxruntime", "openvino")),
+        ("training", training_rows, "ms per step (forward, backward, AdamW), best of all runs", ("torch",)),
+    ):
         if rows:
-            save({"kind": kind, "processor": processor, "cores": len(os.sched_getaffinity(0)),
-                  "versions": versions_of(options, packages), "command": command_of(options), "unit": unit,
-                  "rows": rows}, folder / f"{kind}-{name}.json")
+            save(
+                {
+                    "kind": kind,
+                    "processor": processor,
+                    "cores": len(os.sched_getaffinity(0)),
+                    "versions": versions_of(options, packages),
+                    "command": command_of(options),
+                    "unit": unit,
+                    "rows": rows,
+                },
+                folder / f"{kind}-{name}.json",
+            )

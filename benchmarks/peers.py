@@ -17,6 +17,7 @@ The first run makes a virtual environment with requirements.txt in OUTPUT/venv. 
 OUTPUT/peers.png, and prints tables.  --record also writes inference-NAME.json and training-NAME.json in
 benchmarks/results/, from which tools/results_tables.py makes the tables of the documentation.
 """
+
 import argparse
 import json
 import math
@@ -29,9 +30,15 @@ import venv
 import peer_records
 
 HERE = pathlib.Path(__file__).resolve().parent
-INFERENCE = [("vit_tiny_patch16_224", 1), ("vit_tiny_patch16_224", 8), ("vit_small_patch16_224", 1),
-             ("vit_small_patch16_224", 8), ("vit_base_patch16_224", 1), ("vit_base_patch16_224", 8),
-             ("cifar_vit_d192", 64)]
+INFERENCE = [
+    ("vit_tiny_patch16_224", 1),
+    ("vit_tiny_patch16_224", 8),
+    ("vit_small_patch16_224", 1),
+    ("vit_small_patch16_224", 8),
+    ("vit_base_patch16_224", 1),
+    ("vit_base_patch16_224", 8),
+    ("cifar_vit_d192", 64),
+]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
 # The default peers are those that can be the fastest in a cell; --peers selects others.  ONNX Runtime has no half
 # precision on the CPU.
@@ -53,8 +60,17 @@ class Cell:
     def programs(self, options):
         """{name: command}, in the order of a round"""
         arguments = [self.model, str(self.batch), self.precision, str(options.seconds)]
-        vitrail = [options.program, "bench", self.model, "--batch", str(self.batch),
-                   "--precision", PRECISION_OPTION[self.precision], "--seconds", str(options.seconds)]
+        vitrail = [
+            options.program,
+            "bench",
+            self.model,
+            "--batch",
+            str(self.batch),
+            "--precision",
+            PRECISION_OPTION[self.precision],
+            "--seconds",
+            str(options.seconds),
+        ]
         if self.train:
             vitrail.append("--train")
         programs = {"vitrail": vitrail}
@@ -62,8 +78,10 @@ class Cell:
             programs[peer] = [str(options.python), str(HERE / "peer.py"), peer, *arguments]
         if self.train:
             programs["checkpointed"] = [*vitrail, "--checkpointing"]
-        programs["machine_rate"] = [str(pathlib.Path(options.program).parent / "benchmarks" / "machine_rate"),
-                                    *arguments]
+        programs["machine_rate"] = [
+            str(pathlib.Path(options.program).parent / "benchmarks" / "machine_rate"),
+            *arguments,
+        ]
         return programs
 
     def run_round(self, options):
@@ -118,12 +136,27 @@ def print_table(heading, rows):
 def print_inference(cells, peers):
     rows = []
     for cell in cells:
-        rows.append([cell.name(), f"{cell.best('vitrail'):.1f}, {cell.median('vitrail'):.1f}",
-                     *(f"{cell.best(peer):.1f}" if peer in cell.runs else "" for peer in peers),
-                     f"{cell.speedup(peers, Cell.best):.2f}, {cell.speedup(peers, Cell.median):.2f}",
-                     f"{cell.gemm_share():.0%}", f"{cell.rate('machine_rate'):.0f}"])
-    print_table(["model, batch, precision", "vitrail ms: best, median", *peers, "speedup: best, median", "GEMM share",
-                 "GEMM GFLOP/s"], rows)
+        rows.append(
+            [
+                cell.name(),
+                f"{cell.best('vitrail'):.1f}, {cell.median('vitrail'):.1f}",
+                *(f"{cell.best(peer):.1f}" if peer in cell.runs else "" for peer in peers),
+                f"{cell.speedup(peers, Cell.best):.2f}, {cell.speedup(peers, Cell.median):.2f}",
+                f"{cell.gemm_share():.0%}",
+                f"{cell.rate('machine_rate'):.0f}",
+            ]
+        )
+    print_table(
+        [
+            "model, batch, precision",
+            "vitrail ms: best, median",
+            *peers,
+            "speedup: best, median",
+            "GEMM share",
+            "GEMM GFLOP/s",
+        ],
+        rows,
+    )
     speedups = [cell.speedup(peers, Cell.best) for cell in cells]
     speedups = [speedup for speedup in speedups if not math.isnan(speedup)]
     if speedups:
@@ -133,14 +166,31 @@ def print_inference(cells, peers):
 def print_training(cells):
     rows = []
     for cell in cells:
-        rows.append([cell.name(), f"{cell.best('vitrail'):.0f}, {cell.median('vitrail'):.0f}",
-                     f"{cell.best('train'):.0f}, {cell.median('train'):.0f}",
-                     f"{cell.speedup(['train'], Cell.best):.2f}, {cell.speedup(['train'], Cell.median):.2f}",
-                     f"{cell.gemm_share():.0%}", f"{cell.rate('machine_rate'):.0f}",
-                     f"{cell.memory('vitrail'):.0f}, {cell.memory('train'):.0f}",
-                     f"{cell.best('checkpointed') / cell.best('vitrail'):.2f}x, {cell.memory('checkpointed'):.0f}"])
-    print_table(["model, batch, precision", "vitrail ms: best, median", "PyTorch", "speedup: best, median",
-                 "GEMM share", "GEMM GFLOP/s", "MB: vitrail, PyTorch", "checkpointed: time, MB"], rows)
+        rows.append(
+            [
+                cell.name(),
+                f"{cell.best('vitrail'):.0f}, {cell.median('vitrail'):.0f}",
+                f"{cell.best('train'):.0f}, {cell.median('train'):.0f}",
+                f"{cell.speedup(['train'], Cell.best):.2f}, {cell.speedup(['train'], Cell.median):.2f}",
+                f"{cell.gemm_share():.0%}",
+                f"{cell.rate('machine_rate'):.0f}",
+                f"{cell.memory('vitrail'):.0f}, {cell.memory('train'):.0f}",
+                f"{cell.best('checkpointed') / cell.best('vitrail'):.2f}x, {cell.memory('checkpointed'):.0f}",
+            ]
+        )
+    print_table(
+        [
+            "model, batch, precision",
+            "vitrail ms: best, median",
+            "PyTorch",
+            "speedup: best, median",
+            "GEMM share",
+            "GEMM GFLOP/s",
+            "MB: vitrail, PyTorch",
+            "checkpointed: time, MB",
+        ],
+        rows,
+    )
 
 
 def plot(cells, peers, file):
@@ -151,12 +201,17 @@ def plot(cells, peers, file):
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
+
     rows = [cell for cell in cells if "vitrail" in cell.runs and cell.fastest(peers)]
     figure, axes = pyplot.subplots(figsize=(9, 1 + 0.5 * len(rows)))
     height = 0.8 / max(len(peers), 1)
     for i, peer in enumerate(peers):
-        axes.barh([row - 0.4 + height * (i + 0.5) for row in range(len(rows))],
-                  [cell.best(peer) / cell.best("vitrail") for cell in rows], height, label=peer)
+        axes.barh(
+            [row - 0.4 + height * (i + 0.5) for row in range(len(rows))],
+            [cell.best(peer) / cell.best("vitrail") for cell in rows],
+            height,
+            label=peer,
+        )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [cell.name() for cell in rows])
     axes.invert_yaxis()
@@ -207,8 +262,21 @@ def run_cells(cells, options):
         print(f"peers: {cell.name()}: {', '.join(times)}{''.join(reasons)}", file=sys.stderr, flush=True)
         # Written after each cell, so that an interrupted run keeps its results.
         with open(options.output / "peers.json", "w") as file:
-            json.dump([{"model": c.model, "batch": c.batch, "precision": c.precision, "train": c.train, "runs": c.runs,
-                        "failures": c.failures} for c in cells], file, indent=1)
+            json.dump(
+                [
+                    {
+                        "model": c.model,
+                        "batch": c.batch,
+                        "precision": c.precision,
+                        "train": c.train,
+                        "runs": c.runs,
+                        "failures": c.failures,
+                    }
+                    for c in cells
+                ],
+                file,
+                indent=1,
+            )
 
 
 def main():

@@ -5,9 +5,10 @@
     python benchmarks/photograph_sets.py OUT      # needs `apt-get download` (450 MB), pillow and numpy
 
 OUT/ordinary has landscapes, cities, rooms, people and desktop backgrounds.  OUT/things has animals, plants, food, tools
-and vehicles, most of them on white.  Images are scaled down to at most 800 pixels per side.  An image is left out if a
-side is shorter than 100 pixels, if most of it is flat (drawings, skies), or if it resembles an earlier image.
+and vehicles, mostly on white.  Images are scaled down to a maximum of 800 pixels per side.  An image is left out if a
+side is shorter than 100 pixels, if it is mainly flat (drawings, skies), or if it resembles an earlier image.
 """
+
 import argparse
 import pathlib
 import subprocess

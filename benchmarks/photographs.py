@@ -26,6 +26,7 @@ Prints a JSON object: the number of views, and for each precision
   excluded_layers                 int8: the fraction of linear layers that are excluded from int8
 Needs numpy, pillow and safetensors; --peers needs requirements.txt.
 """
+
 import argparse
 import json
 import pathlib
@@ -54,8 +55,9 @@ def crops_of(path, count, random):
     for _ in range(count):
         scale = numpy.sqrt(random.uniform(0.2, 1))
         width, height = (max(1, int(scale * edge)) for edge in image.size)
-        left, top = (int(random.integers(0, edge - side + 1))
-                     for edge, side in zip(image.size, (width, height), strict=True))
+        left, top = (
+            int(random.integers(0, edge - side + 1)) for edge, side in zip(image.size, (width, height), strict=True)
+        )
         crop = image.crop((left, top, left + width, top + height))
         crop.thumbnail((400, 400), Image.Resampling.LANCZOS)
         yield crop
@@ -94,8 +96,11 @@ def with_outliers(model, factor, folder):
 
 
 def logits_of(model, folder, file, precision):
-    subprocess.run([PROGRAM, "classify", "-m", model, folder, "--precision", precision, "--logits", file, "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [PROGRAM, "classify", "-m", model, folder, "--precision", precision, "--logits", file, "--quiet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return numpy.load(file)
 
 
@@ -103,10 +108,14 @@ def agreement(logits, reference):
     same = logits.argmax(1) == reference.argmax(1)
     top1_probability = 1 / numpy.exp(reference - reference.max(1, keepdims=True)).sum(1)  # softmax of the maximum
     confident = top1_probability >= CONFIDENT
-    return {"same": int(same.sum()), "same_top1": float(same.mean()),
-            "confident": int(confident.sum()), "confident_same": int(same[confident].sum()),
-            "relative_error": float(numpy.linalg.norm(logits - reference) / numpy.linalg.norm(reference)),
-            "largest_difference": float(abs(logits - reference).max() / abs(reference).max())}
+    return {
+        "same": int(same.sum()),
+        "same_top1": float(same.mean()),
+        "confident": int(confident.sum()),
+        "confident_same": int(same[confident].sum()),
+        "relative_error": float(numpy.linalg.norm(logits - reference) / numpy.linalg.norm(reference)),
+        "largest_difference": float(abs(logits - reference).max() / abs(reference).max()),
+    }
 
 
 def excluded_fraction(folder):
@@ -121,13 +130,18 @@ def excluded_fraction(folder):
 def vitrail(model, views, calibrate, scratch):
     """Agreement of half precision and int8 with fp32."""
     quantized = scratch / "int8"
-    subprocess.run([PROGRAM, "convert", model, "-o", quantized, "--dtype", "int8", "--calibrate", calibrate, "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [PROGRAM, "convert", model, "-o", quantized, "--dtype", "int8", "--calibrate", calibrate, "--quiet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     fp32 = logits_of(model, views, scratch / "fp32.npy", "fp32")
     # "bf16" is a name of half precision in every version of the program.
-    return {"half": agreement(logits_of(model, views, scratch / "half.npy", "bf16"), fp32),
-            "int8": agreement(logits_of(quantized, views, scratch / "int8.npy", "int8"), fp32)
-            | {"excluded_layers": excluded_fraction(quantized)}}
+    return {
+        "half": agreement(logits_of(model, views, scratch / "half.npy", "bf16"), fp32),
+        "int8": agreement(logits_of(quantized, views, scratch / "int8.npy", "int8"), fp32)
+        | {"excluded_layers": excluded_fraction(quantized)},
+    }
 
 
 def peers(model, views, calibrate, scratch):
@@ -138,6 +152,7 @@ def peers(model, views, calibrate, scratch):
     import timm
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
+
     config = json.loads((model / "config.json").read_text())
     network = timm.create_model(config["architecture"]).eval()
     weights = load_file(model / "model.safetensors")
@@ -157,8 +172,7 @@ def peers(model, views, calibrate, scratch):
     feed = session.get_inputs()[0].name
     onnxruntime_logits = numpy.concatenate([session.run(None, {feed: image.numpy()})[0] for image in images])
     calibration = nncf.Dataset([pixels_of(path).numpy() for path in photographs(calibrate)])
-    quantized = nncf.quantize(openvino.Core().read_model(exported), calibration,
-                              model_type=nncf.ModelType.TRANSFORMER)
+    quantized = nncf.quantize(openvino.Core().read_model(exported), calibration, model_type=nncf.ModelType.TRANSFORMER)
     compiled = openvino.Core().compile_model(quantized, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     openvino_logits = numpy.concatenate([compiled([image.numpy()])[compiled.output(0)] for image in images])
     return {"onnxruntime": agreement(onnxruntime_logits, fp32), "openvino": agreement(openvino_logits, fp32)}

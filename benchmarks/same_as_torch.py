@@ -8,6 +8,7 @@ AdamW trains `cifar_vit_d192` three times from the same weights and batches: in 
 threads, and in vitrail.  The two trainings in PyTorch differ by rounding only.  The weights of vitrail should be within
 three times that distance of PyTorch.  Needs torch, timm and safetensors (tools/golden/requirements.txt).
 """
+
 import argparse
 import copy
 import json
@@ -20,8 +21,15 @@ import torch
 from timm.models.vision_transformer import VisionTransformer
 
 BATCHES, BATCH, LEARNING_RATE, LABEL_SMOOTHING = 20, 32, 3e-4, 0.1
-ARGS = {"img_size": 32, "patch_size": 4, "embed_dim": 192, "depth": 9, "num_heads": 12, "mlp_ratio": 2,
-        "num_classes": 10}
+ARGS = {
+    "img_size": 32,
+    "patch_size": 4,
+    "embed_dim": 192,
+    "depth": 9,
+    "num_heads": 12,
+    "mlp_ratio": 2,
+    "num_classes": 10,
+}
 
 
 def make_batches():
@@ -41,8 +49,10 @@ def train(model, images, labels, steps, threads):
     torch.set_num_threads(threads)
     model = copy.deepcopy(model).train()
     named = list(model.named_parameters())
-    groups = [{"params": [p for name, p in named if has_decay(name, p)], "weight_decay": 0.05},
-              {"params": [p for name, p in named if not has_decay(name, p)], "weight_decay": 0.0}]
+    groups = [
+        {"params": [p for name, p in named if has_decay(name, p)], "weight_decay": 0.05},
+        {"params": [p for name, p in named if not has_decay(name, p)], "weight_decay": 0.0},
+    ]
     optimizer = torch.optim.AdamW(groups, lr=LEARNING_RATE)
     losses = []
     for step in range(steps):
@@ -78,17 +88,22 @@ def main():
         (folder / "config.json").write_text(json.dumps({"architecture": "vit", "num_classes": 10, "model_args": ARGS}))
         safetensors.torch.save_file(model.state_dict(), folder / "model.safetensors")
         safetensors.torch.save_file({"images": images, "labels": labels}, folder / "batches.safetensors")
-        subprocess.run([options.program, folder, str(options.steps), str(LEARNING_RATE), str(LABEL_SMOOTHING)],
-                       check=True)
+        subprocess.run(
+            [options.program, folder, str(options.steps), str(LEARNING_RATE), str(LABEL_SMOOTHING)], check=True
+        )
         vitrail = safetensors.torch.load_file(folder / "vitrail.safetensors")
     vitrail_losses = vitrail.pop("losses").tolist()
     one, one_losses = train(model, images, labels, options.steps, 1)
     two, two_losses = train(model, images, labels, options.steps, 2)
     print(f"{options.steps} steps of AdamW, loss {one_losses[0]:.4f} -> {one_losses[-1]:.4f}")
-    print(f"PyTorch, 1 thread to 2 threads: weights {weight_distance(one, two):.3e}, "
-          f"losses {max_difference(one_losses, two_losses):.3e}")
-    print(f"PyTorch, 1 thread to vitrail:   weights {weight_distance(one, vitrail):.3e}, "
-          f"losses {max_difference(one_losses, vitrail_losses):.3e}")
+    print(
+        f"PyTorch, 1 thread to 2 threads: weights {weight_distance(one, two):.3e}, "
+        f"losses {max_difference(one_losses, two_losses):.3e}"
+    )
+    print(
+        f"PyTorch, 1 thread to vitrail:   weights {weight_distance(one, vitrail):.3e}, "
+        f"losses {max_difference(one_losses, vitrail_losses):.3e}"
+    )
     print(f"ratio of the distances: {weight_distance(one, vitrail) / weight_distance(one, two):.2f}")
 
 

@@ -18,6 +18,7 @@ A record is a JSON object: kind, processor, cores, versions (null: not recorded)
 The kind selects the columns: "inference" and "training" (as benchmarks/peers.py measures them), "agreement" (top-1
 agreement with fp32) and "table", whose `columns` map each heading to a format string over the fields of a row.
 """
+
 import argparse
 import collections
 import json
@@ -36,9 +37,15 @@ MARKER = re.compile(r"<!-- (/?)results:([a-z0-9-]+) -->")
 CARD_VALUE = re.compile(r"^( +value: )[0-9.]+$", re.MULTILINE)
 CARD_RECORD = "accuracy-cifar10"
 DISPLAY = {
-    "vit_tiny_patch16_224": "ViT-Ti/16", "vit_small_patch16_224": "ViT-S/16", "vit_base_patch16_224": "ViT-B/16",
-    "cifar_vit_d192": "CIFAR ViT d192", "cifar_vit_d384": "CIFAR ViT d384",
-    "eager": "PyTorch", "compiled": "PyTorch", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
+    "vit_tiny_patch16_224": "ViT-Ti/16",
+    "vit_small_patch16_224": "ViT-S/16",
+    "vit_base_patch16_224": "ViT-B/16",
+    "cifar_vit_d192": "CIFAR ViT d192",
+    "cifar_vit_d384": "CIFAR ViT d384",
+    "eager": "PyTorch",
+    "compiled": "PyTorch",
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
 }
 
 
@@ -51,6 +58,7 @@ def display(name):
 
 
 # --- Records ---------------------------------------------------------------------------------------------------------
+
 
 def read_records(folder):
     """{name: record} of a folder of JSON files."""
@@ -90,11 +98,14 @@ def validate_speedup(kind, row):
     lowest = (peer - half_digit) / (row["vitrail"] + half_digit) - 0.00501
     highest = (peer + half_digit) / (row["vitrail"] - half_digit) + 0.00501
     if not lowest <= row["speedup"] <= highest:
-        raise ResultsError(f"{row['model']} batch {row['batch']} {row['precision']}: speedup {row['speedup']}, but the "
-                           f"times {peer} and {row['vitrail']} give {peer / row['vitrail']:.3f}")
+        raise ResultsError(
+            f"{row['model']} batch {row['batch']} {row['precision']}: speedup {row['speedup']}, but the "
+            f"times {peer} and {row['vitrail']} give {peer / row['vitrail']:.3f}"
+        )
 
 
 # --- Tables ----------------------------------------------------------------------------------------------------------
+
 
 def paragraph(text):
     # Code spans may continue on the next line; words stay whole, so that options keep their hyphens.
@@ -110,8 +121,10 @@ def conditions(record):
     versions = [f"{name} {version}" for name, version in record["versions"].items() if version]
     if len(versions) < len(record["versions"]):
         versions.append("other versions not recorded" if versions else "versions not recorded")
-    return paragraph(f"{record['processor']}, {record['cores']} cores; {', '.join(versions)}; {record['unit']}. "
-                     f"Command: `{record['command']}`")
+    return paragraph(
+        f"{record['processor']}, {record['cores']} cores; {', '.join(versions)}; {record['unit']}. "
+        f"Command: `{record['command']}`"
+    )
 
 
 def geometric_mean(values):
@@ -155,9 +168,20 @@ def inference_body(record):
 
 
 def training_body(record):
-    rows = [[display(row["model"]), str(row["batch"]), row["precision"], str(row["vitrail"]), str(row["torch"]),
-             speedup_cell(row), str(row["peak_mb"]), str(row["torch_peak_mb"]),
-             f"{row['checkpointed_time']:.2f} times, {row['checkpointed_peak_mb']} MB"] for row in record["rows"]]
+    rows = [
+        [
+            display(row["model"]),
+            str(row["batch"]),
+            row["precision"],
+            str(row["vitrail"]),
+            str(row["torch"]),
+            speedup_cell(row),
+            str(row["peak_mb"]),
+            str(row["torch_peak_mb"]),
+            f"{row['checkpointed_time']:.2f} times, {row['checkpointed_peak_mb']} MB",
+        ]
+        for row in record["rows"]
+    ]
     heading = ["model", "batch", "precision", "vitrail", "PyTorch", "speedup", "peak MB", "PyTorch", "checkpointed"]
     return markdown_table(heading, rows)
 
@@ -170,8 +194,9 @@ def agreement_body(record):
     rows = []
     for row in record["rows"]:
         confident = share_cell(row["confident_same_top1"], row["confident_views"]) if "confident_views" in row else ""
-        rows.append([row["program"], share_cell(row["same_top1"], row["views"]), confident,
-                     f"{row['relative_error']} %"])
+        rows.append(
+            [row["program"], share_cell(row["same_top1"], row["views"]), confident, f"{row['relative_error']} %"]
+        )
     heading = ["program", "top-1 as in fp32", "the same where p ≥ 0.2", "relative L2 error of the logits"]
     return markdown_table(heading, rows)
 
@@ -185,8 +210,10 @@ def table_body(record):
             return str(row[fields[0]]) if known and known[0] else ""
         return template.format_map(row)
 
-    return markdown_table(list(record["columns"]),
-                          [[cell(template, row) for template in record["columns"].values()] for row in record["rows"]])
+    return markdown_table(
+        list(record["columns"]),
+        [[cell(template, row) for template in record["columns"].values()] for row in record["rows"]],
+    )
 
 
 BODIES = {"inference": inference_body, "training": training_body, "agreement": agreement_body, "table": table_body}
@@ -207,19 +234,24 @@ def readme_lines(records):
     precisions = [precision for precision in PRECISIONS if any(precision in speedups(record) for record in chosen)]
     rows = []
     for record in chosen:
-        cells = [f"{geometric_mean(v):.2f} ({min(v):.2f} to {max(v):.2f})" if v else "not run"
-                 for v in (speedups(record).get(precision) for precision in precisions)]
+        cells = [
+            f"{geometric_mean(v):.2f} ({min(v):.2f} to {max(v):.2f})" if v else "not run"
+            for v in (speedups(record).get(precision) for precision in precisions)
+        ]
         rows.append([f"{record['processor']}, {record['cores']} cores", *cells])
     programs = {record["command"].split()[0] for record in chosen}
     versions = collections.ChainMap(*(record["versions"] for record in chosen))
     known = sorted(f"{name} {version}" for name, version in versions.items() if version)
-    text = (f"Command: `{'`, `'.join(sorted(programs))}`. Versions: {', '.join(known) or 'not recorded'}. "
-            "Each cell: time of the fastest peer (ONNX Runtime, OpenVINO, PyTorch) over time of vitrail; the geometric "
-            "mean over models and batch sizes, with minimum and maximum.")
+    text = (
+        f"Command: `{'`, `'.join(sorted(programs))}`. Versions: {', '.join(known) or 'not recorded'}. "
+        "Each cell: time of the fastest peer (ONNX Runtime, OpenVINO, PyTorch) over time of vitrail; the geometric "
+        "mean over models and batch sizes, with minimum and maximum."
+    )
     return [*paragraph(text), "", *markdown_table(["processor", *precisions], rows)]
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------------
+
 
 def block_lines(name, records):
     if name == "readme":
@@ -237,8 +269,10 @@ def render(text, records, where):
         if marker:
             closing, name = marker.groups()
             if bool(closing) != (open_block is not None) or (closing and name != open_block):
-                raise ResultsError(f"{where}:{number}: unexpected {marker.group(0)}"
-                                   + (f", the block {open_block} is open" if open_block else ""))
+                raise ResultsError(
+                    f"{where}:{number}: unexpected {marker.group(0)}"
+                    + (f", the block {open_block} is open" if open_block else "")
+                )
             open_block = None if closing else name
             result.append(line)
             if open_block:
@@ -282,8 +316,9 @@ def render_pages(root):
 
 def first_difference(text, rendered):
     found, expected = text.split("\n"), rendered.split("\n")
-    number = next((i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b),
-                  min(len(found), len(expected)))
+    number = next(
+        (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b), min(len(found), len(expected))
+    )
 
     def line(lines):
         return lines[number] if number < len(lines) else "(end of the page)"
@@ -310,8 +345,11 @@ def main(arguments=None):
             print(f"results_tables: wrote {path.relative_to(options.root)}")
             continue
         number, found, expected = first_difference(text, rendered)
-        print(f"{path.relative_to(options.root)}:{number}: differs from benchmarks/results\n  page:    {found}\n"
-              f"  records: {expected}\nrun tools/results_tables.py to write the page", file=sys.stderr)
+        print(
+            f"{path.relative_to(options.root)}:{number}: differs from benchmarks/results\n  page:    {found}\n"
+            f"  records: {expected}\nrun tools/results_tables.py to write the page",
+            file=sys.stderr,
+        )
         status = 1
     return status
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests of tools/results_tables.py: each writes a small tree of records and pages, and runs the tool on it."""
+
 import argparse
 import contextlib
 import importlib
@@ -16,18 +17,41 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "benchmarks")]
 results_tables, peers, peer_records = map(importlib.import_module, ("results_tables", "peers", "peer_records"))
 
 INFERENCE = {
-    "kind": "inference", "processor": "Test CPU", "cores": 2, "versions": {"vitrail": "0.1.0", "torch": None},
-    "command": "benchmarks/peers.py --rounds 2", "unit": "ms per batch", "notes": ["A note."],
+    "kind": "inference",
+    "processor": "Test CPU",
+    "cores": 2,
+    "versions": {"vitrail": "0.1.0", "torch": None},
+    "command": "benchmarks/peers.py --rounds 2",
+    "unit": "ms per batch",
+    "notes": ["A note."],
     "rows": [
-        {"model": "vit_tiny_patch16_224", "batch": 1, "precision": "fp32", "vitrail": 10.0,
-         "peers": {"onnxruntime": 15.0, "openvino": 12.0}, "speedup": 1.2, "speedup_median": 1.25},
-        {"model": "vit_tiny_patch16_224", "batch": 1, "precision": "int8", "vitrail": 5.0,
-         "peers": {"onnxruntime": 9.0}, "speedup": 1.8},
+        {
+            "model": "vit_tiny_patch16_224",
+            "batch": 1,
+            "precision": "fp32",
+            "vitrail": 10.0,
+            "peers": {"onnxruntime": 15.0, "openvino": 12.0},
+            "speedup": 1.2,
+            "speedup_median": 1.25,
+        },
+        {
+            "model": "vit_tiny_patch16_224",
+            "batch": 1,
+            "precision": "int8",
+            "vitrail": 5.0,
+            "peers": {"onnxruntime": 9.0},
+            "speedup": 1.8,
+        },
     ],
 }
 ACCURACY = {
-    "kind": "table", "processor": "Test CPU", "cores": 2, "versions": {"vitrail": None}, "command": "vitrail eval",
-    "unit": "percent", "columns": {"model": "{model}", "fp32": "{fp32} ({top5})"},
+    "kind": "table",
+    "processor": "Test CPU",
+    "cores": 2,
+    "versions": {"vitrail": None},
+    "command": "vitrail eval",
+    "unit": "percent",
+    "columns": {"model": "{model}", "fp32": "{fp32} ({top5})"},
     "rows": [{"model": "small", "fp32": 91.5}],
 }
 PAGE = "# Speed\n\n<!-- results:test -->\n<!-- /results:test -->\nText after the table.\n"
@@ -133,25 +157,37 @@ class ResultsTables(unittest.TestCase):
         self.assert_error("test.json", "not JSON")
 
     def test_wrong_markers_are_refused(self):
-        for page, word in (("<!-- results:none -->\n<!-- /results:none -->\n", "no record none.json"),
-                           ("<!-- results:test -->\n", "not closed"),
-                           ("<!-- /results:test -->\n", "unexpected"),
-                           ("<!-- results:test -->\n<!-- /results:other -->\n", "unexpected"),
-                           ("<!-- results:test -->\n<!-- results:test -->\n<!-- /results:test -->\n", "unexpected")):
+        for page, word in (
+            ("<!-- results:none -->\n<!-- /results:none -->\n", "no record none.json"),
+            ("<!-- results:test -->\n", "not closed"),
+            ("<!-- /results:test -->\n", "unexpected"),
+            ("<!-- results:test -->\n<!-- /results:other -->\n", "unexpected"),
+            ("<!-- results:test -->\n<!-- results:test -->\n<!-- /results:test -->\n", "unexpected"),
+        ):
             self.page.write_text(page)
             self.assert_error("docs/performance.md", word)
 
     def test_records_of_the_peer_benchmark_give_tables(self):
         def cell(is_training, **times):
             cell = peers.Cell("vit_tiny_patch16_224", 8, "half", is_training)
-            cell.runs = {program: [{"min_ms": ms, "median_ms": 1.1 * ms, "peak_rss_mb": 100.4, "gflop_per_s": 90}]
-                         for program, ms in times.items()}
+            cell.runs = {
+                program: [{"min_ms": ms, "median_ms": 1.1 * ms, "peak_rss_mb": 100.4, "gflop_per_s": 90}]
+                for program, ms in times.items()
+            }
             return cell
 
         inference = [cell(False, vitrail=10.04, compiled=13.0, openvino=12.0), cell(False, vitrail=10.0)]
         training = [cell(True, vitrail=100.4, train=210.0, checkpointed=130.0)]
-        options = argparse.Namespace(record=("test", "Test CPU"), program=sys.executable, python=sys.executable,
-                                     rounds=2, seconds=1.5, patience=100, only=["b8"], peers=None)
+        options = argparse.Namespace(
+            record=("test", "Test CPU"),
+            program=sys.executable,
+            python=sys.executable,
+            rounds=2,
+            seconds=1.5,
+            patience=100,
+            only=["b8"],
+            peers=None,
+        )
         peer_records.write(inference, training, options, self.root / "benchmarks" / "results")
         names = ("inference-test", "training-test")
         self.page.write_text("".join(f"<!-- results:{name} -->\n<!-- /results:{name} -->\n" for name in names))
