@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG photographs decoded and brought to 224 × 224 as DeiT-Tiny wants them, as `vitrail classify` does it before the
-// model.  Argument: threads.  The folder is VITRAIL_PICTURES, else the shared assets' photographs.
+// Decoding of JPEG photographs and the evaluation transform of DeiT-Tiny (224 × 224), as in `vitrail classify`.
+// Argument: threads.  The images are those of the folder VITRAIL_IMAGES, or the photographs of the shared assets.
 #include <cstdlib>
 
 #include "benchmarks/kernel_benchmark.h"
@@ -14,21 +14,21 @@ namespace vitrail::benchmarks {
 namespace {
 
 std::string folder() {
-  if (const char* pictures = std::getenv("VITRAIL_PICTURES")) return pictures;
+  if (const char* images = std::getenv("VITRAIL_IMAGES")) return images;
   const char* assets = std::getenv("VITRAIL_ASSETS");
   return std::string(assets != nullptr ? assets : "../shared/assets") + "/images/photos";
 }
 
 void photographs(benchmark::State& state) {
   const std::vector<std::string> paths = data::images_below(folder());
-  if (paths.empty()) return state.SkipWithError("no pictures: set VITRAIL_PICTURES or VITRAIL_ASSETS");
+  if (paths.empty()) return state.SkipWithError("no images: set VITRAIL_IMAGES or VITRAIL_ASSETS");
   const int threads = static_cast<int>(state.range(0));
   const image::EvalTransform transform{.size = {224, 224}, .crop_pct = 0.9};
   for (auto _ : state) {
-    data::OrderedPrefetch<Tensor> pictures(
-        paths.size(), [&](size_t i) { return image::apply(image::read_image(paths[i]), transform); },
-        {.threads = threads, .in_flight = static_cast<size_t>(16 + threads)});
-    for (size_t i = 0; i < paths.size(); ++i) benchmark::DoNotOptimize(pictures.next());
+    data::OrderedPrefetch<Tensor> images(paths.size(),
+                                         [&](size_t i) { return image::apply(image::read_image(paths[i]), transform); },
+                                         {.threads = threads, .in_flight = static_cast<size_t>(16 + threads)});
+    for (size_t i = 0; i < paths.size(); ++i) benchmark::DoNotOptimize(images.next());
   }
   state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(paths.size()));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel benchmarks share.
+// Helpers of the kernel benchmarks.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <random>
 #include <vector>
 
-#include "benchmarks/machine_bounds.h"
+#include "benchmarks/roofline.h"
 
 namespace vitrail::benchmarks {
 
@@ -19,16 +19,16 @@ inline std::vector<float> random_floats(int64_t n) {
   return values;
 }
 
-// What one iteration does: operations (a multiply-add counts two), bytes read and written, each operand once.
+// The work of one iteration: operations (a multiply-add counts as two), and bytes read and written, each operand once.
 struct Work {
   double operations, bytes;
   int threads = 1;
   Arithmetic arithmetic = Arithmetic::fp32;
 };
 
-// Reports GFLOP/s, and which part of the best that this machine allows was reached; the label says what limits it.
-inline void count_work(benchmark::State& state, const Work& work) {
-  const Bound bound = bound_of(work.operations, work.bytes, work.threads, work.arithmetic);
+// Reports GFLOP/s and the fraction of the roofline bound that was reached; the label names the limit.
+inline void report_work(benchmark::State& state, const Work& work) {
+  const Bound bound = roofline_bound(work.operations, work.bytes, work.threads, work.arithmetic);
   constexpr auto kRate = benchmark::Counter::kIsIterationInvariantRate;
   state.counters["GFLOP/s"] = benchmark::Counter(work.operations * 1e-9, kRate);
   state.counters["of_bound"] = benchmark::Counter(bound.seconds(), kRate);

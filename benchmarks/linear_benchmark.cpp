@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products of ViT-Ti, S and B at batch 1 and 8, by every way that PackedLinear knows, and oneDNN's sgemm beside
-// them.  Arguments: rows, in, out, threads.
+// The linear layers of ViT-Ti, S and B at batch 1 and 8: every GEMM of PackedLinear, and sgemm of oneDNN.
+// Arguments: rows, in, out, threads.
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
@@ -37,12 +37,12 @@ void linear(benchmark::State& state, Maker maker, Activation activation, Arithme
   Operands o(state);
   ThreadCount threads(static_cast<int>(state.range(3)));
   if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
-  const auto product = maker(o.weight.data(), o.bias.data(), o.out, o.in);
-  if (!product) return state.SkipWithError("no fast implementation here");
-  std::vector<std::byte> scratch(product->scratch_bytes(o.rows, 0) + 64);
+  const auto gemm = maker(o.weight.data(), o.bias.data(), o.out, o.in);
+  if (!gemm) return state.SkipWithError("not available on this processor or in this build");
+  std::vector<std::byte> scratch(gemm->scratch_bytes(o.rows, 0) + 64);
   auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  for (auto _ : state) product->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
-  count_work(state, o.work(state, arithmetic));
+  for (auto _ : state) gemm->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
+  report_work(state, o.work(state, arithmetic));
 }
 
 void sgemm(benchmark::State& state) {
@@ -53,7 +53,7 @@ void sgemm(benchmark::State& state) {
   for (auto _ : state) {
     onednn::sgemm(false, true, o.rows, o.out, o.in, o.x.data(), o.in, o.weight.data(), o.in, false, o.y.data(), o.out);
   }
-  count_work(state, o.work(state));
+  report_work(state, o.work(state));
 }
 
 void shapes(benchmark::internal::Benchmark* benchmark) {
@@ -67,7 +67,7 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->UseRealTime();
 }
 
-std::unique_ptr<PackedGemm> make_int8_bytes(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedGemm> make_int8_maddubs(const float* weight, const float* bias, int64_t out, int64_t in) {
   return make_int8_gemm(weight, bias, out, in, int8_microkernel());
 }
 std::unique_ptr<PackedGemm> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
@@ -80,14 +80,14 @@ std::unique_ptr<PackedGemm> make_int16(const float* weight, const float* bias, i
   return make_int16_gemm(weight, bias, out, in, int16_microkernel());
 }
 
-BENCHMARK_CAPTURE(linear, tiles, make_fp32_gemm, Activation::none)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, tiles_gelu, make_fp32_gemm, Activation::gelu)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_bytes, make_int8_bytes, Activation::none, Arithmetic::bytes)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_bytes_gelu, make_int8_bytes, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::bytes)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::bytes)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::bf16)->Apply(shapes);
-BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, fp32, make_fp32_gemm, Activation::none)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, fp32_gelu, make_fp32_gemm, Activation::gelu)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_maddubs, make_int8_maddubs, Activation::none, Arithmetic::int8)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_maddubs_gelu, make_int8_maddubs, Activation::gelu, Arithmetic::int8)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni, make_int8_vnni, Activation::none, Arithmetic::int8)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int8_vnni_gelu, make_int8_vnni, Activation::gelu, Arithmetic::int8)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni, make_int16, Activation::none, Arithmetic::half)->Apply(shapes);
+BENCHMARK_CAPTURE(linear, int16_vnni_gelu, make_int16, Activation::gelu, Arithmetic::half)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn, make_onednn_gemm, Activation::none)->Apply(shapes);
 BENCHMARK_CAPTURE(linear, onednn_gelu, make_onednn_gemm, Activation::gelu)->Apply(shapes);
 BENCHMARK(sgemm)->Apply(shapes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images a second of processor time that the loader takes, all threads together, on the shared assets:
+// Throughput of the training loader on the shared assets, in images per second of processor time of all threads:
 //   benchmarks --benchmark_filter=Loader
-// benchmarks/augmentation.py measures torchvision's and timm's own transforms on the same pictures.
+// benchmarks/augmentation.py measures the transforms of torchvision and timm on the same images.
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
@@ -32,10 +32,10 @@ LoaderOptions options_for(int64_t size, const std::string& policy) {
   return options;
 }
 
-// A training loader over all of an epoch, decoded pictures kept; counts images.
+// Times whole epochs.  The first epoch is not timed: it fills the cache of decoded images.
 void run(benchmark::State& state, const std::shared_ptr<const Dataset>& dataset, const LoaderOptions& options) {
-  const auto kept = keep_decoded(dataset, int64_t{1} << 30);
-  Loader loader(kept, options);
+  const auto cached = keep_decoded(dataset, int64_t{1} << 30);
+  Loader loader(cached, options);
   loader.start(0);
   while (loader.next()) {
   }
@@ -76,7 +76,7 @@ void LoaderCifarMixed(benchmark::State& state) {
 }
 BENCHMARK(LoaderCifarMixed)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
 
-// JPEG photographs read, decoded, cropped at random and resized to 224, one thread; nothing is kept.
+// Reads JPEG photographs, decodes them and resizes a random crop to 224 × 224; decoded images are not cached.
 void LoaderPhotos(benchmark::State& state, const std::string& policy) {
   const std::filesystem::path list = std::filesystem::temp_directory_path() / "vitrail_loader_benchmark.csv";
   {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// machine_rate ARCHITECTURE BATCH [PRECISION [SECONDS]]: what this machine gives to the matrix products of a model, in
-// GFLOP/s: oneDNN's product with packed weights over the shapes of the model's own linear layers, each weighted with
-// its operations.  It is what "share of the machine's rate" refers to.  PRECISION: fp32, bf16, int8 (u8 × s8); the
-// results are fp32.
+// machine_rate ARCHITECTURE BATCH [PRECISION [SECONDS]]: prints the rate in GFLOP/s of oneDNN's matmul with packed
+// weights over all linear layers of a forward pass.  The "GEMM share" of benchmarks/peers.py refers to it. PRECISION:
+// fp32, half or bf16 (bf16 × bf16), int8 (u8 × s8); the output is fp32.
 #include <dnnl.hpp>
 
 #include <algorithm>
@@ -23,32 +22,32 @@ namespace {
 using namespace vitrail;
 using Clock = std::chrono::steady_clock;
 using DataType = dnnl::memory::data_type;
-using Product = std::tuple<int64_t, int64_t, int64_t>;  // rows, in, out
+using GemmShape = std::tuple<int64_t, int64_t, int64_t>;  // rows, in, out
 
-double operations_of(const Product& product) {
-  const auto [rows, in, out] = product;
+double operations_of(const GemmShape& shape) {
+  const auto [rows, in, out] = shape;
   return 2.0 * static_cast<double>(rows) * static_cast<double>(in) * static_cast<double>(out);
 }
 
-// How often each product is made in a forward pass.
-std::map<Product, int> products_of(const models::VisionTransformerConfig& config, int64_t batch) {
+// The shapes of the linear layers of a forward pass, with their counts.
+std::map<GemmShape, int> gemm_shapes_of(const models::VisionTransformerConfig& config, int64_t batch) {
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer model(config, ParamSource(meta));
   const ops::Recorder recorder;
   model.forward(
       Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
-  std::map<Product, int> products;
+  std::map<GemmShape, int> shapes;
   for (const ops::Operation& operation : recorder.operations()) {
     if (operation.kind != ops::OpKind::linear) continue;
     const Tensor &x = operation.inputs[0], &weight = operation.inputs[1];
-    ++products[{x.numel() / x.size(-1), weight.size(1), weight.size(0)}];
+    ++shapes[{x.numel() / x.size(-1), weight.size(1), weight.size(0)}];
   }
-  return products;
+  return shapes;
 }
 
-// The least time of one product, in seconds.
-double time_of(const Product& product, DataType left, DataType right, double seconds) {
-  const auto [rows, in, out] = product;
+// The minimum time of one GEMM in runs of `seconds`, in seconds.
+double time_of(const GemmShape& shape, DataType left, DataType right, double seconds) {
+  const auto [rows, in, out] = shape;
   dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   const dnnl::memory::desc a({rows, in}, left, dnnl::memory::format_tag::ab),
@@ -77,16 +76,17 @@ double rate(const std::string& architecture, int64_t batch, const std::string& p
   const models::Architecture* const row = models::find_architecture(architecture);
   if (!row) throw Error("machine_rate", "a registered architecture (see vitrail models)", architecture);
   const std::map<std::string, std::pair<DataType, DataType>> types{{"fp32", {DataType::f32, DataType::f32}},
+                                                                   {"half", {DataType::bf16, DataType::bf16}},
                                                                    {"bf16", {DataType::bf16, DataType::bf16}},
                                                                    {"int8", {DataType::u8, DataType::s8}}};
   const auto type = types.find(precision);
-  if (type == types.end()) throw Error("machine_rate", "fp32, bf16 or int8", precision);
-  const std::map<Product, int> products = products_of(row->config, batch);
+  if (type == types.end()) throw Error("machine_rate", "fp32, half (bf16) or int8", precision);
+  const std::map<GemmShape, int> shapes = gemm_shapes_of(row->config, batch);
+  const double seconds_per_shape = seconds / static_cast<double>(shapes.size());
   double operations = 0, time = 0;
-  for (const auto& [product, count] : products) {
-    operations += count * operations_of(product);
-    time += count *
-            time_of(product, type->second.first, type->second.second, seconds / static_cast<double>(products.size()));
+  for (const auto& [shape, count] : shapes) {
+    operations += count * operations_of(shape);
+    time += count * time_of(shape, type->second.first, type->second.second, seconds_per_shape);
   }
   return operations / time / 1e9;
 }

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One peer on one cell, as a process of its own: prints {"min_ms", "median_ms", "peak_rss_mb"} as one JSON line.
+"""Times one peer on one model: prints {"min_ms", "median_ms", "peak_rss_mb"} as one line of JSON.
 
 usage: benchmarks/peer.py PEER MODEL BATCH PRECISION [SECONDS]
 PEER       eager, compiled (PyTorch), onnxruntime, openvino; train: PyTorch's forward, backward and AdamW
-MODEL      a name of timm's, or cifar_vit_d192 or cifar_vit_d384
-PRECISION  fp32, bf16, int8 (PyTorch and ONNX Runtime dynamic, OpenVINO calibrated by nncf); train: fp32, bf16
-Random weights and images: a product's time does not depend on them.  Exported models are kept in the temporary folder.
+MODEL      a model name of timm, or cifar_vit_d192 or cifar_vit_d384
+PRECISION  fp32, half (or bf16: peers compute half precision in bf16), int8 (PyTorch and ONNX Runtime: dynamic;
+           OpenVINO: calibrated by nncf); train: fp32, half
+
+Weights and images are random: the time of a GEMM does not depend on its values.  Exported models are cached in the
+temporary folder.
 """
+
 import json
 import os
 import resource
@@ -20,24 +24,42 @@ import numpy
 import torch
 
 warnings.filterwarnings("ignore")
-OWN = {
-    "cifar_vit_d192": dict(img_size=32, patch_size=4, embed_dim=192, depth=9, num_heads=12, mlp_ratio=2, num_classes=10),
-    "cifar_vit_d384": dict(img_size=32, patch_size=4, embed_dim=384, depth=12, num_heads=8, mlp_ratio=4, qkv_bias=False,
-                           num_classes=10),
+CIFAR_VITS = {
+    "cifar_vit_d192": {
+        "img_size": 32,
+        "patch_size": 4,
+        "embed_dim": 192,
+        "depth": 9,
+        "num_heads": 12,
+        "mlp_ratio": 2,
+        "num_classes": 10,
+    },
+    "cifar_vit_d384": {
+        "img_size": 32,
+        "patch_size": 4,
+        "embed_dim": 384,
+        "depth": 12,
+        "num_heads": 8,
+        "mlp_ratio": 4,
+        "qkv_bias": False,
+        "num_classes": 10,
+    },
 }
 
 
 def make_model(name):
     import timm
+
     torch.manual_seed(0)
-    if name in OWN:
+    if name in CIFAR_VITS:
         from timm.models.vision_transformer import VisionTransformer
-        return VisionTransformer(**OWN[name])
+
+        return VisionTransformer(**CIFAR_VITS[name])
     return timm.create_model(name, pretrained=False)
 
 
 def time_calls(call, seconds):
-    for _ in range(3):
+    for _ in range(3):  # warm-up
         call()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
@@ -45,36 +67,47 @@ def time_calls(call, seconds):
         call()
         times.append(1e3 * (time.perf_counter() - start))
     times.sort()
-    print(json.dumps({"min_ms": times[0], "median_ms": times[len(times) // 2],
-                      "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(
+        json.dumps(
+            {
+                "min_ms": times[0],
+                "median_ms": times[len(times) // 2],
+                "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            }
+        )
+    )
 
 
 def pytorch(model, images, precision, seconds, compiled):
     model.eval()
-    if precision == "bf16":
+    if precision == "half":
         model, images = model.bfloat16(), images.bfloat16()
     if precision == "int8":
         model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
     if compiled:
         from torch._inductor import config
+
         config.freezing = True
         model = torch.compile(model)
     with torch.inference_mode():
         time_calls(lambda: model(images), seconds)
 
 
-def exported(model, name, images, plain):
-    path = os.path.join(tempfile.gettempdir(), f"peer_{name}_{len(images)}_{'plain' if plain else 'dynamo'}.onnx")
+def exported(model, name, images, dynamo):
+    """The path of the ONNX file.  int8 is quantised from the graph of the exporter without dynamo."""
+    path = os.path.join(tempfile.gettempdir(), f"peer_{name}_{len(images)}_{'dynamo' if dynamo else 'plain'}.onnx")
     if not os.path.exists(path):
-        torch.onnx.export(model.eval(), (images,), path, dynamo=not plain, verbose=False)
+        torch.onnx.export(model.eval(), (images,), path, dynamo=dynamo, verbose=False)
     return path
 
 
 def onnxruntime(model, name, images, precision, seconds):
     import onnxruntime
-    path = exported(model, name, images, precision == "int8")
+
+    path = exported(model, name, images, precision != "int8")
     if precision == "int8":
         from onnxruntime.quantization import QuantType, quantize_dynamic
+
         quantized = path.replace(".onnx", ".int8.onnx")
         if not os.path.exists(quantized):
             quantize_dynamic(path, quantized, weight_type=QuantType.QInt8)
@@ -88,20 +121,29 @@ def onnxruntime(model, name, images, precision, seconds):
 
 def openvino(model, name, images, precision, seconds):
     import openvino
+
     core = openvino.Core()
-    path = exported(model, name, images, precision == "int8")
+    path = exported(model, name, images, precision != "int8")
     if precision == "int8":
         quantized = path.replace(".onnx", ".openvino.xml")
         if not os.path.exists(quantized):
             import nncf
+
             samples = [numpy.random.default_rng(i).standard_normal(images.shape).astype("f") for i in range(16)]
-            openvino.save_model(nncf.quantize(core.read_model(path), nncf.Dataset(samples),
-                                              model_type=nncf.ModelType.TRANSFORMER, subset_size=16),
-                                quantized, compress_to_fp16=False)
+            openvino.save_model(
+                nncf.quantize(
+                    core.read_model(path), nncf.Dataset(samples), model_type=nncf.ModelType.TRANSFORMER, subset_size=16
+                ),
+                quantized,
+                compress_to_fp16=False,
+            )
         path = quantized
     network = core.read_model(path)
-    hints = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": os.cpu_count(),
-             "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32"}
+    hints = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": os.cpu_count(),
+        "INFERENCE_PRECISION_HINT": "bf16" if precision == "half" else "f32",
+    }
     request = core.compile_model(network, "CPU", hints).create_infer_request()
     pixels = images.numpy()
     time_calls(lambda: request.infer([pixels]), seconds)
@@ -113,7 +155,7 @@ def train(model, images, precision, seconds):
     labels = torch.randint(0, 10, (len(images),))
 
     def step():
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "half"):
             loss = torch.nn.functional.cross_entropy(model(images).float(), labels)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -123,10 +165,11 @@ def train(model, images, precision, seconds):
 
 
 def main():
-    peer, name, batch, precision = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    peer, name, batch = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    precision = sys.argv[4].replace("bf16", "half")
     seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 4
     model = make_model(name)
-    side = OWN[name]["img_size"] if name in OWN else 224
+    side = CIFAR_VITS[name]["img_size"] if name in CIFAR_VITS else 224
     images = torch.randn(batch, 3, side, side)
     if peer in ("eager", "compiled"):
         pytorch(model, images, precision, seconds, peer == "compiled")

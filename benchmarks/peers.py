@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""vitrail beside PyTorch, ONNX Runtime and OpenVINO, cell by cell: one command.
+"""Compares the speed of vitrail with PyTorch, ONNX Runtime and OpenVINO.
 
 usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--patience 300] [--only TEXT …] [--peers …]
-                           [--output build/peers] [--program build/release/vitrail]
+                           [--output build/peers] [--program build/release/vitrail] [--record NAME PROCESSOR]
 
-In each round every program runs once, in turn, each as a process of its own with all cores, and between them the rate
-of the machine's matrix products over the model's own shapes (machine_rate; needs cmake -DVITRAIL_BENCHMARKS=ON).
-"Share" is the operations of vitrail's products in its best time over the best rate measured.  --only keeps the cells
-whose name has the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs more than --patience and ten
-times --seconds for a cell is left out of it: a training cell of PyTorch's in bf16 did
-not end within two minutes where the processor has no bf16.
+A cell is a model with a batch size and a precision.  Each round runs every program once per cell, one after the other,
+each as its own process with all cores.  machine_rate (cmake -DVITRAIL_BENCHMARKS=ON) is one of the programs: it
+measures the rate of oneDNN's GEMM over the shapes of the model.  "GEMM share" is the rate of vitrail over that rate.
 
-The first time, an environment with requirements.txt is made in OUTPUT/venv.  Writes OUTPUT/peers.json (every run) and
-OUTPUT/peers.png, and prints the tables.
+--only selects the cells whose name contains the text, such as "vit_tiny", "b8 fp32" or "train".  A program that needs
+more than --patience plus ten times --seconds for a cell is left out of that cell: half precision in PyTorch can take
+minutes on a processor without BF16 instructions.
+
+The first run makes a virtual environment with requirements.txt in OUTPUT/venv.  Every run writes OUTPUT/peers.json and
+OUTPUT/peers.png, and prints tables.  --record also writes inference-NAME.json and training-NAME.json in
+benchmarks/results/, from which tools/results_tables.py makes the tables of the documentation.
 """
+
 import argparse
 import json
 import math
@@ -24,116 +27,191 @@ import subprocess
 import sys
 import venv
 
+import peer_records
+
 HERE = pathlib.Path(__file__).resolve().parent
-INFERENCE = [("vit_tiny_patch16_224", 1), ("vit_tiny_patch16_224", 8), ("vit_small_patch16_224", 1),
-             ("vit_small_patch16_224", 8), ("vit_base_patch16_224", 1), ("vit_base_patch16_224", 8),
-             ("cifar_vit_d192", 64)]
+INFERENCE = [
+    ("vit_tiny_patch16_224", 1),
+    ("vit_tiny_patch16_224", 8),
+    ("vit_small_patch16_224", 1),
+    ("vit_small_patch16_224", 8),
+    ("vit_base_patch16_224", 1),
+    ("vit_base_patch16_224", 8),
+    ("cifar_vit_d192", 64),
+]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
-# Those that have led a cell.  PyTorch's fp32 was behind ONNX Runtime's or OpenVINO's wherever it was run, its int8 has not
-# been, and ONNX Runtime has no bf16 for the CPU: --peers asks for them all the same.
-PEERS = {"fp32": ["onnxruntime", "openvino"], "bf16": ["compiled", "openvino"], "int8": ["onnxruntime", "openvino"]}
+# The default peers are those that can be the fastest in a cell; --peers selects others.  ONNX Runtime has no half
+# precision on the CPU.
+PEERS = {"fp32": ["onnxruntime", "openvino"], "half": ["compiled", "openvino"], "int8": ["onnxruntime", "openvino"]}
+ALL_PEERS = ["eager", "compiled", "onnxruntime", "openvino"]
+# "bf16" is a name of half precision in every version of vitrail, for training too.
+PRECISION_OPTION = {"fp32": "fp32", "half": "bf16", "int8": "int8"}
 
 
 class Cell:
     def __init__(self, model, batch, precision, train=False):
         self.model, self.batch, self.precision, self.train = model, batch, precision, train
-        self.runs = {}  # program: what each round gave
-        self.failures = {}  # program: why
+        self.runs = {}  # program: the result of each round
+        self.failures = {}  # program: the reason
 
     def name(self):
         return f"{'train ' if self.train else ''}{self.model} b{self.batch} {self.precision}"
 
     def programs(self, options):
-        """name: command, in the order in which they take turns"""
-        cell = [self.model, str(self.batch), self.precision, str(options.seconds)]
-        vitrail = [options.program, "bench", self.model, "--batch", str(self.batch), "--precision", self.precision,
-                   "--seconds", str(options.seconds)] + (["--train"] if self.train else [])
-        rate = str(pathlib.Path(options.program).parent / "benchmarks" / "machine_rate")
+        """{name: command}, in the order of a round"""
+        arguments = [self.model, str(self.batch), self.precision, str(options.seconds)]
+        vitrail = [
+            options.program,
+            "bench",
+            self.model,
+            "--batch",
+            str(self.batch),
+            "--precision",
+            PRECISION_OPTION[self.precision],
+            "--seconds",
+            str(options.seconds),
+        ]
+        if self.train:
+            vitrail.append("--train")
         programs = {"vitrail": vitrail}
         for peer in ["train"] if self.train else options.peers or PEERS[self.precision]:
-            programs[peer] = [str(options.python), str(HERE / "peer.py"), peer, *cell]
+            programs[peer] = [str(options.python), str(HERE / "peer.py"), peer, *arguments]
         if self.train:
-            programs["checkpointed"] = vitrail + ["--checkpointing"]
-        programs["rate"] = [rate, *cell]
+            programs["checkpointed"] = [*vitrail, "--checkpointing"]
+        programs["machine_rate"] = [
+            str(pathlib.Path(options.program).parent / "benchmarks" / "machine_rate"),
+            *arguments,
+        ]
         return programs
 
-    def run(self, options):
-        for _ in range(options.rounds):
-            for program, command in self.programs(options).items():
-                if program in self.failures:
-                    continue
-                try:
-                    ended = subprocess.run(command, capture_output=True, text=True, timeout=options.patience + 10 * options.seconds)
-                except subprocess.TimeoutExpired:
-                    self.failures[program] = f"not done after {options.patience + 10 * options.seconds:.0f} s"
-                    continue
-                if ended.returncode:
-                    self.failures[program] = (ended.stderr.strip().splitlines() or ["failed"])[-1]
-                else:
-                    self.runs.setdefault(program, []).append(json.loads(ended.stdout.splitlines()[-1]))
+    def run_round(self, options):
+        limit = options.patience + 10 * options.seconds
+        for program, command in self.programs(options).items():
+            if program in self.failures:
+                continue
+            try:
+                ended = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+            except subprocess.TimeoutExpired:
+                self.failures[program] = f"not finished after {limit:.0f} s"
+                continue
+            if ended.returncode:
+                self.failures[program] = (ended.stderr.strip().splitlines() or ["failed"])[-1]
+            else:
+                self.runs.setdefault(program, []).append(json.loads(ended.stdout.splitlines()[-1]))
 
     def best(self, program):
         return min((run["min_ms"] for run in self.runs.get(program, [])), default=math.nan)
 
     def median(self, program):
-        return statistics.median([run["median_ms"] for run in self.runs[program]]) if program in self.runs else math.nan
+        runs = self.runs.get(program)
+        return statistics.median([run["median_ms"] for run in runs]) if runs else math.nan
 
     def memory(self, program):
         return max((run["peak_rss_mb"] for run in self.runs.get(program, [])), default=math.nan)
 
-    def rate(self):
-        return max((run["gflop_per_s"] for run in self.runs.get("rate", [])), default=math.nan)
+    def rate(self, program):
+        """The best rate in GFLOP/s."""
+        return max((run["gflop_per_s"] for run in self.runs.get(program, [])), default=math.nan)
 
-    def share(self):
-        ours = max((run["gflop_per_s"] for run in self.runs.get("vitrail", [])), default=math.nan)
-        return ours / self.rate()
+    def gemm_share(self):
+        return self.rate("vitrail") / self.rate("machine_rate")
 
-    def leader(self, peers):
-        """the fastest peer"""
-        there = [peer for peer in peers if peer in self.runs]
-        return min(there, key=self.best) if there else None
+    def fastest(self, peers):
+        measured = [peer for peer in peers if peer in self.runs]
+        return min(measured, key=self.best) if measured else None
 
-    def gain(self, peers, of):
-        leader = self.leader(peers)
-        return of(self, leader) / of(self, "vitrail") if leader else math.nan
+    def speedup(self, peers, time):
+        """Time of the fastest peer over time of vitrail; `time` is Cell.best or Cell.median."""
+        fastest = self.fastest(peers)
+        return time(self, fastest) / time(self, "vitrail") if fastest else math.nan
+
+
+def print_table(heading, rows):
+    print(f"\n| {' | '.join(heading)} |")
+    print("| --- " * len(heading) + "|")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
 
 
 def print_inference(cells, peers):
-    print(f"\n| model, batch, precision | vitrail best, median ms | {' | '.join(peers)} | ahead of the best: best, median | share | rate |")
-    print("| --- " * (5 + len(peers)) + "|")
+    rows = []
     for cell in cells:
-        others = " | ".join(f"{cell.best(peer):.1f}" if peer in cell.runs else "" for peer in peers)
-        print(f"| {cell.name()} | {cell.best('vitrail'):.1f}, {cell.median('vitrail'):.1f} | {others} | "
-              f"{cell.gain(peers, Cell.best):.2f}, {cell.gain(peers, Cell.median):.2f} | {cell.share():.0%} | {cell.rate():.0f} |")
-    gains = [gain for gain in (cell.gain(peers, Cell.best) for cell in cells) if gain == gain]
-    if gains:
-        print(f"\ngeometric mean of the lead over {len(gains)} cells: {math.exp(statistics.mean(map(math.log, gains))):.2f}")
+        rows.append(
+            [
+                cell.name(),
+                f"{cell.best('vitrail'):.1f}, {cell.median('vitrail'):.1f}",
+                *(f"{cell.best(peer):.1f}" if peer in cell.runs else "" for peer in peers),
+                f"{cell.speedup(peers, Cell.best):.2f}, {cell.speedup(peers, Cell.median):.2f}",
+                f"{cell.gemm_share():.0%}",
+                f"{cell.rate('machine_rate'):.0f}",
+            ]
+        )
+    print_table(
+        [
+            "model, batch, precision",
+            "vitrail ms: best, median",
+            *peers,
+            "speedup: best, median",
+            "GEMM share",
+            "GEMM GFLOP/s",
+        ],
+        rows,
+    )
+    speedups = [cell.speedup(peers, Cell.best) for cell in cells]
+    speedups = [speedup for speedup in speedups if not math.isnan(speedup)]
+    if speedups:
+        print(f"\ngeometric mean of the speedup over {len(speedups)} cells: {statistics.geometric_mean(speedups):.2f}")
 
 
 def print_training(cells):
-    print("\n| model, batch, precision | vitrail best, median ms | PyTorch | ahead: best, median | share | rate | MB: vitrail, PyTorch | checkpointed: time, MB |")
-    print("| --- " * 8 + "|")
+    rows = []
     for cell in cells:
-        print(f"| {cell.name()} | {cell.best('vitrail'):.0f}, {cell.median('vitrail'):.0f} | {cell.best('train'):.0f}, {cell.median('train'):.0f} | "
-              f"{cell.gain(['train'], Cell.best):.2f}, {cell.gain(['train'], Cell.median):.2f} | {cell.share():.0%} | {cell.rate():.0f} | "
-              f"{cell.memory('vitrail'):.0f}, {cell.memory('train'):.0f} | "
-              f"{cell.best('checkpointed') / cell.best('vitrail'):.2f}x, {cell.memory('checkpointed'):.0f} |")
+        rows.append(
+            [
+                cell.name(),
+                f"{cell.best('vitrail'):.0f}, {cell.median('vitrail'):.0f}",
+                f"{cell.best('train'):.0f}, {cell.median('train'):.0f}",
+                f"{cell.speedup(['train'], Cell.best):.2f}, {cell.speedup(['train'], Cell.median):.2f}",
+                f"{cell.gemm_share():.0%}",
+                f"{cell.rate('machine_rate'):.0f}",
+                f"{cell.memory('vitrail'):.0f}, {cell.memory('train'):.0f}",
+                f"{cell.best('checkpointed') / cell.best('vitrail'):.2f}x, {cell.memory('checkpointed'):.0f}",
+            ]
+        )
+    print_table(
+        [
+            "model, batch, precision",
+            "vitrail ms: best, median",
+            "PyTorch",
+            "speedup: best, median",
+            "GEMM share",
+            "GEMM GFLOP/s",
+            "MB: vitrail, PyTorch",
+            "checkpointed: time, MB",
+        ],
+        rows,
+    )
 
 
 def plot(cells, peers, file):
     try:
         import matplotlib
     except ImportError:
-        print(f"no plot: run by a Python with matplotlib to have {file}", file=sys.stderr)
+        print(f"peers: no {file}: this Python has no matplotlib", file=sys.stderr)
         return
     matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
-    rows = [cell for cell in cells if "vitrail" in cell.runs and cell.leader(peers)]
+    from matplotlib import pyplot
+
+    rows = [cell for cell in cells if "vitrail" in cell.runs and cell.fastest(peers)]
     figure, axes = pyplot.subplots(figsize=(9, 1 + 0.5 * len(rows)))
     height = 0.8 / max(len(peers), 1)
     for i, peer in enumerate(peers):
-        axes.barh([row - 0.4 + height * (i + 0.5) for row in range(len(rows))],
-                  [cell.best(peer) / cell.best("vitrail") for cell in rows], height, label=peer)
+        axes.barh(
+            [row - 0.4 + height * (i + 0.5) for row in range(len(rows))],
+            [cell.best(peer) / cell.best("vitrail") for cell in rows],
+            height,
+            label=peer,
+        )
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [cell.name() for cell in rows])
     axes.invert_yaxis()
@@ -144,7 +222,7 @@ def plot(cells, peers, file):
 
 
 def python_with_peers(output):
-    """This Python where it has the peers, else that of an environment made for them."""
+    """The interpreter of a virtual environment that has the peers; makes the environment if there is none."""
     environment = output / "venv"
     python = environment / "bin" / "python"
     if not python.exists():
@@ -154,43 +232,74 @@ def python_with_peers(output):
     return python
 
 
-def main():
+def parse_options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--peers", nargs="*", choices=["eager", "compiled", "onnxruntime", "openvino"],
-                        help="default: those that can lead a cell")
+    parser.add_argument("--peers", nargs="*", choices=ALL_PEERS, help="default: those that can be the fastest")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--program", default="build/release/vitrail")
-    parser.add_argument("--python", type=pathlib.Path, help="one that has the peers already")
-    options = parser.parse_args()
+    parser.add_argument("--python", type=pathlib.Path, help="an interpreter that already has the peers")
+    parser.add_argument("--record", nargs=2, metavar=("NAME", "PROCESSOR"))
+    return parser.parse_args()
+
+
+def select_cells(only):
+    cells = [Cell(model, batch, precision) for precision in ("fp32", "half", "int8") for model, batch in INFERENCE]
+    cells += [Cell(model, batch, precision, True) for precision in ("fp32", "half") for model, batch in TRAINING]
+    texts = [text.replace("bf16", "half") for text in only]
+    return [cell for cell in cells if not texts or any(text in cell.name() for text in texts)]
+
+
+def run_cells(cells, options):
+    for cell in cells:
+        for _ in range(options.rounds):
+            cell.run_round(options)
+        times = [f"{program} {cell.best(program):.1f} ms" for program in cell.runs if program != "machine_rate"]
+        reasons = [f"; {program}: {reason}" for program, reason in cell.failures.items()]
+        print(f"peers: {cell.name()}: {', '.join(times)}{''.join(reasons)}", file=sys.stderr, flush=True)
+        # Written after each cell, so that an interrupted run keeps its results.
+        with open(options.output / "peers.json", "w") as file:
+            json.dump(
+                [
+                    {
+                        "model": c.model,
+                        "batch": c.batch,
+                        "precision": c.precision,
+                        "train": c.train,
+                        "runs": c.runs,
+                        "failures": c.failures,
+                    }
+                    for c in cells
+                ],
+                file,
+                indent=1,
+            )
+
+
+def main():
+    options = parse_options()
     options.output.mkdir(parents=True, exist_ok=True)
     if not options.python:
         options.python = python_with_peers(options.output)
         if pathlib.Path(sys.executable) != options.python.absolute():
-            sys.exit(subprocess.run([options.python, *sys.argv, "--python", options.python]).returncode)
+            command = [options.python, *sys.argv, "--python", options.python]
+            sys.exit(subprocess.run(command, check=False).returncode)
 
-    inference = [Cell(model, batch, precision) for precision in ("fp32", "bf16", "int8") for model, batch in INFERENCE]
-    training = [Cell(model, batch, precision, True) for precision in ("fp32", "bf16") for model, batch in TRAINING]
-    wanted = [cell for cell in inference + training
-              if not options.only or any(text in cell.name() for text in options.only)]
-    for cell in wanted:
-        cell.run(options)
-        print(f"peers: {cell.name()}: " + ", ".join(f"{program} {cell.best(program):.1f} ms" for program in cell.runs if program != "rate")
-              + "".join(f"; {program}: {why}" for program, why in cell.failures.items()), file=sys.stderr, flush=True)
-        with open(options.output / "peers.json", "w") as file:
-            json.dump([{"model": c.model, "batch": c.batch, "precision": c.precision, "train": c.train, "runs": c.runs,
-                        "failures": c.failures} for c in wanted], file, indent=1)
-    kept = [cell for cell in wanted if not cell.train]
-    if kept:
-        asked = [peer for peer in ("eager", "compiled", "onnxruntime", "openvino")
-                 if any(peer in cell.runs or peer in cell.failures for cell in kept)]
-        print_inference(kept, asked)
-        plot(kept, asked, options.output / "peers.png")
-    if len(kept) < len(wanted):
-        print_training([cell for cell in wanted if cell.train])
+    cells = select_cells(options.only)
+    run_cells(cells, options)
+    inference = [cell for cell in cells if not cell.train]
+    training = [cell for cell in cells if cell.train]
+    if inference:
+        peers = [peer for peer in ALL_PEERS if any(peer in cell.runs or peer in cell.failures for cell in inference)]
+        print_inference(inference, peers)
+        plot(inference, peers, options.output / "peers.png")
+    if training:
+        print_training(training)
+    if options.record:
+        peer_records.write(inference, training, options, HERE / "results")
 
 
 if __name__ == "__main__":

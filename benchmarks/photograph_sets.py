@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Photographs to judge precisions by, from Debian's packages: two folders, of which docs/performance.md tells results.
+"""Downloads photographs from packages of Debian, to measure the accuracy of each precision (photographs.py).
 
-    python benchmarks/photograph_sets.py OUT      # where `apt-get download` works; 450 MB are fetched; needs pillow, numpy
+    python benchmarks/photograph_sets.py OUT      # needs `apt-get download` (450 MB), pillow and numpy
 
-OUT/ordinary has landscapes, cities, rooms, people and desktop backgrounds; OUT/things has animals, plants, food, tools
-and vehicles, most of them on white.  Pictures are scaled down so that no side is longer than 800; what is smaller than
-100, what is mostly flat (drawings, skies; not of things on white) and what looks like one already taken is left out.
+OUT/ordinary has landscapes, cities, rooms, people and desktop backgrounds.  OUT/things has animals, plants, food, tools
+and vehicles, mostly on white.  Images are scaled down to a maximum of 800 pixels per side.  An image is left out if a
+side is shorter than 100 pixels, if it is mainly flat (drawings, skies), or if it resembles an earlier image.
 """
+
 import argparse
 import pathlib
 import subprocess
@@ -16,7 +17,7 @@ import tempfile
 import numpy
 from PIL import Image
 
-ORDINARY = {
+ORDINARY = {  # package: patterns of its files
     "endless-sky-data": ["usr/share/games/endless-sky/images/land/*.jpg"],
     "scratch": ["usr/share/scratch/Media/Backgrounds/*/*"],
     "kphotoalbum": ["usr/share/kphotoalbum/demo/*.jpg"],
@@ -30,71 +31,71 @@ THINGS = {
     "tuxpaint-stamps-default": ["usr/share/tuxpaint/stamps/**/*.png"],
     "mate-backgrounds": ["usr/share/backgrounds/mate/nature/*"],
 }
-DRAWN = {  # folders
-    *("cartoon", "symbols", "flags", "roadsigns", "toys", "arttools", "clothes", "hats", "newyears", "easter", "hanukkah"),
-    *("Altai", "Flow", "Kay", "Kite", "MilkyWay", "Opal", "PastelHills", "Patak", "SafeLanding", "Shell", "Volna"),
-    *(".readme", "SegmentationClassVisualization", "SegmentationObjectVisualization", "Visualization"),
+FOLDERS_OF_DRAWINGS = {
+    *("cartoon", "symbols", "flags", "roadsigns", "toys", "arttools", "clothes", "hats", "newyears", "easter"),
+    *("hanukkah", "Altai", "Flow", "Kay", "Kite", "MilkyWay", "Opal", "PastelHills", "Patak", "SafeLanding", "Shell"),
+    *("Volna", ".readme", "SegmentationClassVisualization", "SegmentationObjectVisualization", "Visualization"),
     *("AnnotationsVisualization", "tutorial"),
 }
-ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
-LONGEST, SHORTEST = 800, 100
+EXTENSIONS = {".jpg", ".jpeg", ".png", ".webp"}
+MAX_SIDE, MIN_SIDE = 800, 100
 
 
-def unpacked(package, under):
-    subprocess.run(["apt-get", "download", "-q", package], cwd=under, check=True, stdout=subprocess.DEVNULL)
-    (archive,) = under.glob(f"{package}_*.deb")
-    subprocess.run(["dpkg-deb", "-x", archive, under / package], check=True)
-    return under / package
+def unpacked(package, folder):
+    subprocess.run(["apt-get", "download", "-q", package], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    (archive,) = folder.glob(f"{package}_*.deb")
+    subprocess.run(["dpkg-deb", "-x", archive, folder / package], check=True)
+    return folder / package
 
 
 def paths_of(folder, patterns):
     paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    return [path for path in paths if path.suffix.lower() in ENDINGS and not DRAWN & set(path.parts)]
+    return [path for path in paths if path.suffix.lower() in EXTENSIONS and not FOLDERS_OF_DRAWINGS & set(path.parts)]
 
 
-def opened(path):
-    picture = Image.open(path).convert("RGBA")
-    white = Image.new("RGBA", picture.size, "white")
-    return Image.alpha_composite(white, picture).convert("RGB")
+def read_on_white(path):
+    image = Image.open(path).convert("RGBA")
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image).convert("RGB")
 
 
-def flat_share(picture):
-    """Of its tiles of 8 × 8, how many have no more contrast than a painted surface."""
-    grey = numpy.asarray(picture.convert("L"), dtype=numpy.float32)
+def flat_fraction(image):
+    """The fraction of 8 × 8 tiles whose grey values have a standard deviation below 1.5, as painted surfaces have."""
+    grey = numpy.asarray(image.convert("L"), dtype=numpy.float32)
     height, width = (edge // 8 * 8 for edge in grey.shape)
     tiles = grey[:height, :width].reshape(height // 8, 8, width // 8, 8)
     return float((tiles.std(axis=(1, 3)) < 1.5).mean())
 
 
-def is_double(look, looks):
-    return any(numpy.abs(look - other).mean() < 3 for other in looks)
+def is_duplicate(thumbnail, thumbnails):
+    return any(numpy.abs(thumbnail - other).mean() < 3 for other in thumbnails)
 
 
-def fill(out, packages, most_flat):
+def fill(out, packages, max_flat_fraction):
     out.mkdir(parents=True)
-    looks = []
+    thumbnails = []
     with tempfile.TemporaryDirectory() as scratch:
         for package, patterns in packages.items():
             folder = unpacked(package, pathlib.Path(scratch))
             for path in paths_of(folder, patterns):
-                picture = opened(path)
-                if min(picture.size) < SHORTEST:
+                image = read_on_white(path)
+                if min(image.size) < MIN_SIDE:
                     continue
-                picture.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
-                look = numpy.asarray(picture.resize((16, 16), Image.Resampling.BOX), dtype=numpy.float32)
-                if flat_share(picture) > most_flat or is_double(look, looks):
+                image.thumbnail((MAX_SIDE, MAX_SIDE), Image.Resampling.LANCZOS)
+                thumbnail = numpy.asarray(image.resize((16, 16), Image.Resampling.BOX), dtype=numpy.float32)
+                if flat_fraction(image) > max_flat_fraction or is_duplicate(thumbnail, thumbnails):
                     continue
-                looks.append(look)
-                picture.save(out / f"{package}-{len(looks):04d}.png")
-            print(f"{out.name}: {len(looks)} with those of {package}")
+                thumbnails.append(thumbnail)
+                image.save(out / f"{package}-{len(thumbnails):04d}.png")
+            print(f"{out.name}: {len(thumbnails)} images, {package} included")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     out = parser.parse_args().out
-    fill(out / "ordinary", ORDINARY, most_flat=0.5)
-    fill(out / "things", THINGS, most_flat=0.97)
+    fill(out / "ordinary", ORDINARY, max_flat_fraction=0.5)
+    fill(out / "things", THINGS, max_flat_fraction=0.97)  # a white background is flat
 
 
 if __name__ == "__main__":

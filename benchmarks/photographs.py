@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often bf16 and int8 name photographs as fp32 does, and beside them the peers' int8.
+"""Measures how well half precision and int8 agree with fp32 on photographs, and optionally the int8 of peers.
 
-    python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--mirrored] [--calibrate PICTURES] [--outliers 0]
+    python benchmarks/photographs.py MODEL FOLDER… [--crops 20] [--mirrored] [--calibrate IMAGES] [--outliers 0]
                                      [--peers]
 
-The FOLDERs hold photographs (at any depth; photograph_sets.py fetches some); of each, --crops random parts are taken, a
-fifth of the picture to all of it; with 0, the picture as it is, and with --mirrored with left and right exchanged too.
-int8 is the file that `vitrail convert --dtype int8 --calibrate` makes from PICTURES (default: the first FOLDER; better
-others).  MODEL is a folder in hub layout.
+MODEL is a folder in hub layout.  The FOLDERs hold photographs at any depth (photograph_sets.py downloads some).  The
+views of each photograph are --crops random crops of a fifth to all of its area.  With --crops 0 the view is the
+photograph, and with --mirrored also its mirror image.  int8 is the file that `vitrail convert --dtype int8 --calibrate`
+makes from IMAGES (default: the first FOLDER; other images give a fairer result).
 
---outliers F makes another model of the same function first: four channels of each LayerNorm before a linear layer are
-F times as large, and that layer's weights for them F times as small.  In exact arithmetic nothing changes; activations
-then have the large channels that trained models are known for, and that whole numbers lose most by.
+--outliers F first makes an equivalent model: it multiplies four channels of each LayerNorm before a linear layer by F
+and divides the weights of that layer accordingly.  Its activations have outlier channels as trained models do, which
+quantise badly.
 
---peers asks ONNX Runtime (dynamic int8) and OpenVINO (calibrated by nncf with the same PICTURES) too, each compared
-with PyTorch's fp32; MODEL must then be timm's.
+--peers adds ONNX Runtime (dynamic int8) and OpenVINO (calibrated by nncf with the same IMAGES), each compared with fp32
+of PyTorch.  MODEL must then be a model of timm.
 
-Prints a JSON object: views, and for each precision how many are named as in fp32 and what share of all that is, how
-many of those whose first name fp32 gives a probability of 0.2 or more ("sure": one that leads by nothing falls to any
-rounding), how far the logits are apart by the length of all of them, the largest difference over the largest logit, and
-of int8 the share of layers kept in bf16.  Needs numpy, pillow, safetensors; --peers needs requirements.txt.
+Prints a JSON object: the number of views, and for each precision
+  same, same_top1                 the number and the fraction of views whose top-1 class is that of fp32
+  confident, confident_same       the number of views whose top-1 class has a probability of 0.2 or more in fp32, and
+                                  how many of these have the same top-1 class (a narrow lead is lost to any rounding)
+  relative_error                  relative L2 error of the logits
+  largest_difference              largest difference of a logit over the largest logit
+  excluded_layers                 int8: the fraction of linear layers that are excluded from int8
+Needs numpy, pillow and safetensors; --peers needs requirements.txt.
 """
+
 import argparse
 import json
 import pathlib
@@ -36,27 +41,30 @@ from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "build" / "release" / "vitrail"
-ENDINGS = {".jpg", ".jpeg", ".png", ".webp"}
-CHANNELS = 4  # made large in each LayerNorm
+EXTENSIONS = {".jpg", ".jpeg", ".png", ".webp"}
+OUTLIER_CHANNELS = 4  # in each LayerNorm
+CONFIDENT = 0.2
 
 
 def photographs(folder):
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in ENDINGS)
+    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
 
 
 def crops_of(path, count, random):
-    picture = Image.open(path).convert("RGB")
+    image = Image.open(path).convert("RGB")
     for _ in range(count):
-        side = numpy.sqrt(random.uniform(0.2, 1))
-        width, height = (max(1, int(side * edge)) for edge in picture.size)
-        left, top = (int(random.integers(0, edge - part + 1)) for edge, part in zip(picture.size, (width, height)))
-        part = picture.crop((left, top, left + width, top + height))
-        part.thumbnail((400, 400), Image.Resampling.LANCZOS)
-        yield part
+        scale = numpy.sqrt(random.uniform(0.2, 1))
+        width, height = (max(1, int(scale * edge)) for edge in image.size)
+        left, top = (
+            int(random.integers(0, edge - side + 1)) for edge, side in zip(image.size, (width, height), strict=True)
+        )
+        crop = image.crop((left, top, left + width, top + height))
+        crop.thumbnail((400, 400), Image.Resampling.LANCZOS)
+        yield crop
 
 
-def fill(views, folders, crops, mirrored):
-    """The folder `views` with what is to be named."""
+def make_views(views, folders, crops, mirrored):
+    """Fills the new folder `views`."""
     views.mkdir()
     random = numpy.random.default_rng(0)
     for i, path in enumerate(path for folder in folders for path in photographs(folder)):
@@ -65,89 +73,109 @@ def fill(views, folders, crops, mirrored):
             if mirrored:
                 ImageOps.mirror(Image.open(path).convert("RGB")).save(views / f"{i:04d}_mirrored.png", compress_level=1)
             continue
-        for j, part in enumerate(crops_of(path, crops, random)):
-            part.save(views / f"{i:04d}_{j:03d}.png", compress_level=1)
+        for j, crop in enumerate(crops_of(path, crops, random)):
+            crop.save(views / f"{i:04d}_{j:03d}.png", compress_level=1)
     return views
 
 
 def with_outliers(model, factor, folder):
-    """A copy of a timm model in which LayerNorm's output has large channels and the next layer undoes them."""
+    """A copy of a timm model with outlier channels in each LayerNorm, which the weights after it compensate."""
     shutil.copytree(model, folder)
     file = folder / "model.safetensors"
     weights = load_file(file)
     random = numpy.random.default_rng(0)
     for name in [name for name in weights if name.endswith((".norm1.weight", ".norm2.weight"))]:
         block, norm = name.rsplit(".", 2)[:2]
-        after = f"{block}.{'attn.qkv' if norm == 'norm1' else 'mlp.fc1'}.weight"
-        chosen = random.choice(len(weights[name]), CHANNELS, replace=False)
+        next_weight = f"{block}.{'attn.qkv' if norm == 'norm1' else 'mlp.fc1'}.weight"
+        channels = random.choice(len(weights[name]), OUTLIER_CHANNELS, replace=False)
         for parameter in (name, name.replace(".weight", ".bias")):
-            weights[parameter][chosen] *= factor
-        weights[after][:, chosen] /= factor
+            weights[parameter][channels] *= factor
+        weights[next_weight][:, channels] /= factor
     save_file(weights, file, metadata={"format": "pt"})
     return folder
 
 
-def logits(model, folder, file, precision):
-    subprocess.run([PROGRAM, "classify", "-m", model, folder, "--precision", precision, "--logits", file, "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)
+def logits_of(model, folder, file, precision):
+    subprocess.run(
+        [PROGRAM, "classify", "-m", model, folder, "--precision", precision, "--logits", file, "--quiet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     return numpy.load(file)
 
 
-def compared(given, wanted):
-    same = given.argmax(1) == wanted.argmax(1)
-    # The first name's probability: one over the sum of all beside it.
-    sure = 1 / numpy.exp(wanted - wanted.max(1, keepdims=True)).sum(1) >= 0.2
-    return {"same": int(same.sum()), "same_top1": float(same.mean()),
-            "sure": int(sure.sum()), "sure_same": int(same[sure].sum()),
-            "apart": float(numpy.linalg.norm(given - wanted) / numpy.linalg.norm(wanted)),
-            "largest_difference": float(abs(given - wanted).max() / abs(wanted).max())}
+def agreement(logits, reference):
+    same = logits.argmax(1) == reference.argmax(1)
+    top1_probability = 1 / numpy.exp(reference - reference.max(1, keepdims=True)).sum(1)  # softmax of the maximum
+    confident = top1_probability >= CONFIDENT
+    return {
+        "same": int(same.sum()),
+        "same_top1": float(same.mean()),
+        "confident": int(confident.sum()),
+        "confident_same": int(same[confident].sum()),
+        "relative_error": float(numpy.linalg.norm(logits - reference) / numpy.linalg.norm(reference)),
+        "largest_difference": float(abs(logits - reference).max() / abs(reference).max()),
+    }
 
 
-def vitrail(model, views, calibrate, place):
-    """bf16 and int8, each beside fp32."""
-    quantised = place / "int8"
-    subprocess.run([PROGRAM, "convert", model, "-o", quantised, "--dtype", "int8", "--calibrate", calibrate, "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)
-    fp32 = logits(model, views, place / "fp32.npy", "fp32")
-    result = {"bf16": compared(logits(model, views, place / "bf16.npy", "bf16"), fp32),
-              "int8": compared(logits(quantised, views, place / "int8.npy", "int8"), fp32)}
-    kept = json.loads((quantised / "config.json").read_text())["int8"]["kept"]
-    with safe_open(quantised / "model.safetensors", "numpy") as file:
-        layers = [name for name in file.keys() if name.endswith("weight_scale")]
-    result["int8"]["kept_in_16_bits"] = len(kept) / (len(kept) + len(layers))
-    return result
+def excluded_fraction(folder):
+    int8 = json.loads((folder / "config.json").read_text())["int8"]
+    excluded = len(int8["excluded_layers"] if "excluded_layers" in int8 else int8["kept"])
+    with safe_open(folder / "model.safetensors", "numpy") as file:  # names only: numpy has no bfloat16
+        names = file.keys()
+    quantized = sum(name.endswith("weight_scale") for name in names)
+    return excluded / (excluded + quantized)
 
 
-def peers(model, views, calibrate, place):
-    """The int8 of ONNX Runtime and OpenVINO, each beside PyTorch's fp32."""
+def vitrail(model, views, calibrate, scratch):
+    """Agreement of half precision and int8 with fp32."""
+    quantized = scratch / "int8"
+    subprocess.run(
+        [PROGRAM, "convert", model, "-o", quantized, "--dtype", "int8", "--calibrate", calibrate, "--quiet"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    fp32 = logits_of(model, views, scratch / "fp32.npy", "fp32")
+    # "bf16" is a name of half precision in every version of the program.
+    return {
+        "half": agreement(logits_of(model, views, scratch / "half.npy", "bf16"), fp32),
+        "int8": agreement(logits_of(quantized, views, scratch / "int8.npy", "int8"), fp32)
+        | {"excluded_layers": excluded_fraction(quantized)},
+    }
+
+
+def peers(model, views, calibrate, scratch):
+    """Agreement of the int8 of ONNX Runtime and OpenVINO with fp32 of PyTorch."""
     import nncf
     import onnxruntime
     import openvino
     import timm
     import torch
     from onnxruntime.quantization import QuantType, quantize_dynamic
+
     config = json.loads((model / "config.json").read_text())
     network = timm.create_model(config["architecture"]).eval()
-    network.load_state_dict({name: torch.from_numpy(value) for name, value in load_file(model / "model.safetensors").items()})
+    weights = load_file(model / "model.safetensors")
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     transform = timm.data.create_transform(**timm.data.resolve_data_config(config["pretrained_cfg"]))
 
-    def pixels(path):
+    def pixels_of(path):
         return transform(Image.open(path).convert("RGB"))[None]
 
-    pictures = [pixels(path) for path in photographs(views)]
+    images = [pixels_of(path) for path in photographs(views)]
     with torch.inference_mode():
-        fp32 = torch.cat([network(picture) for picture in pictures]).numpy()
-    plain, dynamic = str(place / "plain.onnx"), str(place / "dynamic.onnx")
-    torch.onnx.export(network, (pictures[0],), plain, dynamo=False, verbose=False)
-    quantize_dynamic(plain, dynamic, weight_type=QuantType.QInt8)
+        fp32 = torch.cat([network(image) for image in images]).numpy()
+    exported, dynamic = str(scratch / "fp32.onnx"), str(scratch / "dynamic.onnx")
+    torch.onnx.export(network, (images[0],), exported, dynamo=False, verbose=False)
+    quantize_dynamic(exported, dynamic, weight_type=QuantType.QInt8)
     session = onnxruntime.InferenceSession(dynamic, providers=["CPUExecutionProvider"])
     feed = session.get_inputs()[0].name
-    named = numpy.concatenate([session.run(None, {feed: picture.numpy()})[0] for picture in pictures])
-    seen = nncf.Dataset([pixels(path).numpy() for path in photographs(calibrate)])
-    calibrated = nncf.quantize(openvino.Core().read_model(plain), seen, model_type=nncf.ModelType.TRANSFORMER)
-    compiled = openvino.Core().compile_model(calibrated, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    answers = numpy.concatenate([compiled([picture.numpy()])[compiled.output(0)] for picture in pictures])
-    return {"onnxruntime": compared(named, fp32), "openvino": compared(answers, fp32)}
+    onnxruntime_logits = numpy.concatenate([session.run(None, {feed: image.numpy()})[0] for image in images])
+    calibration = nncf.Dataset([pixels_of(path).numpy() for path in photographs(calibrate)])
+    quantized = nncf.quantize(openvino.Core().read_model(exported), calibration, model_type=nncf.ModelType.TRANSFORMER)
+    compiled = openvino.Core().compile_model(quantized, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    openvino_logits = numpy.concatenate([compiled([image.numpy()])[compiled.output(0)] for image in images])
+    return {"onnxruntime": agreement(onnxruntime_logits, fp32), "openvino": agreement(openvino_logits, fp32)}
 
 
 def main():
@@ -162,13 +190,13 @@ def main():
     options = parser.parse_args()
     calibrate = options.calibrate or options.folders[0]
     with tempfile.TemporaryDirectory() as name:
-        place = pathlib.Path(name)
-        views = fill(place / "views", options.folders, options.crops, options.mirrored)
-        model = with_outliers(options.model, options.outliers, place / "model") if options.outliers else options.model
+        scratch = pathlib.Path(name)
+        views = make_views(scratch / "views", options.folders, options.crops, options.mirrored)
+        model = with_outliers(options.model, options.outliers, scratch / "model") if options.outliers else options.model
         result = {"model": options.model.name, "outliers": options.outliers, "views": len(photographs(views))}
-        result |= vitrail(model, views, calibrate, place)
+        result |= vitrail(model, views, calibrate, scratch)
         if options.peers:
-            result |= peers(model, views, calibrate, place)
+            result |= peers(model, views, calibrate, scratch)
     print(json.dumps(result, indent=2))
 
 

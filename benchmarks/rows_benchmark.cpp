@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that go over memory once: LayerNorm, softmax, activations.  Arguments: rows, columns.  One thread.
+// Row-wise kernels: LayerNorm, softmax, activations.  Arguments: rows, columns.  One thread.
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/activation.h"
@@ -20,11 +20,11 @@ struct Rows {
         y(random_floats(rows * columns)),
         out(rows * columns),
         norm(rows * columns) {}
-  // A vector instruction counts as one multiply-add, which it keeps from beginning; `passed`: numbers read and written
-  // for each element.
-  void count(benchmark::State& state, double instructions, double passed) const {
+  // Per element: the number of vector instructions, each counted as a multiply-add because it takes the issue slot of
+  // one, and the number of values read and written.
+  void report(benchmark::State& state, double instructions, double values) const {
     const auto elements = static_cast<double>(rows * columns);
-    count_work(state, {.operations = 2 * instructions * elements, .bytes = 4 * passed * elements});
+    report_work(state, {.operations = 2 * instructions * elements, .bytes = 4 * values * elements});
   }
 };
 
@@ -34,7 +34,7 @@ void layer_norm(benchmark::State& state) {
     kernels::layer_norm(r.x.data(), r.columns, r.y.data(), r.y.data(), 1e-6f, r.norm.data(), r.columns, r.rows,
                         r.columns);
   }
-  r.count(state, 6, 2);
+  r.report(state, 6, 2);
 }
 
 void residual_layer_norm(benchmark::State& state) {
@@ -43,19 +43,19 @@ void residual_layer_norm(benchmark::State& state) {
     kernels::residual_layer_norm(r.x.data(), r.y.data(), nullptr, r.y.data(), r.y.data(), 1e-6f, r.out.data(),
                                  r.norm.data(), r.rows, r.columns);
   }
-  r.count(state, 8, 4);
+  r.report(state, 8, 4);
 }
 
 void softmax(benchmark::State& state) {
   Rows r(state);
   for (auto _ : state) kernels::softmax(r.x.data(), r.y.data(), r.rows, r.columns);
-  r.count(state, 23, 2);
+  r.report(state, 23, 2);
 }
 
 void activation(benchmark::State& state, kernels::Activation kind, double instructions) {
   Rows r(state);
   for (auto _ : state) kernels::activate(kind, r.x.data(), r.y.data(), r.rows * r.columns);
-  r.count(state, instructions, 2);
+  r.report(state, instructions, 2);
 }
 
 using kernels::Activation;

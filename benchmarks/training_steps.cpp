@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// training_steps FOLDER: trains the model in FOLDER on the batches in FOLDER/batches.safetensors and writes what
-// PyTorch is compared with by benchmarks/same_as_torch.py.
+// training_steps FOLDER STEPS LEARNING_RATE LABEL_SMOOTHING: trains the model in FOLDER with AdamW, for
+// benchmarks/same_as_torch.py.
 //
-// batches: images [n, B, C, H, W] f32, labels [n, B] i64, taken in turn; steps, rate and label smoothing as arguments.
-// Writes FOLDER/vitrail.safetensors: losses [steps] and the parameters after the last step.
+// Reads FOLDER/batches.safetensors: images [n, B, C, H, W] f32 and labels [n, B] i64; the steps cycle through the n
+// batches.  Writes FOLDER/vitrail.safetensors: losses [steps] f64 and the parameters after the last step.
 #include <cstdio>
 #include <cstdlib>
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace vitrail;
 
-void train(const std::filesystem::path& folder, int steps, double rate, double smoothing) {
+void train(const std::filesystem::path& folder, int steps, double learning_rate, double smoothing) {
   const ReusedMemory memory;
   models::VisionTransformer model = models::build_model(models::open_model(folder));
   model.train();
@@ -32,7 +32,7 @@ void train(const std::filesystem::path& folder, int steps, double rate, double s
     const Tensor loss = ops::cross_entropy(model.forward(images.select(0, batch)), labels.select(0, batch), smoothing);
     losses.data<double>()[step] = loss.item<double>();
     autograd::backward(loss);
-    optimizer->step(rate);
+    optimizer->step(learning_rate);
     optimizer->clear_gradients();
   }
   std::vector<std::pair<std::string, Tensor>> results{{"losses", losses}};
@@ -44,7 +44,7 @@ void train(const std::filesystem::path& folder, int steps, double rate, double s
 
 int main(int argc, char** argv) {
   if (argc != 5) {
-    std::fprintf(stderr, "usage: training_steps FOLDER STEPS RATE LABEL_SMOOTHING\n");
+    std::fprintf(stderr, "usage: training_steps FOLDER STEPS LEARNING_RATE LABEL_SMOOTHING\n");
     return 2;
   }
   try {

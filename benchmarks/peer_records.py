@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the cells of peers.py as records, from which tools/results_tables.py makes tables."""
+
+import json
+import math
+import os
+import shlex
+import subprocess
+
+PEERS = ("eager", "compiled", "onnxruntime", "openvino")
+VERSIONS = """
+import importlib.metadata, json, sys
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+print(json.dumps({name: version(name) for name in sys.argv[1:]}))
+"""
+
+
+def command_of(options):
+    command = [
+        "benchmarks/peers.py",
+        "--rounds",
+        f"{options.rounds}",
+        "--seconds",
+        f"{options.seconds:g}",
+        "--patience",
+        f"{options.patience:g}",
+    ]
+    for name, values in (("--only", options.only), ("--peers", options.peers)):
+        command += [name, *values] if values else []
+    return shlex.join(command)
+
+
+def versions_of(options, packages):
+    vitrail = subprocess.run([options.program, "--version"], check=True, capture_output=True, text=True).stdout
+    peers = subprocess.run([options.python, "-c", VERSIONS, *packages], check=True, capture_output=True, text=True)
+    return {"vitrail": vitrail.split()[-1]} | json.loads(peers.stdout)
+
+
+def inference_row(cell):
+    peers = [peer for peer in PEERS if peer in cell.runs]
+    return common_fields(cell, peers, 1) | {"peers": {peer: round(cell.best(peer), 1) for peer in peers}}
+
+
+def training_row(cell):
+    return common_fields(cell, ["train"], None) | {
+        "torch": round(cell.best("train")),
+        "torch_median": round(cell.median("train")),
+        "peak_mb": round(cell.memory("vitrail")),
+        "torch_peak_mb": round(cell.memory("train")),
+        "checkpointed_time": round(cell.best("checkpointed") / cell.best("vitrail"), 2),
+        "checkpointed_peak_mb": round(cell.memory("checkpointed")),
+    }
+
+
+def common_fields(cell, peers, digits):
+    fields = {
+        "model": cell.model,
+        "batch": cell.batch,
+        "precision": cell.precision,
+        "vitrail": round(cell.best("vitrail"), digits),
+        "vitrail_median": round(cell.median("vitrail"), digits),
+        "speedup": round(cell.speedup(peers, type(cell).best), 2),
+        "speedup_median": round(cell.speedup(peers, type(cell).median), 2),
+    }
+    if not math.isnan(cell.gemm_share()):
+        fields["gemm_share"] = round(cell.gemm_share(), 2)
+    return fields
+
+
+def save(record, path):
+    """One line per row, so that a difference of two versions shows the cells that changed."""
+    rows = record.pop("rows")
+    head = json.dumps(record, indent=2, ensure_ascii=False).removesuffix("\n}")
+    body = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text(f'{head},\n  "rows": [\n{body}\n  ]\n}}\n')
+
+
+def write(inference, training, options, folder):
+    """Cells without vitrail or without a peer have no speedup and are left out."""
+    name, processor = options.record
+    inference_rows = [inference_row(cell) for cell in inference if "vitrail" in cell.runs and cell.fastest(PEERS)]
+    training_rows = [training_row(cell) for cell in training if {"vitrail", "train", "checkpointed"} <= set(cell.runs)]
+    for kind, rows, unit, packages in (
+        ("inference", inference_rows, "ms per batch, best of all runs", ("torch", "onnxruntime", "openvino")),
+        ("training", training_rows, "ms per step (forward, backward, AdamW), best of all runs", ("torch",)),
+    ):
+        if rows:
+            save(
+                {
+                    "kind": kind,
+                    "processor": processor,
+                    "cores": len(os.sched_getaffinity(0)),
+                    "versions": versions_of(options, packages),
+                    "command": command_of(options),
+                    "unit": unit,
+                    "rows": rows,
+                },
+                folder / f"{kind}-{name}.json",
+            )
