@@ -71,12 +71,12 @@ std::unique_ptr<PackedGemm> make_int8_maddubs(const float* weight, const float* 
   return make_int8_gemm(weight, bias, out, in, int8_microkernel());
 }
 std::unique_ptr<PackedGemm> make_int8_vnni(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() < Isa::avx512_vnni) return nullptr;
+  if (!active_features().has(Feature::avx512_vnni)) return nullptr;
   return make_int8_gemm(weight, bias, out, in, vnni_microkernel());
 }
 
 std::unique_ptr<PackedGemm> make_int16(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() < Isa::avx512_vnni) return nullptr;
+  if (!active_features().has(Feature::avx512_vnni)) return nullptr;
   return make_int16_gemm(weight, bias, out, in, int16_microkernel());
 }
 

@@ -19,6 +19,7 @@ namespace vitrail::benchmarks {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using kernels::Feature;
 using kernels::Isa;
 
 // The minimum time in seconds of a few runs of `work` on all threads at once.
@@ -127,15 +128,16 @@ __attribute__((target("avx512vnni"))) void vnni_loop() {
 }
 
 Loop loop_of(Arithmetic arithmetic) {
-  const Isa isa = kernels::active_isa();
-  if (arithmetic == Arithmetic::half && isa >= Isa::avx512_bf16) return {bf16_loop, 12 * 64};
+  const kernels::FeatureSet features = kernels::active_features();
+  const bool avx2 = features.has(Feature::avx2), avx512 = features.has(Feature::avx512);
+  if (arithmetic == Arithmetic::half && features.has(Feature::avx512_bf16)) return {bf16_loop, 12 * 64};
   if (arithmetic != Arithmetic::int8) {
-    if (isa >= Isa::avx512) return {avx512_loop, 12 * 32};
-    return isa == Isa::avx2 ? Loop{avx2_loop, 12 * 16} : Loop{sse_loop, 12 * 8};
+    if (avx512) return {avx512_loop, 12 * 32};
+    return avx2 ? Loop{avx2_loop, 12 * 16} : Loop{sse_loop, 12 * 8};
   }
-  if (isa >= Isa::avx512_vnni) return {vnni_loop, 12 * 128};
-  if (isa >= Isa::avx512) return {avx512_int8_loop, 12 * 128};
-  return isa == Isa::avx2 ? Loop{avx2_int8_loop, 12 * 64} : Loop{sse_int8_loop, 12 * 32};
+  if (features.has(Feature::avx512_vnni)) return {vnni_loop, 12 * 128};
+  if (avx512) return {avx512_int8_loop, 12 * 128};
+  return avx2 ? Loop{avx2_int8_loop, 12 * 64} : Loop{sse_int8_loop, 12 * 32};
 }
 #else
 void scalar_loop() {

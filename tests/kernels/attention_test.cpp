@@ -7,7 +7,7 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/attention/scalar_attention_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -118,7 +118,7 @@ struct Problem {
 
  private:
   static constexpr double kHalfStep = 1.01 / 256;  // of bf16, relative; with the product of two of them
-  bool rounds() const { return args.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16; }
+  bool rounds() const { return args.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16); }
 };
 
 void check(const Sizes& sizes, bool with_bias, bool with_weights) {

@@ -7,10 +7,11 @@
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/attention/attention.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/attention/scalar_attention_internal.h"
 #include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -244,7 +245,7 @@ struct Problem {
         want_scores.insert(want_scores.end(), slopes.begin(), slopes.end());
       }
     }
-    if (precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16) {
+    if (precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) {
       expect_near_by_norm(grad_q, want_q);
       expect_near_by_norm(grad_k, want_k);
       expect_near_by_norm(grad_v, want_v);

@@ -12,6 +12,7 @@
 #include "vitrail/kernels/gemm/int8_weight.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -54,9 +55,11 @@ void add_quads(const PackedPanel& p) {
 }
 
 std::vector<DotMicrokernel> sums_of(Isa isa) {
-  const DotMicrokernel quads = isa >= Isa::avx512 ? add_quads<32> : isa == Isa::avx2 ? add_quads<16> : add_quads<8>;
+  const DotMicrokernel quads = features_of(isa).has(Feature::avx512) ? add_quads<32>
+                               : features_of(isa).has(Feature::avx2) ? add_quads<16>
+                                                                     : add_quads<8>;
   std::vector<DotMicrokernel> all{int8_microkernel(), quads};
-  if (isa >= Isa::avx512_vnni) all.push_back(vnni_microkernel());
+  if (features_of(isa).has(Feature::avx512_vnni)) all.push_back(vnni_microkernel());
   return all;
 }
 

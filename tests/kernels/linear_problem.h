@@ -8,6 +8,7 @@
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels::testing {
 

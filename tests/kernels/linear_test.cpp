@@ -214,7 +214,7 @@ TEST(PackedGemm, TellsWhoseLoopsItRunsIn) {
       EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023, precision).has_own_loops());
     }
     EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023).has_own_loops());
-    const bool by_onednn = isa >= Isa::avx512 && onednn::available() &&
+    const bool by_onednn = features_of(isa).has(Feature::avx512) && onednn::available() &&
                            make_onednn_gemm(problem.weight.data(), nullptr, 64, 1024) != nullptr;
     EXPECT_EQ(PackedLinear(problem.weight.data(), nullptr, 64, 1024).has_own_loops(), !by_onednn);
   });

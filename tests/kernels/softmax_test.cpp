@@ -5,7 +5,7 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {

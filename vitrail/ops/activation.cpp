@@ -3,7 +3,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

@@ -2,8 +2,8 @@
 #include "vitrail/ops/layer_norm.h"
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch.h"
 
 namespace vitrail::ops {

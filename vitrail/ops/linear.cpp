@@ -7,6 +7,7 @@
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/dispatch.h"
 #include "vitrail/ops/mixed_linear.h"

@@ -64,19 +64,30 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <stdexcept>
-#include <vector>
 
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/attention/scalar_attention_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(attention_tile_rows);
-VITRAIL_EXPORT(attention_panel_columns);
-VITRAIL_EXPORT(pack_head);
-VITRAIL_EXPORT(attend);
+// The scalar reference takes the head as it is, one query at a time.
+int64_t scalar_tile_rows() { return 1; }
+int64_t scalar_panel_columns() { return 1; }
+void scalar_pack_head(const Head<float>&, const HeadScratch&) {}
+void scalar_attend(const Head<float>& head, const HeadScratch& scratch, int64_t first, int64_t queries) {
+  for (int64_t t = first; t < first + queries; ++t) {
+    scalar::attention_row(head.q + t * head.q_stride, head.k, head.k_stride, head.v, head.v_stride, head.keys,
+                          head.head_dim, head.scale, head.bias ? head.bias + t * head.bias_stride : nullptr,
+                          scratch.scores, head.out + t * head.out_stride);
+    if (head.weights) std::copy_n(scratch.scores, head.keys, head.weights + t * head.keys);
+  }
+}
+
+VITRAIL_EXPORT(attention_tile_rows, scalar_tile_rows);
+VITRAIL_EXPORT(attention_panel_columns, scalar_panel_columns);
+VITRAIL_EXPORT(pack_head, scalar_pack_head);
+VITRAIL_EXPORT(attend, scalar_attend);
 
 struct TileWorker {
   void (*pack_head)(const Head<float>&, const HeadScratch&);
@@ -110,31 +121,15 @@ void attention_in_tiles(const AttentionArgs& args) {
   });
 }
 
-void attention_by_reference(const AttentionArgs& args) {
-  parallel_for(0, args.batch * args.heads, 1, [&](int64_t first, int64_t last) {
-    std::vector<float> scores(args.keys);
-    for (int64_t pair = first; pair < last; ++pair) {
-      const Head<float> head = head_of(args, pair);
-      for (int64_t t = 0; t < args.queries; ++t) {
-        scalar::attention_row(head.q + t * head.q_stride, head.k, head.k_stride, head.v, head.v_stride, head.keys,
-                              head.head_dim, head.scale, head.bias ? head.bias + t * head.bias_stride : nullptr,
-                              scores.data(), head.out + t * head.out_stride);
-        if (head.weights) std::copy(scores.begin(), scores.end(), head.weights + t * head.keys);
-      }
-    }
-  });
-}
-
 }  // namespace
 
 void attention(const AttentionArgs& args) {
-  if (active_isa() == Isa::scalar) return attention_by_reference(args);
-  if (args.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16) return attention_in_bf16(args);
+  if (args.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) return attention_in_bf16(args);
   attention_in_tiles(args);
 }
 
 void attention(const AttentionArgsOf<BFloat16>& args) {
-  if (active_isa() < Isa::avx512_bf16) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
+  if (!active_features().has(Feature::avx512_bf16)) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
   attention_in_bf16(args);
 }
 

@@ -99,17 +99,34 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/attention/scalar_attention_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(gradient_panel_columns);
-VITRAIL_EXPORT(head_backward);
+// The scalar reference takes the head as it is, one query at a time.
+int64_t scalar_panel_columns() { return 1; }
+void scalar_head_backward(const HeadGrad<float>& head, const HeadGradScratch& scratch) {
+  for (int64_t s = 0; s < head.keys; ++s) {
+    std::fill_n(head.grad_k + s * head.grad_k_stride, head.head_dim, 0.0f);
+    std::fill_n(head.grad_v + s * head.grad_v_stride, head.head_dim, 0.0f);
+  }
+  for (int64_t t = 0; t < head.queries; ++t) {
+    const float* const q = head.q + t * head.q_stride;
+    scalar::attention_weights(q, head.k, head.k_stride, head.keys, head.head_dim, head.scale,
+                              head.bias ? head.bias + t * head.bias_stride : nullptr, scratch.weights);
+    scalar::attention_row_backward(q, head.k, head.k_stride, head.v, head.v_stride, head.keys, head.head_dim,
+                                   head.scale, scratch.weights, head.grad + t * head.grad_stride, scratch.slopes,
+                                   head.grad_q + t * head.grad_q_stride, head.grad_k, head.grad_k_stride, head.grad_v,
+                                   head.grad_v_stride);
+    if (head.grad_scores) std::copy_n(scratch.slopes, head.keys, head.grad_scores + t * head.keys);
+  }
+}
+
+VITRAIL_EXPORT(gradient_panel_columns, scalar_panel_columns);
+VITRAIL_EXPORT(head_backward, scalar_head_backward);
 
 // Cuts the calling thread's scratch into the pieces that one head needs.
 HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
@@ -135,45 +152,24 @@ HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
   return s;
 }
 
-void head_by_reference(const HeadGrad<float>& head) {
-  std::vector<float> weights(head.keys), slopes(head.keys), out(head.head_dim);
-  for (int64_t s = 0; s < head.keys; ++s) {
-    std::fill_n(head.grad_k + s * head.grad_k_stride, head.head_dim, 0.0f);
-    std::fill_n(head.grad_v + s * head.grad_v_stride, head.head_dim, 0.0f);
-  }
-  for (int64_t t = 0; t < head.queries; ++t) {
-    const float* const q = head.q + t * head.q_stride;
-    scalar::attention_row(q, head.k, head.k_stride, head.v, head.v_stride, head.keys, head.head_dim, head.scale,
-                          head.bias ? head.bias + t * head.bias_stride : nullptr, weights.data(), out.data());
-    scalar::attention_row_backward(q, head.k, head.k_stride, head.v, head.v_stride, head.keys, head.head_dim,
-                                   head.scale, weights.data(), head.grad + t * head.grad_stride, slopes.data(),
-                                   head.grad_q + t * head.grad_q_stride, head.grad_k, head.grad_k_stride, head.grad_v,
-                                   head.grad_v_stride);
-    if (head.grad_scores) std::copy(slopes.begin(), slopes.end(), head.grad_scores + t * head.keys);
-  }
-}
-
 }  // namespace
 
 void attention_backward(const AttentionGradArgs& args) {
-  const bool plain = active_isa() == Isa::scalar;
   const int64_t width = VITRAIL_DISPATCH(gradient_panel_columns)();
   auto* const backward = &VITRAIL_DISPATCH(head_backward);
   const AttentionArgs& forward = args.forward;
   if (forward.queries == 0 || forward.keys == 0) return;
-  if (forward.precision == Precision::bf16 && active_isa() >= Isa::avx512_bf16) return attention_backward_in_bf16(args);
+  if (forward.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) {
+    return attention_backward_in_bf16(args);
+  }
   parallel_for(0, forward.batch * forward.heads, 1, [&](int64_t first, int64_t last) {
-    if (plain) {
-      for (int64_t pair = first; pair < last; ++pair) head_by_reference(head_of(args, pair));
-      return;
-    }
     const HeadGradScratch scratch = scratch_for(forward, width);
     for (int64_t pair = first; pair < last; ++pair) backward(head_of(args, pair), scratch);
   });
 }
 
 void attention_backward(const AttentionGradArgsOf<BFloat16>& args) {
-  if (active_isa() < Isa::avx512_bf16) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
+  if (!active_features().has(Feature::avx512_bf16)) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
   if (args.forward.queries > 0 && args.forward.keys > 0) attention_backward_in_bf16(args);
 }
 

@@ -163,8 +163,8 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(float_head_backward);
-VITRAIL_EXPORT(narrow_head_backward);
+VITRAIL_EXPORT(float_head_backward, nullptr);
+VITRAIL_EXPORT(narrow_head_backward, nullptr);
 
 // Cuts the calling thread's scratch into the pieces that one head needs, each a whole number of cache lines.
 template <class T>

@@ -259,10 +259,10 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(pack_float_head);
-VITRAIL_EXPORT(pack_narrow_head);
-VITRAIL_EXPORT(attend_float);
-VITRAIL_EXPORT(attend_narrow);
+VITRAIL_EXPORT(pack_float_head, nullptr);
+VITRAIL_EXPORT(pack_narrow_head, nullptr);
+VITRAIL_EXPORT(attend_float, nullptr);
+VITRAIL_EXPORT(attend_narrow, nullptr);
 
 template <class T>
 struct Bf16Worker {

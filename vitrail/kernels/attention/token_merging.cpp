@@ -33,15 +33,20 @@ HWY_AFTER_NAMESPACE();
 #include <utility>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(merging_panel_columns);
-VITRAIL_EXPORT(multiply_transposed);
+int64_t scalar_panel_columns() { return 1; }
+void scalar_multiply_transposed(const float* a, int64_t rows, const float* b, int64_t columns, int64_t k, float*,
+                                float* products, int64_t ld) {
+  scalar::gemm(false, true, rows, columns, k, a, k, b, k, false, products, ld);
+}
+
+VITRAIL_EXPORT(merging_panel_columns, scalar_panel_columns);
+VITRAIL_EXPORT(multiply_transposed, scalar_multiply_transposed);
 
 // Every second token from `first`.
 struct Side {
@@ -105,12 +110,8 @@ void key_directions(const TokenMergingArgs& args, int64_t sample, const Side& si
 // Who goes into whom: partner is −1 for those that stay.
 void match(const TokenMergingArgs& args, const Sides& sides, const Scratch& scratch) {
   const int64_t a = sides.looking.count, b = sides.looked_for.count, d = args.head_dim;
-  if (active_isa() == Isa::scalar) {
-    scalar::gemm(false, true, a, b, d, scratch.looking, d, scratch.looked_for, d, false, scratch.cosines, scratch.ld);
-  } else {
-    VITRAIL_DISPATCH(multiply_transposed)
-    (scratch.looking, a, scratch.looked_for, b, d, scratch.panel, scratch.cosines, scratch.ld);
-  }
+  auto* const multiply = &VITRAIL_DISPATCH(multiply_transposed);
+  multiply(scratch.looking, a, scratch.looked_for, b, d, scratch.panel, scratch.cosines, scratch.ld);
   for (int64_t i = 0; i < a; ++i) {
     const float* const row = scratch.cosines + i * scratch.ld;
     float most = -std::numeric_limits<float>::infinity();  // stays, where the row is NaN

@@ -125,9 +125,9 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(columns_of_panel);
-VITRAIL_EXPORT(pack_panel);
-VITRAIL_EXPORT(run_task);
+VITRAIL_EXPORT(columns_of_panel, nullptr);
+VITRAIL_EXPORT(pack_panel, nullptr);
+VITRAIL_EXPORT(run_task, nullptr);
 
 class Fp32Gemm : public PackedGemm {
  public:

@@ -72,8 +72,8 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(write_int16_row);
-VITRAIL_EXPORT(run_int16_task);
+VITRAIL_EXPORT(write_int16_row, nullptr);
+VITRAIL_EXPORT(run_int16_task, nullptr);
 
 class Int16Gemm : public QuantizedGemm {
  public:

@@ -276,12 +276,12 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(columns_of_int8_panel);
-VITRAIL_EXPORT(quantize_row);
-VITRAIL_EXPORT(quantize_rest);
-VITRAIL_EXPORT(add_int8_panel);
-VITRAIL_EXPORT(add_wide_int8_panel);
-VITRAIL_EXPORT(run_int8_task);
+VITRAIL_EXPORT(columns_of_int8_panel, nullptr);
+VITRAIL_EXPORT(quantize_row, nullptr);
+VITRAIL_EXPORT(quantize_rest, nullptr);
+VITRAIL_EXPORT(add_int8_panel, nullptr);
+VITRAIL_EXPORT(add_wide_int8_panel, nullptr);
+VITRAIL_EXPORT(run_int8_task, nullptr);
 
 class Int8Gemm : public QuantizedGemm {
  public:

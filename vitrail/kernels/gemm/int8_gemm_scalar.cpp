@@ -7,6 +7,7 @@
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/gemm/weight_correction.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {

@@ -71,16 +71,15 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(heaviest_pair);
-VITRAIL_EXPORT(is_whole);
-VITRAIL_EXPORT(round_row);
+VITRAIL_EXPORT(heaviest_pair, scalar::heaviest_pair);
+VITRAIL_EXPORT(is_whole, scalar::is_whole);
+VITRAIL_EXPORT(round_row, scalar::round_row);
 
 }  // namespace
 
-int max_int8_pair() { return active_isa() >= Isa::avx512_vnni ? 2 * kMaxInt8 : kMaxSaturatingPair; }
+int max_int8_pair() { return active_features().has(Feature::avx512_vnni) ? 2 * kMaxInt8 : kMaxSaturatingPair; }
 
 float quantize_weight_row(const float* row, int64_t in, int8_t* numbers) {
-  if (active_isa() == Isa::scalar) return scalar::quantize_weight_row(row, in, numbers);
   return scalar::weight_numbers_by(row, in, numbers, VITRAIL_DISPATCH(heaviest_pair), VITRAIL_DISPATCH(is_whole),
                                    VITRAIL_DISPATCH(round_row));
 }

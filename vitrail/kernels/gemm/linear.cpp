@@ -11,6 +11,7 @@
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -64,17 +65,16 @@ class ScalarGemm : public PackedGemm {
 // In 16 bits the tiles reach 213 on a core, with x's rounding, and oneDNN's packed product of bf16 216 (197 × 768 ×
 // 3072).
 std::unique_ptr<PackedGemm> make_fp32_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  const Isa isa = active_isa();
-  if (isa == Isa::scalar) return make_scalar_gemm(weight, bias, out, in);
+  if (active_isa() == Isa::scalar) return make_scalar_gemm(weight, bias, out, in);
   const bool crowded = in > 0 && in % 1024 == 0;
-  if (crowded && isa >= Isa::avx512 && onednn::available() && out > 0) {
+  if (crowded && active_features().has(Feature::avx512) && onednn::available() && out > 0) {
     if (auto product = make_onednn_gemm(weight, bias, out, in)) return product;
   }
   return make_fp32_gemm(weight, bias, out, in);
 }
 
 std::unique_ptr<PackedGemm> make_bf16_product(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_isa() >= Isa::avx512_vnni) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
+  if (active_features().has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
   return make_fp32_product(rounded.data(), bias, out, in);
@@ -85,7 +85,7 @@ constexpr int64_t kMostInt8Inputs = 65'000;
 
 std::unique_ptr<PackedGemm> make_int8_product(const Int8Rows& weight, const float* bias, int64_t out, int64_t in) {
   if (active_isa() == Isa::scalar) return make_scalar_int8_gemm(weight, bias, out, in);
-  const DotMicrokernel sums = active_isa() >= Isa::avx512_vnni ? vnni_microkernel() : int8_microkernel();
+  const DotMicrokernel sums = active_features().has(Feature::avx512_vnni) ? vnni_microkernel() : int8_microkernel();
   return make_int8_gemm(weight, bias, out, in, sums);
 }
 
@@ -124,7 +124,8 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
 }
 
 bool multiplies_bf16() {
-  return active_isa() >= Isa::avx512_bf16 && onednn::available() && onednn::effective_isa() >= Isa::avx512_bf16;
+  return active_features().has(Feature::avx512_bf16) && onednn::available() &&
+         features_of(onednn::effective_isa()).has(Feature::avx512_bf16);
 }
 
 namespace {

@@ -1,48 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One kernel, compiled for several instruction sets, called by the one that active_isa() says:
+// A kernel's dispatch table: one row per target, which active_isa() chooses from.
 //
-//   VITRAIL_EXPORT(add_span);                       // beside the kernel's .cpp's other definitions, under HWY_ONCE
-//   VITRAIL_DISPATCH(add_span)(a, b, out, n);
+//   VITRAIL_EXPORT(softmax_row, scalar::softmax_row);  // under HWY_ONCE, in the .cpp that compiles softmax_row
+//   VITRAIL_DISPATCH(softmax_row)(x, y, cols);
 //
-// Highway has such tables of its own, in a library whose start measures a clock for 4 ms of every process that is
-// linked with it.  These need its headers alone.
+// A new target (NEON, SVE) is an enumerator and its features here, a column in VITRAIL_EXPORT, and an Isa in isa.cpp.
+// Highway's own tables are not used: they need its library, which measures a clock whenever a process starts.
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::kernels {
 
-// SSE4, AVX2, AVX-512.
-constexpr size_t kDispatchTargets = 3;
+// What a kernel is compiled for.  scalar is the reference, which needs no target of Highway's.
+enum class Target : uint8_t { scalar, sse4, avx2, avx512 };
+constexpr size_t kNumTargets = 4;
 
-// scalar has no target: kernels branch off to their reference before they dispatch.
-inline size_t dispatch_index() {
-  const Isa isa = active_isa();
-  return isa >= Isa::avx512 ? 2 : isa >= Isa::avx2 ? 1 : 0;
+constexpr Target target_of(FeatureSet features) {
+  if (features.has(Feature::avx512)) return Target::avx512;
+  if (features.has(Feature::avx2)) return Target::avx2;
+  if (features.has(Feature::sse4)) return Target::sse4;
+  return Target::scalar;
 }
 
-// A target is null where the compiler's own baseline is above it, or another architecture: the one below it stands in.
 template <class Function>
-constexpr std::array<Function*, kDispatchTargets> kernel_table(Function* baseline, std::type_identity_t<Function>* sse4,
-                                                               std::type_identity_t<Function>* avx2,
-                                                               std::type_identity_t<Function>* avx512) {
+using KernelTable = std::array<Function*, kNumTargets>;
+
+template <class Function>
+Function& dispatch(const KernelTable<Function>& versions) {
+  return *versions[static_cast<size_t>(target_of(active_features()))];
+}
+
+// A version is null if the compiler's baseline is above its target, or on another architecture: the version below it is
+// used then.  Highway's own baseline is in the table only for SSE4, and only if that is null.
+template <class Function>
+constexpr KernelTable<Function> kernel_table(Function* baseline, std::type_identity_t<Function>* scalar,
+                                             std::type_identity_t<Function>* sse4, std::type_identity_t<Function>* avx2,
+                                             std::type_identity_t<Function>* avx512) {
   Function* const first = sse4 ? sse4 : baseline;
   Function* const second = avx2 ? avx2 : first;
-  return {first, second, avx512 ? avx512 : second};
+  return {scalar, first, second, avx512 ? avx512 : second};
 }
 
 }  // namespace vitrail::kernels
 
+// SCALAR: the kernel's reference, a function of the same type (or a template or overload set that has one).  nullptr if
+// the kernel is never dispatched under Isa::scalar.
 #if HWY_ARCH_X86
-#define VITRAIL_EXPORT(KERNEL)                                          \
+#define VITRAIL_EXPORT(KERNEL, SCALAR)                                  \
   constexpr auto KERNEL##_by_target = ::vitrail::kernels::kernel_table( \
-      &HWY_STATIC_DISPATCH(KERNEL), HWY_CHOOSE_SSE4(KERNEL), HWY_CHOOSE_AVX2(KERNEL), HWY_CHOOSE_AVX3(KERNEL))
+      &HWY_STATIC_DISPATCH(KERNEL), SCALAR, HWY_CHOOSE_SSE4(KERNEL), HWY_CHOOSE_AVX2(KERNEL), HWY_CHOOSE_AVX3(KERNEL))
 #else
-#define VITRAIL_EXPORT(KERNEL)        \
-  constexpr auto KERNEL##_by_target = \
-      ::vitrail::kernels::kernel_table(&HWY_STATIC_DISPATCH(KERNEL), nullptr, nullptr, nullptr)
+#define VITRAIL_EXPORT(KERNEL, SCALAR) \
+  constexpr auto KERNEL##_by_target =  \
+      ::vitrail::kernels::kernel_table(&HWY_STATIC_DISPATCH(KERNEL), SCALAR, nullptr, nullptr, nullptr)
 #endif
-#define VITRAIL_DISPATCH(KERNEL) (*KERNEL##_by_target[::vitrail::kernels::dispatch_index()])
+#define VITRAIL_DISPATCH(KERNEL) ::vitrail::kernels::dispatch(KERNEL##_by_target)

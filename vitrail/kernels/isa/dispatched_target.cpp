@@ -20,14 +20,13 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(target_name);
+const char* scalar_target_name() { return "scalar"; }
+
+VITRAIL_EXPORT(target_name, scalar_target_name);
 
 }  // namespace
 
-std::string dispatched_target() {
-  if (active_isa() == Isa::scalar) return "scalar";
-  return VITRAIL_DISPATCH(target_name)();
-}
+std::string dispatched_target() { return VITRAIL_DISPATCH(target_name)(); }
 
 }  // namespace vitrail::kernels
 #endif

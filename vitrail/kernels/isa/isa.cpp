@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/kernels/isa/isa.h"
 
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -12,83 +12,111 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr std::array kNames{"scalar", "sse4", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
+struct IsaRow {
+  Isa isa;
+  const char* name;
+  FeatureSet features;
+};
 
-std::atomic<int> chosen{-1};
-std::mutex choosing;
+// In the order of the enumerators.  The last row that a machine can run is its default.
+constexpr IsaRow kIsas[] = {
+    {Isa::scalar, "scalar", {}},
+    {Isa::sse4, "sse4", {Feature::sse4}},
+    {Isa::avx2, "avx2", {Feature::sse4, Feature::avx2}},
+    {Isa::avx512, "avx512", {Feature::sse4, Feature::avx2, Feature::avx512}},
+    {Isa::avx512_vnni, "avx512_vnni", {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni}},
+    {Isa::avx512_bf16,
+     "avx512_bf16",
+     {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16}},
+};
 
-// What the processor has and the system keeps, of the extensions that Highway compiles each target with
-// (hwy/ops/set_macros-inl.h), but for F16C, which every processor with AVX2 has and not every compiler can ask for.
+const IsaRow& row_of(Isa isa) { return kIsas[static_cast<size_t>(isa)]; }
+
+// Whether the processor has, and the operating system saves the registers of, all extensions that Highway compiles the
+// target with (hwy/ops/set_macros-inl.h).  F16C is not asked for: each processor with AVX2 has it, and not every
+// compiler knows its name here.
 #if defined(__x86_64__)
-bool available(Isa isa) {
-  switch (isa) {
-    case Isa::scalar:
-      return true;
-    case Isa::sse4:
+bool machine_has(Feature feature) {
+  switch (feature) {
+    case Feature::sse4:
       return __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
              __builtin_cpu_supports("aes");
-    case Isa::avx2:
-      return available(Isa::sse4) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-    case Isa::avx512:
-      return available(Isa::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+    case Feature::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+             __builtin_cpu_supports("bmi2");
+    case Feature::avx512:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512cd");
-    case Isa::avx512_vnni:
-      return available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
-    case Isa::avx512_bf16:
-      return available(Isa::avx512_vnni) && __builtin_cpu_supports("avx512bf16");
+    case Feature::avx512_vnni:
+      return __builtin_cpu_supports("avx512vnni");
+    case Feature::avx512_bf16:
+      return __builtin_cpu_supports("avx512bf16");
   }
   return false;
 }
 #else
-bool available(Isa isa) { return isa == Isa::scalar; }
+bool machine_has(Feature) { return false; }
 #endif
 
-void select(Isa isa) { chosen.store(static_cast<int>(isa), std::memory_order_release); }
+constexpr Feature kFeatures[] = {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni,
+                                 Feature::avx512_bf16};
+
+bool available(const IsaRow& row) {
+  return std::all_of(std::begin(kFeatures), std::end(kFeatures),
+                     [&](Feature feature) { return !row.features.has(feature) || machine_has(feature); });
+}
 
 std::string listed(const std::vector<Isa>& isas) {
   std::string list;
-  for (Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(name_of(isa));
+  for (const Isa isa : isas) list += (list.empty() ? "" : ", ") + std::string(name_of(isa));
   return list;
 }
 
+// The available instruction set of this name; throws Error if there is none.
 Isa checked(const std::string& where, const std::string& name) {
   const std::vector<Isa> here = available_isas();
-  for (Isa isa : here) {
+  for (const Isa isa : here) {
     if (name == name_of(isa)) return isa;
   }
   throw Error(where, "an instruction set of this machine (" + listed(here) + ")", "'" + name + "'");
 }
 
+std::atomic<int> selected{-1};  // an Isa; −1 before the first selection
+std::mutex selecting;
+
+void select(Isa isa) { selected.store(static_cast<int>(isa), std::memory_order_release); }
+
 }  // namespace
 
-const char* name_of(Isa isa) { return kNames[static_cast<size_t>(isa)]; }
+const char* name_of(Isa isa) { return row_of(isa).name; }
+FeatureSet features_of(Isa isa) { return row_of(isa).features; }
+FeatureSet active_features() { return features_of(active_isa()); }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> list;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (available(static_cast<Isa>(i))) list.push_back(static_cast<Isa>(i));
+  for (const IsaRow& row : kIsas) {
+    if (available(row)) list.push_back(row.isa);
   }
   return list;
 }
 
 Isa active_isa() {
-  const int known = chosen.load(std::memory_order_acquire);
+  const int known = selected.load(std::memory_order_acquire);
   if (known >= 0) return static_cast<Isa>(known);
-  std::lock_guard lock(choosing);
-  if (chosen.load(std::memory_order_acquire) < 0) {
+  const std::lock_guard lock(selecting);
+  if (selected.load(std::memory_order_acquire) < 0) {
     const auto name = environment("VITRAIL_CPU");
     const Isa isa = name ? checked("VITRAIL_CPU", *name) : available_isas().back();
-    if (name) onednn::cap_isa(isa);  // without a name oneDNN keeps its own best choice
+    if (name) onednn::cap_isa(isa);  // without a name oneDNN keeps its own default
     select(isa);
   }
-  return static_cast<Isa>(chosen.load(std::memory_order_acquire));
+  return static_cast<Isa>(selected.load(std::memory_order_acquire));
 }
 
 bool force_isa(Isa isa) {
   checked("instruction set", name_of(isa));
-  std::lock_guard lock(choosing);
+  const std::lock_guard lock(selecting);
   select(isa);
   return onednn::cap_isa(isa);
 }

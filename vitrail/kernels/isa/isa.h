@@ -1,29 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The instruction set that kernels run with: chosen once, at run time, from what the processor has.
+// The instruction set that the kernels run with.  It is chosen once, at run time, from what the processor offers.
+#include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 namespace vitrail::kernels {
 
-// Each includes the ones before it.  avx512: F, BW, CD, DQ, VL.  avx512_vnni and avx512_bf16 add their extension.
-enum class Isa { scalar, sse4, avx2, avx512, avx512_vnni, avx512_bf16 };
+// What VITRAIL_CPU can name.  The order of the enumerators means nothing: ask features_of() what one can do.
+enum class Isa : uint8_t { scalar, sse4, avx2, avx512, avx512_vnni, avx512_bf16 };
 
+// Groups of instructions that a kernel can require.
+enum class Feature : uint32_t {
+  sse4 = 1 << 0,
+  avx2 = 1 << 1,    // with FMA and BMI2
+  avx512 = 1 << 2,  // F, BW, CD, DQ and VL
+  avx512_vnni = 1 << 3,
+  avx512_bf16 = 1 << 4,
+};
+
+class FeatureSet {
+ public:
+  constexpr FeatureSet(std::initializer_list<Feature> features) {
+    for (const Feature feature : features) bits_ |= static_cast<uint32_t>(feature);
+  }
+  constexpr bool has(Feature feature) const { return (bits_ & static_cast<uint32_t>(feature)) != 0; }
+
+ private:
+  uint32_t bits_ = 0;
+};
+
+FeatureSet features_of(Isa isa);
 const char* name_of(Isa isa);
 
-// What runs: the best that the machine has, or what VITRAIL_CPU names, or force_isa()'s last choice.  scalar also
-// bypasses oneDNN; the others cap oneDNN too.  Throws Error when VITRAIL_CPU names nothing known or nothing the machine
-// has.
-Isa active_isa();
+// The instruction sets that this machine can run: scalar first, the default last.
+std::vector<Isa> available_isas();
 
-// Forces an instruction set from now on; one that the machine has not is an Error.  Not for use while kernels run.
-// oneDNN takes a cap only before its first product: true when it took this one, false when it keeps the one it had.
-// A PackedLinear keeps the instruction set that it was packed under.
+// The instruction set that kernels run with: the one that VITRAIL_CPU names, or else the default; force_isa() overrides
+// both.  Under scalar, oneDNN is not used; any other also limits oneDNN.
+// Throws Error if VITRAIL_CPU names an instruction set that is unknown or that this machine cannot run.
+Isa active_isa();
+FeatureSet active_features();  // features_of(active_isa())
+
+// Selects an instruction set from now on.  Not for use while kernels run.  Throws Error if this machine cannot run it.
+// oneDNN takes a limit only before its first use: returns whether it took this one.
+// A PackedLinear keeps the instruction set under which it was packed.
 bool force_isa(Isa isa);
 
-// What a kernel called now was compiled for, as it says itself: "scalar", or Highway's name ("SSE4", "AVX2", "AVX3").
+// The version of a kernel that a call runs now, as that kernel reports it: "scalar", or Highway's name of the target
+// ("SSE4", "AVX2", "AVX3" for AVX-512).
 std::string dispatched_target();
-
-std::vector<Isa> available_isas();  // those this machine can run, scalar first
 
 }  // namespace vitrail::kernels

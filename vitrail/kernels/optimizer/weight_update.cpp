@@ -174,49 +174,40 @@ double sum_of_squares_span(const float* x, int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/kernels/optimizer/scalar_update_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(adamw_span);
-VITRAIL_EXPORT(lamb_moments_span);
-VITRAIL_EXPORT(lamb_apply_span);
-VITRAIL_EXPORT(sgd_span);
-VITRAIL_EXPORT(lion_span);
-VITRAIL_EXPORT(lerp_span);
-VITRAIL_EXPORT(scale_span);
-VITRAIL_EXPORT(sum_of_squares_span);
-
-bool plain() { return active_isa() == Isa::scalar; }
+VITRAIL_EXPORT(adamw_span, scalar::adamw);
+VITRAIL_EXPORT(lamb_moments_span, scalar::lamb_moments);
+VITRAIL_EXPORT(lamb_apply_span, scalar::lamb_apply);
+VITRAIL_EXPORT(sgd_span, scalar::sgd);
+VITRAIL_EXPORT(lion_span, scalar::lion);
+VITRAIL_EXPORT(lerp_span, scalar::lerp);
+VITRAIL_EXPORT(scale_span, scalar::scale);
+VITRAIL_EXPORT(sum_of_squares_span, scalar::sum_of_squares);
 
 }  // namespace
 
 void adamw(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  plain() ? scalar::adamw(w, g, m, v, n, step) : VITRAIL_DISPATCH(adamw_span)(w, g, m, v, n, step);
+  VITRAIL_DISPATCH(adamw_span)(w, g, m, v, n, step);
 }
 LambSquares lamb_moments(const float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  return plain() ? scalar::lamb_moments(w, g, m, v, n, step) : VITRAIL_DISPATCH(lamb_moments_span)(w, g, m, v, n, step);
+  return VITRAIL_DISPATCH(lamb_moments_span)(w, g, m, v, n, step);
 }
 void lamb_apply(float* w, const float* m, const float* v, int64_t n, double ratio, const AdamStep& step) {
-  plain() ? scalar::lamb_apply(w, m, v, n, ratio, step) : VITRAIL_DISPATCH(lamb_apply_span)(w, m, v, n, ratio, step);
+  VITRAIL_DISPATCH(lamb_apply_span)(w, m, v, n, ratio, step);
 }
 void sgd(float* w, const float* g, float* b, int64_t n, const SgdStep& step) {
-  plain() ? scalar::sgd(w, g, b, n, step) : VITRAIL_DISPATCH(sgd_span)(w, g, b, n, step);
+  VITRAIL_DISPATCH(sgd_span)(w, g, b, n, step);
 }
 void lion(float* w, const float* g, float* m, int64_t n, const LionStep& step) {
-  plain() ? scalar::lion(w, g, m, n, step) : VITRAIL_DISPATCH(lion_span)(w, g, m, n, step);
+  VITRAIL_DISPATCH(lion_span)(w, g, m, n, step);
 }
-void lerp(float* a, const float* b, int64_t n, double weight) {
-  plain() ? scalar::lerp(a, b, n, weight) : VITRAIL_DISPATCH(lerp_span)(a, b, n, weight);
-}
-void scale(float* x, int64_t n, double factor) {
-  plain() ? scalar::scale(x, n, factor) : VITRAIL_DISPATCH(scale_span)(x, n, factor);
-}
-double sum_of_squares(const float* x, int64_t n) {
-  return plain() ? scalar::sum_of_squares(x, n) : VITRAIL_DISPATCH(sum_of_squares_span)(x, n);
-}
+void lerp(float* a, const float* b, int64_t n, double weight) { VITRAIL_DISPATCH(lerp_span)(a, b, n, weight); }
+void scale(float* x, int64_t n, double factor) { VITRAIL_DISPATCH(scale_span)(x, n, factor); }
+double sum_of_squares(const float* x, int64_t n) { return VITRAIL_DISPATCH(sum_of_squares_span)(x, n); }
 
 void adamw(double* w, const double* g, double* m, double* v, int64_t n, const AdamStep& step) {
   scalar::adamw(w, g, m, v, n, step);

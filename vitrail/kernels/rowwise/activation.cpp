@@ -60,7 +60,7 @@ void slope_all(const float* x, const float* grad, float* out, int64_t n) {
   }
 }
 
-void slope_span(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
+void activation_backward_span(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
   with_activation(activation, [=](auto kind) HWY_ATTR { slope_all<kind()>(x, grad, out, n); });
 }
 
@@ -87,16 +87,15 @@ HWY_AFTER_NAMESPACE();
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(activate_span);
-VITRAIL_EXPORT(add_bias_row);
-VITRAIL_EXPORT(slope_span);
-VITRAIL_EXPORT(silu_gate_row);
+VITRAIL_EXPORT(activate_span, scalar::activate_span);
+VITRAIL_EXPORT(add_bias_row, scalar::add_bias_row);
+VITRAIL_EXPORT(activation_backward_span, scalar::activation_backward_span);
+VITRAIL_EXPORT(silu_gate_row, scalar::silu_gate);
 
 constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
 constexpr int64_t kElementsPerTask = 4096;  // about 2 µs of GELU: what it costs to wake a team
@@ -113,55 +112,29 @@ Activation activation_from_name(const std::string& name) {
 }
 
 void activate(Activation activation, const float* x, float* y, int64_t n) {
-  if (active_isa() == Isa::scalar) {
-    parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i) y[i] = scalar::activate(activation, x[i]);
-    });
-    return;
-  }
   auto* const span = &VITRAIL_DISPATCH(activate_span);
   parallel_for(0, n, kElementsPerTask,
                [&](int64_t first, int64_t last) { span(activation, x + first, y + first, last - first); });
 }
 
 void add_bias(Activation activation, const float* bias, float* x, float* y, int64_t rows, int64_t cols) {
-  const bool plain = active_isa() == Isa::scalar;
   auto* const one_row = &VITRAIL_DISPATCH(add_bias_row);
   parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      float *const to = x + r * cols, *const activated = y ? y + r * cols : nullptr;
-      if (!plain) {
-        one_row(activation, bias, to, activated, cols);
-        continue;
-      }
-      for (int64_t c = 0; c < cols; ++c) {
-        to[c] += bias[c];
-        if (activated) activated[c] = scalar::activate(activation, to[c]);
-      }
-    }
+    for (int64_t r = first; r < last; ++r) one_row(activation, bias, x + r * cols, y ? y + r * cols : nullptr, cols);
   });
 }
 
 void activation_backward(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
-  const bool plain = active_isa() == Isa::scalar;
-  auto* const span = &VITRAIL_DISPATCH(slope_span);
+  auto* const span = &VITRAIL_DISPATCH(activation_backward_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) {
-    if (!plain) return span(activation, x + first, grad + first, out + first, last - first);
-    for (int64_t i = first; i < last; ++i) out[i] = grad[i] * scalar::activation_slope(activation, x[i]);
+    span(activation, x + first, grad + first, out + first, last - first);
   });
 }
 
 void silu_gate(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
-  const bool plain = active_isa() == Isa::scalar;
-  auto* const row = &VITRAIL_DISPATCH(silu_gate_row);
+  auto* const one_row = &VITRAIL_DISPATCH(silu_gate_row);
   parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
-    for (int64_t r = first; r < last; ++r) {
-      if (plain) {
-        scalar::silu_gate(x + r * ldx, y + r * ldy, cols);
-      } else {
-        row(x + r * ldx, y + r * ldy, cols);
-      }
-    }
+    for (int64_t r = first; r < last; ++r) one_row(x + r * ldx, y + r * ldy, cols);
   });
 }
 

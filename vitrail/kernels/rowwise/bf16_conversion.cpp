@@ -32,34 +32,25 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(round_span);
-VITRAIL_EXPORT(widen_span);
+VITRAIL_EXPORT(round_span, scalar::round_to_bf16_span);
+VITRAIL_EXPORT(widen_span, scalar::widen_bf16_span);
 
 constexpr int64_t kElementsPerTask = 32768;  // about 4 µs from the second-level cache: twice what a team costs to wake
-
-bool plain() { return active_isa() == Isa::scalar; }
-
-void round_plainly(const float* x, BFloat16* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = BFloat16(x[i]);
-}
-void widen_plainly(const BFloat16* x, float* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>(x[i]);
-}
 
 }  // namespace
 
 void round_to_bf16(const float* x, BFloat16* y, int64_t n) {
-  auto* const span = plain() ? &round_plainly : &VITRAIL_DISPATCH(round_span);
+  auto* const span = &VITRAIL_DISPATCH(round_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) { span(x + first, y + first, last - first); });
 }
 
 void widen_bf16(const BFloat16* x, float* y, int64_t n) {
-  auto* const span = plain() ? &widen_plainly : &VITRAIL_DISPATCH(widen_span);
+  auto* const span = &VITRAIL_DISPATCH(widen_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) { span(x + first, y + first, last - first); });
 }
 

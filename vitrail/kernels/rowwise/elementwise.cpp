@@ -27,7 +27,7 @@ void add_span(const float* a, const float* b, float* out, int64_t n) {
 void multiply_span(const float* a, const float* b, float* out, int64_t n) {
   combine(a, b, out, n, [](auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
 }
-void add_product_span(const float* a, const float* b, float* out, int64_t n) {
+void multiply_add_span(const float* a, const float* b, float* out, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
@@ -46,31 +46,19 @@ HWY_AFTER_NAMESPACE();
 #include <vector>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(add_span);
-VITRAIL_EXPORT(multiply_span);
-VITRAIL_EXPORT(add_product_span);
+VITRAIL_EXPORT(add_span, scalar::add_span);
+VITRAIL_EXPORT(multiply_span, scalar::multiply_span);
+VITRAIL_EXPORT(multiply_add_span, scalar::multiply_add_span);
 
 constexpr int64_t kElementsPerTask = 16384;  // about 4 µs from the second-level cache: twice what a team costs to wake
 constexpr int64_t kRowsPerChunk = 128;       // of sum_rows; part of the result: it fixes the order of additions
 
 using Span = void (*)(const float*, const float*, float*, int64_t);
-
-void add_plain(const float* a, const float* b, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
-}
-void multiply_plain(const float* a, const float* b, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
-}
-void add_product_plain(const float* a, const float* b, float* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] += a[i] * b[i];
-}
-
-bool plain() { return active_isa() == Isa::scalar; }
 
 void in_parallel(Span span, const float* a, const float* b, float* out, int64_t n) {
   parallel_for(0, n, kElementsPerTask,
@@ -80,22 +68,22 @@ void in_parallel(Span span, const float* a, const float* b, float* out, int64_t 
 }  // namespace
 
 void add(const float* a, const float* b, float* out, int64_t n) {
-  in_parallel(plain() ? &add_plain : &VITRAIL_DISPATCH(add_span), a, b, out, n);
+  in_parallel(&VITRAIL_DISPATCH(add_span), a, b, out, n);
 }
 void multiply(const float* a, const float* b, float* out, int64_t n) {
-  in_parallel(plain() ? &multiply_plain : &VITRAIL_DISPATCH(multiply_span), a, b, out, n);
+  in_parallel(&VITRAIL_DISPATCH(multiply_span), a, b, out, n);
 }
 
 void sum_rows(const float* x, const float* y, int64_t rows, int64_t cols, float* out) {
-  const Span add_to = plain() ? &add_plain : &VITRAIL_DISPATCH(add_span);
-  const Span add_product_to = plain() ? &add_product_plain : &VITRAIL_DISPATCH(add_product_span);
+  const Span add_to = &VITRAIL_DISPATCH(add_span);
+  const Span multiply_add_to = &VITRAIL_DISPATCH(multiply_add_span);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
   std::vector<float> partial(static_cast<size_t>(chunks * cols), 0.0f);
   parallel_for(0, chunks, 1 + kElementsPerTask / (kRowsPerChunk * cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first * kRowsPerChunk; r < std::min(rows, last * kRowsPerChunk); ++r) {
       float* const to = partial.data() + r / kRowsPerChunk * cols;
       if (y) {
-        add_product_to(x + r * cols, y + r * cols, to, cols);
+        multiply_add_to(x + r * cols, y + r * cols, to, cols);
       } else {
         add_to(to, x + r * cols, to, cols);
       }

@@ -21,30 +21,20 @@ RowExponentials<float> exponentials_row(const float* x, float* e, int64_t cols) 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(exponentials_row);
-
-template <class T>
-RowExponentials<T> plain_exponentials(const T* x, T* e, int64_t cols) {
-  constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  T most = kLowest, sum = 0;
-  for (int64_t c = 0; c < cols; ++c) most = std::max(most, x[c]);
-  const T shift = most == kLowest ? T(0) : most;  // −∞ − (−∞) would be NaN
-  for (int64_t c = 0; c < cols; ++c) sum += e[c] = std::exp(x[c] - shift);
-  return {most, sum};
-}
+VITRAIL_EXPORT(exponentials_row, scalar::exponentials_row);
 
 }  // namespace
 
 RowExponentials<float> exponentials(const float* x, float* e, int64_t cols) {
-  return active_isa() == Isa::scalar ? plain_exponentials(x, e, cols) : VITRAIL_DISPATCH(exponentials_row)(x, e, cols);
+  return VITRAIL_DISPATCH(exponentials_row)(x, e, cols);
 }
 RowExponentials<double> exponentials(const double* x, double* e, int64_t cols) {
-  return plain_exponentials(x, e, cols);
+  return scalar::exponentials_row(x, e, cols);
 }
 
 }  // namespace vitrail::kernels

@@ -63,14 +63,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(layer_norm_row);
-VITRAIL_EXPORT(add_scaled_row);
+VITRAIL_EXPORT(layer_norm_row, scalar::layer_norm_row);
+VITRAIL_EXPORT(add_scaled_row, scalar::add_scaled);
 
 // Rows that are worth waking another thread for: a row element costs about 0.3 ns, a team about 2 µs.
 int64_t rows_per_task(int64_t cols) { return 1 + 8192 / (cols + 1); }
@@ -79,32 +78,21 @@ int64_t rows_per_task(int64_t cols) { return 1 + 8192 / (cols + 1); }
 
 void layer_norm(const float* x, int64_t ldx, const float* gamma, const float* beta, float eps, float* y, int64_t ldy,
                 int64_t rows, int64_t cols) {
-  const bool plain = active_isa() == Isa::scalar;
   auto* const norm_row = &VITRAIL_DISPATCH(layer_norm_row);
   parallel_for(0, rows, rows_per_task(cols), [&](int64_t first, int64_t last) {
-    if (plain) {
-      scalar::layer_norm(x + first * ldx, ldx, gamma, beta, eps, y + first * ldy, ldy, last - first, cols);
-      return;
-    }
     for (int64_t r = first; r < last; ++r) norm_row(x + r * ldx, gamma, beta, eps, y + r * ldy, cols);
   });
 }
 
 void residual_layer_norm(const float* x, const float* y, const float* scale, const float* gamma, const float* beta,
                          float eps, float* out, float* norm, int64_t rows, int64_t cols) {
-  const bool plain = active_isa() == Isa::scalar;
-  auto* const add_row = plain ? &scalar::add_scaled<float> : &VITRAIL_DISPATCH(add_scaled_row);
+  auto* const add_row = &VITRAIL_DISPATCH(add_scaled_row);
   auto* const norm_row = &VITRAIL_DISPATCH(layer_norm_row);
   parallel_for(0, rows, rows_per_task(cols), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       const int64_t at = r * cols;
       add_row(x + at, y + at, scale, out + at, cols);
-      if (norm == nullptr) continue;
-      if (plain) {
-        scalar::layer_norm(out + at, cols, gamma, beta, eps, norm + at, cols, 1, cols);
-      } else {
-        norm_row(out + at, gamma, beta, eps, norm + at, cols);
-      }
+      if (norm) norm_row(out + at, gamma, beta, eps, norm + at, cols);
     }
   });
 }

@@ -67,14 +67,13 @@ HWY_AFTER_NAMESPACE();
 #include <vector>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(layer_norm_backward_row);
+VITRAIL_EXPORT(layer_norm_backward_row, scalar::layer_norm_backward_row);
 
 constexpr int64_t kRowsPerChunk = 64;  // part of the result: it fixes the order in which γ's and β's gradients add up
 
@@ -82,7 +81,6 @@ constexpr int64_t kRowsPerChunk = 64;  // part of the result: it fixes the order
 
 void layer_norm_backward(const float* x, const float* gamma, float eps, const float* grad, int64_t rows, int64_t cols,
                          float* grad_x, float* grad_gamma, float* grad_beta) {
-  const bool plain = active_isa() == Isa::scalar;
   auto* const one_row = &VITRAIL_DISPATCH(layer_norm_backward_row);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
   std::vector<float> partial(static_cast<size_t>(2 * chunks * cols), 0.0f);  // each chunk's γ, then β
@@ -91,12 +89,7 @@ void layer_norm_backward(const float* x, const float* gamma, float eps, const fl
       float* const sums = partial.data() + r / kRowsPerChunk * 2 * cols;
       float* const to_gamma = grad_gamma ? sums : nullptr;
       float* const to_beta = grad_beta ? sums + cols : nullptr;
-      if (plain) {
-        scalar::layer_norm_backward(x + r * cols, gamma, eps, grad + r * cols, 1, cols, grad_x + r * cols, to_gamma,
-                                    to_beta);
-      } else {
-        one_row(x + r * cols, gamma, eps, grad + r * cols, cols, grad_x + r * cols, to_gamma, to_beta);
-      }
+      one_row(x + r * cols, gamma, eps, grad + r * cols, cols, grad_x + r * cols, to_gamma, to_beta);
     }
   });
   for (float* const to : {grad_gamma, grad_beta}) {

@@ -22,8 +22,8 @@ inline uint8_t weighted_sum(const uint8_t* source, int64_t step, const int32_t* 
 }
 
 // Positions [begin, end) of one row.
-inline void plain_row_x(const uint8_t* row, int channels, const ResampleAxis& axis, int64_t begin, int64_t end,
-                        uint8_t* out) {
+inline void row_x_part(const uint8_t* row, int channels, const ResampleAxis& axis, int64_t begin, int64_t end,
+                       uint8_t* out) {
   for (int64_t i = begin; i < end; ++i) {
     for (int c = 0; c < channels; ++c) {
       out[i * channels + c] =
@@ -55,7 +55,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 void row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const SplitWeights&, int64_t count,
            uint8_t* out) {
-  plain_row_x(row, channels, axis, 0, count, out);
+  row_x_part(row, channels, axis, 0, count, out);
 }
 
 #else
@@ -191,8 +191,18 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(row_x);
-VITRAIL_EXPORT(row_y);
+void scalar_row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const SplitWeights&, int64_t count,
+                  uint8_t* out) {
+  row_x_part(row, channels, axis, 0, count, out);
+}
+int64_t scalar_row_y(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps, int64_t bytes,
+                     uint8_t* out) {
+  for (int64_t i = 0; i < bytes; ++i) out[i] = weighted_sum(source + i, stride, weights, taps);
+  return bytes;
+}
+
+VITRAIL_EXPORT(row_x, scalar_row_x);
+VITRAIL_EXPORT(row_y, scalar_row_y);
 
 // The vectors read up to a step's pixels past a position's last one (with weights of zero).  How many positions can be
 // computed so without reading past `readable` bytes; later positions never end before earlier ones.
@@ -205,41 +215,34 @@ int64_t vector_positions(const ResampleAxis& axis, int channels, int64_t readabl
 }  // namespace
 
 void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out) {
-  const bool plain = active_isa() == Isa::scalar;
-  std::vector<int16_t> low, high;
-  SplitWeights split;
-  if (!plain) {
-    split.taps = (axis.taps + kTapsPerStep - 1) / kTapsPerStep * kTapsPerStep;
-    low.resize(axis.count * split.taps), high.resize(axis.count * split.taps);
-    for (int64_t i = 0; i < axis.count; ++i) {
-      for (int64_t t = 0; t < axis.lengths[i]; ++t) {
-        const int32_t weight = axis.weights[i * axis.taps + t];
-        low[i * split.taps + t] = static_cast<int16_t>(weight & ((1 << kLowBits) - 1));
-        high[i * split.taps + t] = static_cast<int16_t>(weight >> kLowBits);
-      }
+  const auto padded_taps = (axis.taps + kTapsPerStep - 1) / kTapsPerStep * kTapsPerStep;
+  std::vector<int16_t> low(axis.count * padded_taps), high(axis.count * padded_taps);
+  for (int64_t i = 0; i < axis.count; ++i) {
+    for (int64_t t = 0; t < axis.lengths[i]; ++t) {
+      const int32_t weight = axis.weights[i * axis.taps + t];
+      low[i * padded_taps + t] = static_cast<int16_t>(weight & ((1 << kLowBits) - 1));
+      high[i * padded_taps + t] = static_cast<int16_t>(weight >> kLowBits);
     }
-    split.low = low.data(), split.high = high.data();
   }
+  const SplitWeights split{padded_taps, low.data(), high.data()};
+  auto* const one_row = &VITRAIL_DISPATCH(row_x);
   for (int64_t y = 0; y < source.rows; ++y, out += axis.count * source.channels) {
-    const uint8_t* row = source.pixels + y * source.row_bytes;
-    int64_t done = 0;
-    if (!plain) {
-      done = vector_positions(axis, source.channels, (source.rows - y) * source.row_bytes);
-      VITRAIL_DISPATCH(row_x)(row, source.channels, axis, split, done, out);
-    }
-    plain_row_x(row, source.channels, axis, done, axis.count, out);
+    const uint8_t* const row = source.pixels + y * source.row_bytes;
+    const int64_t done = vector_positions(axis, source.channels, (source.rows - y) * source.row_bytes);
+    one_row(row, source.channels, axis, split, done, out);
+    row_x_part(row, source.channels, axis, done, axis.count, out);
   }
 }
 
 void resample_y(const PixelRows& source, int64_t offset, int64_t bytes, const ResampleAxis& axis, uint8_t* out) {
-  const bool plain = active_isa() == Isa::scalar;
+  auto* const one_row = &VITRAIL_DISPATCH(row_y);
   for (int64_t y = 0; y < axis.count; ++y, out += bytes) {
-    const uint8_t* rows = source.pixels + axis.firsts[y] * source.row_bytes + offset;
-    const int32_t* weights = axis.weights + y * axis.taps;
+    const uint8_t* const rows = source.pixels + axis.firsts[y] * source.row_bytes + offset;
+    const int32_t* const weights = axis.weights + y * axis.taps;
     const int64_t taps = axis.lengths[y];
-    int64_t done = 0;
-    if (!plain) done = VITRAIL_DISPATCH(row_y)(rows, source.row_bytes, weights, taps, bytes, out);
-    for (int64_t i = done; i < bytes; ++i) out[i] = weighted_sum(rows + i, source.row_bytes, weights, taps);
+    for (int64_t i = one_row(rows, source.row_bytes, weights, taps, bytes, out); i < bytes; ++i) {
+      out[i] = weighted_sum(rows + i, source.row_bytes, weights, taps);
+    }
   }
 }
 

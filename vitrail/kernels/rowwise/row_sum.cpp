@@ -14,7 +14,7 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
 // to = factor · sums, plus what is there when `accumulate`.
-void add_up_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
+void scaled_row_sum(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto part = hn::Set(d, factor);
@@ -53,31 +53,20 @@ void add_up_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "vitrail/kernels/isa/isa.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(add_up_rows);
-
-void add_up(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
-  if (active_isa() != Isa::scalar) {
-    return VITRAIL_DISPATCH(add_up_rows)(x, ldx, rows, cols, factor, accumulate, to);
-  }
-  for (int64_t c = 0; c < cols; ++c) {
-    float sum = 0;
-    for (int64_t r = 0; r < rows; ++r) sum += x[r * ldx + c];
-    to[c] = sum * factor + (accumulate ? to[c] : 0);
-  }
-}
+VITRAIL_EXPORT(scaled_row_sum, scalar::scaled_row_sum);
 
 }  // namespace
 
 void sum_of_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, float* to) {
-  add_up(x, ldx, rows, cols, factor, false, to);
+  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, factor, false, to);
 }
 void add_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* to) {
-  add_up(x, ldx, rows, cols, 1, true, to);
+  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, 1, true, to);
 }
 
 }  // namespace vitrail::kernels

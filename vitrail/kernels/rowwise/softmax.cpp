@@ -23,25 +23,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(softmax_row);
+VITRAIL_EXPORT(softmax_row, scalar::softmax_row);
 
 }  // namespace
 
 void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
-  const bool plain = active_isa() == Isa::scalar;
   auto* const one_row = &VITRAIL_DISPATCH(softmax_row);
   const int64_t rows_per_task = 1 + 2048 / (cols + 1);  // an element costs about 1 ns, to wake a team about 2 µs
   parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
-    if (plain) {
-      scalar::softmax(x + first * cols, y + first * cols, last - first, cols);
-      return;
-    }
     for (int64_t r = first; r < last; ++r) one_row(x + r * cols, y + r * cols, cols);
   });
 }
