@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds every include of the tree against the table in docs/architecture.md.
+"""Holds every include of the tree against the table in docs/design/architecture.md.
 
     tools/check_layers.py [ROOT]      ROOT: a repository, by default the one this file is in
 
@@ -68,7 +68,7 @@ def without(text, literals):
 
 
 class Table:
-    """The rows of docs/architecture.md: folder → the folders (or single headers) and the libraries it may include."""
+    """The table's rows: folder → the folders (or single headers) and the libraries that it may include."""
 
     def __init__(self, text):
         self.folders, self.libraries, self.problems = {}, {}, []
@@ -171,8 +171,8 @@ def check_file(table, path, text):
 
 def check_tree(root):
     """All violations of a repository, as lines to print, and the number of files read."""
-    table = Table((root / "docs/architecture.md").read_text(encoding="utf-8"))
-    lines = [f"docs/architecture.md: {problem}" for problem in table.problems]
+    table = Table((root / "docs/design/architecture.md").read_text(encoding="utf-8"))
+    lines = [f"docs/design/architecture.md: {problem}" for problem in table.problems]
     files = 0
     for top in ("vitrail", "apps", "examples", "tests", "benchmarks", "fuzz", "python"):
         for file in sorted((root / top).rglob("*")):
