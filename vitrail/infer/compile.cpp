@@ -2,7 +2,7 @@
 #include "vitrail/infer/compile.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/infer/emitter.h"
+#include "vitrail/infer/emitter_internal.h"
 #include "vitrail/infer/token_rows_internal.h"
 
 namespace vitrail::infer {

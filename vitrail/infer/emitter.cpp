@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/infer/emitter.h"
+#include "vitrail/infer/emitter_internal.h"
 
 #include <algorithm>
 
