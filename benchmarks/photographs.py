@@ -120,7 +120,7 @@ def agreement(logits, reference):
 
 def excluded_fraction(folder):
     int8 = json.loads((folder / "config.json").read_text())["int8"]
-    excluded = len(int8["excluded_layers"] if "excluded_layers" in int8 else int8["kept"])
+    excluded = len(int8["excluded"] if "excluded" in int8 else int8["kept"])
     with safe_open(folder / "model.safetensors", "numpy") as file:  # names only: numpy has no bfloat16
         names = file.keys()
     quantized = sum(name.endswith("weight_scale") for name in names)

@@ -20,7 +20,6 @@ agreement with fp32) and "table", whose `columns` map each heading to a format s
 """
 
 import argparse
-import collections
 import json
 import math
 import pathlib
@@ -116,13 +115,18 @@ def markdown_table(heading, rows):
     return ["| " + " | ".join(cells) + " |" for cells in (heading, ["---"] * len(heading), *rows)]
 
 
+def versions_text(records):
+    versions = list(dict.fromkeys(pair for record in records for pair in record["versions"].items()))
+    known = [f"{name} {version}" for name, version in versions if version]
+    if len(known) < len(versions):
+        known.append("other versions not recorded" if known else "versions not recorded")
+    return ", ".join(known)
+
+
 def conditions(record):
-    """The lines above each table: processor, versions, command and unit."""
-    versions = [f"{name} {version}" for name, version in record["versions"].items() if version]
-    if len(versions) < len(record["versions"]):
-        versions.append("other versions not recorded" if versions else "versions not recorded")
+    """The lines above each table: processor, versions, unit and command."""
     return paragraph(
-        f"{record['processor']}, {record['cores']} cores; {', '.join(versions)}; {record['unit']}. "
+        f"{record['processor']}, {record['cores']} cores; {versions_text([record])}; {record['unit']}. "
         f"Command: `{record['command']}`"
     )
 
@@ -240,12 +244,10 @@ def readme_lines(records):
         ]
         rows.append([f"{record['processor']}, {record['cores']} cores", *cells])
     programs = {record["command"].split()[0] for record in chosen}
-    versions = collections.ChainMap(*(record["versions"] for record in chosen))
-    known = sorted(f"{name} {version}" for name, version in versions.items() if version)
     text = (
-        f"Command: `{'`, `'.join(sorted(programs))}`. Versions: {', '.join(known) or 'not recorded'}. "
-        "Each cell: time of the fastest peer (ONNX Runtime, OpenVINO, PyTorch) over time of vitrail; the geometric "
-        "mean over models and batch sizes, with minimum and maximum."
+        "Time of the fastest peer (ONNX Runtime, OpenVINO, PyTorch) over time of vitrail: the geometric mean over "
+        "models and batch sizes, with minimum and maximum. "
+        f"Command: `{'`, `'.join(sorted(programs))}`; {versions_text(chosen)}."
     )
     return [*paragraph(text), "", *markdown_table(["processor", *precisions], rows)]
 
