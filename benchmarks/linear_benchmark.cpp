@@ -37,11 +37,16 @@ void linear(benchmark::State& state, Maker maker, Activation activation, Arithme
   Operands o(state);
   ThreadCount threads(static_cast<int>(state.range(3)));
   if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
-  const auto product = maker(o.weight.data(), o.bias.data(), o.out, o.in);
-  if (!product) return state.SkipWithError("no fast implementation here");
-  std::vector<std::byte> scratch(product->scratch_bytes(o.rows, 0) + 64);
+  const auto gemm = maker(o.weight.data(), o.bias.data(), o.out, o.in);
+  if (!gemm) return state.SkipWithError("no fast implementation here");
+  std::vector<std::byte> scratch(gemm->scratch_bytes({.count = o.rows}) + 64);
   auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  for (auto _ : state) product->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
+  const GemmArgs args{.x = {o.x.data(), o.in},
+                      .y = {o.y.data(), o.out},
+                      .rows = {.count = o.rows},
+                      .epilogue = {.activation = activation},
+                      .scratch = aligned};
+  for (auto _ : state) gemm->run(args);
   count_work(state, o.work(state, arithmetic));
 }
 
