@@ -39,9 +39,14 @@ void linear(benchmark::State& state, Maker maker, Activation activation, Arithme
   if (active_isa() == Isa::scalar) return state.SkipWithError("VITRAIL_CPU is scalar");
   const auto gemm = maker(o.weight.data(), o.bias.data(), o.out, o.in);
   if (!gemm) return state.SkipWithError("not available on this processor or in this build");
-  std::vector<std::byte> scratch(gemm->scratch_bytes(o.rows, 0) + 64);
+  std::vector<std::byte> scratch(gemm->scratch_bytes({.count = o.rows}) + 64);
   auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64);
-  for (auto _ : state) gemm->run({o.x.data(), o.in, o.y.data(), o.out, o.rows, activation, {}, aligned});
+  const GemmArgs args{.x = {o.x.data(), o.in},
+                      .y = {o.y.data(), o.out},
+                      .rows = {.count = o.rows},
+                      .epilogue = {.activation = activation},
+                      .scratch = aligned};
+  for (auto _ : state) gemm->run(args);
   report_work(state, o.work(state, arithmetic));
 }
 

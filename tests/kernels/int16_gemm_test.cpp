@@ -81,7 +81,7 @@ TEST(Int16Product, AppliesActivationAndResidualAtEverySize) {
           for (const DotMicrokernel add : pair_sums_of(isa)) {
             const auto product = make_int16_gemm(problem.weight.data(), problem.bias.data(), out, in, add);
             const ThreadCount threads(3);
-            testing::expect_close(run(*product, problem, Activation::relu, {added.data(), out, scale.data()}), want,
+            testing::expect_close(run(*product, problem, {Activation::relu, {added.data(), out, scale.data()}}), want,
                                   [&](int64_t i) {
                                     return std::abs(scale[i % out]) * int16_tolerance(problem, i, sums[i]) +
                                            kEps * std::abs(want[i]) + 1e-30;

@@ -96,11 +96,7 @@ TEST(Int8Product, OfWholeNumbersIsThatOfTheirWeight) {
   testing::for_each_isa([&](Isa) {
     const PackedLinear rounded(problem.weight.data(), problem.bias.data(), kOut, kIn, Precision::int8);
     const PackedLinear given(numbers.data(), steps.data(), problem.bias.data(), kOut, kIn);
-    std::vector<float> want(13 * kOut), got(13 * kOut);
-    testing::Scratch scratch(rounded.scratch_bytes(13));
-    rounded.run(problem.x.data(), kIn, want.data(), kOut, 13, Activation::none, scratch.aligned());
-    given.run(problem.x.data(), kIn, got.data(), kOut, 13, Activation::none, scratch.aligned());
-    EXPECT_EQ(got, want);
+    EXPECT_EQ(run(given, problem), run(rounded, problem));
   });
 }
 
@@ -139,11 +135,11 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
       if (isa == Isa::scalar) return;
       for (const DotMicrokernel sums : sums_of(isa)) {
         const auto plain = make_scalar_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in);
-        const std::vector<float> want = run(*plain, problem, activation, residual);
+        const std::vector<float> want = run(*plain, problem, {activation, residual});
         const auto tiles = make_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in, sums);
         const ThreadCount threads(3);
         const double coarse = activation == Activation::gelu ? kCoarseGelu : 0;
-        testing::expect_close(run(*tiles, problem, activation, residual), want, [&](int64_t i) {
+        testing::expect_close(run(*tiles, problem, {activation, residual}), want, [&](int64_t i) {
           return 1e-6 + 8 * kEps * std::abs(want[i]) + 8 * kEps * 40 + coarse * (1e-2 + std::abs(want[i] - added[i]));
         });
       }
@@ -151,22 +147,26 @@ TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
   }
 }
 
-// Every row, one in a block of rows, two in it, the first of all; blocks that begin within an image.
-TEST(Int8Product, FineRowsEqualTheReferences) {
-  for (const auto& [rows, every] :
-       {std::array<int64_t, 2>{7, 1}, {200, 1}, {401, 5}, {394, 197}, {401, 100}, {9, 50}}) {
+// Every row, one row in a block, several in a block, a first row that is not row 0.
+TEST(Int8Product, TwoTermRowsEqualTheReferences) {
+  struct Case {
+    int64_t rows, first, stride;
+  };
+  for (const auto& [rows, first, stride] : {Case{7, 0, 1}, Case{200, 0, 1}, Case{401, 0, 5}, Case{394, 0, 197},
+                                            Case{401, 0, 100}, Case{9, 0, 50}, Case{401, 3, 7}, Case{300, 250, 1}}) {
     const Problem problem(rows, 70, 150);
     const std::vector<float> added = random_floats(rows * 150, 4);
-    const Residual residual{added.data(), problem.out, nullptr};
+    const Epilogue epilogue{.activation = Activation::relu, .residual = {added.data(), problem.out}};
+    const TwoTermRows two_term{.first = first, .stride = stride};
     testing::for_each_isa([&](Isa isa) {
       if (isa == Isa::scalar) return;
       for (const DotMicrokernel sums : sums_of(isa)) {
         const auto plain = make_scalar_int8_gemm(problem.weight.data(), problem.bias.data(), problem.out, problem.in);
-        const std::vector<float> want = run(*plain, problem, Activation::relu, residual, every);
+        const std::vector<float> want = run(*plain, problem, epilogue, two_term);
         const auto tiles = make_int8_gemm(problem.weight.data(), problem.bias.data(), problem.out, problem.in, sums);
         const ThreadCount threads(3);
         // Sums are below 80 and are rounded five times on their way.
-        testing::expect_close(run(*tiles, problem, Activation::relu, residual, every), want,
+        testing::expect_close(run(*tiles, problem, epilogue, two_term), want,
                               [&](int64_t i) { return kEps * (5 * 80 + std::abs(want[i])); });
       }
     });
@@ -180,7 +180,7 @@ TEST(Int8Product, FineRowsKeepMoreOfXAndOthersAreAsWithoutThem) {
   const std::vector<double> want = problem.expected(Activation::none);
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
-    const std::vector<float> plain = run(linear, problem), fine = run(linear, problem, 10);
+    const std::vector<float> plain = run(linear, problem), fine = run(linear, problem, {.stride = 10});
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
       if (i / problem.out % 10 != 0) {
         EXPECT_EQ(fine[i], plain[i]);
@@ -206,7 +206,7 @@ TEST(Int8Product, ItsGeluIsFinerThanTheStepsThatFollow) {
       const auto tiles = make_int8_gemm(problem.weight.data(), nullptr, 1, 1, sums);
       std::vector<double> want;
       for (const float x : problem.x) want.push_back(scalar::activate<double>(Activation::gelu, x));
-      testing::expect_close(run(*tiles, problem, Activation::gelu), want,
+      testing::expect_close(run(*tiles, problem, {Activation::gelu}), want,
                             [&](int64_t i) { return kCoarseGelu * (1e-2 + std::abs(want[i])); });
     }
   });
@@ -316,8 +316,8 @@ TEST(Int8Product, HasRoomForTheLargestNumbersAndNeighbours) {
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(weight.data(), nullptr, out, kIn, Precision::int8);
     std::vector<float> y(static_cast<size_t>(2 * out));
-    std::vector<std::byte> scratch(linear.scratch_bytes(2));
-    linear.run(x.data(), kIn, y.data(), out, 2, Activation::none, scratch.data());
+    Scratch scratch(linear.scratch_bytes({.count = 2}));
+    linear.run({x.data(), kIn}, {y.data(), out}, {.count = 2}, {}, scratch.aligned());
     for (int64_t c = 0; c < out; ++c) {
       const float sum = 128 + 31 * (pairs[c][0] + pairs[c][1]);
       EXPECT_NEAR(y[c], -sum, 0.01f) << c;
@@ -333,8 +333,8 @@ TEST(Int8Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
       problem.x[14 * 20 + at] = bad;
       testing::for_each_isa([&](Isa) {
         const PackedLinear linear(problem.weight.data(), problem.bias.data(), 20, 20, Precision::int8);
-        for (const int64_t two_term_every : {0, 7}) {
-          const std::vector<float> y = run(linear, problem, two_term_every);
+        for (const int64_t stride : {0, 7}) {
+          const std::vector<float> y = run(linear, problem, {.stride = stride});
           for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
         }
       });

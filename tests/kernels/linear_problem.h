@@ -52,21 +52,25 @@ class Scratch {
   std::vector<std::byte> all_;
 };
 
-inline std::vector<float> run(const PackedGemm& product, const Problem& problem,
-                              Activation activation = Activation::none, const Residual& residual = {},
-                              int64_t two_term_every = 0) {
+inline std::vector<float> run(const PackedGemm& gemm, const Problem& problem, const Epilogue& epilogue = {},
+                              const TwoTermRows& two_term = {}) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(product.scratch_bytes(problem.rows, two_term_every));
-  product.run({problem.x.data(), problem.in, y.data(), problem.out, problem.rows, activation, residual,
-               scratch.aligned(), two_term_every});
+  const LinearRows rows{.count = problem.rows, .two_term = two_term};
+  Scratch scratch(gemm.scratch_bytes(rows));
+  gemm.run({.x = {problem.x.data(), problem.in},
+            .y = {y.data(), problem.out},
+            .rows = rows,
+            .epilogue = epilogue,
+            .scratch = scratch.aligned()});
   return y;
 }
 
-inline std::vector<float> run(const PackedLinear& linear, const Problem& problem, int64_t two_term_every = 0) {
+inline std::vector<float> run(const PackedLinear& linear, const Problem& problem, const TwoTermRows& two_term = {},
+                              const WeightCorrection& correction = {}) {
   std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  Scratch scratch(linear.scratch_bytes(problem.rows, two_term_every));
-  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned(), {},
-             two_term_every);
+  const LinearRows rows{.count = problem.rows, .two_term = two_term, .correction = correction};
+  Scratch scratch(linear.scratch_bytes(rows));
+  linear.run({problem.x.data(), problem.in}, {y.data(), problem.out}, rows, {}, scratch.aligned());
   return y;
 }
 

@@ -26,9 +26,10 @@ const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64,
 
 // Runs with a scratch of the size it asks for, from an aligned address.
 void run(const PackedGemm& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
-         Activation activation = Activation::none, const Residual& residual = {}) {
-  Scratch scratch(product.scratch_bytes(rows, 0));
-  product.run({x, ldx, y, ldy, rows, activation, residual, scratch.aligned()});
+         const Epilogue& epilogue = {}) {
+  Scratch scratch(product.scratch_bytes({.count = rows}));
+  product.run(
+      {.x = {x, ldx}, .y = {y, ldy}, .rows = {.count = rows}, .epilogue = epilogue, .scratch = scratch.aligned()});
 }
 
 using Body = std::function<void(const PackedGemm&)>;
@@ -86,7 +87,7 @@ TEST(PackedGemm, AppliesBiasAndEveryActivation) {
     const std::vector<double> want = problem.expected(activation);
     for_each_product(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedGemm& product) {
       std::vector<float> y(7 * 21);
-      run(product, problem.x.data(), 37, y.data(), 21, 7, activation);
+      run(product, problem.x.data(), 37, y.data(), 21, 7, {activation});
       // No activation is steeper than 1.13; the rest is its own rounding (activation_test).
       testing::expect_close(
           y, want, [&](int64_t i) { return 1.13 * problem.tolerance(i) + 4 * kEps * std::abs(want[i]) + 1e-6; });
@@ -102,8 +103,8 @@ TEST(PackedGemm, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
     for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
       for_each_product(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedGemm& product) {
         std::vector<float> y(29 * 40, 8.0f), in_place = residual;
-        run(product, problem.x.data(), 300, y.data(), 40, 29, activation, {residual.data(), 40, factor});
-        run(product, problem.x.data(), 300, in_place.data(), 40, 29, activation, {in_place.data(), 40, factor});
+        run(product, problem.x.data(), 300, y.data(), 40, 29, {activation, {residual.data(), 40, factor}});
+        run(product, problem.x.data(), 300, in_place.data(), 40, 29, {activation, {in_place.data(), 40, factor}});
         for (int64_t i = 0; i < 29 * 37; ++i) {
           const int64_t at = i / 37 * 40 + i % 37;
           const double s = factor ? scale[i % 37] : 1.0, want = residual[at] + s * result[i];
@@ -138,7 +139,7 @@ TEST(PackedGemm, PropagatesNaNInItsRowOnly) {
     problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
     for_each_product(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedGemm& product) {
       std::vector<float> y(15 * 20);
-      run(product, problem.x.data(), 20, y.data(), 20, 15, activation);
+      run(product, problem.x.data(), 20, y.data(), 20, 15, {activation});
       for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
     });
   }
@@ -151,7 +152,7 @@ TEST(PackedGemm, GivesTheSameBitsToEveryCallerAtOnce) {
     std::map<std::pair<int, int64_t>, std::vector<float>> alone;
     auto result = [&](int64_t rows) {
       std::vector<float> y(rows * 50);
-      run(product, problem.x.data(), 300, y.data(), 50, rows, Activation::gelu);
+      run(product, problem.x.data(), 300, y.data(), 50, rows, {Activation::gelu});
       return y;
     };
     for (int threads : {1, 2}) {
@@ -178,11 +179,11 @@ TEST(PackedGemm, GivesTheSameInsideALoop) {
   for (const auto& [rows, out] : {std::pair<int64_t, int64_t>{197, 96}, {1, 10}, {2, 1000}}) {
     const Problem problem(rows, 3072, out);
     for_each_product(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedGemm& product) {
-      product.prepare(problem.rows, 3072, problem.out, Activation::gelu);
-      const std::vector<float> alone = testing::run(product, problem, Activation::gelu);
+      product.prepare(problem.rows, 3072, problem.out);
+      const std::vector<float> alone = testing::run(product, problem, {Activation::gelu});
       std::vector<std::vector<float>> inside(2);
       parallel_for(0, 2, 1, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) inside[i] = testing::run(product, problem, Activation::gelu);
+        for (int64_t i = first; i < last; ++i) inside[i] = testing::run(product, problem, {Activation::gelu});
       });
       for (const auto& y : inside) {
         for (size_t i = 0; i < y.size(); ++i) {
@@ -199,9 +200,9 @@ TEST(Fp32Gemm, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
     if (isa == Isa::scalar) return;
     const auto product = make_fp32_gemm(problem.weight.data(), problem.bias.data(), 50, 900);
     std::vector<float> rows(200 * 50), batch(200 * 50);
-    for (int64_t r = 0; r < 200; ++r) run(*product, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, Activation::gelu);
+    for (int64_t r = 0; r < 200; ++r) run(*product, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, {Activation::gelu});
     ThreadCount count(3);
-    run(*product, problem.x.data(), 900, batch.data(), 50, 200, Activation::gelu);
+    run(*product, problem.x.data(), 900, batch.data(), 50, 200, {Activation::gelu});
     EXPECT_EQ(rows, batch);
   });
 }
@@ -225,9 +226,9 @@ TEST(PackedLinear, ZeroRowsAndZeroInputsAreFine) {
     const float bias[3] = {1, 2, 3};
     const PackedLinear linear(nullptr, bias, 3, 0);
     std::vector<float> y(6, 9.0f);
-    linear.run(nullptr, 0, y.data(), 3, 0, Activation::none, nullptr);
+    linear.run({}, {y.data(), 3}, {.count = 0}, {}, nullptr);
     EXPECT_EQ(y, std::vector<float>(6, 9.0f));
-    linear.run(nullptr, 0, y.data(), 3, 2, Activation::none, nullptr);
+    linear.run({}, {y.data(), 3}, {.count = 2}, {}, nullptr);
     EXPECT_EQ(y, (std::vector<float>{1, 2, 3, 1, 2, 3}));
   });
 }
@@ -237,11 +238,9 @@ TEST(PackedLinear, KeepsItsInstructionSetWhenAnotherIsForced) {
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), 18, 33);
     force_isa(Isa::scalar);
-    Scratch scratch(linear.scratch_bytes(5));
-    std::vector<float> y(5 * 18);
-    linear.prepare(5, 33, 18, Activation::none);
-    linear.run(problem.x.data(), 33, y.data(), 18, 5, Activation::none, scratch.aligned());
-    testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
+    linear.prepare(5, 33, 18);
+    testing::expect_close(testing::run(linear, problem), problem.expected(Activation::none),
+                          [&](int64_t i) { return problem.tolerance(i); });
     EXPECT_GE(linear.packed_bytes(), 33 * 18 * sizeof(float));
   });
 }

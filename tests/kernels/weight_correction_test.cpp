@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rounding has left of a weight, for tokens that are read alone and for the others' mean.
-#include "vitrail/kernels/gemm/weight_correction.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/rowwise/row_sum_internal.h"
 
 namespace vitrail::kernels {
@@ -60,15 +59,6 @@ std::vector<double> expected(const Problem& problem, const std::vector<float>& r
   return y;
 }
 
-std::vector<float> run(const PackedLinear& linear, const Problem& problem, const WeightCorrection& rest,
-                       int64_t two_term_every) {
-  std::vector<float> y(static_cast<size_t>(problem.rows * problem.out));
-  testing::Scratch scratch(linear.scratch_bytes(problem.rows, two_term_every)), memory(rest.bytes());
-  linear.run(problem.x.data(), problem.in, y.data(), problem.out, problem.rows, Activation::none, scratch.aligned(), {},
-             two_term_every, &rest, memory.aligned());
-  return y;
-}
-
 // Whole numbers in x and the weight, which int8 holds: what is off is the rest's product, by its own rounding.
 TEST(WeightCorrection, IsMultipliedByTokensThatAreReadAloneAndByTheOthersMean) {
   struct Case {
@@ -89,11 +79,10 @@ TEST(WeightCorrection, IsMultipliedByTokensThatAreReadAloneAndByTheOthersMean) {
     testing::for_each_isa([&](Isa) {
       const PackedLinear whole(problem.weight.data(), problem.bias.data(), out, in, Precision::int8);
       ASSERT_TRUE(whole.takes_correction());
-      const WeightCorrection rest(
-          std::make_shared<PackedLinear>(left.data(), problem.bias.data(), out, in, Precision::int8), images * every,
-          every, alone);
-      for (const int64_t two_term_every : {int64_t{0}, every}) {
-        const std::vector<float> got = run(whole, problem, rest, two_term_every);
+      const PackedLinear error(left.data(), problem.bias.data(), out, in, Precision::int8);
+      for (const int64_t stride : {int64_t{0}, every}) {
+        const std::vector<float> got = testing::run(whole, problem, {.stride = stride},
+                                                    {.error = &error, .group_rows = every, .individual_rows = alone});
         // Steps of 255 / 255 for x and of some 1.5 / 127 for the rest: half of each, times what it is multiplied by.
         const double tolerance = static_cast<double>(in) * (0.5 * 0.4 + 155 * 0.5 * 1.8 / 127);
         double squares = 0;
@@ -112,12 +101,12 @@ TEST(WeightCorrection, TheSameBitsWithAnyNumberOfThreads) {
   const Problem problem(2 * 197, 64, 96);
   const std::vector<float> left = testing::random_floats(96 * 64, 5, 0.01F);
   const PackedLinear whole(problem.weight.data(), problem.bias.data(), 96, 64, Precision::int8);
-  const WeightCorrection rest(std::make_shared<PackedLinear>(left.data(), problem.bias.data(), 96, 64, Precision::int8),
-                              2 * 197, 197, 1);
-  const std::vector<float> here = run(whole, problem, rest, 197);
+  const PackedLinear error(left.data(), problem.bias.data(), 96, 64, Precision::int8);
+  const WeightCorrection correction{.error = &error, .group_rows = 197, .individual_rows = 1};
+  const std::vector<float> here = testing::run(whole, problem, {.stride = 197}, correction);
   for (const int threads : {1, 2, 3}) {
     const ThreadCount count(threads);
-    EXPECT_EQ(run(whole, problem, rest, 197), here) << threads;
+    EXPECT_EQ(testing::run(whole, problem, {.stride = 197}, correction), here) << threads;
   }
 }
 

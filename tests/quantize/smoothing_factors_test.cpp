@@ -32,9 +32,9 @@ double int8_error(const Tensor& x, const Tensor& weight, const std::vector<float
   const auto product = [&](const Tensor& input, const Tensor& w, kernels::Precision precision) {
     const kernels::PackedLinear linear(w.data<float>(), nullptr, kOut, kIn, precision);
     const Tensor y = Tensor::empty({kRows, kOut});
-    std::vector<std::byte> scratch(linear.scratch_bytes(kRows) + 64);
+    std::vector<std::byte> scratch(linear.scratch_bytes({.count = kRows}) + 64);
     auto* const aligned = scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64;
-    linear.run(input.data<float>(), kIn, y.data<float>(), kOut, kRows, kernels::Activation::none, aligned);
+    linear.run({input.data<float>(), kIn}, {y.data<float>(), kOut}, {.count = kRows}, {}, aligned);
     return y;
   };
   const Tensor got = product(divided, multiplied, kernels::Precision::int8),

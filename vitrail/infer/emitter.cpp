@@ -107,30 +107,25 @@ void Emitter::linear(const FusedOperation& item) {
   const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
   const int64_t residual_ld = item.fused_residual() ? rows_of(residual.tensor).ld : 0;
   const kernels::Activation act = op.attributes.activation;
-  packed->prepare(in.rows, in.ld, out.ld, act);
+  packed->prepare(in.rows, in.ld, out.ld);
   const auto tokens = token_rows_.of(op.inputs[0]);
-  const int64_t two_term_every = tokens && tokens->roles.class_token ? tokens->tokens : 0;
-  const size_t scratch_at = plan_.bytes(),
-               rest_at = scratch_at + aligned(packed->scratch_bytes(in.rows, two_term_every));
-  const auto rest = rest_of(weight, x.tensor, in.rows);
-  scratch_bytes_ = std::max(scratch_bytes_, rest_at - scratch_at + (rest ? rest->bytes() : 0));
+  kernels::LinearRows rows{.count = in.rows, .correction = {.error = weight.correction.get()}};
+  if (tokens) {
+    if (tokens->roles.class_token) rows.two_term.stride = tokens->tokens;
+    rows.correction.group_rows = tokens->tokens;
+    rows.correction.individual_rows = tokens->roles.head_tokens;
+  }
+  const size_t scratch_at = plan_.bytes();
+  scratch_bytes_ = std::max(scratch_bytes_, packed->scratch_bytes(rows));
   std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
-  add(op, what, [=](const Frame& frame) {
-    const kernels::Residual addend{residual.at(frame), residual_ld, scale.at(frame)};
-    packed->run(x.at(frame), in.ld, y.at(frame), out.ld, in.rows, act, frame.workspace + scratch_at, addend,
-                two_term_every, rest.get(), frame.workspace + rest_at);
+  add(op, what, [=, error = weight.correction](const Frame& frame) {  // which rows.correction refers to
+    packed->run({x.at(frame), in.ld}, {y.at(frame), out.ld}, rows,
+                {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
+                frame.workspace + scratch_at);
   });
   steps_.back().own_loops = packed->has_own_loops();
-}
-
-std::shared_ptr<const kernels::WeightCorrection> Emitter::rest_of(const PackedWeights::Packed& weight, const Tensor& x,
-                                                                  int64_t rows) const {
-  if (!weight.correction) return nullptr;
-  const auto tokens = token_rows_.of(x);
-  return std::make_shared<const kernels::WeightCorrection>(weight.correction, rows, tokens ? tokens->tokens : 1,
-                                                           tokens ? tokens->roles.head_tokens : 1);
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {

@@ -9,7 +9,6 @@
 #include "vitrail/infer/packed_weights.h"
 #include "vitrail/infer/program.h"
 #include "vitrail/infer/token_rows_internal.h"
-#include "vitrail/kernels/gemm/weight_correction.h"
 
 namespace vitrail::infer {
 
@@ -55,9 +54,6 @@ class Emitter {
   void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
-  // Null where rounding has left nothing.
-  std::shared_ptr<const kernels::WeightCorrection> rest_of(const PackedWeights::Packed& weight, const Tensor& x,
-                                                           int64_t rows) const;
   void layer_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);
   void attention(const ops::Operation& op);

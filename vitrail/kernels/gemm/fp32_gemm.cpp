@@ -45,10 +45,11 @@ void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) 
 template <Activation kind>
 HWY_INLINE void finish_rows(const Task& task, const float* sums, int64_t first_column) {
   for (int64_t r = 0; r < task.to.rows; ++r, sums += kMaxColumns) {
-    const float* const residual = task.to.residual.data ? task.to.residual.data + r * task.to.residual.ld : nullptr;
+    const Residual& add = task.to.epilogue.residual;
+    const float* const residual = add.data ? add.data + r * add.ld : nullptr;
     const auto sum = [&](auto d, int64_t c)
                          HWY_ATTR { return hn::Add(hn::Load(d, sums + c), hn::Load(d, task.bias + c)); };
-    finish_row<kind>(sum, first_column, task.to.columns, task.to.residual.scale, residual, task.to.y + r * task.to.ldy);
+    finish_row<kind>(sum, first_column, task.to.columns, add.scale, residual, task.to.y.data + r * task.to.y.ld);
   }
 }
 
@@ -85,16 +86,16 @@ struct FinishedAccumulators {
 template <bool accumulate>
 HWY_INLINE void run_depth(const Task& task, int64_t first, int64_t last, float* sums) {
   const int64_t width = panel_columns();
-  const bool finish = last == task.in && task.to.activation == Activation::none;
+  const bool finish = last == task.in && task.to.epilogue.activation == Activation::none;
   for (int64_t column = 0; column < task.to.columns; column += width) {
     const float* const panel = task.panels + column * task.in + first * width;
     const StoredAccumulators<accumulate> stored{sums + column, kMaxColumns};
     if (finish && column + width <= task.to.columns) {
-      const Residual& add = task.to.residual;
+      const Residual& add = task.to.epilogue.residual;
       multiply_panel(task.x + first, task.ldx, panel, last - first, task.to.rows,
                      FinishedAccumulators<accumulate>{
                          stored, task.bias + column, add.scale ? add.scale + column : nullptr,
-                         add.data ? add.data + column : nullptr, add.ld, task.to.y + column, task.to.ldy});
+                         add.data ? add.data + column : nullptr, add.ld, task.to.y.data + column, task.to.y.ld});
     } else {
       multiply_panel(task.x + first, task.ldx, panel, last - first, task.to.rows, stored);
     }
@@ -108,12 +109,13 @@ void run_task(const Task& task) {
   for (int64_t block = 1; block < blocks; ++block) {
     run_depth<true>(task, task.in * block / blocks, task.in * (block + 1) / blocks, sums);
   }
-  if (task.to.activation == Activation::none) {
+  if (task.to.epilogue.activation == Activation::none) {
     const int64_t width = panel_columns();
     finish_rows<Activation::none>(task, sums, task.to.columns / width * width);
   } else {
     const float* const done = sums;
-    with_activation(task.to.activation, [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
+    with_activation(task.to.epilogue.activation,
+                    [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
   }
 }
 
@@ -149,24 +151,23 @@ class Fp32Gemm : public PackedGemm {
   }
 
   void run(const GemmArgs& args) const override {
-    if (args.rows <= 0) return;
-    const int64_t block = block_rows(args.rows), flops = 2 * width_ * in_ * block;
+    if (args.rows.count <= 0) return;
+    const int64_t block = block_rows(args.rows.count), flops = 2 * width_ * in_ * block;
     const int64_t grain = 1 + 200000 / (flops + 1);  // 200,000 operations take 2 µs: what it costs to wake a team
-    for_each_gemm_task(args.rows, block, panels_, width_, grain,
+    for_each_gemm_task(args.rows.count, block, panels_, width_, grain,
                        [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
                          run_task_(task(args, row, rows, panel, count));
                        });
   }
 
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  size_t scratch_bytes(const LinearRows&) const override { return 0; }
   size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (in_ + 1)) * sizeof(float); }
 
  private:
   Task task(const GemmArgs& args, int64_t first, int64_t rows, int64_t panel, int64_t count) const {
     const int64_t column = panel * width_;
-    return {.x = args.x + first * args.ldx,
-            .ldx = args.ldx,
+    return {.x = args.x.data + first * args.x.ld,
+            .ldx = args.x.ld,
             .panels = weight_.get() + column * in_,
             .bias = bias_.get() + column,
             .in = in_,

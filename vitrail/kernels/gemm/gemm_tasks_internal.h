@@ -22,20 +22,19 @@ inline int64_t block_rows(int64_t rows, int64_t most = kMaxRows) {
   return std::min(most, (least + 5) / 6 * 6);
 }
 
-// Where the sums of one task go, and what is done to them on their way.
+// The output of one task: a block of y.
 struct TaskOutput {
   int64_t rows, columns;
-  float* y;
-  int64_t ldy;
-  Activation activation;
-  Residual residual;  // from this task's first row and column on
+  MatrixView<float> y;
+  Epilogue epilogue;  // from this task's first row and column on
 };
 
 inline TaskOutput output_of(const GemmArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  Residual residual = args.residual;
+  Epilogue epilogue = args.epilogue;
+  Residual& residual = epilogue.residual;
   if (residual.data) residual.data += row * residual.ld + column;
   if (residual.scale) residual.scale += column;
-  return {rows, columns, args.y + row * args.ldy + column, args.ldy, args.activation, residual};
+  return {rows, columns, {args.y.data + row * args.y.ld + column, args.y.ld}, epilogue};
 }
 
 // body(first row, rows, first panel, panels) for all of it, in order of blocks of rows, then panels: each thread begins

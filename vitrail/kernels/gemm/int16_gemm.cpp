@@ -43,14 +43,15 @@ HWY_INLINE void finish_int16_rows(const Int16Task& task, const int32_t* sums) {
   const TaskOutput& to = task.words.to;
   const int32_t* x = task.words.x;
   for (int64_t r = 0; r < to.rows; ++r, x += task.words.ldx, sums += kMaxColumns) {
-    const float* const residual = to.residual.data ? to.residual.data + r * to.residual.ld : nullptr;
+    const Residual& add = to.epilogue.residual;
+    const float* const residual = add.data ? add.data + r * add.ld : nullptr;
     const float step = row_metadata_before<float>(x);
     const auto sum = [&](auto d, int64_t c) HWY_ATTR {
       const hn::RebindToSigned<decltype(d)> d32;
       const auto scale = hn::Mul(hn::Set(d, step), hn::Load(d, task.column_steps + c));
       return hn::MulAdd(hn::ConvertTo(d, hn::Load(d32, sums + c)), scale, hn::Load(d, task.words.bias + c));
     };
-    finish_row<kind, true>(sum, 0, to.columns, to.residual.scale, residual, to.y + r * to.ldy);
+    finish_row<kind, true>(sum, 0, to.columns, add.scale, residual, to.y.data + r * to.y.ld);
   }
 }
 
@@ -58,7 +59,7 @@ void run_int16_task(const Int16Task& task) {
   HWY_ALIGN int32_t sums[kMaxRows * kMaxColumns];
   accumulate_task(task.words, sums);
   const int32_t* const done = sums;
-  with_activation(task.words.to.activation,
+  with_activation(task.words.to.epilogue.activation,
                   [&task, done](auto kind) HWY_ATTR { finish_int16_rows<kind()>(task, done); });
 }
 
@@ -80,7 +81,7 @@ class Int16Gemm : public QuantizedGemm {
   Int16Gemm(const float* weight, const float* bias, int64_t out, int64_t in, DotMicrokernel sums)
       : QuantizedGemm(
             bias, out, in,
-            {.numbers = 2, .width = kAvx512Columns, .heading = kRowMetadataGroups<float>, .fine_rows = false}),
+            {.numbers = 2, .width = kAvx512Columns, .heading = kRowMetadataGroups<float>, .two_term_rows = false}),
         add_panel_(sums),
         round_(&VITRAIL_DISPATCH(write_int16_row)),
         run_task_(&VITRAIL_DISPATCH(run_int16_task)),

@@ -235,24 +235,25 @@ template <Activation kind>
 HWY_INLINE void finish_int8_rows(const Int8Task& task, const int32_t* sums) {
   const TaskOutput& to = task.words.to;
   const int32_t *x = task.words.x, *rest = x + to.rows * task.words.ldx, *rest_sums = sums + to.rows * kMaxColumns;
-  int64_t fine = task.words.fine.next();
-  RowBiases biases(task.words.row_bias, task.words.first_row);
+  int64_t fine = task.words.two_term.stride > 0 ? task.words.two_term.first : -1;
+  RowBiasIterator biases(task.words.row_bias, task.words.first_row);
   for (int64_t r = 0; r < to.rows; ++r, x += task.words.ldx, sums += kMaxColumns) {
-    const float* const residual = to.residual.data ? to.residual.data + r * to.residual.ld : nullptr;
+    const Residual& add = to.epilogue.residual;
+    const float* const residual = add.data ? add.data + r * add.ld : nullptr;
     const QuantizationParams grid = row_metadata_before<QuantizationParams>(x);
     const float* const bias = task.words.row_bias.data ? biases.next() : task.words.bias;
     const auto with_bias = [&](auto d, int64_t c)
                                HWY_ATTR { return scaled_sums(d, task, grid, sums, c, hn::Load(d, bias + c)); };
-    float* const y = to.y + r * to.ldy;
+    float* const y = to.y.data + r * to.y.ld;
     if (r != fine) {
-      finish_row<kind, true>(with_bias, 0, to.columns, to.residual.scale, residual, y);
+      finish_row<kind, true>(with_bias, 0, to.columns, add.scale, residual, y);
       continue;
     }
     const QuantizationParams rest_grid = row_metadata_before<QuantizationParams>(rest);
     const auto whole = [&](auto d, int64_t c)
                            HWY_ATTR { return scaled_sums(d, task, rest_grid, rest_sums, c, with_bias(d, c)); };
-    finish_row<kind>(whole, 0, to.columns, to.residual.scale, residual, y);
-    fine += task.words.fine.every;
+    finish_row<kind>(whole, 0, to.columns, add.scale, residual, y);
+    fine += task.words.two_term.stride;
     rest += task.words.ldx;
     rest_sums += kMaxColumns;
   }
@@ -262,7 +263,7 @@ void run_int8_task(const Int8Task& task) {
   HWY_ALIGN int32_t sums[kMaxRows * kMaxColumns];
   accumulate_task(task.words, sums);
   const int32_t* const done = sums;
-  with_activation(task.words.to.activation,
+  with_activation(task.words.to.epilogue.activation,
                   [&task, done](auto kind) HWY_ATTR { finish_int8_rows<kind()>(task, done); });
 }
 
@@ -290,7 +291,7 @@ class Int8Gemm : public QuantizedGemm {
                       {.numbers = 4,
                        .width = VITRAIL_DISPATCH(columns_of_int8_panel)(),
                        .heading = kRowMetadataGroups<QuantizationParams>,
-                       .fine_rows = true}),
+                       .two_term_rows = true}),
         add_panel_(sums),
         quantize_(&VITRAIL_DISPATCH(quantize_row)),
         quantize_rest_(&VITRAIL_DISPATCH(quantize_rest)),

@@ -5,9 +5,9 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/activation_quantization_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
-#include "vitrail/kernels/gemm/weight_correction.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
-#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
+#include "vitrail/kernels/gemm/quantized_gemm_tasks_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
+#include "vitrail/kernels/gemm/weight_correction_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -22,35 +22,31 @@ class ScalarInt8Gemm : public PackedGemm {
   }
 
   void run(const GemmArgs& args) const override {
-    for (int64_t p = 0; args.rest && p < args.rest->parts(); ++p) {
-      const WeightCorrection::Part part = args.rest->part(p);
-      args.rest->sum_up(args.x, args.ldx, p, part.first, part.last, args.correction_scratch);
+    const WeightCorrectionPass correction(args.rows);
+    for (int64_t c = 0; correction.enabled() && c < correction.num_chunks(); ++c) {
+      correction.accumulate(args.x, c, correction.chunk(c), args.scratch);
     }
-    const RowBias row_bias = args.rest ? args.rest->biases(args.x, args.ldx, args.correction_scratch) : RowBias{};
-    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
-      std::vector<uint8_t> bytes(static_cast<size_t>(in_)), rest(static_cast<size_t>(in_));
-      RowBiases biases(row_bias, first);
+    const RowBias row_bias = correction.row_biases(args.x, args.scratch);
+    parallel_for(0, args.rows.count, 1, [&](int64_t first, int64_t last) {
+      std::vector<uint8_t> high(static_cast<size_t>(in_)), low(static_cast<size_t>(in_));
+      RowBiasIterator biases(row_bias, first);
       for (int64_t r = first; r < last; ++r) {
-        const float* const x = args.x + r * args.ldx;
-        const bool fine = args.two_term_every > 0 && r % args.two_term_every == 0;
-        const QuantizationParams grid = scalar::quantize(x, in_, bytes.data());
+        const float* const x = args.x.data + r * args.x.ld;
+        const bool two_terms = contains(args.rows.two_term, r);
+        const QuantizationParams grid = scalar::quantize(x, in_, high.data());
         const LowTermQuantizer steps = low_term_quantizer(grid);
-        for (int64_t i = 0; fine && i < in_; ++i) rest[i] = low_term_value(x[i], bytes[i], steps);
+        for (int64_t i = 0; two_terms && i < in_; ++i) low[i] = low_term_value(x[i], high[i], steps);
         const float* const bias = row_bias.data ? biases.next() : bias_.data();
         for (int64_t c = 0; c < out_; ++c) {
-          float biased = scaled_sum(bytes, grid, c) + bias[c];
-          if (fine) biased += scaled_sum(rest, steps.grid, c);
-          float value = scalar::activate(args.activation, biased);
-          if (args.residual.scale) value *= args.residual.scale[c];
-          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
-          args.y[r * args.ldy + c] = value;
+          float biased = scaled_sum(high, grid, c) + bias[c];
+          if (two_terms) biased += scaled_sum(low, steps.grid, c);
+          args.y.data[r * args.y.ld + c] = scalar::epilogue(args.epilogue, biased, r, c);
         }
       }
     });
   }
 
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  size_t scratch_bytes(const LinearRows& rows) const override { return WeightCorrectionPass(rows).scratch_bytes(); }
   bool takes_correction() const override { return true; }
   size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
 

@@ -9,9 +9,8 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/isa/isa.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
-#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -25,23 +24,20 @@ class ScalarGemm : public PackedGemm {
   }
 
   void run(const GemmArgs& args) const override {
-    parallel_for(0, args.rows, 1, [&](int64_t first, int64_t last) {
+    parallel_for(0, args.rows.count, 1, [&](int64_t first, int64_t last) {
       std::vector<float> sums(out_);
       for (int64_t r = first; r < last; ++r) {
-        scalar::gemm(false, true, 1, out_, in_, args.x + r * args.ldx, args.ldx, weight_.data(), in_, false,
+        scalar::gemm(false, true, 1, out_, in_, args.x.data + r * args.x.ld, args.x.ld, weight_.data(), in_, false,
                      sums.data(), out_);
         for (int64_t c = 0; c < out_; ++c) {
-          float value = scalar::activate(args.activation, sums[c] + (bias_.empty() ? 0.0f : bias_[c]));
-          if (args.residual.scale) value *= args.residual.scale[c];
-          if (args.residual.data) value += args.residual.data[r * args.residual.ld + c];
-          args.y[r * args.ldy + c] = value;
+          const float biased = sums[c] + (bias_.empty() ? 0.0f : bias_[c]);
+          args.y.data[r * args.y.ld + c] = scalar::epilogue(args.epilogue, biased, r, c);
         }
       }
     });
   }
 
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t, int64_t) const override { return 0; }
+  size_t scratch_bytes(const LinearRows&) const override { return 0; }
   size_t packed_bytes() const override { return (weight_.size() + bias_.size()) * sizeof(float); }
 
  private:
@@ -161,35 +157,27 @@ const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t
 
 PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                            Precision precision)
-    : out_(out_features),
-      in_(in_features),
-      product_(make_product(weight, bias, out_features, in_features, precision)) {}
+    : out_(out_features), in_(in_features), gemm_(make_product(weight, bias, out_features, in_features, precision)) {}
 
 PackedLinear::PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features,
                            int64_t in_features)
     : out_(out_features), in_(in_features) {
   if (in_ > kMostInt8Inputs) throw std::logic_error("a row of 8 bits whose sum may not fit into 32");
-  product_ = make_int8_product({numbers, steps}, bias, out_, in_);
+  gemm_ = make_int8_product({numbers, steps}, bias, out_, in_);
 }
 
 PackedLinear::~PackedLinear() = default;
 PackedLinear::PackedLinear(PackedLinear&&) noexcept = default;
 PackedLinear& PackedLinear::operator=(PackedLinear&&) noexcept = default;
 
-void PackedLinear::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation,
-                       std::byte* scratch, const Residual& residual, int64_t two_term_every,
-                       const WeightCorrection* rest, std::byte* correction_scratch) const {
-  product_->run({x, ldx, y, ldy, rows, activation, residual, scratch, two_term_every, rest, correction_scratch});
+void PackedLinear::run(const MatrixView<const float>& x, const MatrixView<float>& y, const LinearRows& rows,
+                       const Epilogue& epilogue, std::byte* scratch) const {
+  gemm_->run({.x = x, .y = y, .rows = rows, .epilogue = epilogue, .scratch = scratch});
 }
-bool PackedLinear::takes_correction() const { return product_->takes_correction(); }
-bool PackedLinear::has_own_loops() const { return product_->has_own_loops(); }
-
-void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const {
-  product_->prepare(rows, ldx, ldy, activation);
-}
-size_t PackedLinear::scratch_bytes(int64_t rows, int64_t two_term_every) const {
-  return product_->scratch_bytes(rows, two_term_every);
-}
-size_t PackedLinear::packed_bytes() const { return product_->packed_bytes(); }
+size_t PackedLinear::scratch_bytes(const LinearRows& rows) const { return gemm_->scratch_bytes(rows); }
+void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { gemm_->prepare(rows, ldx, ldy); }
+bool PackedLinear::takes_correction() const { return gemm_->takes_correction(); }
+bool PackedLinear::has_own_loops() const { return gemm_->has_own_loops(); }
+size_t PackedLinear::packed_bytes() const { return gemm_->packed_bytes(); }
 
 }  // namespace vitrail::kernels

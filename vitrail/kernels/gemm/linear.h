@@ -24,14 +24,51 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
           const BFloat16* b, int64_t ldb, const float* bias, BFloat16* c, int64_t ldc);
 
-// Added to a product: y = data + scale ⊙ (…).  What a transformer block does after attention and after its MLP.
-struct Residual {
-  const float* data = nullptr;  // [rows, out] with row stride ld; null: nothing is added.  May be y itself.
+// A row-major matrix in memory: element (r, c) is data[r * ld + c].
+template <class T>
+struct MatrixView {
+  T* data = nullptr;
   int64_t ld = 0;
-  const float* scale = nullptr;  // [out] (LayerScale), or null (1); only with data
 };
 
-class WeightCorrection;
+// The residual connection of a transformer block, y = data + scale ⊙ f(x).
+struct Residual {
+  const float* data = nullptr;  // [rows, out], row stride ld; null: no residual.  May be y itself.
+  int64_t ld = 0;
+  const float* scale = nullptr;  // [out] (LayerScale, Touvron et al. 2021); null: 1.  Only with data.
+};
+
+// What is applied to x Wᵀ + b before it is stored: the activation, then the residual.
+struct Epilogue {
+  Activation activation = Activation::none;
+  Residual residual;
+};
+
+// Rows first, first + stride, first + 2 stride, … of x.  In int8 these are quantised in two terms, x ≈ high + low,
+// where `low` quantises the error of `high`: about 8 bits more, for the work of one more row each.  Other precisions
+// ignore it.
+struct TwoTermRows {
+  int64_t first = 0;
+  int64_t stride = 0;  // 0: none
+};
+
+class PackedLinear;
+
+// Adds a cheap approximation of E x, where W = Q + E, Q is the quantised weight and E its quantisation error.  The rows
+// of x form groups of equal size.  The first rows of a group are multiplied by E; the others share E x̄, where x̄ is
+// their mean:  y_r = Q x_r + E x_r + b  or  y_r = Q x_r + E x̄ + b.  So E is read once for a few rows of each group.
+struct WeightCorrection {
+  const PackedLinear* error = nullptr;  // E [out, in] in int8, packed with the bias b; null: no correction
+  int64_t group_rows = 1;               // divides the number of rows
+  int64_t individual_rows = 1;          // the first rows of a group that are multiplied by E on their own
+};
+
+// The rows of x, and which of them int8 computes more precisely.
+struct LinearRows {
+  int64_t count = 0;
+  TwoTermRows two_term;
+  WeightCorrection correction;  // only where PackedLinear::takes_correction()
+};
 
 // What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
 // whole numbers with a step for each row of the weight and of activations, sums exact (int16_gemm.cpp), which is
@@ -59,28 +96,23 @@ class PackedLinear {
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;
 
-  // x [rows, in], row stride ldx → y [rows, out], row stride ldy: activation(x Wᵀ + b), then the residual.  y must not
-  // overlap x.  `scratch` has scratch_bytes(rows, two_term_every), 64-byte aligned (may be null when that is 0).
-  // two_term_every > 0: of rows 0, two_term_every, 2 two_term_every, … int8 keeps twice as many bits of x, for the work
-  // of one row more each.  rest: of a weight that was rounded, with rest->bytes() of memory, 64-byte aligned; only
-  // where takes_correction(), that is in int8.
-  void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, Activation activation, std::byte* scratch,
-           const Residual& residual = {}, int64_t two_term_every = 0, const WeightCorrection* rest = nullptr,
-           std::byte* correction_scratch = nullptr) const;
-  bool takes_correction() const;
-  bool has_own_loops() const;  // run()'s are vitrail's (base/parallel.h), not another library's
+  // x [rows, in] → y [rows, out] = epilogue(x Wᵀ + b).  y must not overlap x.  `scratch` has scratch_bytes(rows) bytes,
+  // 64-byte aligned; it may be null when that is 0.
+  void run(const MatrixView<const float>& x, const MatrixView<float>& y, const LinearRows& rows,
+           const Epilogue& epilogue, std::byte* scratch) const;
+  size_t scratch_bytes(const LinearRows& rows) const;
+  // Makes what the first run() with these sizes would make (oneDNN's primitives), so that it is not slower.
+  void prepare(int64_t rows, int64_t ldx, int64_t ldy) const;
 
-  // Makes what the first run() with this number of rows would make (primitives, code), so that it is not slower.
-  void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const;
-
-  size_t scratch_bytes(int64_t rows, int64_t two_term_every = 0) const;
+  bool takes_correction() const;  // LinearRows::correction is supported: int8
+  bool has_own_loops() const;     // run() uses vitrail's parallel loops (base/parallel.h), not another library's
   size_t packed_bytes() const;
   int64_t out_features() const { return out_; }
   int64_t in_features() const { return in_; }
 
  private:
   int64_t out_, in_;
-  std::unique_ptr<PackedGemm> product_;
+  std::unique_ptr<PackedGemm> gemm_;
 };
 
 }  // namespace vitrail::kernels

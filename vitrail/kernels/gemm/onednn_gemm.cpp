@@ -23,44 +23,49 @@ class OneDnnGemm : public PackedGemm {
 
   bool fast() const { return matmul_.fast(); }
 
-  // The scratch: what oneDNN works in, then the product where a residual follows, which may be y itself.
+  // The scratch: oneDNN's scratchpad, then x Wᵀ + b where a residual follows, which may be y itself.
   void run(const GemmArgs& args) const override {
-    if (args.rows <= 0) return;
-    auto* const product =
-        args.residual.data ? reinterpret_cast<float*>(args.scratch + round_up(pad(args.rows))) : args.y;
-    const int64_t ld = args.residual.data ? out_ : args.ldy;
-    std::vector<std::byte> more;
-    std::byte* pad_memory = args.scratch;
-    if (const size_t need = matmul_.scratchpad_bytes(args.rows, args.ldx, ld); need > pad(args.rows)) {
-      more.resize(need + kAlignment);  // strides for which oneDNN wants more than for contiguous rows
-      pad_memory = more.data() + (kAlignment - reinterpret_cast<uintptr_t>(more.data()) % kAlignment) % kAlignment;
+    const int64_t rows = args.rows.count;
+    if (rows <= 0) return;
+    const bool has_residual = args.epilogue.residual.data != nullptr;
+    const MatrixView<float> biased =
+        has_residual
+            ? MatrixView<float>{reinterpret_cast<float*>(args.scratch + round_up(scratchpad_bytes(rows))), out_}
+            : args.y;
+    std::vector<std::byte> larger;
+    std::byte* scratchpad = args.scratch;
+    if (const size_t need = matmul_.scratchpad_bytes(rows, args.x.ld, biased.ld); need > scratchpad_bytes(rows)) {
+      larger.resize(need + kAlignment);  // strides for which oneDNN wants more than for contiguous rows
+      scratchpad = larger.data() + (kAlignment - reinterpret_cast<uintptr_t>(larger.data()) % kAlignment) % kAlignment;
     }
-    matmul_.run(args.x, args.ldx, product, ld, args.rows, pad_memory);
-    finish(args, product, ld);
+    matmul_.run(args.x.data, args.x.ld, biased.data, biased.ld, rows, scratchpad);
+    apply_epilogue(args, biased);
   }
 
-  void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation) const override {
+  void prepare(int64_t rows, int64_t ldx, int64_t ldy) const override {
     if (rows > 0) matmul_.prepare(rows, ldx, ldy);
   }
-  size_t scratch_bytes(int64_t rows, int64_t) const override {
-    if (rows <= 0) return 0;
-    return round_up(pad(rows)) + static_cast<size_t>(rows * out_) * sizeof(float);
+  size_t scratch_bytes(const LinearRows& rows) const override {
+    if (rows.count <= 0) return 0;
+    return round_up(scratchpad_bytes(rows.count)) + static_cast<size_t>(rows.count * out_) * sizeof(float);
   }
   size_t packed_bytes() const override { return matmul_.packed_bytes(); }
   bool has_own_loops() const override { return false; }
 
  private:
-  size_t pad(int64_t rows) const { return matmul_.scratchpad_bytes(rows, in_, out_); }
+  size_t scratchpad_bytes(int64_t rows) const { return matmul_.scratchpad_bytes(rows, in_, out_); }
 
-  void finish(const GemmArgs& args, float* product, int64_t ld) const {
-    if (args.activation == Activation::none && !args.residual.data) return;
-    parallel_for(0, args.rows, 1 + 4096 / (out_ + 1), [&](int64_t first, int64_t last) {
+  void apply_epilogue(const GemmArgs& args, const MatrixView<float>& biased) const {
+    const Activation activation = args.epilogue.activation;
+    const Residual& residual = args.epilogue.residual;
+    if (activation == Activation::none && !residual.data) return;
+    parallel_for(0, args.rows.count, 1 + 4096 / (out_ + 1), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        float* const row = product + r * ld;
-        if (args.activation != Activation::none) activate(args.activation, row, row, out_);
-        if (!args.residual.data) continue;
-        residual_layer_norm(args.residual.data + r * args.residual.ld, row, args.residual.scale, nullptr, nullptr, 0,
-                            args.y + r * args.ldy, nullptr, 1, out_);
+        float* const row = biased.data + r * biased.ld;
+        if (activation != Activation::none) activate(activation, row, row, out_);
+        if (!residual.data) continue;
+        residual_layer_norm(residual.data + r * residual.ld, row, residual.scale, nullptr, nullptr, 0,
+                            args.y.data + r * args.y.ld, nullptr, 1, out_);
       }
     });
   }

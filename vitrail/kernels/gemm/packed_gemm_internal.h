@@ -12,17 +12,13 @@
 
 namespace vitrail::kernels {
 
+// See PackedLinear::run.
 struct GemmArgs {
-  const float* x;
-  int64_t ldx;
-  float* y;
-  int64_t ldy, rows;
-  Activation activation;
-  Residual residual;
-  std::byte* scratch;
-  int64_t two_term_every = 0;              // rows 0, two_term_every, …: see PackedLinear
-  const WeightCorrection* rest = nullptr;  // where takes_correction()
-  std::byte* correction_scratch = nullptr;
+  MatrixView<const float> x;
+  MatrixView<float> y;
+  LinearRows rows;
+  Epilogue epilogue;
+  std::byte* scratch = nullptr;
 };
 
 // A weight's rows in 8 bits: from numbers of fp32 [out, in], which are rounded, or whole numbers with a step for each
@@ -49,8 +45,8 @@ class PackedGemm {
  public:
   virtual ~PackedGemm() = default;
   virtual void run(const GemmArgs& args) const = 0;
-  virtual void prepare(int64_t rows, int64_t ldx, int64_t ldy, Activation activation) const = 0;
-  virtual size_t scratch_bytes(int64_t rows, int64_t two_term_every) const = 0;
+  virtual void prepare(int64_t /*rows*/, int64_t /*ldx*/, int64_t /*ldy*/) const {}
+  virtual size_t scratch_bytes(const LinearRows& rows) const = 0;
   virtual size_t packed_bytes() const = 0;
   virtual bool takes_correction() const { return false; }
   virtual bool has_own_loops() const { return true; }

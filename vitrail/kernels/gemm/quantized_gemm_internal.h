@@ -11,15 +11,14 @@ namespace vitrail::kernels {
 class QuantizedGemm : public PackedGemm {
  public:
   void run(const GemmArgs& args) const override;
-  void prepare(int64_t, int64_t, int64_t, Activation) const override {}
-  size_t scratch_bytes(int64_t rows, int64_t two_term_every) const override;
+  size_t scratch_bytes(const LinearRows& rows) const override;
 
  protected:
   struct Layout {
-    int64_t numbers;  // of a word
-    int64_t width;    // columns of a panel
-    int64_t heading;  // words before those of a row of x, for write_row() to use
-    bool fine_rows;   // GemmArgs::two_term_every is heeded
+    int64_t numbers;     // of a word
+    int64_t width;       // columns of a panel
+    int64_t heading;     // words before those of a row of x, for write_row() to use
+    bool two_term_rows;  // LinearRows::two_term is supported
   };
   // The weight's panels are zeros, for the constructor to fill.
   QuantizedGemm(const float* bias, int64_t out, int64_t in, const Layout& layout);
@@ -38,10 +37,11 @@ class QuantizedGemm : public PackedGemm {
   virtual void run_task(const QuantizedGemmTask& task, int64_t column) const = 0;  // from this column of the weight on
   virtual DotMicrokernel sums() const = 0;
 
-  QuantizedRows rows_of(int64_t rows, int64_t two_term_every) const;
-  void write_rows(const GemmArgs& args, const QuantizedRows& rows, int32_t* x) const;
-  void write_part(const GemmArgs& args, const QuantizedRows& rows, int64_t p, int32_t* x) const;
-  void write_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last, int32_t* x) const;
+  QuantizedRows layout_of(const LinearRows& rows) const;
+  size_t quantized_bytes(const QuantizedRows& rows) const;
+  void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, const WeightCorrectionPass& correction,
+                     std::byte* correction_scratch) const;
+  void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last) const;
 
   Layout layout_;
   int64_t out_, in_, words_, panels_;

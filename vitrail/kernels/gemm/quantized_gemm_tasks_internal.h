@@ -7,49 +7,48 @@
 
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/gemm_tasks_internal.h"
-#include "vitrail/kernels/gemm/weight_correction.h"
+#include "vitrail/kernels/gemm/weight_correction_internal.h"
 
 namespace vitrail::kernels {
 
-// Which of a product's rows are given twice, as the nearest numbers and as what these leave of them: first, first +
-// every, …; every 0: none.
-struct TwoTermRows {
-  int64_t first, every;
+inline bool contains(const TwoTermRows& rows, int64_t row) {
+  return rows.stride > 0 && row >= rows.first && (row - rows.first) % rows.stride == 0;
+}
+// How many of them come before `row`.
+inline int64_t count_before(const TwoTermRows& rows, int64_t row) {
+  return rows.stride > 0 && row > rows.first ? (row - rows.first - 1) / rows.stride + 1 : 0;
+}
+// The same rows, counted from `row` on.
+inline TwoTermRows starting_at(const TwoTermRows& rows, int64_t row) {
+  if (rows.stride <= 0 || row <= rows.first) return {rows.first - row, rows.stride};
+  return {(rows.stride - (row - rows.first) % rows.stride) % rows.stride, rows.stride};
+}
 
-  bool hold(int64_t row) const { return every > 0 && row >= first && (row - first) % every == 0; }
-  int64_t before(int64_t row) const { return every > 0 && row > first ? (row - first - 1) / every + 1 : 0; }
-  // The one to wait for from row 0 on; −1: none.
-  int64_t next() const { return every > 0 ? first : -1; }
-};
-
-// Where the words of a product's rows stand: those of a block of rows in turn, then the rests of the fine ones among
-// them, so that these go through the same tiles.
+// Where the quantised rows of x are: block by block, and in each block first its rows, then the low terms of its
+// two-term rows, so that these go through the same register tiles.
 class QuantizedRows {
  public:
-  // most: rows of a block, at most kMaxRows.
-  QuantizedRows(int64_t rows, int64_t two_term_every, int64_t most)
-      : rows_(rows), fine_{0, two_term_every}, block_(block_rows(rows, most_rows(two_term_every, most))) {}
+  // max_slots: of a block, with its low terms; at most kMaxRows.
+  QuantizedRows(int64_t rows, const TwoTermRows& two_term, int64_t max_slots)
+      : rows_(rows), two_term_(two_term), block_(block_rows(rows, max_block_rows(two_term.stride, max_slots))) {}
 
   int64_t block() const { return block_; }
-  int64_t places() const { return rows_ + fine_.before(rows_); }
-  bool is_fine(int64_t row) const { return fine_.hold(row); }
-  int64_t place(int64_t row) const { return row + fine_.before(row / block_ * block_); }
-  int64_t place_of_rest(int64_t row) const {
-    return std::min(row / block_ * block_ + block_, rows_) + fine_.before(row);
+  int64_t num_slots() const { return rows_ + count_before(two_term_, rows_); }
+  bool has_low_term(int64_t row) const { return contains(two_term_, row); }
+  int64_t slot(int64_t row) const { return row + count_before(two_term_, row / block_ * block_); }
+  int64_t low_term_slot(int64_t row) const {
+    return std::min(row / block_ * block_ + block_, rows_) + count_before(two_term_, row);
   }
-  // Of the block that begins with `first`, counted from there.
-  TwoTermRows fine_from(int64_t first) const {
-    return {fine_.every > 0 ? (fine_.every - first % fine_.every) % fine_.every : 0, fine_.every};
-  }
+  TwoTermRows two_term_from(int64_t row) const { return starting_at(two_term_, row); }
 
  private:
-  // Of which, with their rests, a block has room.
-  static int64_t most_rows(int64_t two_term_every, int64_t most) {
-    return two_term_every > 0 ? (most - 1) * two_term_every / (two_term_every + 1) : most;
+  // The largest n with n + ⌈n / stride⌉ ≤ max_slots, or a little less.
+  static int64_t max_block_rows(int64_t stride, int64_t max_slots) {
+    return stride > 0 ? (max_slots - 1) * stride / (stride + 1) : max_slots;
   }
 
   int64_t rows_;
-  TwoTermRows fine_;
+  TwoTermRows two_term_;
   int64_t block_;
 };
 
@@ -69,9 +68,9 @@ void put_row_metadata_before(int32_t* words, const Heading& heading) {
 }
 
 struct QuantizedGemmTask {
-  const int32_t* x;  // [rows of `to`, then the rests of the fine ones][words], `ldx` words apart
+  const int32_t* x;  // [rows of `to`, then the low terms of two_term][words], `ldx` words apart
   int64_t ldx;
-  TwoTermRows fine;
+  TwoTermRows two_term;
   const int32_t* panels;  // each [words][width]
   int64_t words, width;
   DotMicrokernel add_panel;
@@ -91,7 +90,7 @@ inline void accumulate_task(const QuantizedGemmTask& task, void* sums) {
                       .ldx = task.ldx,
                       .panel = task.panels + column * task.words + first * task.width,
                       .words = last - first,
-                      .rows = task.to.rows + task.fine.before(task.to.rows),
+                      .rows = task.to.rows + count_before(task.two_term, task.to.rows),
                       .sums = static_cast<int32_t*>(sums) + column,  // either type has 4 bytes
                       .ld_sums = kMaxColumns,
                       .accumulate = block > 0});

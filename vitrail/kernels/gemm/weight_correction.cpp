@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/kernels/gemm/weight_correction.h"
+#include "vitrail/kernels/gemm/weight_correction_internal.h"
 
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/row_sum_internal.h"
@@ -7,64 +7,69 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr int64_t kMostParts = 8;  // of an image
+constexpr int64_t kMaxChunksPerGroup = 8;  // so that several threads can work on one group
 
-int64_t rounded_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-size_t bytes_of_floats(int64_t floats) { return static_cast<size_t>(rounded_up(floats, 16)) * sizeof(float); }
+size_t bytes_of_floats(int64_t count) { return static_cast<size_t>(round_up(count, 16)) * sizeof(float); }
 
-float* floats(std::byte* memory, size_t at) { return reinterpret_cast<float*>(memory + at); }
+float* floats_at(std::byte* memory, size_t offset) { return reinterpret_cast<float*>(memory + offset); }
 
 }  // namespace
 
-WeightCorrection::WeightCorrection(std::shared_ptr<const PackedLinear> rest, int64_t rows, int64_t every, int64_t alone)
-    : rest_(std::move(rest)),
-      in_(rest_->in_features()),
-      images_(rows / every),
-      parts_of_image_(std::min(kMostParts, every)),
-      shape_{nullptr, rounded_up(rest_->out_features(), 64), every, std::min(alone, every)},
-      biases_(images_ * shape_.biases_of_every()),
-      tokens_at_(bytes_of_floats(parts() * in_)),  // behind the parts' sums
-      biases_at_(tokens_at_ + bytes_of_floats(biases_ * in_)),
-      scratch_at_(biases_at_ + bytes_of_floats(biases_ * shape_.ld)),
-      bytes_(scratch_at_ + rest_->scratch_bytes(biases_)) {
-  rest_->prepare(biases_, in_, shape_.ld, Activation::none);
+WeightCorrectionPass::WeightCorrectionPass(const LinearRows& rows) : error_(rows.correction.error) {
+  if (!enabled()) return;
+  const WeightCorrection& correction = rows.correction;
+  in_ = error_->in_features();
+  groups_ = rows.count / correction.group_rows;
+  chunks_per_group_ = std::min(kMaxChunksPerGroup, correction.group_rows);
+  layout_ = {.ld = round_up(error_->out_features(), 64),
+             .group_rows = correction.group_rows,
+             .individual_rows = std::min(correction.individual_rows, correction.group_rows)};
+  num_biases_ = groups_ * layout_.biases_per_group();
+  inputs_at_ = bytes_of_floats(num_chunks() * in_);
+  biases_at_ = inputs_at_ + bytes_of_floats(num_biases_ * in_);
+  gemm_scratch_at_ = biases_at_ + bytes_of_floats(num_biases_ * layout_.ld);
+  scratch_bytes_ = gemm_scratch_at_ + error_->scratch_bytes({.count = num_biases_});
 }
 
-WeightCorrection::Part WeightCorrection::part(int64_t p) const {
-  const int64_t image = p / parts_of_image_, index = p % parts_of_image_;
-  return {image * shape_.every + shape_.every * index / parts_of_image_,
-          image * shape_.every + shape_.every * (index + 1) / parts_of_image_};
+WeightCorrectionPass::RowRange WeightCorrectionPass::chunk(int64_t index) const {
+  const int64_t first = index / chunks_per_group_ * layout_.group_rows, part = index % chunks_per_group_;
+  return {first + layout_.group_rows * part / chunks_per_group_,
+          first + layout_.group_rows * (part + 1) / chunks_per_group_};
 }
 
-void WeightCorrection::sum_up(const float* x, int64_t ldx, int64_t p, int64_t first, int64_t last,
-                              std::byte* memory) const {
-  const int64_t others = std::max(first, p / parts_of_image_ * shape_.every + shape_.alone);
-  float* const sum = floats(memory, 0) + p * in_;
-  if (first == part(p).first) std::fill_n(sum, in_, 0.0f);
-  if (others < last) add_rows(x + others * ldx, ldx, last - others, in_, sum);
+void WeightCorrectionPass::accumulate(const MatrixView<const float>& x, int64_t index, RowRange rows,
+                                      std::byte* scratch) const {
+  float* const sum = floats_at(scratch, 0) + index * in_;
+  if (rows.first == chunk(index).first) std::fill_n(sum, in_, 0.0f);
+  const int64_t group = index / chunks_per_group_ * layout_.group_rows,
+                first = std::max(rows.first, group + layout_.individual_rows);
+  if (first < rows.last) add_rows(x.data + first * x.ld, x.ld, rows.last - first, in_, sum);
 }
 
-RowBias WeightCorrection::biases(const float* x, int64_t ldx, std::byte* memory) const {
-  const int64_t grain = 1 + 16384 / (parts_of_image_ * in_ + 1);
-  parallel_for(0, images_, grain, [&](int64_t first, int64_t last) {
-    for (int64_t image = first; image < last; ++image) write_tokens(x, ldx, image, memory);
+RowBias WeightCorrectionPass::row_biases(const MatrixView<const float>& x, std::byte* scratch) const {
+  if (!enabled()) return {};
+  const int64_t grain = 1 + 16384 / (chunks_per_group_ * in_ + 1);
+  parallel_for(0, groups_, grain, [&](int64_t first, int64_t last) {
+    for (int64_t group = first; group < last; ++group) write_inputs(x, group, scratch);
   });
-  RowBias result = shape_;
-  result.data = floats(memory, biases_at_);
-  rest_->run(floats(memory, tokens_at_), in_, floats(memory, biases_at_), shape_.ld, biases_, Activation::none,
-             memory + scratch_at_);
-  return result;
+  RowBias biases = layout_;
+  biases.data = floats_at(scratch, biases_at_);
+  error_->run({floats_at(scratch, inputs_at_), in_}, {floats_at(scratch, biases_at_), biases.ld},
+              {.count = num_biases_}, {}, scratch + gemm_scratch_at_);
+  return biases;
 }
 
-// Those of the image that are multiplied.
-void WeightCorrection::write_tokens(const float* x, int64_t ldx, int64_t image, std::byte* memory) const {
-  const int64_t others = shape_.every - shape_.alone;
-  float* const tokens = floats(memory, tokens_at_) + image * shape_.biases_of_every() * in_;
-  for (int64_t r = 0; r < shape_.alone; ++r) std::copy_n(x + (image * shape_.every + r) * ldx, in_, tokens + r * in_);
-  if (others == 0) return;
-  sum_of_rows(floats(memory, 0) + image * parts_of_image_ * in_, in_, parts_of_image_, in_,
-              1 / static_cast<float>(others), tokens + shape_.alone * in_);
+// The rows of one group that are multiplied by E.
+void WeightCorrectionPass::write_inputs(const MatrixView<const float>& x, int64_t group, std::byte* scratch) const {
+  const int64_t first = group * layout_.group_rows, individual = layout_.individual_rows;
+  float* const inputs = floats_at(scratch, inputs_at_) + group * layout_.biases_per_group() * in_;
+  for (int64_t r = 0; r < individual; ++r) std::copy_n(x.data + (first + r) * x.ld, in_, inputs + r * in_);
+  if (!layout_.has_shared_bias()) return;
+  const auto others = static_cast<float>(layout_.group_rows - individual);
+  sum_of_rows(floats_at(scratch, 0) + group * chunks_per_group_ * in_, in_, chunks_per_group_, in_, 1 / others,
+              inputs + individual * in_);
 }
 
 }  // namespace vitrail::kernels
