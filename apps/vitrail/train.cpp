@@ -93,7 +93,7 @@ std::string epoch_line(const train::EpochResult& e) {
 // Processes that mpirun started on one machine share its cores.
 int threads_for(const GlobalOptions& global) {
   return global.threads > 0 ? global.threads
-                            : std::max(1, available_threads() / dist::launch_from_environment().on_machine);
+                            : std::max(1, available_threads() / dist::launch_from_environment().local_size);
 }
 
 int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {

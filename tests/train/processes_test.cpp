@@ -2,7 +2,7 @@
 // Training in several processes, played by threads: what they compute together is what one computes alone.
 #include <cmath>
 
-#include "tests/dist/team.h"
+#include "tests/dist/thread_communicator.h"
 #include "tests/train/processes.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/trainer.h"
@@ -18,7 +18,7 @@ struct Options {
 // The result of the first process; all have to end at the same step.
 TrainingResult train_in(int processes, const fs::path& folder, const Recipe& recipe, const Options& options = {}) {
   std::vector<TrainingResult> results(static_cast<size_t>(processes));
-  dist::testing::as_team(processes, [&](const std::shared_ptr<dist::Communicator>& communicator) {
+  dist::testing::run_ranks(processes, [&](const std::shared_ptr<dist::Communicator>& communicator) {
     int steps = 0;
     TrainerCallbacks callbacks;
     if (options.stop_after > 0 && communicator->rank() == processes - 1)
