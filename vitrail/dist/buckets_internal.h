@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Partition of the gradients into buckets, each reduced by one all-reduce (Li et al. 2020, "PyTorch Distributed",
-// section 3.2.3).
+// section 3.2.2).
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
