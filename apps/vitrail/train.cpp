@@ -136,9 +136,9 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
   if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
   if (result.processes > 1) {
     json["processes"] = result.processes;
-    json["exchange_seconds"] = result.exchange.seconds;
-    json["exchange_overlapped_seconds"] = result.exchange.overlapped;
-    json["exchange_waited_seconds"] = result.exchange.waited;
+    json["exchange_seconds"] = result.communication.seconds;
+    json["exchange_overlapped_seconds"] = result.communication.overlapped;
+    json["exchange_waited_seconds"] = result.communication.waited;
   }
   print_json(json);
   return 0;

@@ -3,7 +3,7 @@
 
 namespace vitrail::train {
 
-// Colours come from variables, which follow the reader's light or dark setting.
+// Colours are CSS variables that follow the reader's light or dark setting.
 const char* const kReportStyle = R"css(
 :root { color-scheme: light dark; --page:#f7f7f5; --card:#ffffff; --ink:#1c1f23; --soft:#686f78; --line:#e2e3e0;
   --c0:#2563c9; --c1:#d9622b; --c2:#0d9373; --c3:#9b4fc4; --heat:37,99,201; --bad:#b3261e; }
@@ -36,7 +36,7 @@ table.confusion th { font-weight:500; color:var(--soft); text-align:right; paddi
 table.confusion thead th { writing-mode:vertical-rl; transform:rotate(180deg); text-align:left; padding:8px 2px; }
 table.confusion td { width:44px; height:30px; text-align:center; border-radius:4px; }
 table.confusion td.zero { color:var(--line); }
-.mistakes { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:14px; }
+.misclassified { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:14px; }
 figure { margin:0; background:var(--card); border:1px solid var(--line); border-radius:10px; overflow:hidden; }
 figure img { width:100%; aspect-ratio:1; object-fit:contain; display:block; background:var(--line); }
 figure img.small { image-rendering:pixelated; }
