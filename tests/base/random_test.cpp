@@ -13,7 +13,7 @@ namespace {
 using Block = std::array<uint32_t, 4>;
 
 // From the file kat_vectors of the authors' Random123 library: philox4x32 with 10 rounds.
-TEST(Philox, GivesThePublishedKnownAnswers) {
+TEST(Philox, MatchesThePublishedTestVectors) {
   EXPECT_EQ(philox({0, 0}, {0, 0, 0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint32_t ones = 0xffffffff;
   EXPECT_EQ(philox({ones, ones}, {ones, ones, ones, ones}), (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));

@@ -54,7 +54,7 @@ TEST(ModelSetup, PositionsCanBeInitialisedWithSinesAndCosines) {
   const PreparedModel made = prepare_model(recipe_of("{\"positions\": \"sincos2d\", " + fields + "}"), {"a", "b"}, 3);
   const PreparedModel plain = prepare_model(recipe_of("{" + fields + "}"), {"a", "b"}, 3);
   const Tensor positions = made.model.parameter("pos_embed");
-  EXPECT_TRUE(equal(positions.narrow(1, 0, 1), Tensor::zeros({1, 1, 8})));  // of the class token
+  EXPECT_TRUE(equal(positions.narrow(1, 0, 1), Tensor::zeros({1, 1, 8})));  // class token
   EXPECT_TRUE(equal(positions.narrow(1, 1, 6), nn::sincos_positions_2d({2, 3}, 8)));
   for (const nn::NamedTensor& parameter : plain.model.named_parameters())
     EXPECT_EQ(equal(made.model.parameter(parameter.name), parameter.tensor), parameter.name != "pos_embed");

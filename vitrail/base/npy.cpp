@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kPreambleBytes = 10;  // magic, two bytes of version, two bytes of header length
-constexpr size_t kAlignment = 64;      // of the first element in the file
+constexpr size_t kAlignment = 64;      // offset of the elements is a multiple of this
 constexpr size_t kRowDigits = 21;      // width that numpy reserves for the first axis, to rewrite a header in place
 
 // The preamble and header, byte for byte as numpy.save writes them.  Their length does not depend on the first axis.

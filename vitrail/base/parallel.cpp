@@ -27,7 +27,7 @@ constexpr int kMaxThreads = 1024;  // libgomp ends the process when it cannot st
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
-thread_local SpinThreadPool* active_pool = nullptr;  // the pool of which this thread is the leader
+thread_local SpinThreadPool* active_pool = nullptr;  // the pool that this thread leads
 
 int openmp_count() {
 #if VITRAIL_OPENMP

@@ -20,7 +20,7 @@ struct ReducerStats {
   int64_t buckets = 0, bytes = 0;
   double communication_seconds = 0;  // in all-reduces
   double overlapped_seconds = 0;     // the part of communication_seconds during the backward pass
-  double wait_seconds = 0;           // that finish() waited for the remaining buckets
+  double wait_seconds = 0;           // waiting in finish() for the remaining buckets
 };
 
 // Packs gradients into buckets and all-reduces each bucket on a communication thread.

@@ -10,7 +10,7 @@ struct ScheduleOptions {
   std::string kind = "cosine";  // cosine (Loshchilov & Hutter 2017, SGDR, without restarts), linear, step or constant
   double rate = 1e-3;           // peak learning rate, after the warm-up
   double final_rate = 0;        // cosine and linear: the last rate; step and constant: a lower bound
-  int64_t total_steps = 0;      // of the run, warm-up included
+  int64_t total_steps = 0;      // length of the run, warm-up included
   int64_t warmup_steps = 0;     // the rate rises linearly from warmup_rate to rate
   double warmup_rate = 0;       // at step 0
   // As timm: true starts the decay after the warm-up; false starts it at step 0 and the warm-up replaces its first

@@ -13,7 +13,7 @@ namespace {
 // Adds one image with these logits [classes] to the sums in `result`.
 void add_image(const float* logits, int64_t classes, int64_t label, int64_t sample, Evaluation& result) {
   int64_t best = 0, rank = 0;  // rank: position of the label among the classes, in the order of data::top_k
-  double sum = 0;              // of exp(logit − largest logit)
+  double sum = 0;              // Σ exp(logit − largest logit)
   for (int64_t c = 1; c < classes; ++c) {
     if (logits[c] > logits[best]) best = c;
   }

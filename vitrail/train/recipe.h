@@ -74,7 +74,7 @@ struct TokenDropRecipe {
 // head learns from the labels and the distillation head from the teacher (Touvron et al. 2021, DeiT).
 struct DistillationRecipe {
   std::string teacher;        // path of a model
-  std::string kind = "soft";  // or "hard"
+  std::string kind = "soft";  // "soft" or "hard"
   double alpha = 0.5;         // total loss: (1 − alpha) · loss + alpha · distillation loss
   double temperature = 3;
   int64_t views =
@@ -86,7 +86,7 @@ struct DistillationRecipe {
 };
 
 struct LossRecipe {
-  std::string name = "cross_entropy";  // or "bce": binary cross-entropy per class
+  std::string name = "cross_entropy";  // "cross_entropy", or "bce": binary cross-entropy per class
   double label_smoothing = 0;
   std::optional<double> bce_threshold;  // ops::BceOptions::threshold
   bool bce_sum = false;                 // ops::BceOptions::sum_classes
@@ -104,9 +104,10 @@ struct Recipe {
   ModelRecipe model;
   DataRecipe data;
   int64_t epochs = 0;
-  int64_t batch_size = 128;        // images of a forward pass in each process
-  int64_t accumulate = 1;          // batches per optimiser step (gradient accumulation)
-  std::string precision = "fp32";  // or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
+  int64_t batch_size = 128;  // images of a forward pass in each process
+  int64_t accumulate = 1;    // batches per optimiser step (gradient accumulation)
+  std::string precision =
+      "fp32";  // "fp32", or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
   uint64_t seed = 0;
   double lr = 1e-3;  // peak learning rate
   double clip = 0;   // maximum gradient norm; 0: no clipping

@@ -10,7 +10,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr double kWidth = 560, kHeight = 280;                       // of a chart, in SVG units
+constexpr double kWidth = 560, kHeight = 280;                       // size of a chart in SVG units
 constexpr double kLeft = 52, kRight = 12, kTop = 10, kBottom = 40;  // margins around the plot
 constexpr size_t kMaxClassesInTable = 40;                           // more classes are shown as a list of pairs
 constexpr size_t kMaxPairs = 30;

@@ -10,7 +10,8 @@ const char* const kReportStyle = R"css(
 @media (prefers-color-scheme: dark) { :root { --page:#14171b; --card:#1d2126; --ink:#e8eaed; --soft:#9aa2ac;
   --line:#30363d; --c0:#6ea8ff; --c1:#ff9a62; --c2:#4fd0ae; --c3:#cf9bf0; --heat:110,168,255; --bad:#ff8a80; } }
 * { box-sizing:border-box; }
-body { margin:0; background:var(--page); color:var(--ink); font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif; }
+body { margin:0; background:var(--page); color:var(--ink);
+  font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif; }
 main { max-width:1080px; margin:0 auto; padding:32px 20px 64px; }
 h1 { font-size:26px; margin:0 0 4px; letter-spacing:-.01em; }
 h2 { font-size:17px; margin:40px 0 12px; }
@@ -43,7 +44,8 @@ figure img.small { image-rendering:pixelated; }
 figcaption { padding:8px 10px 10px; font-size:13px; line-height:1.35; overflow-wrap:anywhere; }
 figcaption .wrong { color:var(--bad); font-weight:600; }
 figcaption small { color:var(--soft); display:block; }
-details { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:10px 16px; margin-top:40px; }
+details { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:10px 16px;
+  margin-top:40px; }
 summary { cursor:pointer; font-weight:600; }
 pre { overflow-x:auto; font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace; }
 ol.pairs { columns:2; font-size:14px; }

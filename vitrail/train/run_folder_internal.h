@@ -24,7 +24,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoint(const std::string& name) const;  // path of a checkpoint, such as "last"
   bool holds_run() const;                                           // whether there is a last or previous checkpoint
-  void remove_temporary_files() const;                              // of a process that was killed
+  void remove_temporary_files() const;                              // left by a process that was killed
 
  private:
   std::filesystem::path path_;
@@ -46,7 +46,7 @@ struct ReportInput {
   const models::ModelConfig* config;
   const RunData* data;
   const Counters* counters;
-  const Evaluation* evaluation;  // of the best weights on `subset`
+  const Evaluation* evaluation;  // evaluation of the best weights on `subset`
   const Subset* subset;          // the test images, or the validation images
   int64_t parameters;
   bool finished;

@@ -65,7 +65,7 @@ class Run {
   const TrainerCallbacks& callbacks_;
   int threads_;
   std::unique_ptr<const RunFolder> folder_;  // null except on rank 0
-  std::optional<CheckpointState> state_;     // of the resumed checkpoint; restore() releases its tensors
+  std::optional<CheckpointState> state_;     // the resumed checkpoint; restore() releases its tensors
   RunData data_;
   PreparedModel prepared_;
   image::EvalTransform transform_;

@@ -99,7 +99,7 @@ class SchemaReader : public Schema {
   void add_problem(const std::string& name, const std::string& expected, const Json& got);
 
   const Json& object_;
-  std::string path_;  // of object_ in the document
+  std::string path_;  // path of object_ in the document
   std::vector<std::string>& problems_;
   std::vector<std::string> known_;  // the fields of the description
 };

@@ -50,8 +50,8 @@ class Teacher {
 
   std::array<int64_t, 2> size_, student_size_;  // height, width
   int64_t classes_;
-  uint32_t checksum_;          // of the weights
-  std::string preprocessing_;  // of the student and of the teacher, as text
+  uint32_t checksum_;          // checksum of the weights
+  std::string preprocessing_;  // description of both models' preprocessing
   infer::Session session_;
   std::unique_ptr<TeacherCache> cache_;
   bool mean_for_new_images_ = false;        // images that are no view get the mean of the cached logits

@@ -26,8 +26,8 @@ struct Progress {
 struct EpochResult {
   int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
   double train_loss = 0, train_top1 = 0;
-  double val_loss = 0, val_top1 = 0, val_top5 = 0;  // of the weights, if validated
-  double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // of the EMA weights, if has_ema
+  double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
+  double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
   bool validated = false, has_ema = false;
   bool best = false;   // the best weights of the run so far
   double seconds = 0;  // training time of the run, including previous resumptions
@@ -53,7 +53,7 @@ struct TrainerOptions {
 struct CommunicationTimes {
   double seconds = 0;     // in all-reduces
   double overlapped = 0;  // the part of `seconds` during backward passes
-  double waited = 0;      // that training waited for all-reduces after backward passes
+  double waited = 0;      // waiting for all-reduces after backward passes
 };
 
 struct TrainingResult {

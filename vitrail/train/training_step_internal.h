@@ -28,7 +28,7 @@ struct StepResult {
 
 // The position of a batch in the run and among the batches that are accumulated into one step.
 struct BatchPosition {
-  uint64_t number = 0;           // of the batch in the run: a key of the random numbers of dropout and drop path
+  uint64_t number = 0;           // index of the batch in the run: a key of the random numbers of dropout and drop path
   int64_t index = 0, count = 1;  // batch `index` of `count` of the step
 };
 
