@@ -93,7 +93,7 @@ std::string epoch_line(const train::EpochResult& e) {
 // Processes that mpirun started on one machine share its cores.
 int threads_for(const GlobalOptions& global) {
   return global.threads > 0 ? global.threads
-                            : std::max(1, available_threads() / dist::launch_from_environment().on_machine);
+                            : std::max(1, available_threads() / dist::launch_from_environment().local_size);
 }
 
 int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
@@ -136,9 +136,9 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
   if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
   if (result.processes > 1) {
     json["processes"] = result.processes;
-    json["exchange_seconds"] = result.exchange.seconds;
-    json["exchange_overlapped_seconds"] = result.exchange.overlapped;
-    json["exchange_waited_seconds"] = result.exchange.waited;
+    json["exchange_seconds"] = result.communication.seconds;
+    json["exchange_overlapped_seconds"] = result.communication.overlapped;
+    json["exchange_waited_seconds"] = result.communication.waited;
   }
   print_json(json);
   return 0;

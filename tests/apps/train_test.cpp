@@ -11,16 +11,16 @@
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 #include "vitrail/train/checkpoint.h"
 
 namespace vitrail::testing {
 namespace fs = std::filesystem;
 namespace {
 
-using train::make_pictures;
+using train::deterministic_columns;
+using train::make_images;
 using train::read_text;
-using train::timeless_rows;
 
 std::string recipe_file(const fs::path& pictures) {
   const fs::path file = scratch_folder() / "recipe.json";
@@ -80,7 +80,7 @@ void expect_same_checkpoints(const fs::path& a, const fs::path& b) {
 }
 
 TEST(Train, KilledAtAnyMomentAndResumedEndsAsIfNothingHadHappened) {
-  const std::string recipe = recipe_file(make_pictures());
+  const std::string recipe = recipe_file(make_images());
   const fs::path whole = scratch_folder() / "whole", broken = scratch_folder() / "broken";
   const Ended ended = run_program(train_command(recipe, whole));
   ASSERT_EQ(ended.status, 0) << ended.err;
@@ -95,14 +95,14 @@ TEST(Train, KilledAtAnyMomentAndResumedEndsAsIfNothingHadHappened) {
   const Ended resumed = run_program(train_command(recipe, broken, true));
   ASSERT_EQ(resumed.status, 0) << resumed.err;
   expect_same_checkpoints(whole, broken);
-  EXPECT_EQ(timeless_rows(whole / "metrics.csv"), timeless_rows(broken / "metrics.csv"));
+  EXPECT_EQ(deterministic_columns(whole / "metrics.csv"), deterministic_columns(broken / "metrics.csv"));
   EXPECT_EQ(read_text(whole / "model/model.safetensors"), read_text(broken / "model/model.safetensors"));
   for (const auto& entry : fs::recursive_directory_iterator(broken))
     EXPECT_FALSE(contains(entry.path().filename().string(), ".tmp")) << entry.path();
 }
 
 TEST(Train, ASignalFinishesTheStepAndSaves) {
-  const std::string recipe = recipe_file(make_pictures(200));
+  const std::string recipe = recipe_file(make_images(200));
   for (const int signal : {SIGINT, SIGTERM}) {
     const fs::path run = scratch_folder() / "run";
     std::vector<std::string> command = train_command(recipe, run);
@@ -113,7 +113,7 @@ TEST(Train, ASignalFinishesTheStepAndSaves) {
 }
 
 TEST(Train, PrintsItsFiguresAndItsModelClassifies) {
-  const fs::path pictures = make_pictures(), run = scratch_folder() / "run";
+  const fs::path pictures = make_images(), run = scratch_folder() / "run";
   const Ended ended = run_program(train_command(recipe_file(pictures), run));
   ASSERT_EQ(ended.status, 0) << ended.err;
   const auto figures = json_lines(ended.out);
@@ -133,7 +133,7 @@ TEST(Train, PrintsItsFiguresAndItsModelClassifies) {
 }
 
 TEST(Train, BadRecipesAndSettingsFailWithTheirPath) {
-  const std::string recipe = recipe_file(make_pictures()), run = (scratch_folder() / "run").string();
+  const std::string recipe = recipe_file(make_images()), run = (scratch_folder() / "run").string();
   Ended ended = run_program({"train", recipe, "-o", run, "--set", "optimizer.rate=1"});
   EXPECT_EQ(ended.status, 1);
   EXPECT_TRUE(contains(ended.err, "optimizer.rate: expected one of the fields name lr")) << ended.err;

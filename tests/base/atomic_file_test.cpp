@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic files: whole or not there, whatever fails.
+// A failed or abandoned write leaves the old file and no temporary file.
 #include "vitrail/base/atomic_file.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string read(const fs::path& path) {
 
 void expect_only(const fs::path& path, const std::string& contents) {
   EXPECT_EQ(read(path), contents);
-  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1) << "something was left beside it";
+  EXPECT_EQ(std::distance(fs::directory_iterator(path.parent_path()), {}), 1) << "the folder has other files";
 }
 
 void replace(const fs::path& path, const std::string& contents) {
@@ -35,7 +35,7 @@ void replace(const fs::path& path, const std::string& contents) {
   file.commit();
 }
 
-// No file of this process may grow beyond `bytes` while this lives, as if the disk were full.
+// Simulates a full disk: limits the size of the files that this process writes to `bytes`.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -53,7 +53,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST(AtomicFile, CommitPutsTheFileInPlaceOfTheOldOne) {
+TEST(AtomicFile, CommitReplacesTheOldFile) {
   const fs::path path = testing::scratch_folder() / "file";
   replace(path, "old");
   expect_only(path, "old");
@@ -61,7 +61,7 @@ TEST(AtomicFile, CommitPutsTheFileInPlaceOfTheOldOne) {
   expect_only(path, "new");
 }
 
-TEST(AtomicFile, BeforeCommitTheOldFileStands) {
+TEST(AtomicFile, WithoutCommitTheOldFileIsKept) {
   const fs::path path = testing::scratch_folder() / "file";
   replace(path, "old");
   {
@@ -72,18 +72,18 @@ TEST(AtomicFile, BeforeCommitTheOldFileStands) {
   expect_only(path, "old");
 }
 
-TEST(AtomicFile, FullDiskIsAnErrorAndLeavesTheOldFile) {
+TEST(AtomicFile, FullDiskThrowsAndKeepsTheOldFile) {
   const fs::path path = testing::scratch_folder() / "file";
   replace(path, "old");
   {
     const FullDisk full(5000);
     EXPECT_THROW(replace(path, std::string(100000, 'x')), Error);  // fails while writing
-    EXPECT_THROW(replace(path, std::string(6000, 'x')), Error);    // fails when the buffer is emptied
+    EXPECT_THROW(replace(path, std::string(6000, 'x')), Error);    // fails when the buffer is flushed
   }
   expect_only(path, "old");
 }
 
-TEST(AtomicFile, MissingFolderAndFolderAreErrorsThatNameThePath) {
+TEST(AtomicFile, MissingParentAndFolderAreErrorsThatNameThePath) {
   const fs::path folder = testing::scratch_folder();
   for (const fs::path& path : {folder / "absent" / "file", folder}) {
     try {
@@ -96,7 +96,7 @@ TEST(AtomicFile, MissingFolderAndFolderAreErrorsThatNameThePath) {
   EXPECT_TRUE(fs::is_empty(folder));
 }
 
-TEST(AtomicFile, SeekLeavesZerosBehind) {
+TEST(AtomicFile, SeekFillsGapsWithZeros) {
   const fs::path path = testing::scratch_folder() / "file";
   AtomicFile file(path);
   file.write("ab");
@@ -117,7 +117,7 @@ TEST(AtomicFile, SymbolicLinkIsKeptAndItsTargetReplaced) {
   expect_only(target, "new");
 }
 
-TEST(AtomicFile, DeviceOrPipeIsWrittenToAndNotReplaced) {
+TEST(AtomicFile, DeviceOrPipeIsWrittenDirectly) {
   const fs::path pipe = testing::scratch_folder() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::string received;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings reach the callback of the program around the library.
+// The process-wide warning callback, and the text of Error.
 #include "vitrail/base/callbacks.h"
 
 #include <gtest/gtest.h>
@@ -14,31 +14,31 @@
 namespace vitrail {
 namespace {
 
-TEST(Warnings, GoToTheInstalledCallbackAndAreDroppedWithoutOne) {
-  std::vector<std::string> heard;
-  WarningCallback before = set_warning_callback([&](const std::string& message) { heard.push_back(message); });
+TEST(Warnings, ReachTheInstalledCallbackAndAreDroppedWithoutOne) {
+  std::vector<std::string> received;
+  WarningCallback previous = set_warning_callback([&](const std::string& message) { received.push_back(message); });
   warn("one");
   set_warning_callback(nullptr);
   warn("two");
-  set_warning_callback(std::move(before));
-  EXPECT_EQ(heard, std::vector<std::string>{"one"});
+  set_warning_callback(std::move(previous));
+  EXPECT_EQ(received, std::vector<std::string>{"one"});
 }
 
 TEST(Warnings, CallbackMayItselfWarnOrReplaceItself) {
-  int heard = 0;
-  WarningCallback before = set_warning_callback([&](const std::string&) {
-    set_warning_callback([&](const std::string&) { heard += 10; });
-    ++heard;
+  int received = 0;
+  WarningCallback previous = set_warning_callback([&](const std::string&) {
+    set_warning_callback([&](const std::string&) { received += 10; });
+    ++received;
     warn("from inside");
   });
   warn("first");
-  set_warning_callback(std::move(before));
-  EXPECT_EQ(heard, 11);
+  set_warning_callback(std::move(previous));
+  EXPECT_EQ(received, 11);
 }
 
 TEST(Warnings, ConcurrentWarningsAllArrive) {
-  std::atomic<int> heard{0};
-  WarningCallback before = set_warning_callback([&](const std::string&) { ++heard; });
+  std::atomic<int> received{0};
+  WarningCallback previous = set_warning_callback([&](const std::string&) { ++received; });
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([] {
@@ -46,11 +46,11 @@ TEST(Warnings, ConcurrentWarningsAllArrive) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  set_warning_callback(std::move(before));
-  EXPECT_EQ(heard, 400);
+  set_warning_callback(std::move(previous));
+  EXPECT_EQ(received, 400);
 }
 
-TEST(Error, SaysWhereWhatWasExpectedAndWhatCame) {
+TEST(Error, NamesThePlaceTheExpectedAndTheGivenValue) {
   EXPECT_STREQ(Error("patch_embed", "an image of 224×224", str(225, "×", 224)).what(),
                "patch_embed: expected an image of 224×224, got 225×224");
 }

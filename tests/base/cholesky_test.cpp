@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-TEST(Cholesky, ItsSquareIsTheMatrix) {
+TEST(Cholesky, FactorTimesItsTransposeIsTheMatrix) {
   for (const int64_t n : {1, 2, 7, 150}) {
     std::vector<double> matrix(static_cast<size_t>(n * n));
     for (int64_t i = 0; i < n; ++i) {
@@ -30,7 +30,7 @@ TEST(Cholesky, ItsSquareIsTheMatrix) {
   }
 }
 
-TEST(Cholesky, RefusesWhatIsNotPositiveDefinite) {
+TEST(Cholesky, RefusesMatricesThatAreNotPositiveDefinite) {
   EXPECT_ANY_THROW(cholesky({1, 2, 2, 1}, 2));
   EXPECT_ANY_THROW(cholesky({0}, 1));
   EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::quiet_NaN()}, 1));

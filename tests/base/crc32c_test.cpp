@@ -10,7 +10,7 @@
 namespace vitrail {
 namespace {
 
-TEST(Crc32c, EqualsTheExamplesOfRfc3720) {
+TEST(Crc32c, MatchesTheExamplesOfRfc3720) {
   const std::vector<unsigned char> zeros(32, 0), ones(32, 0xFF);
   std::vector<unsigned char> rising(32);
   std::iota(rising.begin(), rising.end(), 0);
@@ -21,7 +21,7 @@ TEST(Crc32c, EqualsTheExamplesOfRfc3720) {
   EXPECT_EQ(crc32c("", 0), 0u);
 }
 
-TEST(Crc32c, ContinuesWhereItEnded) {
+TEST(Crc32c, OfTwoPartsEqualsThatOfTheWhole) {
   const std::string text = "The quick brown fox jumps over the lazy dog";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     const uint32_t first = crc32c(text.data(), cut);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 16-bit floating types, exhaustively, against arithmetic on their definition; names and sizes of element types.
+// The 16-bit floating-point types are tested exhaustively against their definition; also names and sizes of all dtypes.
 #include "vitrail/base/dtype.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr DType kAll[] = {DType::f64, DType::f32, DType::bf16, DType::f16,    DType::i64,
                           DType::i32, DType::i8,  DType::u8,   DType::boolean};
 
-// A binary format with a sign bit, `kExponent` exponent bits and `kMantissa` mantissa bits, read by its definition.
+// The value of a binary format with a sign bit, `kExponent` exponent bits and `kMantissa` mantissa bits.
 template <int kExponent, int kMantissa>
 double by_definition(uint16_t bits) {
   const int bias = (1 << (kExponent - 1)) - 1;
@@ -28,7 +28,7 @@ double by_definition(uint16_t bits) {
 }
 
 template <class T, int kExponent, int kMantissa>
-void expect_every_value_reads_and_writes_back() {
+void expect_every_value_converts_to_float_and_back() {
   for (int i = 0; i < 65536; ++i) {
     T value;
     value.bits = static_cast<uint16_t>(i);
@@ -49,8 +49,8 @@ void expect_every_value_reads_and_writes_back() {
   }
 }
 
-// Between each value and the next larger in magnitude: the midpoint goes to the even one, its neighbours to theirs.
-// Beyond the largest finite value the next one is what would follow if the format went on: from there it is infinity.
+// Between each value and the next larger magnitude, the midpoint rounds to the even value and its float neighbours to
+// the nearer value.  Above the largest finite value, the next value of an unbounded format takes the role of infinity.
 template <class T, int kExponent, int kMantissa>
 void expect_rounding_to_nearest_even() {
   const int infinity = ((1 << kExponent) - 1) << kMantissa;
@@ -60,7 +60,7 @@ void expect_rounding_to_nearest_even() {
       const double a = by_definition<kExponent, kMantissa>(static_cast<uint16_t>(low));
       const double b =
           low + 1 == infinity ? beyond : by_definition<kExponent, kMantissa>(static_cast<uint16_t>(low + 1));
-      const float middle = static_cast<float>((a + b) / 2);  // exact: a float has more than one bit more
+      const float middle = static_cast<float>((a + b) / 2);  // exact: a float has more mantissa bits
       const float s = sign ? -1.0f : 1.0f;
       const int even = low % 2 == 0 ? low : low + 1;
       ASSERT_EQ(T(s * middle).bits, even | sign) << "midpoint above " << std::hex << low;
@@ -71,15 +71,11 @@ void expect_rounding_to_nearest_even() {
   }
 }
 
-TEST(Float16, EveryValueReadsByItsDefinitionAndWritesBack) {
-  expect_every_value_reads_and_writes_back<Float16, 5, 10>();
-}
+TEST(Float16, EveryValueConvertsToFloatAndBack) { expect_every_value_converts_to_float_and_back<Float16, 5, 10>(); }
 
 TEST(Float16, RoundsToNearestEvenBetweenAllNeighbours) { expect_rounding_to_nearest_even<Float16, 5, 10>(); }
 
-TEST(BFloat16, EveryValueReadsByItsDefinitionAndWritesBack) {
-  expect_every_value_reads_and_writes_back<BFloat16, 8, 7>();
-}
+TEST(BFloat16, EveryValueConvertsToFloatAndBack) { expect_every_value_converts_to_float_and_back<BFloat16, 8, 7>(); }
 
 TEST(BFloat16, RoundsToNearestEvenBetweenAllNeighbours) { expect_rounding_to_nearest_even<BFloat16, 8, 7>(); }
 
@@ -96,7 +92,7 @@ TEST(HalfTypes, NanWithOnlyLowPayloadBitsStaysNan) {
   EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(nan))));
 }
 
-TEST(DType, NamesGoBothWays) {
+TEST(DType, NamesConvertToDtypesAndBack) {
   for (const DType dtype : kAll) EXPECT_EQ(dtype_from_name(name_of(dtype)), dtype);
   EXPECT_EQ(dtype_from_name("fp32"), DType::f32);
   EXPECT_EQ(dtype_from_name("fp16"), DType::f16);
@@ -123,9 +119,9 @@ TEST(DType, DispatchSizeAndKindAgreeWithTheType) {
   }
 }
 
-TEST(ConvertElement, GoesByWayOfFloatAsPyTorchDoes) {
+TEST(ConvertElement, ConvertsThroughFloatAsPyTorchDoes) {
   EXPECT_EQ(convert_element<Float16>(1.5).bits, Float16(1.5f).bits);
-  // 1 + 2⁻¹¹ + 2⁻⁴⁰ is above half's midpoint, but its float is the midpoint itself, which goes to even.
+  // 1 + 2⁻¹¹ + 2⁻⁴⁰ is above the midpoint of two halves, but as a float it is the midpoint, which rounds to even.
   EXPECT_EQ(convert_element<Float16>(1.0 + 0x1p-11 + 0x1p-40).bits, 0x3c00);
   EXPECT_EQ(convert_element<int32_t>(BFloat16(-3.0f)), -3);
   EXPECT_EQ(convert_element<bool>(Float16(0.5f)), true);

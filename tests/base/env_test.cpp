@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment as the library reads it.
+// Access to environment variables.
 #include "vitrail/base/env.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace vitrail {
 namespace {
 
-TEST(Environment, ValueIsGivenAndUnsetOrEmptyIsNothing) {
+TEST(Environment, ReturnsTheValueOrNulloptIfUnsetOrEmpty) {
   ::setenv("VITRAIL_TEST_VARIABLE", "a b", 1);
   EXPECT_EQ(environment("VITRAIL_TEST_VARIABLE"), "a b");
   ::setenv("VITRAIL_TEST_VARIABLE", "", 1);

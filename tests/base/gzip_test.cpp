@@ -15,7 +15,7 @@ std::vector<std::byte> bytes_of(const std::filesystem::path& path) {
   return {file.bytes().begin(), file.bytes().end()};
 }
 
-TEST(Gzip, MembersAreJoinedAndZerosBehindThemIgnored) {
+TEST(Gzip, MembersAreConcatenatedAndTrailingZerosIgnored) {
   auto bytes = bytes_of(testing::fixture("base/two_members.gz"));
   bytes.resize(bytes.size() + 512);
   const auto content = gunzip(bytes, 1 << 20, "two_members.gz");
@@ -24,20 +24,20 @@ TEST(Gzip, MembersAreJoinedAndZerosBehindThemIgnored) {
   EXPECT_THROW(gunzip(bytes, 1 << 20, "two_members.gz"), Error);
 }
 
-TEST(Gzip, ContentLongerThanAllowedIsRefused) {
+TEST(Gzip, ContentAboveTheMaximumSizeIsAnError) {
   const auto bytes = bytes_of(testing::fixture("base/bomb.gz"));  // a megabyte of zeros in a kilobyte
   EXPECT_EQ(gunzip(bytes, 1 << 20, "bomb.gz").size(), size_t{1} << 20);
   EXPECT_THROW(gunzip(bytes, (1 << 20) - 1, "bomb.gz"), Error);
   EXPECT_THROW(gunzip(bytes, 0, "bomb.gz"), Error);
 }
 
-TEST(Gzip, EveryTruncationAndEveryChangedByteIsHandled) {
+TEST(Gzip, TruncatedAndCorruptedDataThrowsOrDecompresses) {
   const auto bytes = bytes_of(testing::fixture("base/two_members.gz"));
   for (size_t length = 0; length < bytes.size(); ++length) {
     const std::vector<std::byte> cut(bytes.begin(), bytes.begin() + length);
     try {
       const auto content = gunzip(cut, 100, "cut.gz");
-      EXPECT_EQ(content.size(), 6u) << "only the end of the first member may pass, not byte " << length;
+      EXPECT_EQ(content.size(), 6u) << "only a cut at the end of the first member is valid, not at byte " << length;
     } catch (const Error& error) {
       EXPECT_EQ(std::string(error.what()).rfind("cut.gz", 0), 0u) << error.what();
     }
@@ -52,7 +52,7 @@ TEST(Gzip, EveryTruncationAndEveryChangedByteIsHandled) {
   }
 }
 
-TEST(Gzip, TheSharedMnistFilesInflate) {
+TEST(Gzip, TheSharedMnistFilesDecompress) {
   VITRAIL_NEED_ASSETS(assets);
   for (const auto& entry : std::filesystem::directory_iterator(assets / "mnist")) {
     if (entry.path().extension() != ".gz") continue;

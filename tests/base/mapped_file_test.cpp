@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapped files: contents, release, and what cannot be mapped.
+// Contents of mapped files, released pages, and errors for files that cannot be mapped.
 #include "vitrail/base/mapped_file.h"
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@ namespace vitrail {
 namespace {
 namespace fs = std::filesystem;
 
-fs::path written(const std::string& contents) {
+fs::path file_with(const std::string& contents) {
   const fs::path path = testing::scratch_folder() / "file";
   std::ofstream(path, std::ios::binary) << contents;
   return path;
 }
 
-// The message of the Error that opening `path` gives; it must name the path.
-std::string refusal(const fs::path& path) {
+// Returns the message of the Error that opening `path` throws, and checks that it names the path.
+std::string open_error(const fs::path& path) {
   try {
     MappedFile file(path);
   } catch (const Error& error) {
@@ -36,15 +36,15 @@ std::string refusal(const fs::path& path) {
 
 TEST(MappedFile, HoldsTheContents) {
   const std::string text("a\0b\nc", 5);
-  const MappedFile file(written(text));
+  const MappedFile file(file_with(text));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()), text);
 }
 
-TEST(MappedFile, EmptyFileIsAnEmptySpan) { EXPECT_TRUE(MappedFile(written("")).bytes().empty()); }
+TEST(MappedFile, EmptyFileIsAnEmptySpan) { EXPECT_TRUE(MappedFile(file_with("")).bytes().empty()); }
 
-TEST(MappedFile, ReleasedPagesReadTheSameAgain) {
+TEST(MappedFile, ReleasedPagesKeepTheirContents) {
   const std::string text(100000, 'x');
-  const MappedFile file(written(text + "end"));
+  const MappedFile file(file_with(text + "end"));
   const std::byte* data = file.bytes().data();
   file.release(data, file.bytes().size());
   file.release(data + 10, 5);  // less than a page: nothing to do
@@ -52,17 +52,17 @@ TEST(MappedFile, ReleasedPagesReadTheSameAgain) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), text + "end");
 }
 
-TEST(MappedFile, MissingFileAndFolderAreErrorsThatSayWhich) {
+TEST(MappedFile, MissingFileAndFolderAreDistinctErrors) {
   const fs::path folder = testing::scratch_folder();
-  EXPECT_NE(refusal(folder / "absent").find("No such file"), std::string::npos);
-  EXPECT_NE(refusal(folder).find("got a folder"), std::string::npos);
+  EXPECT_NE(open_error(folder / "absent").find("No such file"), std::string::npos);
+  EXPECT_NE(open_error(folder).find("got a folder"), std::string::npos);
 }
 
-TEST(MappedFile, NamedPipeIsAnErrorAndNotAWait) {
+TEST(MappedFile, NamedPipeIsAnErrorAndDoesNotBlock) {
   const fs::path pipe = testing::scratch_folder() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(refusal(pipe).find("regular file"), std::string::npos);
-  EXPECT_NE(refusal("/dev/zero").find("regular file"), std::string::npos);
+  EXPECT_NE(open_error(pipe).find("regular file"), std::string::npos);
+  EXPECT_NE(open_error("/dev/zero").find("regular file"), std::string::npos);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
-// The fixtures are written by numpy: tools/golden/data_npy.py.
+// numpy wrote the fixtures: tools/golden/data_npy.py.
 namespace vitrail {
 namespace {
 
@@ -37,18 +37,18 @@ std::vector<float> eighths() {
   return values;
 }
 
-TEST(Npy, RowsStreamedWithoutAnAnnouncedCountGiveNumpysFile) {
+TEST(Npy, RowsOfUnknownCountGiveTheFileThatNumpyWrites) {
   const auto path = scratch_folder() / "a.npy";
   const std::vector<float> values = eighths();
   NpyWriter writer(path, DType::f32, std::array<int64_t, 2>{3, 4});
   writer.write_rows(values.data(), 1);
-  EXPECT_FALSE(std::filesystem::exists(path)) << "a file that is not finished must not be seen";
+  EXPECT_FALSE(std::filesystem::exists(path)) << "an unfinished file must not appear at its path";
   writer.write_rows(values.data() + 12, 1);
   writer.finish();
   EXPECT_EQ(bytes_of(path), bytes_of(fixture("data/float32_2x3x4.npy")));
 }
 
-TEST(Npy, WholeArraysGiveNumpysFile) {
+TEST(Npy, ArraysGiveTheFileThatNumpyWrites) {
   const auto folder = scratch_folder();
   write_npy(folder / "f.npy", std::array<int64_t, 3>{2, 3, 4}, eighths().data());
   EXPECT_EQ(bytes_of(folder / "f.npy"), bytes_of(fixture("data/float32_2x3x4.npy")));
@@ -60,13 +60,13 @@ TEST(Npy, WholeArraysGiveNumpysFile) {
   EXPECT_EQ(bytes_of(folder / "s.npy"), bytes_of(fixture("data/scalar.npy")));
 }
 
-TEST(Npy, NoRowsAtAllIsAnEmptyArray) {
+TEST(Npy, ZeroRowsGiveAnEmptyArray) {
   const auto path = scratch_folder() / "a.npy";
   NpyWriter(path, DType::f32, std::array<int64_t, 1>{7}).finish();
   EXPECT_EQ(bytes_of(path), bytes_of(fixture("data/empty_0x7.npy")));
 }
 
-TEST(Npy, FewerRowsThanAnnouncedLeaveNoFile) {
+TEST(Npy, FewerRowsThanAnnouncedThrowAndLeaveNoFile) {
   const auto path = scratch_folder() / "a.npy";
   {
     NpyWriter writer(path, DType::i64, {}, 2);
@@ -79,7 +79,7 @@ TEST(Npy, FewerRowsThanAnnouncedLeaveNoFile) {
   EXPECT_TRUE(std::filesystem::is_empty(path.parent_path()));
 }
 
-TEST(Npy, ReadsWhatNumpyWrote) {
+TEST(Npy, ReadsFilesThatNumpyWrote) {
   const NpyArray f = read_npy(fixture("data/float32_2x3x4.npy"));
   EXPECT_EQ(f.dtype, DType::f32);
   EXPECT_EQ(f.shape, (std::vector<int64_t>{2, 3, 4}));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops on whichever back end was built: coverage, fixed and shifting division, exceptions, nesting, thread
-// counts.
+// Parallel loops on the back end that was built: coverage, partition, exceptions, nesting and thread counts.
 #include "vitrail/base/parallel.h"
 
 #include <gtest/gtest.h>
@@ -18,31 +17,31 @@
 namespace vitrail {
 namespace {
 
-using Pieces = std::set<std::pair<int64_t, int64_t>>;
+using Ranges = std::set<std::pair<int64_t, int64_t>>;
 
-Pieces pieces_of(int64_t begin, int64_t end, int64_t grain) {
+Ranges ranges_of(int64_t begin, int64_t end, int64_t grain) {
   std::mutex mutex;
-  Pieces pieces;
+  Ranges ranges;
   parallel_for(begin, end, grain, [&](int64_t first, int64_t last) {
     const std::lock_guard lock(mutex);
-    EXPECT_TRUE(pieces.emplace(first, last).second);
+    EXPECT_TRUE(ranges.emplace(first, last).second);
   });
-  return pieces;
+  return ranges;
 }
 
-TEST(ParallelFor, PiecesCoverTheRangeOnceAndAreAtLeastAGrainLong) {
+TEST(ParallelFor, RangesCoverAllElementsOnceAndHaveAtLeastAGrain) {
   for (const int threads : {1, 2, 3, 7}) {
     const ThreadCount count(threads);
     for (const int64_t length : {1, 2, 5, 16, 17, 1000}) {
       for (const int64_t grain : {-1, 0, 1, 4, 16, 2000}) {
         const int64_t begin = -3;
         int64_t next = begin;
-        const Pieces pieces = pieces_of(begin, begin + length, grain);
-        EXPECT_LE(pieces.size(), static_cast<size_t>(threads));
-        for (const auto& [first, last] : pieces) {
+        const Ranges ranges = ranges_of(begin, begin + length, grain);
+        EXPECT_LE(ranges.size(), static_cast<size_t>(threads));
+        for (const auto& [first, last] : ranges) {
           EXPECT_EQ(first, next);
           EXPECT_LT(first, last);
-          EXPECT_TRUE(pieces.size() == 1 || last - first >= grain) << first << " to " << last;
+          EXPECT_TRUE(ranges.size() == 1 || last - first >= grain) << first << " to " << last;
           next = last;
         }
         EXPECT_EQ(next, begin + length) << length << " by " << grain << " on " << threads;
@@ -51,29 +50,29 @@ TEST(ParallelFor, PiecesCoverTheRangeOnceAndAreAtLeastAGrainLong) {
   }
 }
 
-TEST(ParallelFor, EmptyRangeCallsNothing) {
+TEST(ParallelFor, EmptyRangeDoesNotCallTheBody) {
   parallel_for(5, 5, 1, [](int64_t, int64_t) { FAIL(); });
   parallel_for(5, 4, 1, [](int64_t, int64_t) { FAIL(); });
   parallel_for_balanced(5, 5, 1, [](int64_t, int64_t) { FAIL(); });
   parallel_for_balanced(5, 4, 1, [](int64_t, int64_t) { FAIL(); });
 }
 
-TEST(ParallelForBalanced, PartsCoverTheRangeOnceAndAreAtLeastAGrainLong) {
+TEST(ParallelForBalanced, RangesCoverAllElementsOnceAndHaveAtLeastAGrain) {
   for (const int threads : {1, 2, 3, 7}) {
     const ThreadCount count(threads);
     for (const int64_t length : {1, 2, 5, 16, 17, 1000}) {
       for (const int64_t grain : {-1, 0, 1, 4, 16, 2000}) {
         std::mutex mutex;
-        Pieces parts;
+        Ranges ranges;
         parallel_for_balanced(-3, -3 + length, grain, [&](int64_t first, int64_t last) {
           const std::lock_guard lock(mutex);
-          EXPECT_TRUE(parts.emplace(first, last).second);
+          EXPECT_TRUE(ranges.emplace(first, last).second);
         });
         int64_t next = -3;
-        for (const auto& [first, last] : parts) {
+        for (const auto& [first, last] : ranges) {
           EXPECT_EQ(first, next);
           EXPECT_LT(first, last);
-          EXPECT_TRUE(parts.size() == 1 || last - first >= grain) << first << " to " << last;
+          EXPECT_TRUE(ranges.size() == 1 || last - first >= grain) << first << " to " << last;
           next = last;
         }
         EXPECT_EQ(next, -3 + length) << length << " by " << grain << " on " << threads;
@@ -82,8 +81,8 @@ TEST(ParallelForBalanced, PartsCoverTheRangeOnceAndAreAtLeastAGrainLong) {
   }
 }
 
-// The part that begins at 0 ends when all others have been done: those of its own thread too.
-TEST(ParallelForBalanced, WhatAThreadCannotGetToIsDoneByOthers) {
+// The range from 0 waits until all other elements are done, also the other elements of its thread's own share.
+TEST(ParallelForBalanced, OtherThreadsStealTheWorkOfABlockedThread) {
   const ThreadCount count(2);
   for (const int64_t length : {16, 17, 1000}) {
     std::atomic<int64_t> done{0};
@@ -95,7 +94,7 @@ TEST(ParallelForBalanced, WhatAThreadCannotGetToIsDoneByOthers) {
   }
 }
 
-TEST(ParallelForBalanced, RethrowsTheExceptionThatStandsFirst) {
+TEST(ParallelForBalanced, RethrowsTheExceptionOfTheLowestRange) {
   const ThreadCount count(3);
   std::atomic<int64_t> done{0};
   try {
@@ -112,7 +111,7 @@ TEST(ParallelForBalanced, RethrowsTheExceptionThatStandsFirst) {
   EXPECT_EQ(done, 300);
 }
 
-TEST(ParallelForBalanced, ARangeLongerThan32BitsIsCoveredToo) {
+TEST(ParallelForBalanced, CoversMoreElementsThanFit32Bits) {
   const ThreadCount count(2);
   std::atomic<int64_t> covered{0};
   constexpr int64_t kLength = (int64_t{1} << 34) + 5;
@@ -120,44 +119,44 @@ TEST(ParallelForBalanced, ARangeLongerThan32BitsIsCoveredToo) {
   EXPECT_EQ(covered, kLength);
 }
 
-TEST(ParallelFor, UsesAsManyThreadsAsAskedForAndDividesTheSameWayAgain) {
+TEST(ParallelFor, UsesTheRequestedNumberOfThreadsAndAFixedPartition) {
   const ThreadCount count(4);
-  const Pieces expected = {{0, 25}, {25, 50}, {50, 75}, {75, 100}};
-  EXPECT_EQ(pieces_of(0, 100, 1), expected);
-  EXPECT_EQ(pieces_of(0, 100, 1), expected);
+  const Ranges expected = {{0, 25}, {25, 50}, {50, 75}, {75, 100}};
+  EXPECT_EQ(ranges_of(0, 100, 1), expected);
+  EXPECT_EQ(ranges_of(0, 100, 1), expected);
 
-  // Each piece waits for all the others to have begun: it ends only if they run on different threads.
-  std::atomic<int> begun{0};
+  // Each range waits until all others have started, so the loop ends only if they run on different threads.
+  std::atomic<int> started{0};
   parallel_for(0, 4, 1, [&](int64_t, int64_t) {
-    ++begun;
-    while (begun < 4) std::this_thread::yield();
+    ++started;
+    while (started < 4) std::this_thread::yield();
   });
-  EXPECT_EQ(begun, 4);
+  EXPECT_EQ(started, 4);
 }
 
-TEST(ParallelFor, RethrowsTheLowestPiecesExceptionAfterAllHaveEnded) {
+TEST(ParallelFor, RethrowsTheExceptionOfTheLowestRangeAfterAllHaveEnded) {
   const ThreadCount count(4);
   std::atomic<int> ended{0};
   try {
     parallel_for(0, 4, 1, [&](int64_t first, int64_t) {
-      if (first == 1 || first == 3) throw Error(str("piece ", first));
+      if (first == 1 || first == 3) throw Error(str("range ", first));
       std::this_thread::yield();
       ++ended;
     });
     FAIL() << "the exception was lost";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "piece 1");
+    EXPECT_STREQ(error.what(), "range 1");
   }
   EXPECT_EQ(ended, 2);
-  EXPECT_EQ(pieces_of(0, 4, 1).size(), 4u) << "the loop after a failed one";
+  EXPECT_EQ(ranges_of(0, 4, 1).size(), 4u) << "the loop after a failed one";
 }
 
-TEST(ParallelFor, ExceptionOfASinglePieceReachesTheCaller) {
+TEST(ParallelFor, ExceptionOfASerialLoopReachesTheCaller) {
   const ThreadCount count(1);
   EXPECT_THROW(parallel_for(0, 9, 1, [](int64_t, int64_t) { throw std::out_of_range("x"); }), std::out_of_range);
 }
 
-TEST(ParallelFor, LoopInsideALoopRunsOnTheThreadThatItIsOn) {
+TEST(ParallelFor, NestedLoopRunsOnItsCallingThread) {
   const ThreadCount count(3);
   std::atomic<int> inner{0};
   parallel_for(0, 3, 1, [&](int64_t, int64_t) {
@@ -169,10 +168,10 @@ TEST(ParallelFor, LoopInsideALoopRunsOnTheThreadThatItIsOn) {
     });
   });
   EXPECT_EQ(inner, 3);
-  EXPECT_EQ(pieces_of(0, 3, 1).size(), 3u) << "the loop after a nested one";
+  EXPECT_EQ(ranges_of(0, 3, 1).size(), 3u) << "the loop after a nested one";
 }
 
-TEST(ParallelFor, ConcurrentCallersEachCoverTheirOwnRange) {
+TEST(ParallelFor, ConcurrentCallersEachCoverTheirOwnElements) {
   std::vector<std::vector<int>> sums(4, std::vector<int>(1000, 0));
   std::vector<std::thread> callers;
   for (std::vector<int>& sum : sums) {
@@ -189,7 +188,7 @@ TEST(ParallelFor, ConcurrentCallersEachCoverTheirOwnRange) {
   for (const std::vector<int>& sum : sums) EXPECT_EQ(sum, std::vector<int>(1000, 20));
 }
 
-TEST(ThreadCount, HoldsForItsLifeAndOnlyOnItsThread) {
+TEST(ThreadCount, AppliesDuringItsLifetimeAndOnlyToItsThread) {
   EXPECT_EQ(num_threads(), available_threads());
   {
     const ThreadCount outer(3);
@@ -205,14 +204,14 @@ TEST(ThreadCount, HoldsForItsLifeAndOnlyOnItsThread) {
   EXPECT_GE(available_threads(), 1);
 }
 
-TEST(ThreadCount, CountsThatNoMachineHasAreErrors) {
+TEST(ThreadCount, CountsOutOfRangeAreErrors) {
   EXPECT_THROW(ThreadCount(0), Error);
   EXPECT_THROW(ThreadCount(-2), Error);
   EXPECT_THROW(ThreadCount(1000000), Error);
-  EXPECT_EQ(num_threads(), available_threads()) << "a refused count changes nothing";
+  EXPECT_EQ(num_threads(), available_threads()) << "an invalid count must not change it";
 }
 
-TEST(ComputeTeam, ACallerThatHasItGetsItAgain) {
+TEST(ComputeTeam, IsRecursive) {
   const ComputeTeam outer(2);
   {
     const ComputeTeam inner(3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox against the known answers published with its paper, and the streams built on it.
+// Philox is tested against the known-answer vectors that its authors publish; also the streams built on it.
 #include "vitrail/base/random.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using Block = std::array<uint32_t, 4>;
 
 // From the file kat_vectors of the authors' Random123 library: philox4x32 with 10 rounds.
-TEST(Philox, GivesThePublishedKnownAnswers) {
+TEST(Philox, MatchesThePublishedTestVectors) {
   EXPECT_EQ(philox({0, 0}, {0, 0, 0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const uint32_t ones = 0xffffffff;
   EXPECT_EQ(philox({ones, ones}, {ones, ones, ones, ones}), (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
@@ -21,7 +21,7 @@ TEST(Philox, GivesThePublishedKnownAnswers) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(RandomStream, BitsAreTheBlocksOfItsKeyInOrder) {
+TEST(RandomStream, ReturnsTheBlocksOfItsKeyInOrder) {
   RandomStream stream(0x0123456789abcdef, 0xfedcba9876543210);
   for (uint32_t block = 0; block < 3; ++block) {
     const Block expected = philox({0x89abcdef, 0x01234567}, {block, 0, 0x76543210, 0xfedcba98});
@@ -39,10 +39,10 @@ TEST(RandomStream, CopyContinuesWithTheSameDraws) {
 TEST(RandomStream, StreamsOfOneKeyDiffer) {
   std::set<uint32_t> first;
   for (uint64_t stream = 0; stream < 1000; ++stream) first.insert(RandomStream(1, stream).bits());
-  EXPECT_GE(first.size(), 999u);  // one pair of equal 32-bit words among 1000 is a chance of 1e-4, two are none
+  EXPECT_GE(first.size(), 999u);  // one collision of 32-bit words among 1000 has probability 1e-4
 }
 
-// Moments over n draws lie within 5 standard errors of their expectation.
+// Sample moments are within 5 standard errors of their expectation.
 TEST(RandomStream, UniformIsInRangeWithTheRightMoments) {
   constexpr int n = 200000;
   RandomStream stream(3);

@@ -17,8 +17,8 @@ double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
-// A v = λ v for every pair, the vectors are orthonormal, the values fall.  The method is backward stable: what is wrong
-// stays within a small multiple of n ε ‖A‖.
+// Checks A v = λ v for every pair, that the vectors are orthonormal and that the values descend.  The method is
+// backward stable: errors are within a small multiple of n ε ‖A‖.
 void expect_decomposed(const std::vector<double>& a, int64_t n) {
   const SymmetricEigen eigen = symmetric_eigen(a, n);
   double norm = 0;
@@ -54,7 +54,7 @@ TEST(SymmetricEigen, DecomposesMatricesOfAllSizes) {
   for (const int64_t n : {1, 2, 3, 4, 7, 16, 65}) expect_decomposed(random_symmetric(n, n), n);
 }
 
-TEST(SymmetricEigen, RepeatedAndVanishingValuesHaveOrthogonalVectorsToo) {
+TEST(SymmetricEigen, RepeatedAndZeroValuesHaveOrthonormalVectors) {
   expect_decomposed(random_symmetric(20, 3), 20);
   expect_decomposed(std::vector<double>(25), 5);
   std::vector<double> identity(36);
@@ -63,7 +63,7 @@ TEST(SymmetricEigen, RepeatedAndVanishingValuesHaveOrthogonalVectorsToo) {
   EXPECT_TRUE(symmetric_eigen({}, 0).values.empty());
 }
 
-TEST(SymmetricEigen, ScaleDoesNotMatter) {
+TEST(SymmetricEigen, ValuesScaleWithTheMatrix) {
   for (const double scale : {1e-200, 1e-20, 1e100}) {
     std::vector<double> a = random_symmetric(9, 9);
     const SymmetricEigen plain = symmetric_eigen(a, 9);
@@ -74,14 +74,14 @@ TEST(SymmetricEigen, ScaleDoesNotMatter) {
   }
 }
 
-TEST(SymmetricEigen, KnownValues) {
+TEST(SymmetricEigen, MatchesTheClosedFormOfATridiagonalMatrix) {
   const SymmetricEigen eigen = symmetric_eigen({2, 1, 0, 1, 2, 1, 0, 1, 2}, 3);  // 2 + √2, 2, 2 − √2
   EXPECT_NEAR(eigen.values[0], 2 + std::sqrt(2.0), 1e-15);
   EXPECT_NEAR(eigen.values[1], 2, 1e-15);
   EXPECT_NEAR(eigen.values[2], 2 - std::sqrt(2.0), 1e-15);
 }
 
-TEST(SymmetricEigen, WhatIsNotFiniteIsAnError) { EXPECT_THROW(symmetric_eigen({NAN, 0, 0, 1}, 2), Error); }
+TEST(SymmetricEigen, NonFiniteElementsAreAnError) { EXPECT_THROW(symmetric_eigen({NAN, 0, 0, 1}, 2), Error); }
 
 }  // namespace
 }  // namespace vitrail

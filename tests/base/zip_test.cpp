@@ -22,8 +22,8 @@ std::string text_of(const std::vector<std::byte>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Made by Python's zipfile: "stored.txt" and "deflated.txt" with known text, a folder, an empty file.
-TEST(Zip, EntriesOfPythonsZipfileAreListedAndRead) {
+// Python's zipfile wrote the fixtures: "stored.txt" and "deflated.txt" with known text, a folder and an empty file.
+TEST(Zip, ListsAndReadsEntriesOfPythonsZipfile) {
   for (const char* name : {"plain.zip", "zip64.zip", "commented.zip"}) {
     const auto bytes = bytes_of(name);
     const ZipReader zip(bytes, name);
@@ -40,25 +40,24 @@ TEST(Zip, EntriesOfPythonsZipfileAreListedAndRead) {
   }
 }
 
-TEST(Zip, AnEntryLongerThanAllowedIsRefused) {
+TEST(Zip, AnEntryAboveTheMaximumSizeIsAnError) {
   const auto bytes = bytes_of("plain.zip");
   const ZipReader zip(bytes, "plain.zip");
   EXPECT_THROW(zip.read(*zip.find("deflated.txt"), 2999), Error);
 }
 
-TEST(Zip, ASizeThatDeflateCannotMakeIsRefusedBeforeAllocation) {
+TEST(Zip, ASizeAboveTheMaximumDeflateRatioIsAnErrorBeforeAllocation) {
   const auto bytes = bytes_of("plain.zip");
   const ZipReader zip(bytes, "plain.zip");
   ZipEntry bomb = *zip.find("deflated.txt");
   bomb.size = uint64_t{1} << 60;
   EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
-  bomb.size = 2999;  // gives more than it says
+  bomb.size = 2999;  // less than the actual 3000 bytes
   EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
   bomb.size = 3001;
   EXPECT_THROW(zip.read(bomb, UINT64_MAX), Error);
 }
 
-// Whatever is damaged: an Error or the right answer, never a crash.
 TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
   const auto bytes = bytes_of("zip64.zip");
   for (size_t length = 0; length < bytes.size(); ++length) {
@@ -73,7 +72,7 @@ TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
   }
 }
 
-TEST(Zip, EveryChangedByteGivesAnErrorOrContent) {
+TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {
   for (const char* name : {"plain.zip", "zip64.zip"}) {
     const auto bytes = bytes_of(name);
     for (size_t at = 0; at < bytes.size(); ++at) {
@@ -90,7 +89,7 @@ TEST(Zip, EveryChangedByteGivesAnErrorOrContent) {
   }
 }
 
-TEST(Zip, ADamagedEntryFailsItsCrc) {
+TEST(Zip, ADamagedStoredEntryFailsItsCrc) {
   auto bytes = bytes_of("plain.zip");
   const size_t at = text_of(bytes).find("kept as it is");
   bytes[at] = std::byte{'K'};

@@ -11,16 +11,16 @@
 namespace vitrail::dist {
 namespace {
 
-// Sets variables and takes them away again.
-class Environment {
+// Sets environment variables for its lifetime.
+class ScopedEnvironment {
  public:
-  Environment(std::initializer_list<std::pair<const char*, const char*>> values) {
+  ScopedEnvironment(std::initializer_list<std::pair<const char*, const char*>> values) {
     for (const auto& [name, value] : values) {
       ::setenv(name, value, 1);
       names_.push_back(name);
     }
   }
-  ~Environment() {
+  ~ScopedEnvironment() {
     for (const char* name : names_) ::unsetenv(name);
   }
 
@@ -28,35 +28,35 @@ class Environment {
   std::vector<const char*> names_;
 };
 
-TEST(Launch, WithoutMpirunIsOneProcess) {
-  EXPECT_FALSE(launch_from_environment().parallel());
+TEST(Launch, IsOneProcessWithoutMpirun) {
+  EXPECT_FALSE(launch_from_environment().distributed());
   EXPECT_EQ(launch_from_environment().rank, 0);
 }
 
-TEST(Launch, ReadsOpenMpisAndMpichsVariables) {
+TEST(Launch, ReadsTheVariablesOfOpenMpiAndMpich) {
   {
-    const Environment variables{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+    const ScopedEnvironment variables{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
     EXPECT_EQ(launch_from_environment().rank, 2);
     EXPECT_EQ(launch_from_environment().size, 4);
-    EXPECT_EQ(launch_from_environment().on_machine, 1);
-    const Environment local{{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
-    EXPECT_EQ(launch_from_environment().on_machine, 3);
+    EXPECT_EQ(launch_from_environment().local_size, 1);
+    const ScopedEnvironment local{{"OMPI_COMM_WORLD_LOCAL_SIZE", "3"}};
+    EXPECT_EQ(launch_from_environment().local_size, 3);
   }
-  const Environment variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
+  const ScopedEnvironment variables{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
   EXPECT_EQ(launch_from_environment().rank, 1);
-  EXPECT_TRUE(launch_from_environment().parallel());
+  EXPECT_TRUE(launch_from_environment().distributed());
 }
 
-TEST(Launch, RefusesVariablesThatMakeNoSense) {
+TEST(Launch, InvalidVariablesAreErrors) {
   {
-    const Environment variables{{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+    const ScopedEnvironment variables{{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
     EXPECT_THROW(launch_from_environment(), Error);
   }
-  const Environment variables{{"OMPI_COMM_WORLD_RANK", "x"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  const ScopedEnvironment variables{{"OMPI_COMM_WORLD_RANK", "x"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
   EXPECT_THROW(launch_from_environment(), Error);
 }
 
-TEST(Communicator, OfOneProcessLeavesDataAsItIs) {
+TEST(SingleProcess, LeavesDataUnchanged) {
   const auto alone = single_process();
   float value = 3;
   alone->all_reduce_sum(&value, 1);
@@ -68,8 +68,8 @@ TEST(Communicator, OfOneProcessLeavesDataAsItIs) {
   EXPECT_THROW(alone->broadcast(&value, sizeof value, 1), Error);
 }
 
-TEST(MpiModule, ThatIsMissingIsAnErrorThatNamesTheBuildOption) {
-  const Environment variables{{"VITRAIL_MODULES", "/nowhere"}};
+TEST(MpiModule, MissingModuleIsAnErrorThatNamesTheBuildOption) {
+  const ScopedEnvironment variables{{"VITRAIL_MODULES", "/nowhere"}};
   try {
     join_mpi({.rank = 0, .size = 2});
     FAIL() << "a module was found";

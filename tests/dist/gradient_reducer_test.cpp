@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "tests/dist/team.h"
+#include "tests/dist/thread_communicator.h"
 #include "tests/support/golden.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/variable.h"
@@ -22,8 +22,8 @@ std::vector<Tensor> parameters() {
           Tensor::zeros({5})};
 }
 
-TEST(Buckets, GoFromTheLastParameterToTheFirstAndEndWhenFullOrOfAnotherType) {
-  const std::vector<Bucket> buckets = buckets_of(parameters(), 64);
+TEST(Buckets, AreFilledInReverseOrderUntilFullOrTheDtypeChanges) {
+  const std::vector<Bucket> buckets = make_buckets(parameters(), 64);
   std::vector<std::vector<size_t>> members;
   for (const Bucket& bucket : buckets) {
     members.emplace_back();
@@ -35,14 +35,14 @@ TEST(Buckets, GoFromTheLastParameterToTheFirstAndEndWhenFullOrOfAnotherType) {
   EXPECT_EQ(buckets[1].dtype, DType::f64);
 }
 
-// Runs one pass in which process r's gradient of parameter p is full of (r + 1) · 10^p, in the order that `order`
-// gives.
-void pass(GradientReducer& reducer, const std::vector<Tensor>& gradients, const std::vector<size_t>& order) {
+// Runs one pass in which the gradients become ready in this order.
+void run_pass(GradientReducer& reducer, const std::vector<Tensor>& gradients, const std::vector<size_t>& order) {
   reducer.begin();
   for (const size_t p : order) reducer.ready(p, gradients[p]);
   reducer.finish();
 }
 
+// All elements of the gradient of parameter p on rank r are (r + 1) · 10^p.
 std::vector<Tensor> gradients_of(int rank) {
   std::vector<Tensor> gradients;
   double value = rank + 1;
@@ -53,57 +53,56 @@ std::vector<Tensor> gradients_of(int rank) {
   return gradients;
 }
 
-TEST(GradientReducer, GivesEveryProcessTheAverageInWhateverOrderGradientsCome) {
+TEST(GradientReducer, AveragesOverProcessesWhateverTheReadyOrder) {
   const std::vector<std::vector<size_t>> orders{{4, 3, 2, 1, 0}, {0, 1, 2, 3, 4}, {2, 4, 0, 3, 1}};
-  testing::as_team(3, [&](const std::shared_ptr<Communicator>& communicator) {
+  testing::run_ranks(3, [&](const std::shared_ptr<Communicator>& communicator) {
     GradientReducer reducer(communicator, parameters(), {.bucket_bytes = 64});
-    EXPECT_EQ(reducer.buckets(), 3u);
+    EXPECT_EQ(reducer.num_buckets(), 3u);
     for (int repeat = 0; repeat < 3; ++repeat) {
       const std::vector<Tensor> gradients = gradients_of(communicator->rank());
-      pass(reducer, gradients, orders[(communicator->rank() + repeat) % 3]);
-      double want = 2;  // of 1, 2 and 3
+      run_pass(reducer, gradients, orders[(communicator->rank() + repeat) % 3]);
+      double expected = 2;  // the average of 1, 2 and 3
       for (const Tensor& gradient : gradients) {
         const Tensor wide = gradient.to(DType::f64);
-        for (int64_t i = 0; i < wide.numel(); ++i) EXPECT_NEAR(wide.data<double>()[i], want, want * 1e-6);
-        want *= 10;
+        for (int64_t i = 0; i < wide.numel(); ++i) EXPECT_NEAR(wide.data<double>()[i], expected, expected * 1e-6);
+        expected *= 10;
       }
     }
     EXPECT_EQ(reducer.total().buckets, 9);
-    EXPECT_EQ(reducer.last().bytes, 127 * 4 + 2 * 8);
+    EXPECT_EQ(reducer.last_pass().bytes, 127 * 4 + 2 * 8);
   });
 }
 
-TEST(GradientReducer, TakesParametersWithoutAGradientAsZeros) {
-  testing::as_team(2, [&](const std::shared_ptr<Communicator>& communicator) {
+TEST(GradientReducer, MissingGradientsCountAsZeros) {
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
     GradientReducer reducer(communicator, parameters(), {.bucket_bytes = 1, .average = false});
     const std::vector<Tensor> gradients = gradients_of(communicator->rank());
     const bool second = communicator->rank() == 1;
-    pass(reducer, gradients, second ? std::vector<size_t>{4, 3} : std::vector<size_t>{4, 1});
+    run_pass(reducer, gradients, second ? std::vector<size_t>{4, 3} : std::vector<size_t>{4, 1});
     EXPECT_EQ(gradients[4].data<float>()[0], 30000.0f);
-    EXPECT_EQ(gradients[3].data<float>()[0], second ? 2000.0f : 1000.0f);  // the one that came, or untouched
+    EXPECT_EQ(gradients[3].data<float>()[0], second ? 2000.0f : 1000.0f);  // rank 0 has no gradient for parameter 3
     EXPECT_EQ(gradients[1].data<float>()[0], second ? 20.0f : 10.0f);
   });
 }
 
-TEST(GradientReducer, ReducesWhileTheBackwardPassStillRuns) {
-  testing::as_team(2, [&](const std::shared_ptr<Communicator>& communicator) {
+TEST(GradientReducer, ReducesDuringTheBackwardPass) {
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
     GradientReducer reducer(communicator, parameters(), {.bucket_bytes = 1});
     const std::vector<Tensor> gradients = gradients_of(communicator->rank());
     reducer.begin();
     for (size_t p = 5; p-- > 0;) {
       reducer.ready(p, gradients[p]);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the rest of the pass
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // simulates the backward pass of the next layer
     }
     reducer.finish();
-    // All but the last bucket, at least, were through long before.
-    EXPECT_GT(reducer.last().overlapped, 0);
-    EXPECT_LE(reducer.last().overlapped, reducer.last().communication);
-    EXPECT_LT(reducer.last().waited, 0.02);
+    EXPECT_GT(reducer.last_pass().overlapped_seconds, 0);
+    EXPECT_LE(reducer.last_pass().overlapped_seconds, reducer.last_pass().communication_seconds);
+    EXPECT_LT(reducer.last_pass().wait_seconds, 0.02);
   });
 }
 
-// Two processes, each with its half of a batch, end with the gradients of one process that has all of it.
-TEST(GradientReducer, OfABackwardPassGivesTheGradientsOfTheWholeBatch) {
+// Two processes with half of a batch each get the gradients of one process with the complete batch.
+TEST(GradientReducer, TwoHalfBatchesGiveTheGradientsOfTheCompleteBatch) {
   const Tensor x = Tensor::randn({8, 6}, 1), labels = Tensor::from<int64_t>({8}, {0, 1, 2, 3, 3, 2, 1, 0});
   const auto leaves = [] {
     std::vector<Tensor> made{Tensor::randn({5, 6}, 2), Tensor::randn({5}, 3), Tensor::randn({4, 5}, 4)};
@@ -114,50 +113,50 @@ TEST(GradientReducer, OfABackwardPassGivesTheGradientsOfTheWholeBatch) {
     const Tensor hidden = ops::linear(x.narrow(0, first, count), w[0], w[1], kernels::Activation::gelu);
     return ops::cross_entropy(ops::linear(hidden, w[2], {}), labels.narrow(0, first, count));
   };
-  const std::vector<Tensor> whole = leaves();
-  autograd::backward(loss(whole, 0, 8));
-  testing::as_team(2, [&](const std::shared_ptr<Communicator>& communicator) {
+  const std::vector<Tensor> complete = leaves();
+  autograd::backward(loss(complete, 0, 8));
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
     const std::vector<Tensor> half = leaves();
     GradientReducer reducer(communicator, half, {.bucket_bytes = 64});
     reducer.begin();
     autograd::backward(loss(half, 4 * communicator->rank(), 4), {},
                        {.on_leaf = [&](autograd::Variable& leaf) { reducer.ready(leaf, leaf.grad); }});
     reducer.finish();
-    for (size_t i = 0; i < half.size(); ++i) {  // sums of 8 products of order 1, in another order
-      EXPECT_TRUE(vitrail::testing::close(autograd::grad_of(half[i]), autograd::grad_of(whole[i]), 16 * 0x1p-23));
+    for (size_t i = 0; i < half.size(); ++i) {  // 8 terms of order 1, summed in another order
+      EXPECT_TRUE(vitrail::testing::close(autograd::grad_of(half[i]), autograd::grad_of(complete[i]), 16 * 0x1p-23));
     }
   });
 }
 
-// A communicator whose second exchange fails.
-class Failing : public testing::TeamMember {
+// A communicator whose second all-reduce fails.
+class FailingCommunicator : public testing::ThreadCommunicator {
  public:
-  Failing() : TeamMember(std::make_shared<Team>(2), 0) {}
+  FailingCommunicator() : ThreadCommunicator(std::make_shared<Shared>(2), 0) {}
   void all_reduce_sum(float*, int64_t) override {
-    if (++calls_ == 2) throw Error("the cable is out");
+    if (++calls_ == 2) throw Error("connection lost");
   }
 
  private:
   int calls_ = 0;
 };
 
-TEST(GradientReducer, RethrowsWhatFailedOnItsThreadAndGoesOnAfterwards) {
+TEST(GradientReducer, RethrowsAFailedAllReduceAndWorksInTheNextPass) {
   const std::vector<Tensor> shapes{Tensor::zeros({2}), Tensor::zeros({2}), Tensor::zeros({2})};
-  GradientReducer reducer(std::make_shared<Failing>(), shapes, {.bucket_bytes = 1});
-  EXPECT_THROW(pass(reducer, shapes, {2, 1, 0}), Error);
-  EXPECT_NO_THROW(pass(reducer, shapes, {2, 1, 0}));
+  GradientReducer reducer(std::make_shared<FailingCommunicator>(), shapes, {.bucket_bytes = 1});
+  EXPECT_THROW(run_pass(reducer, shapes, {2, 1, 0}), Error);
+  EXPECT_NO_THROW(run_pass(reducer, shapes, {2, 1, 0}));
 }
 
-TEST(GradientReducer, OfOneProcessDoesNothing) {
+TEST(GradientReducer, DoesNothingWithOneProcess) {
   GradientReducer reducer(single_process(), parameters());
   const std::vector<Tensor> gradients = gradients_of(0);
-  pass(reducer, gradients, {4, 3, 2, 1, 0});
+  run_pass(reducer, gradients, {4, 3, 2, 1, 0});
   EXPECT_EQ(gradients[3].data<float>()[0], 1000.0f);
-  EXPECT_EQ(reducer.last().bytes, 0);
+  EXPECT_EQ(reducer.last_pass().bytes, 0);
 }
 
-TEST(GradientReducer, RefusesWhatDoesNotFit) {
-  GradientReducer reducer(std::make_shared<Failing>(), parameters());
+TEST(GradientReducer, RefusesWrongCallsAndGradients) {
+  GradientReducer reducer(std::make_shared<FailingCommunicator>(), parameters());
   EXPECT_THROW(reducer.ready(0, Tensor::zeros({10})), Error);
   EXPECT_THROW(reducer.finish(), Error);
   reducer.begin();

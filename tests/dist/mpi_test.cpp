@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real processes: each test starts mpirun with two copies of this program, which run one of the DISABLED_ workers.
+// Tests with real processes: each starts mpirun with two copies of this program, which run one of the DISABLED_
+// workers.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -22,30 +23,29 @@ namespace {
 
 using testing::contains;
 
-struct Ended {
-  int status;
-  std::string output;  // both streams of all processes and mpirun's own
+struct RunResult {
+  int status;          // exit status of mpirun; 128 + n: killed by signal n
+  std::string output;  // stdout and stderr of all processes and of mpirun
 };
 
-// mpirun refuses root and more processes than cores unless it is told; containers forbid its way of copying between
-// processes; two processes bound to a core each would be more than a test machine may have; and what Open MPI itself
-// never frees is no leak of ours.
+// By default Open MPI refuses to run as root or with more processes than cores, uses a copy mechanism that containers
+// forbid, and binds processes to cores.  Leak detection is off because Open MPI leaks memory itself.
 constexpr const char* kEnvironment =
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
     "OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_hwloc_base_binding_policy=none "
     "ASAN_OPTIONS=detect_leaks=0 ";
 
-Ended run_worker(const std::string& name) {
+RunResult run_worker(const std::string& name) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = std::string(kEnvironment) + "timeout 120 mpirun -n 2 '" + program +
                               "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_MpiWorker." + name +
                               " 2>&1 </dev/null";
   FILE* const pipe = ::popen(command.c_str(), "r");
-  Ended ended{-1, ""};
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) ended.output += static_cast<char>(c);
+  RunResult result{-1, ""};
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) result.output += static_cast<char>(c);
   const int status = ::pclose(pipe);
-  ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ended;
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
 }
 
 class Mpi : public ::testing::Test {
@@ -58,28 +58,28 @@ class Mpi : public ::testing::Test {
 };
 
 TEST_F(Mpi, TwoProcessesSumAndBroadcast) {
-  const Ended ended = run_worker("SumsAndBroadcasts");
-  EXPECT_EQ(ended.status, 0) << ended.output;
+  const RunResult result = run_worker("SumsAndBroadcasts");
+  EXPECT_EQ(result.status, 0) << result.output;
 }
 
 TEST_F(Mpi, TwoProcessesAverageGradientsDuringTheBackwardPass) {
-  const Ended ended = run_worker("AveragesGradients");
-  EXPECT_EQ(ended.status, 0) << ended.output;
+  const RunResult result = run_worker("AveragesGradients");
+  EXPECT_EQ(result.status, 0) << result.output;
 }
 
-TEST_F(Mpi, AProcessThatIsKilledEndsTheRunWithItsNumberNamed) {
-  const Ended ended = run_worker("IsKilled");
-  EXPECT_NE(ended.status, 0);
-  EXPECT_NE(ended.status, 124) << "the run went on until the time limit";
-  EXPECT_TRUE(contains(ended.output, "rank 1")) << ended.output;
+TEST_F(Mpi, AKilledProcessEndsTheRunAndItsRankIsNamed) {
+  const RunResult result = run_worker("IsKilled");
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.status, 124) << "the run reached the time limit";
+  EXPECT_TRUE(contains(result.output, "rank 1")) << result.output;
 }
 
-TEST_F(Mpi, AProcessThatLeavesOnAnErrorEndsTheRunWithItsNumberNamed) {
-  const Ended ended = run_worker("LeavesOnAnError");
-  EXPECT_NE(ended.status, 0);
-  EXPECT_NE(ended.status, 124) << "the run went on until the time limit";
-  EXPECT_TRUE(contains(ended.output, "rank 1")) << ended.output;
-  EXPECT_TRUE(contains(ended.output, "told before")) << ended.output;
+TEST_F(Mpi, AProcessThatExitsOnAnErrorEndsTheRunAndItsRankIsNamed) {
+  const RunResult result = run_worker("ExitsOnAnError");
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.status, 124) << "the run reached the time limit";
+  EXPECT_TRUE(contains(result.output, "rank 1")) << result.output;
+  EXPECT_TRUE(contains(result.output, "error of rank 1")) << result.output;
 }
 
 TEST(DISABLED_MpiWorker, SumsAndBroadcasts) {
@@ -95,9 +95,9 @@ TEST(DISABLED_MpiWorker, SumsAndBroadcasts) {
   communicator->all_reduce_sum(&number, 1);
   EXPECT_EQ(number, 2.0);
   communicator->all_reduce_sum(&number, 0);
-  std::string text = rank == 1 ? "from process one" : std::string(16, '.');
+  std::string text = rank == 1 ? "from rank 1 only" : std::string(16, '.');
   communicator->broadcast(text.data(), text.size(), 1);
-  EXPECT_EQ(text, "from process one");
+  EXPECT_EQ(text, "from rank 1 only");
   communicator->barrier();
   communicator->finish();
 }
@@ -110,18 +110,19 @@ TEST(DISABLED_MpiWorker, AveragesGradients) {
   reducer.begin();
   for (size_t p = gradients.size(); p-- > 0;) {
     reducer.ready(p, gradients[p]);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // what a layer's backward takes
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // simulates the backward pass of a layer
   }
   reducer.finish();
   for (size_t p = 0; p < gradients.size(); ++p) {
     for (int64_t i = 0; i < 300000; i += 997) ASSERT_EQ(gradients[p].data<float>()[i], 1.5f * (p + 1));
   }
-  const ReducerTimes times = reducer.last();
-  EXPECT_GT(times.overlapped, 0);  // how much, depends on what else the machine does: an exchange after the pass has 0
-  RecordProperty("communication_ms", static_cast<int>(times.communication * 1e3));
-  std::cout << "process " << communicator->rank() << ": " << times.bytes / 1e6 << " MB in " << times.buckets
-            << " buckets, " << times.communication * 1e3 << " ms of exchange, " << times.overlapped * 1e3
-            << " ms of it during the pass, " << times.waited * 1e3 << " ms waited" << std::endl;
+  const ReducerStats stats = reducer.last_pass();
+  EXPECT_GT(stats.overlapped_seconds, 0);  // 0 would mean that all buckets were reduced after the pass
+  RecordProperty("communication_ms", static_cast<int>(stats.communication_seconds * 1e3));
+  std::cout << "process " << communicator->rank() << ": " << stats.bytes / 1e6 << " MB in " << stats.buckets
+            << " buckets, " << stats.communication_seconds * 1e3 << " ms of communication, "
+            << stats.overlapped_seconds * 1e3 << " ms of it during the pass, " << stats.wait_seconds * 1e3
+            << " ms waited" << std::endl;
   communicator->finish();
 }
 
@@ -132,17 +133,17 @@ TEST(DISABLED_MpiWorker, IsKilled) {
   communicator->barrier();
 }
 
-void fail_on_process_one() {
+void fail_on_rank_one() {
   set_warning_callback([](const std::string& message) { std::cerr << message << std::endl; });
   const auto communicator = connect();
   communicator->barrier();
-  if (communicator->rank() == 1) throw Error("told before");
+  if (communicator->rank() == 1) throw Error("error of rank 1");
   communicator->barrier();
 }
 
-TEST(DISABLED_MpiWorker, LeavesOnAnError) {
+TEST(DISABLED_MpiWorker, ExitsOnAnError) {
   try {
-    fail_on_process_one();
+    fail_on_rank_one();
   } catch (const Error& error) {  // as a program's main does
     std::cout << error.what() << std::endl;
     std::exit(1);

@@ -23,7 +23,7 @@ TEST(AlignedArray, BeginsAtLinesWhateverItsSize) {
 }
 
 TEST(AlignedArray, LargeOnesBeginAtHugePages) {
-  EXPECT_TRUE(begins_at_a_multiple_of(aligned_array<float>(1 << 20).get(), kHugePage));
+  EXPECT_TRUE(begins_at_a_multiple_of(aligned_array<float>(1 << 20).get(), kHugePageBytes));
 }
 
 // Neighbours in one block, and more of them than a block holds, from two threads: each keeps what was written to it.

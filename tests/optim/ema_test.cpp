@@ -23,8 +23,8 @@ EmaOptions options_of(const nlohmann::json& config) {
   return o;
 }
 
-// 60 updates of two roundings each: 120 · 2^-53 of numbers of order 1.
-TEST(Ema, EqualsTimmsModelEmaV3) {
+// 60 updates with two roundings each, of values of order 1: 120 · 2^-53.
+TEST(Ema, MatchesTimmsModelEmaV3) {
   const auto golden = testing::read_golden(testing::fixture("optim/averages.safetensors"));
   const Tensor walk = golden["walk"];
   const auto cases = nlohmann::json::parse(golden.config);
@@ -52,7 +52,7 @@ TEST(Ema, SwapExchangesWeightsAndAverageAndBack) {
   EXPECT_EQ(weight.data<float>()[0], 5.0f);
 }
 
-TEST(Ema, LoadsWhatItHandedOutAndNothingElse) {
+TEST(Ema, LoadsOnlyAnAverageOfItsOwnNamesAndDtypes) {
   const Tensor weight = Tensor::zeros({3});
   Ema ema({{"w", weight}}, {});
   ema.load({{"w", Tensor::full({3}, 2)}});
@@ -62,7 +62,7 @@ TEST(Ema, LoadsWhatItHandedOutAndNothingElse) {
   EXPECT_EQ(ema.average()[0].tensor.data<float>()[0], 2.0f);
 }
 
-TEST(Ema, RefusesADecayOutsideItsRange) {
+TEST(Ema, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(Ema({}, {.decay = 1}), Error);
   EXPECT_THROW(Ema({}, {.decay = 0.5, .min_decay = 0.6}), Error);
   EXPECT_THROW(Ema({}, {.warmup = true, .warmup_gamma = 0}), Error);

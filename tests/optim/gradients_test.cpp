@@ -12,6 +12,7 @@
 namespace vitrail::optim {
 namespace {
 
+// A parameter with this gradient.
 Parameter parameter(const std::string& name, const Tensor& gradient) {
   Tensor leaf = Tensor::zeros(gradient.shape(), gradient.dtype());
   autograd::set_requires_grad(leaf, true);
@@ -19,13 +20,13 @@ Parameter parameter(const std::string& name, const Tensor& gradient) {
   return {name, leaf};
 }
 
-TEST(GradientNorm, IsThatOfAllGradientsTogether) {
+TEST(GradientNorm, IsTheNormOfAllGradientsTogether) {
   std::vector<Parameter> parameters{parameter("a", Tensor::full({50000}, 0.5)), parameter("b", Tensor::full({4}, 50))};
   parameters.push_back({"without", Tensor::zeros({2})});
   EXPECT_NEAR(gradient_norm(parameters), 150, 1e-10);  // √(50000/4 + 4 · 2500)
 }
 
-TEST(GradientNorm, HasTheSameBitsOnAnyNumberOfThreads) {
+TEST(GradientNorm, DoesNotDependOnTheNumberOfThreads) {
   const std::vector<Parameter> parameters{parameter("a", Tensor::randn({123457}, 1)),
                                           parameter("b", Tensor::randn({7, 31}, 2))};
   double one = 0;
@@ -41,7 +42,7 @@ TEST(GradientNorm, OfHugeGradientsDoesNotOverflow) {
   EXPECT_NEAR(gradient_norm({parameter("a", Tensor::full({4}, 3e38))}) / 6e38, 1, 1e-6);
 }
 
-TEST(GradientNorm, IsNotFiniteExactlyWhenAGradientIsNot) {
+TEST(GradientNorm, IsNonFiniteExactlyIfAGradientIs) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<Parameter> parameters{parameter("fine", Tensor::full({5}, 1)),
                                       parameter("bad", Tensor::randn({20011}, 1))};
@@ -53,8 +54,8 @@ TEST(GradientNorm, IsNotFiniteExactlyWhenAGradientIsNot) {
   }
 }
 
-// torch.nn.utils.clip_grad_norm_ multiplies by max_norm / (norm + 1e-6) where that is below 1.
-TEST(ClipGradients, ScalesOnlyWhatIsTooLong) {
+// torch.nn.utils.clip_grad_norm_ multiplies by max_norm / (norm + 1e-6) if that is below 1.
+TEST(ClipGradients, ScalesOnlyGradientsAboveTheMaximumNorm) {
   const std::vector<Parameter> parameters{parameter("a", Tensor::full({4}, 3, DType::f64))};
   EXPECT_DOUBLE_EQ(clip_gradients(parameters, 7), 6);
   EXPECT_EQ(autograd::grad_of(parameters[0].tensor).data<double>()[3], 3);
@@ -62,7 +63,7 @@ TEST(ClipGradients, ScalesOnlyWhatIsTooLong) {
   EXPECT_DOUBLE_EQ(autograd::grad_of(parameters[0].tensor).data<double>()[3], 3 * (2 / (6 + 1e-6)));
 }
 
-TEST(ClipGradients, LeavesNonFiniteGradientsForTheCallerToSee) {
+TEST(ClipFactor, IsOneForANonFiniteNormAndWithoutClipping) {
   EXPECT_EQ(clip_factor(std::numeric_limits<double>::infinity(), 1), 1);
   EXPECT_EQ(clip_factor(std::nan(""), 1), 1);
   EXPECT_EQ(clip_factor(5, 0), 1);

@@ -17,7 +17,6 @@
 namespace vitrail::optim {
 namespace {
 
-// Leaves `gradient` as the gradient of a leaf.
 void set_grad(const Tensor& leaf, const Tensor& gradient) { autograd::variable_of(leaf)->grad = gradient; }
 
 Tensor leaf_of(const Tensor& value) {
@@ -36,8 +35,9 @@ OptimizerOptions options_of(const nlohmann::json& config) {
   return options;
 }
 
-// Runs a fixture's steps in one precision.  `ours` scales the gradients on their way, to be undone by gradient_scale.
-std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, double ours = 1) {
+// Repeats the steps of a fixture in this dtype.  `scale` multiplies the gradients, and gradient_scale divides by it
+// again.
+std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, double scale = 1) {
   const auto config = nlohmann::json::parse(golden.config);
   std::vector<Parameter> parameters{{"matrix", leaf_of(golden["before.matrix"].to(dtype)), 0.1, 1.0},
                                     {"vector", leaf_of(golden["before.vector"].to(dtype)), 0.0, 0.5}};
@@ -50,20 +50,20 @@ std::unique_ptr<Optimizer> replay(const testing::Golden& golden, DType dtype, do
       const Tensor gradient = Tensor::empty(p.tensor.shape(), DType::f64);
       const Tensor weight = p.tensor.to(DType::f64);
       for (int64_t i = 0; i < gradient.numel(); ++i) {
-        gradient.data<double>()[i] = ours * (0.5 * weight.data<double>()[i] + part.data<double>()[i]);
+        gradient.data<double>()[i] = scale * (0.5 * weight.data<double>()[i] + part.data<double>()[i]);
       }
       set_grad(p.tensor, gradient.to(dtype));
     }
     const double rate = config.at("rate").get<double>() * (1 - static_cast<double>(step) / (2.0 * steps));
-    optimizer->step(rate, 1 / ours);
+    optimizer->step(rate, 1 / scale);
   }
   return optimizer;
 }
 
 class OptimizerRule : public ::testing::TestWithParam<const char*> {};
 
-// In f64 each of 100 steps rounds a handful of times: 100 · 10 · 2^-53 = 1e-13 of numbers of order 1.
-TEST_P(OptimizerRule, EqualsPyTorchsOver100Steps) {
+// 100 steps in f64, each with about 10 roundings of values of order 1: 100 · 10 · 2^-53 = 1e-13.
+TEST_P(OptimizerRule, MatchesPyTorchOver100Steps) {
   const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
   const auto optimizer = replay(golden, DType::f64);
   EXPECT_EQ(optimizer->steps(), 100);
@@ -79,9 +79,9 @@ TEST_P(OptimizerRule, EqualsPyTorchsOver100Steps) {
   EXPECT_EQ(buffers + 1, optimizer->state().size());
 }
 
-// In f32 a step rounds the weight (|w| < 4) three times and the change, at most a few times the rate 0.01, about ten
-// times: 100 · (3 · 4 + 10 · 0.05) · 2^-24 = 7.5e-5 if all errors had one sign; they do not, a tenth is allowed.
-TEST_P(OptimizerRule, InSinglePrecisionStaysWithinRounding) {
+// An f32 step rounds the weight (|w| < 4) three times and its change (a few times the rate 0.01) about ten times:
+// 100 · (3 · 4 + 10 · 0.05) · 2^-24 = 7.5e-5 if all errors had the same sign.  A tenth is allowed, because they vary.
+TEST_P(OptimizerRule, MatchesPyTorchWithinRoundingInSinglePrecision) {
   const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
   const auto optimizer = replay(golden, DType::f32);
   for (const Parameter& p : optimizer->parameters()) {
@@ -89,9 +89,9 @@ TEST_P(OptimizerRule, InSinglePrecisionStaysWithinRounding) {
   }
 }
 
-TEST_P(OptimizerRule, ScalesGradientsAsItReadsThem) {
+TEST_P(OptimizerRule, AppliesTheGradientScale) {
   const auto golden = testing::read_golden(testing::fixture(std::string("optim/") + GetParam() + ".safetensors"));
-  const auto optimizer = replay(golden, DType::f64, 8);  // a power of two: exact
+  const auto optimizer = replay(golden, DType::f64, 8);  // exact, because it is a power of two
   for (const Parameter& p : optimizer->parameters()) {
     EXPECT_TRUE(testing::close(p.tensor, golden["after." + p.name], 0, 1e-12)) << p.name;
   }
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, OptimizerRule,
                                            "lion"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Two parameters longer than a chunk and one short one, all with random gradients.
+// Two parameters of more than one chunk and a short one, with random gradients.
 std::vector<Parameter> large_parameters(DType dtype = DType::f32) {
   std::vector<Parameter> parameters{{"a", leaf_of(Tensor::randn({50000}, 1, dtype)), 0.05},
                                     {"b", leaf_of(Tensor::randn({3}, 2, dtype)), 0},
@@ -117,7 +117,7 @@ std::vector<float> values_of(const Tensor& tensor) {
   return {tensor.data<float>(), tensor.data<float>() + tensor.numel()};
 }
 
-TEST(Optimizer, BitsDoNotDependOnThreads) {
+TEST(Optimizer, ResultsDoNotDependOnTheNumberOfThreads) {
   for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
     std::vector<std::vector<float>> results;
     for (const int count : {1, 3}) {
@@ -130,11 +130,11 @@ TEST(Optimizer, BitsDoNotDependOnThreads) {
   }
 }
 
-TEST(Optimizer, ContinuesFromASavedStateBitForBit) {
+TEST(Optimizer, ContinuesBitForBitFromASavedState) {
   for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
-    const auto whole = make_optimizer({.kind = kind}, large_parameters());
+    const auto uninterrupted = make_optimizer({.kind = kind}, large_parameters());
     const auto first = make_optimizer({.kind = kind}, large_parameters());
-    for (int i = 0; i < 5; ++i) whole->step(1e-2);
+    for (int i = 0; i < 5; ++i) uninterrupted->step(1e-2);
     for (int i = 0; i < 2; ++i) first->step(1e-2);
     std::vector<nn::NamedTensor> saved;
     for (const nn::NamedTensor& entry : first->state()) saved.push_back({entry.name, entry.tensor.clone()});
@@ -144,12 +144,12 @@ TEST(Optimizer, ContinuesFromASavedStateBitForBit) {
     EXPECT_EQ(second->steps(), 2);
     for (int i = 0; i < 3; ++i) second->step(1e-2);
     for (size_t p = 0; p < 3; ++p) {
-      EXPECT_EQ(values_of(second->parameters()[p].tensor), values_of(whole->parameters()[p].tensor)) << kind;
+      EXPECT_EQ(values_of(second->parameters()[p].tensor), values_of(uninterrupted->parameters()[p].tensor)) << kind;
     }
   }
 }
 
-TEST(Optimizer, LeavesAParameterWithoutAGradientAlone) {
+TEST(Optimizer, DoesNotChangeAParameterWithoutAGradient) {
   std::vector<Parameter> parameters = large_parameters();
   autograd::clear_grad(parameters[2].tensor);
   const std::vector<float> before = values_of(parameters[2].tensor);
@@ -179,7 +179,7 @@ TEST(Optimizer, TrainsALinearLayer) {
 
 using testing::error_of;
 
-TEST(OptimizerState, ListsAllDifferencesAndChangesNothing) {
+TEST(OptimizerState, LoadingAWrongStateListsAllDifferencesAndChangesNothing) {
   const auto optimizer = make_optimizer({.kind = "adamw"}, large_parameters());
   optimizer->step(1e-2);
   std::vector<nn::NamedTensor> state = optimizer->state();
@@ -196,7 +196,7 @@ TEST(OptimizerState, ListsAllDifferencesAndChangesNothing) {
   EXPECT_EQ(values_of(optimizer->state()[1].tensor), before);
 }
 
-TEST(Optimizer, RefusesWhatCannotBe) {
+TEST(Optimizer, InvalidOptionsAndParametersAreErrors) {
   const std::vector<Parameter> good = large_parameters();
   auto message = [&](const OptimizerOptions& options, const std::vector<Parameter>& parameters) {
     return error_of([&] { make_optimizer(options, parameters); });

@@ -17,7 +17,7 @@ namespace {
 
 using testing::error_of;
 
-TEST(ParameterGroups, AreTimmsForEveryParameter) {
+TEST(ParameterGroups, MatchTimmForEveryParameter) {
   std::ifstream file(testing::fixture("optim/groups.json"));
   const auto models = nlohmann::ordered_json::parse(file);
   ASSERT_EQ(models.size(), 3u);
@@ -37,7 +37,7 @@ TEST(ParameterGroups, AreTimmsForEveryParameter) {
   }
 }
 
-TEST(ParameterGroups, FrozenPartsWantNoGradientAndAreLeftOut) {
+TEST(ParameterGroups, FrozenParametersAreLeftOutAndNeedNoGradient) {
   models::VisionTransformerConfig config;
   config.img_size = {8, 8};
   config.patch_size = {4, 4};
@@ -57,7 +57,7 @@ TEST(ParameterGroups, FrozenPartsWantNoGradientAndAreLeftOut) {
   EXPECT_EQ(groups.size(), trained);
 }
 
-TEST(ParameterGroups, SayWhichPatternIsWrong) {
+TEST(ParameterGroups, WrongPatternsAreErrorsThatNameThem) {
   const std::vector<nn::NamedTensor> parameters{{"head.weight", Tensor::zeros({2, 2})},
                                                 {"head.bias", Tensor::zeros({2})}};
   auto message = [&](const GroupOptions& options) { return error_of([&] { parameter_groups(parameters, options); }); };
@@ -68,7 +68,7 @@ TEST(ParameterGroups, SayWhichPatternIsWrong) {
   EXPECT_EQ(message({.layer_decay = 0}), "layer_decay: expected a factor in (0, 1], got 0");
 }
 
-TEST(NamePattern, IsAGlobOverTheWholeName) {
+TEST(NamePattern, MatchesTheCompleteNameByGlobOrRegex) {
   EXPECT_TRUE(matches("blocks.*.weight", "blocks.0.attn.qkv.weight"));
   EXPECT_TRUE(matches("*", ""));
   EXPECT_TRUE(matches("h?ad.*", "head.bias"));

@@ -26,21 +26,21 @@ ScheduleOptions options_of(const nlohmann::json& config) {
   return o;
 }
 
-// timm's schedulers with warm-up as a prefix or not, and torch's LinearLR followed by CosineAnnealingLR, which
-// multiplies its way from step to step: 60 · 2^-53 and a little.
-TEST(Schedule, EqualsTimmsAndTorchs) {
+// timm's schedulers with and without warmup_prefix, and torch's LinearLR followed by CosineAnnealingLR.  The tolerance
+// is for torch, which computes each rate from the previous one: 60 · 2^-53 and a margin.
+TEST(Schedule, MatchesTimmAndTorch) {
   const auto golden = testing::read_golden(testing::fixture("optim/schedules.safetensors"));
   const auto cases = nlohmann::json::parse(golden.config);
   for (const auto& [name, config] : cases.items()) {
     const Schedule schedule(options_of(config));
-    const Tensor want = golden[name];
-    const Tensor got = Tensor::empty(want.shape(), DType::f64);
+    const Tensor expected = golden[name];
+    const Tensor got = Tensor::empty(expected.shape(), DType::f64);
     for (int64_t t = 0; t < got.numel(); ++t) got.data<double>()[t] = schedule.rate(t);
-    EXPECT_TRUE(testing::close(got, want, 1e-16, 1e-13)) << name;
+    EXPECT_TRUE(testing::close(got, expected, 1e-16, 1e-13)) << name;
   }
 }
 
-TEST(Schedule, StaysAtItsEndsBeyondThem) {
+TEST(Schedule, IsConstantBeyondItsEnd) {
   const Schedule cosine({.kind = "cosine", .rate = 1, .final_rate = 0.1, .total_steps = 10});
   EXPECT_DOUBLE_EQ(cosine.rate(0), 1);
   EXPECT_DOUBLE_EQ(cosine.rate(10), 0.1);
@@ -50,13 +50,13 @@ TEST(Schedule, StaysAtItsEndsBeyondThem) {
   EXPECT_DOUBLE_EQ(step.rate(100), 0.05);
 }
 
-TEST(Schedule, AWarmUpOfTheWholeRunEndsAtTheFinalRate) {
+TEST(Schedule, AWarmUpOfAllStepsEndsAtTheFinalRate) {
   const Schedule schedule({.kind = "linear", .rate = 1, .total_steps = 4, .warmup_steps = 4});
   EXPECT_DOUBLE_EQ(schedule.rate(3), 0.75);
   EXPECT_DOUBLE_EQ(schedule.rate(4), 0);
 }
 
-TEST(Schedule, RefusesWhatCannotBe) {
+TEST(Schedule, InvalidOptionsAreErrors) {
   auto message = [](const ScheduleOptions& options) -> std::string {
     try {
       const Schedule schedule(options);

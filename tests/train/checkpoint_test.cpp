@@ -6,7 +6,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
 namespace {
@@ -23,10 +23,10 @@ CheckpointState state_at(int64_t step) {
   return state;
 }
 
-fs::path place() { return testing::scratch_folder() / "last.safetensors"; }
+fs::path checkpoint_path() { return testing::scratch_folder() / "last.safetensors"; }
 
-TEST(Checkpoint, GivesBackWhatWasSaved) {
-  const fs::path path = place();
+TEST(Checkpoint, LoadsTheSavedState) {
+  const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(41));
   const CheckpointState state = load_checkpoint(path);
   EXPECT_EQ(state.position.epoch, 3);
@@ -40,21 +40,21 @@ TEST(Checkpoint, GivesBackWhatWasSaved) {
   EXPECT_EQ(0, std::memcmp(state.model[0].tensor.raw(), expected.raw(), 64 * 32 * 4));
   EXPECT_EQ(state.optimizer.size(), 2u);
   EXPECT_EQ(state.average.size(), 1u);
-  EXPECT_FALSE(fs::exists(previous_of(path)));
+  EXPECT_FALSE(fs::exists(previous_checkpoint(path)));
 }
 
-TEST(Checkpoint, KeepsTheOneBefore) {
-  const fs::path path = place();
+TEST(Checkpoint, KeepsThePreviousOne) {
+  const fs::path path = checkpoint_path();
   for (const int64_t step : {1, 2, 3}) save_checkpoint(path, state_at(step));
   EXPECT_EQ(load_checkpoint(path).position.step, 3);
-  EXPECT_EQ(load_checkpoint(previous_of(path)).position.step, 2);
+  EXPECT_EQ(load_checkpoint(previous_checkpoint(path)).position.step, 2);
   int files = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(path.parent_path())) ++files;
   EXPECT_EQ(files, 2);
 }
 
-TEST(Checkpoint, CutShortFallsBackToTheOneBeforeAndSaysSo) {
-  const fs::path path = place();
+TEST(Checkpoint, TruncatedFallsBackToThePreviousOneWithAWarning) {
+  const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(1));
   save_checkpoint(path, state_at(2));
   const auto size = fs::file_size(path);
@@ -62,53 +62,53 @@ TEST(Checkpoint, CutShortFallsBackToTheOneBeforeAndSaysSo) {
     fs::resize_file(path, kept);
     Warnings warnings;
     EXPECT_EQ(load_latest(path).position.step, 1);
-    EXPECT_TRUE(warnings.any("the last checkpoint cannot be read, going on from the one before it"));
+    EXPECT_TRUE(warnings.any("the last checkpoint cannot be read, resuming from the previous one"));
   }
   fs::remove(path);
   Warnings warnings;
   EXPECT_EQ(load_latest(path).position.step, 1);
 }
 
-TEST(Checkpoint, EveryFlippedBitIsNoticed) {
-  const fs::path path = place();
+TEST(Checkpoint, FlippedBitsAreDetected) {
+  const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(1));
-  const std::string whole = read_text(path);
-  for (size_t at = 0; at < whole.size(); at += 97) {
-    std::string damaged = whole;
+  const std::string original = read_text(path);
+  for (size_t at = 0; at < original.size(); at += 97) {
+    std::string damaged = original;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     write_file(path, damaged);
-    if (read_text(path) == whole) continue;
-    bool noticed = false;
+    if (read_text(path) == original) continue;
+    bool detected = false;
     try {
-      // Spaces that pad the header are no part of what is saved.
-      noticed = load_checkpoint(path).position.step != 1 || whole[at] == ' ';
+      // The checksum does not cover the spaces that pad the header.
+      detected = load_checkpoint(path).position.step != 1 || original[at] == ' ';
     } catch (const Error&) {
-      noticed = true;
+      detected = true;
     }
-    EXPECT_TRUE(noticed) << at;
+    EXPECT_TRUE(detected) << at;
   }
 }
 
-TEST(Checkpoint, NamesBothReasonsWhenNeitherCanBeRead) {
-  const fs::path path = place();
+TEST(Checkpoint, NamesBothReasonsIfNeitherCanBeRead) {
+  const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(1));
   save_checkpoint(path, state_at(2));
   fs::resize_file(path, 100);
-  fs::resize_file(previous_of(path), 100);
+  fs::resize_file(previous_checkpoint(path), 100);
   const std::string message = error_of([&] { load_latest(path); });
   EXPECT_TRUE(contains(message, "last.safetensors")) << message;
-  EXPECT_TRUE(contains(message, "nor can the one before it")) << message;
+  EXPECT_TRUE(contains(message, "the previous checkpoint cannot be read either")) << message;
 }
 
-// No file may grow beyond `bytes` while it lives: what a full disk does, without one.
-class SmallFiles {
+// Simulates a full disk: limits the size of the files that this process writes to `bytes`.
+class FullDisk {
  public:
-  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
     ::getrlimit(RLIMIT_FSIZE, &before_);
     const rlimit limit{bytes, before_.rlim_max};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ~SmallFiles() {
+  ~FullDisk() {
     ::setrlimit(RLIMIT_FSIZE, &before_);
     std::signal(SIGXFSZ, handler_);
   }
@@ -118,18 +118,18 @@ class SmallFiles {
   void (*handler_)(int);
 };
 
-TEST(Checkpoint, AFullDiskLeavesTheLastOneAsItWas) {
-  const fs::path path = place();
+TEST(Checkpoint, AFullDiskKeepsTheLastOne) {
+  const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(1));
   save_checkpoint(path, state_at(2));
   std::string message;
   {
-    const SmallFiles limit(10000);
+    const FullDisk full(10000);
     message = error_of([&] { save_checkpoint(path, state_at(3)); });
   }
   EXPECT_TRUE(contains(message, "last.safetensors")) << message;
   EXPECT_EQ(load_checkpoint(path).position.step, 2);
-  EXPECT_EQ(load_checkpoint(previous_of(path)).position.step, 1);
+  EXPECT_EQ(load_checkpoint(previous_checkpoint(path)).position.step, 1);
   int files = 0;
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(path.parent_path())) ++files;
   EXPECT_EQ(files, 2);

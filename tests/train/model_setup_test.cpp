@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/model_setup.h"
+#include "vitrail/train/model_setup_internal.h"
 
 #include "tests/support/golden.h"
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 #include "vitrail/base/random.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
@@ -15,7 +15,7 @@ ModelRecipe recipe_of(const std::string& model) {
   return parse_recipe(R"({"model": )" + model + R"(, "data": {"train": "x"}, "epochs": 1})", "r.json").model;
 }
 
-// A small model of classes cat, dog, frog, in a folder.
+// Writes a small model of the classes cat, dog and frog, and returns its folder.
 std::string source_model(int depth = 2) {
   const fs::path folder = testing::scratch_folder() / ("source" + std::to_string(depth));
   PreparedModel made = prepare_model(
@@ -29,17 +29,17 @@ std::string source_model(int depth = 2) {
   return folder.string();
 }
 
-bool same(const Tensor& a, const Tensor& b) { return static_cast<bool>(testing::close(a, b, 0)); }
+bool equal(const Tensor& a, const Tensor& b) { return static_cast<bool>(testing::close(a, b, 0)); }
 
-TEST(ModelSetup, TheSeedDecidesTheWeights) {
+TEST(ModelSetup, TheSeedDeterminesTheWeights) {
   const ModelRecipe recipe =
       recipe_of(R"({"img_size": 8, "patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 1})");
   auto head = [&](uint64_t seed) { return prepare_model(recipe, {"a", "b"}, seed).model.parameter("head.weight"); };
-  EXPECT_TRUE(same(head(1), head(1)));
-  EXPECT_FALSE(same(head(1), head(2)));
+  EXPECT_TRUE(equal(head(1), head(1)));
+  EXPECT_FALSE(equal(head(1), head(2)));
 }
 
-TEST(ModelSetup, ClassesOfTheDataDecideTheHead) {
+TEST(ModelSetup, TheHeadHasTheClassesOfTheData) {
   const PreparedModel made = prepare_model(recipe_of("\"cifar_vit_d192\""), {"a", "b", "c"}, 0);
   EXPECT_EQ(made.config.vit.num_classes, 3);
   EXPECT_EQ(made.config.labels.size(), 3u);
@@ -49,31 +49,31 @@ TEST(ModelSetup, ClassesOfTheDataDecideTheHead) {
   EXPECT_TRUE(contains(message, "model.num_classes: expected 2")) << message;
 }
 
-TEST(ModelSetup, PositionsMayBeginAsSinesAndCosines) {
-  const std::string rest = R"("img_size": [8, 12], "patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 1)";
-  const PreparedModel made = prepare_model(recipe_of("{\"positions\": \"sincos2d\", " + rest + "}"), {"a", "b"}, 3);
-  const PreparedModel plain = prepare_model(recipe_of("{" + rest + "}"), {"a", "b"}, 3);
+TEST(ModelSetup, PositionsCanBeInitialisedWithSinesAndCosines) {
+  const std::string fields = R"("img_size": [8, 12], "patch_size": 4, "embed_dim": 8, "depth": 1, "num_heads": 1)";
+  const PreparedModel made = prepare_model(recipe_of("{\"positions\": \"sincos2d\", " + fields + "}"), {"a", "b"}, 3);
+  const PreparedModel plain = prepare_model(recipe_of("{" + fields + "}"), {"a", "b"}, 3);
   const Tensor positions = made.model.parameter("pos_embed");
-  EXPECT_TRUE(same(positions.narrow(1, 0, 1), Tensor::zeros({1, 1, 8})));  // the class token's
-  EXPECT_TRUE(same(positions.narrow(1, 1, 6), nn::sincos_positions_2d({2, 3}, 8)));
+  EXPECT_TRUE(equal(positions.narrow(1, 0, 1), Tensor::zeros({1, 1, 8})));  // class token
+  EXPECT_TRUE(equal(positions.narrow(1, 1, 6), nn::sincos_positions_2d({2, 3}, 8)));
   for (const nn::NamedTensor& parameter : plain.model.named_parameters())
-    EXPECT_EQ(same(made.model.parameter(parameter.name), parameter.tensor), parameter.name != "pos_embed");
-  const std::string without = error_of([&] {
-    prepare_model(recipe_of("{\"positions\": \"sincos2d\", \"pos_embed\": \"none\", " + rest + "}"), {"a", "b"}, 3);
+    EXPECT_EQ(equal(made.model.parameter(parameter.name), parameter.tensor), parameter.name != "pos_embed");
+  const std::string message = error_of([&] {
+    prepare_model(recipe_of("{\"positions\": \"sincos2d\", \"pos_embed\": \"none\", " + fields + "}"), {"a", "b"}, 3);
   });
-  EXPECT_TRUE(contains(without, "model.positions")) << without;
+  EXPECT_TRUE(contains(message, "model.positions")) << message;
 }
 
-// What W_v W_o of one block adds along the diagonal is −0.4 ± 4 · 0.4 / 32; each layer and each seed has its own.
-TEST(ModelSetup, MimeticAttentionReplacesAttentionAlone) {
-  const std::string rest = R"("img_size": 8, "patch_size": 4, "embed_dim": 32, "depth": 2, "num_heads": 4)";
-  const ModelRecipe recipe = recipe_of("{\"mimetic\": {}, " + rest + "}");
+// The mean diagonal of W_v W_o is −0.4 ± 4 · 0.4 / 32 (four standard errors).  Layers and seeds have different weights.
+TEST(ModelSetup, MimeticInitialisationChangesOnlyAttention) {
+  const std::string fields = R"("img_size": 8, "patch_size": 4, "embed_dim": 32, "depth": 2, "num_heads": 4)";
+  const ModelRecipe recipe = recipe_of("{\"mimetic\": {}, " + fields + "}");
   const PreparedModel made = prepare_model(recipe, {"a", "b"}, 3);
-  const PreparedModel plain = prepare_model(recipe_of("{" + rest + "}"), {"a", "b"}, 3);
+  const PreparedModel plain = prepare_model(recipe_of("{" + fields + "}"), {"a", "b"}, 3);
   for (const nn::NamedTensor& parameter : plain.model.named_parameters()) {
     const bool attention = parameter.name.find(".attn.") != std::string::npos;
-    const bool weight = parameter.name.ends_with(".weight");  // biases are zero either way
-    EXPECT_EQ(same(made.model.parameter(parameter.name), parameter.tensor), !(attention && weight)) << parameter.name;
+    const bool weight = parameter.name.ends_with(".weight");  // biases are zero with and without it
+    EXPECT_EQ(equal(made.model.parameter(parameter.name), parameter.tensor), !(attention && weight)) << parameter.name;
   }
   const float* value = made.model.parameter("blocks.1.attn.qkv.weight").data<float>() + 2 * 32 * 32;
   const float* proj = made.model.parameter("blocks.1.attn.proj.weight").data<float>();
@@ -83,35 +83,35 @@ TEST(ModelSetup, MimeticAttentionReplacesAttentionAlone) {
   }
   EXPECT_NEAR(trace / 32, -0.4, 4 * 0.4 / 32);
   const std::string name = "attn.qkv.weight";
-  EXPECT_FALSE(same(made.model.parameter("blocks.0." + name), made.model.parameter("blocks.1." + name)));
-  EXPECT_TRUE(same(made.model.parameter("blocks.0." + name),
-                   prepare_model(recipe, {"a", "b"}, 3).model.parameter("blocks.0." + name)));
-  EXPECT_FALSE(same(made.model.parameter("blocks.0." + name),
-                    prepare_model(recipe, {"a", "b"}, 4).model.parameter("blocks.0." + name)));
+  EXPECT_FALSE(equal(made.model.parameter("blocks.0." + name), made.model.parameter("blocks.1." + name)));
+  EXPECT_TRUE(equal(made.model.parameter("blocks.0." + name),
+                    prepare_model(recipe, {"a", "b"}, 3).model.parameter("blocks.0." + name)));
+  EXPECT_FALSE(equal(made.model.parameter("blocks.0." + name),
+                     prepare_model(recipe, {"a", "b"}, 4).model.parameter("blocks.0." + name)));
 }
 
-TEST(ModelSetup, TheSameClassesKeepTheHead) {
+TEST(ModelSetup, TheSameClassesCopyTheHead) {
   const std::string source = source_model();
   const PreparedModel made = prepare_model(recipe_of(R"({"init": ")" + source + "\"}"), {"cat", "dog", "frog"}, 9);
   const models::VisionTransformer original = models::build_model(models::open_model(source));
   for (const nn::NamedTensor& parameter : original.named_parameters())
-    EXPECT_TRUE(same(made.model.parameter(parameter.name), parameter.tensor)) << parameter.name;
+    EXPECT_TRUE(equal(made.model.parameter(parameter.name), parameter.tensor)) << parameter.name;
   EXPECT_TRUE(made.notes.empty());
 }
 
-TEST(ModelSetup, RowsOfTheHeadFollowTheNamesOfTheClasses) {
+TEST(ModelSetup, HeadRowsAreCopiedByClassName) {
   const std::string source = source_model();
   const PreparedModel made = prepare_model(recipe_of(R"({"init": ")" + source + "\"}"), {"Frog", "newt", "cat"}, 9);
   const Tensor before = models::build_model(models::open_model(source)).parameter("head.weight");
   const Tensor after = made.model.parameter("head.weight");
-  EXPECT_TRUE(same(after.select(0, 0), before.select(0, 2)));
-  EXPECT_TRUE(same(after.select(0, 2), before.select(0, 0)));
-  EXPECT_FALSE(same(after.select(0, 1), before.select(0, 1)));
+  EXPECT_TRUE(equal(after.select(0, 0), before.select(0, 2)));
+  EXPECT_TRUE(equal(after.select(0, 2), before.select(0, 0)));
+  EXPECT_FALSE(equal(after.select(0, 1), before.select(0, 1)));
   ASSERT_EQ(made.notes.size(), 1u);
-  EXPECT_EQ(made.notes[0], "head: 2 of 3 classes are the checkpoint's, the others new");
+  EXPECT_EQ(made.notes[0], "head: 2 of 3 classes from the checkpoint, the others new");
 }
 
-TEST(ModelSetup, OtherClassesGetANewHeadAndSayIt) {
+TEST(ModelSetup, OtherClassesGetANewHeadWithANote) {
   const PreparedModel made =
       prepare_model(recipe_of(R"({"init": ")" + source_model() + "\"}"), {"oak", "elm", "ash", "fir"}, 9);
   EXPECT_EQ(made.model.parameter("head.weight").size(0), 4);
@@ -119,7 +119,7 @@ TEST(ModelSetup, OtherClassesGetANewHeadAndSayIt) {
   EXPECT_EQ(made.notes[0], "head: new, 4 classes");
 }
 
-TEST(ModelSetup, AnotherSizeInterpolatesPositionsAndAnotherPatchResamplesTheEmbedding) {
+TEST(ModelSetup, AnotherImageAndPatchSizeResamplePositionsAndPatchEmbedding) {
   const PreparedModel made =
       prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "img_size": 48, "patch_size": 8})"),
                     {"cat", "dog", "frog"}, 9);
@@ -129,16 +129,16 @@ TEST(ModelSetup, AnotherSizeInterpolatesPositionsAndAnotherPatchResamplesTheEmbe
   EXPECT_EQ(made.model.forward(Tensor::randn({1, 3, 48, 48}, 3)).shape(), (Shape{1, 3}));
 }
 
-TEST(ModelSetup, PoolingAndColoursMayChange) {
+TEST(ModelSetup, PoolingAndInputChannelsCanChange) {
   const std::string source = source_model();
   const PreparedModel made = prepare_model(
       recipe_of(R"({"init": ")" + source + R"(", "global_pool": "avg", "in_chans": 1})"), {"cat", "dog", "frog"}, 9);
   const models::VisionTransformer original = models::build_model(models::open_model(source));
-  EXPECT_TRUE(same(made.model.parameter("fc_norm.weight"), original.parameter("norm.weight")));
+  EXPECT_TRUE(equal(made.model.parameter("fc_norm.weight"), original.parameter("norm.weight")));
   EXPECT_EQ(made.model.parameter("patch_embed.proj.weight").size(1), 1);
 }
 
-TEST(ModelSetup, AShallowerModelBeginsWithBlocksOfTheWholeDepth) {
+TEST(ModelSetup, AShallowerModelTakesEvenlySpacedBlocks) {
   const std::string source = source_model(6);
   const models::VisionTransformer original = models::build_model(models::open_model(source));
   const std::vector<std::pair<int, std::vector<int>>> kept{{1, {0}}, {2, {0, 5}}, {3, {0, 3, 5}}, {4, {0, 2, 3, 5}}};
@@ -149,8 +149,8 @@ TEST(ModelSetup, AShallowerModelBeginsWithBlocksOfTheWholeDepth) {
     std::string listed;
     for (size_t i = 0; i < blocks.size(); ++i) {
       for (const char* part : {".norm1.bias", ".attn.qkv.weight", ".mlp.fc2.weight"}) {
-        EXPECT_TRUE(same(made.model.parameter("blocks." + std::to_string(i) + part),
-                         original.parameter("blocks." + std::to_string(blocks[i]) + part)))
+        EXPECT_TRUE(equal(made.model.parameter("blocks." + std::to_string(i) + part),
+                          original.parameter("blocks." + std::to_string(blocks[i]) + part)))
             << depth << " blocks, " << i << part;
       }
       listed += (i ? ", " : "") + std::to_string(blocks[i]);
@@ -159,7 +159,7 @@ TEST(ModelSetup, AShallowerModelBeginsWithBlocksOfTheWholeDepth) {
   }
 }
 
-TEST(ModelSetup, WhatDoesNotFitIsListed) {
+TEST(ModelSetup, MismatchedParametersAreListed) {
   const std::string message = error_of([] {
     prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "depth": 3, "mlp_ratio": 4})"), {"cat", "dog"}, 0);
   });
@@ -167,7 +167,7 @@ TEST(ModelSetup, WhatDoesNotFitIsListed) {
   EXPECT_TRUE(contains(message, "blocks.0.mlp.fc1.weight: [32, 16] instead of [64, 16]")) << message;
 }
 
-TEST(ModelSetup, PreprocessingIsTheRecipesOverTheCheckpoints) {
+TEST(ModelSetup, PreprocessingOfTheRecipeOverridesTheCheckpoint) {
   models::ModelConfig config;
   config.vit.img_size = {32, 32};
   config.preprocessing.mean = std::vector<double>{0.1, 0.2, 0.3};

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
 namespace {
 
-const char* const kLeast = R"({"model": "cifar_vit_d192", "data": {"train": "x"}, "epochs": 1})";
+const char* const kMinimal = R"({"model": "cifar_vit_d192", "data": {"train": "x"}, "epochs": 1})";
 
-TEST(Recipe, DefaultsStandWhereNothingIsSaid) {
-  const Recipe recipe = parse_recipe(kLeast, "r.json");
+TEST(Recipe, AbsentFieldsHaveDefaults) {
+  const Recipe recipe = parse_recipe(kMinimal, "r.json");
   EXPECT_EQ(recipe.model.architecture, "cifar_vit_d192");
   EXPECT_EQ(recipe.optimizer.kind, "adamw");
   EXPECT_EQ(recipe.precision, "fp32");
@@ -19,7 +19,7 @@ TEST(Recipe, DefaultsStandWhereNothingIsSaid) {
   EXPECT_FALSE(recipe.data.holdout);
 }
 
-TEST(Recipe, EverythingThatIsWrongIsListedWithItsPath) {
+TEST(Recipe, AllProblemsAreListedWithTheirPaths) {
   const std::string message = error_of([] {
     parse_recipe(R"({"model": {"depht": 3}, "data": {"train": "x", "workers": -1, "colour": 1}, "epochs": "many",
                      "optimizer": {"name": "adam", "lr": -1}, "augment": {"padded_crop": {"mode": "wrap"},
@@ -37,7 +37,7 @@ TEST(Recipe, EverythingThatIsWrongIsListedWithItsPath) {
   }
 }
 
-TEST(Recipe, WhatMustBeThereIsAskedFor) {
+TEST(Recipe, MissingRequiredFieldsAreErrors) {
   const std::string message = error_of([] { parse_recipe("{\"model\": \"cifar_vit_d192\"}", "r.json"); });
   EXPECT_TRUE(contains(message, "epochs: expected")) << message;
   EXPECT_TRUE(contains(message, "data.train: expected")) << message;
@@ -47,14 +47,14 @@ TEST(Recipe, WhatMustBeThereIsAskedFor) {
   EXPECT_TRUE(contains(error_of([] { read_recipe("/nowhere/r.json"); }), "/nowhere/r.json"));
 }
 
-TEST(Recipe, UnknownArchitecturesAreAnsweredWithSimilarOnes) {
+TEST(Recipe, UnknownArchitecturesGiveSuggestions) {
   const std::string message =
       error_of([] { parse_recipe(R"({"model": "vit_tiny_patch16", "data": {"train": "x"}, "epochs": 1})", "r.json"); });
   EXPECT_TRUE(contains(message, "vit_tiny_patch16_224")) << message;
 }
 
-TEST(Recipe, SettingsGoOverTheFile) {
-  const Recipe recipe = parse_recipe(kLeast, "r.json",
+TEST(Recipe, OverridesReplaceFields) {
+  const Recipe recipe = parse_recipe(kMinimal, "r.json",
                                      {"epochs=7", "data.train=other path", "optimizer.lr=5e-4", "ema.decay=0.5",
                                       "model.depth=3", "augment.padded_crop={\"padding\": 2}", "schedule=linear"});
   EXPECT_EQ(recipe.epochs, 7);
@@ -65,12 +65,12 @@ TEST(Recipe, SettingsGoOverTheFile) {
   EXPECT_EQ(recipe.model.model_args, "{\"depth\":3}");
   EXPECT_EQ(recipe.augment.padded_crop->padding, 2);
   EXPECT_EQ(recipe.schedule.name, "linear");
-  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"epochs"}), Error);
-  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"epochs.first=1"}), Error);
-  EXPECT_THROW(parse_recipe(kLeast, "r.json", {"=1"}), Error);
+  EXPECT_THROW(parse_recipe(kMinimal, "r.json", {"epochs"}), Error);
+  EXPECT_THROW(parse_recipe(kMinimal, "r.json", {"epochs.first=1"}), Error);
+  EXPECT_THROW(parse_recipe(kMinimal, "r.json", {"=1"}), Error);
 }
 
-TEST(Recipe, WhatIsWrittenReadsBackTheSame) {
+TEST(Recipe, WrittenRecipesParseToTheSameRecipe) {
   const std::string first = write_recipe(parse_recipe(tiny_recipe("/x"), "r.json"));
   const std::string second = write_recipe(parse_recipe(first, "again.json"));
   EXPECT_EQ(first, second);
@@ -78,18 +78,18 @@ TEST(Recipe, WhatIsWrittenReadsBackTheSame) {
 }
 
 TEST(Recipe, DifferencesNameTheFieldAndBothValues) {
-  const std::string before = write_recipe(parse_recipe(kLeast, "r.json"));
+  const std::string before = write_recipe(parse_recipe(kMinimal, "r.json"));
   const std::string after =
-      write_recipe(parse_recipe(kLeast, "r.json", {"optimizer.lr=0.5", "data.workers=3", "ema=0.9"}));
+      write_recipe(parse_recipe(kMinimal, "r.json", {"optimizer.lr=0.5", "data.workers=3", "ema=0.9"}));
   const std::vector<std::string> lines = recipe_differences(before, after);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "optimizer.lr: 0.001 → 0.5"), 1);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "ema.decay: nothing → 0.9"), 1);
   for (const std::string& line : lines) EXPECT_FALSE(contains(line, "workers")) << line;
 }
 
-TEST(Recipe, ContradictionsAreErrors) {
+TEST(Recipe, ContradictoryFieldsAreErrors) {
   auto message_with = [](const std::string& setting) {
-    return error_of([&] { parse_recipe(kLeast, "r.json", {setting}); });
+    return error_of([&] { parse_recipe(kMinimal, "r.json", {setting}); });
   };
   EXPECT_TRUE(contains(message_with(R"(augment={"padded_crop": {}, "random_resized_crop": {}})"), "got both"));
   EXPECT_TRUE(contains(message_with("model.linear_probe=true"), "model.init"));
@@ -99,18 +99,18 @@ TEST(Recipe, ContradictionsAreErrors) {
   EXPECT_TRUE(contains(message_with(init + R"("positions": "sincos2d"})"), "from scratch"));
   EXPECT_TRUE(contains(
       error_of([&] {
-        parse_recipe(kLeast, "r.json", {R"(loss.distillation={"teacher": "t", "views": 4})", "augment.repeats=3"});
+        parse_recipe(kMinimal, "r.json", {R"(loss.distillation={"teacher": "t", "views": 4})", "augment.repeats=3"});
       }),
       "loss.distillation.views"));
   EXPECT_TRUE(contains(error_of([&] {
-                         parse_recipe(kLeast, "r.json",
+                         parse_recipe(kMinimal, "r.json",
                                       {R"(loss.distillation={"teacher": "t", "views": 4, "view_epochs": 0})",
                                        "augment.mixup=1"});
                        }),
                        "loss.distillation.view_epochs"));
 }
 
-// Every key path of a written recipe stands in the documentation: in a row of its own, or in the object of one.
+// Expects every key of a written recipe on the page, either in a row of its own or in the JSON of a row.
 void expect_documented(const std::string& recipe, const std::string& page) {
   std::istringstream lines(recipe);
   for (std::string line; std::getline(lines, line);) {
@@ -124,14 +124,14 @@ void expect_documented(const std::string& recipe, const std::string& page) {
 TEST(Recipe, EveryFieldIsDocumented) {
   const fs::path root = testing::fixture("../..");
   Recipe recipe =
-      parse_recipe(kLeast, "r.json",
+      parse_recipe(kMinimal, "r.json",
                    {"ema=0.9", "augment.random_resized_crop={}", "augment.affine={}", "augment.color_jitter={}",
                     "loss.distillation={\"teacher\": \"t\"}", "token_drop={}", "model.mimetic={}"});
   recipe.augment.padded_crop.emplace();
   expect_documented(write_recipe(recipe), read_text(root / "docs/training.md"));
 }
 
-TEST(Recipe, ThoseThatComeWithTheProjectAreRight) {
+TEST(Recipe, RecipesOfTheProjectAreValid) {
   const fs::path root = testing::fixture("../..");
   int count = 0;
   for (const auto& entry : fs::directory_iterator(root / "recipes")) {
@@ -141,7 +141,7 @@ TEST(Recipe, ThoseThatComeWithTheProjectAreRight) {
   EXPECT_GE(count, 7);
 }
 
-TEST(Recipe, AssetsAreFoundThroughTheirVariable) {
+TEST(Recipe, ExpandsTheAssetsVariable) {
   EXPECT_EQ(expand_path("data/x"), "data/x");
   EXPECT_TRUE(expand_path("$VITRAIL_ASSETS/mnist").ends_with("/mnist"));
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/run_data.h"
+#include "vitrail/train/run_data_internal.h"
 
 #include <set>
 
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
 namespace {
@@ -15,9 +15,9 @@ DataRecipe recipe_for(const fs::path& train, const fs::path& val = {}) {
   return recipe;
 }
 
-TEST(RunData, ATestSplitIsReadOnceAndHeldOutImagesChoose) {
-  const fs::path pictures = make_pictures();
-  const RunData data = open_data(recipe_for(pictures, pictures), 3);
+TEST(RunData, AValidationPathWithOnlyATestSplitIsTheTestSet) {
+  const fs::path images = make_images();
+  const RunData data = open_data(recipe_for(images, images), 3);
   EXPECT_EQ(data.classes, (std::vector<std::string>{"blue", "green", "red"}));
   EXPECT_EQ(data.train.size(), 54);  // a tenth of 60 is held out
   EXPECT_EQ(data.validation.size(), 6);
@@ -26,33 +26,33 @@ TEST(RunData, ATestSplitIsReadOnceAndHeldOutImagesChoose) {
   for (const int64_t sample : data.validation.samples) EXPECT_TRUE(seen.insert(sample).second);
 }
 
-TEST(RunData, AValidationSplitIsReadEachEpoch) {
-  const fs::path pictures = make_pictures();
-  fs::rename(pictures / "test", pictures / "val");
-  const RunData data = open_data(recipe_for(pictures, pictures), 3);
+TEST(RunData, AValidationSplitIsUsedForValidation) {
+  const fs::path images = make_images();
+  fs::rename(images / "test", images / "val");
+  const RunData data = open_data(recipe_for(images, images), 3);
   EXPECT_EQ(data.train.size(), 60);
   EXPECT_EQ(data.validation.size(), 12);
   EXPECT_EQ(data.test.size(), 0);
 }
 
-TEST(RunData, PlainFoldersOfClassesWorkToo) {
-  const fs::path pictures = make_pictures();
-  const RunData data = open_data(recipe_for(pictures / "train", pictures / "test"), 3);
+TEST(RunData, FoldersWithoutSplitsAreUsedCompletely) {
+  const fs::path images = make_images();
+  const RunData data = open_data(recipe_for(images / "train", images / "test"), 3);
   EXPECT_EQ(data.train.size(), 60);
   EXPECT_EQ(data.validation.size(), 12);
 }
 
-TEST(RunData, TheTrainingImagesAreNeverAnotherSplit) {
-  const fs::path pictures = make_pictures();
-  fs::remove_all(pictures / "train");
-  EXPECT_THROW(open_data(recipe_for(pictures), 3), Error);
+TEST(RunData, AnotherSplitIsNeverUsedForTraining) {
+  const fs::path images = make_images();
+  fs::remove_all(images / "train");
+  EXPECT_THROW(open_data(recipe_for(images), 3), Error);
 }
 
-TEST(RunData, OneClassIsNotEnough) {
-  const fs::path pictures = make_pictures();
-  fs::remove_all(pictures / "train/red");
-  fs::remove_all(pictures / "train/green");
-  const std::string message = error_of([&] { open_data(recipe_for(pictures), 3); });
+TEST(RunData, OneClassIsAnError) {
+  const fs::path images = make_images();
+  fs::remove_all(images / "train/red");
+  fs::remove_all(images / "train/green");
+  const std::string message = error_of([&] { open_data(recipe_for(images), 3); });
   EXPECT_TRUE(contains(message, "expected images of at least two classes, got one class: blue")) << message;
 }
 
@@ -62,16 +62,16 @@ TEST(RunData, AnEmptyDatasetIsAnError) {
   EXPECT_TRUE(contains(error_of([&] { open_data(recipe_for(empty / "no"), 3); }), "no"));
 }
 
-TEST(RunData, AHoldOutThatLeavesNothingIsAnError) {
-  DataRecipe recipe = recipe_for(make_pictures());
+TEST(RunData, AHoldOutOfAllImagesIsAnError) {
+  DataRecipe recipe = recipe_for(make_images());
   recipe.holdout = 60;
   EXPECT_TRUE(contains(error_of([&] { open_data(recipe, 3); }), "data.holdout"));
 }
 
-TEST(RunData, ClassesOfTheValidationSetMustBeTheTrainingSets) {
-  const fs::path pictures = make_pictures();
-  fs::rename(pictures / "test/red", pictures / "test/violet");
-  const std::string message = error_of([&] { open_data(recipe_for(pictures / "train", pictures / "test"), 3); });
+TEST(RunData, ValidationClassesMustBeTrainingClasses) {
+  const fs::path images = make_images();
+  fs::rename(images / "test/red", images / "test/violet");
+  const std::string message = error_of([&] { open_data(recipe_for(images / "train", images / "test"), 3); });
   EXPECT_TRUE(contains(message, "violet")) << message;
 }
 

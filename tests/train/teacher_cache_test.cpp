@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/teacher_cache.h"
+#include "vitrail/train/teacher_cache_internal.h"
 
 #include "tests/support/golden.h"
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
 namespace {
 
-TEST(TeacherCache, GivesBackWhatWasWrittenAlsoToTheNextProcess) {
+TEST(TeacherCache, ReadsWrittenRowsAlsoAfterReopening) {
   const fs::path file = testing::scratch_folder() / "cache";
-  const Tensor said = Tensor::randn({2, 3}, 1);
+  const Tensor logits = Tensor::randn({2, 3}, 1);
   {
     TeacherCache cache(file, "recipe", 4, 3);
     EXPECT_FALSE(cache.read({7, 2}, 1, Tensor::zeros({2, 3})));
-    cache.write({7, 2}, 1, said);
+    cache.write({7, 2}, 1, logits);
   }
   TeacherCache cache(file, "recipe", 4, 3);
-  const Tensor known = Tensor::zeros({2, 3});
-  EXPECT_TRUE(cache.read({7, 2}, 1, known));
-  EXPECT_TRUE(testing::close(known, said, 0));
-  EXPECT_FALSE(cache.read({7, 2}, 2, known));  // another view
-  EXPECT_FALSE(cache.read({2, 6}, 1, known));  // one of them
-  EXPECT_TRUE(testing::close(known.select(0, 0), said.select(0, 1), 0));
+  const Tensor cached = Tensor::zeros({2, 3});
+  EXPECT_TRUE(cache.read({7, 2}, 1, cached));
+  EXPECT_TRUE(testing::close(cached, logits, 0));
+  EXPECT_FALSE(cache.read({7, 2}, 2, cached));  // another view
+  EXPECT_FALSE(cache.read({2, 6}, 1, cached));  // one of the two samples
+  EXPECT_TRUE(testing::close(cached.select(0, 0), logits.select(0, 1), 0));
 }
 
-TEST(TeacherCache, TheMeanIsOverTheViewsThatAreKnown) {
+TEST(TeacherCache, TheMeanIsOverTheCachedViews) {
   TeacherCache cache(testing::scratch_folder() / "cache", "recipe", 3, 2);
-  const Tensor said = Tensor::from<float>({3, 2}, {1, 2, 4, 0, 7, 6});
-  cache.write({5}, 0, said.narrow(0, 0, 1));
-  cache.write({5}, 2, said.narrow(0, 1, 1));
-  cache.write({8}, 1, said.narrow(0, 2, 1));
+  const Tensor logits = Tensor::from<float>({3, 2}, {1, 2, 4, 0, 7, 6});
+  cache.write({5}, 0, logits.narrow(0, 0, 1));
+  cache.write({5}, 2, logits.narrow(0, 1, 1));
+  cache.write({8}, 1, logits.narrow(0, 2, 1));
   const Tensor mean = Tensor::zeros({2, 2});
-  EXPECT_TRUE(cache.mean({5, 8}, mean));
+  EXPECT_TRUE(cache.read_mean({5, 8}, mean));
   EXPECT_TRUE(testing::close(mean, Tensor::from<float>({2, 2}, {2.5f, 1, 7, 6}), 0));
-  EXPECT_FALSE(cache.mean({5, 6}, mean));  // nothing was ever said of one
+  EXPECT_FALSE(cache.read_mean({5, 6}, mean));  // sample 6 has no cached view
 }
 
-TEST(TeacherCache, BeginsAnewForAnotherRecipeOrAFileThatIsNone) {
+TEST(TeacherCache, TruncatesAFileWithAnotherIdentityOrFormat) {
   const fs::path file = testing::scratch_folder() / "cache";
-  const Tensor said = Tensor::randn({1, 3}, 1);
-  TeacherCache(file, "recipe", 4, 3).write({0}, 0, said);
-  EXPECT_FALSE(TeacherCache(file, "other", 4, 3).read({0}, 0, said));
+  const Tensor logits = Tensor::randn({1, 3}, 1);
+  TeacherCache(file, "recipe", 4, 3).write({0}, 0, logits);
+  EXPECT_FALSE(TeacherCache(file, "other", 4, 3).read({0}, 0, logits));
   write_file(file, "no cache");
-  EXPECT_FALSE(TeacherCache(file, "recipe", 4, 3).read({0}, 0, said));
+  EXPECT_FALSE(TeacherCache(file, "recipe", 4, 3).read({0}, 0, logits));
 }
 
-// What a killed process leaves of a row is not taken for one.
-TEST(TeacherCache, ARowThatWasCutOffIsNotThere) {
+// A process that is killed can leave a partial row.
+TEST(TeacherCache, APartialRowIsNotRead) {
   const fs::path file = testing::scratch_folder() / "cache";
-  const Tensor said = Tensor::randn({1, 3}, 1);
-  TeacherCache(file, "recipe", 1, 3).write({5}, 0, said);
+  const Tensor logits = Tensor::randn({1, 3}, 1);
+  TeacherCache(file, "recipe", 1, 3).write({5}, 0, logits);
   fs::resize_file(file, fs::file_size(file) - 2);
-  EXPECT_FALSE(TeacherCache(file, "recipe", 1, 3).read({5}, 0, said));
+  EXPECT_FALSE(TeacherCache(file, "recipe", 1, 3).read({5}, 0, logits));
 }
 
 TEST(TeacherCache, ErrorsNameTheFile) {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tests/support/golden.h"
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/checkpoint.h"
 
@@ -21,7 +21,7 @@ TrainingResult train_to(const fs::path& folder, const Recipe& recipe, bool resum
   return train(recipe, {.folder = folder, .resume = resume, .threads = threads}, callbacks);
 }
 
-// Both runs ended with the same weights, optimiser state, average and figures.
+// Expects that both runs ended with the same weights, optimiser state, EMA weights and metrics.
 void expect_same_runs(const fs::path& a, const fs::path& b) {
   const CheckpointState first = load_checkpoint(a / "checkpoints/last.safetensors");
   const CheckpointState second = load_checkpoint(b / "checkpoints/last.safetensors");
@@ -34,7 +34,7 @@ void expect_same_runs(const fs::path& a, const fs::path& b) {
       EXPECT_TRUE(testing::close(x[i].tensor, y[i].tensor, 0)) << x[i].name;
     }
   }
-  EXPECT_EQ(timeless_rows(a / "metrics.csv"), timeless_rows(b / "metrics.csv"));
+  EXPECT_EQ(deterministic_columns(a / "metrics.csv"), deterministic_columns(b / "metrics.csv"));
   EXPECT_EQ(read_text(a / "model/model.safetensors"), read_text(b / "model/model.safetensors"));
 }
 
@@ -44,9 +44,9 @@ int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST(Trainer, ARunFolderHoldsWhatItShould) {
-  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
-  const TrainingResult result = train_to(run, parse_recipe(tiny_recipe(pictures), "r.json"));
+TEST(Trainer, WritesAllFilesOfTheRunFolder) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const TrainingResult result = train_to(run, parse_recipe(tiny_recipe(images), "r.json"));
   EXPECT_FALSE(result.stopped);
   EXPECT_EQ(result.epoch, 3);
   EXPECT_EQ(result.step, 18);  // 48 images in batches of 8
@@ -57,12 +57,13 @@ TEST(Trainer, ARunFolderHoldsWhatItShould) {
         "checkpoints/ema.safetensors"}) {
     EXPECT_TRUE(fs::exists(run / file)) << file;
   }
-  const std::vector<std::string> rows = timeless_rows(run / "metrics.csv");
-  EXPECT_EQ(rows.size(), 1u + 18 + 3 * 2 + 1);  // header, steps, validations with their average, test
+  const std::vector<std::string> rows = deterministic_columns(run / "metrics.csv");
+  EXPECT_EQ(rows.size(), 1u + 18 + 3 * 2 + 1);  // header, steps, validations of weights and EMA, test
   EXPECT_TRUE(rows.back().starts_with("test,18,"));
-  const std::string report = read_text(run / "report.html");  // loss, accuracy by epoch and by time: three values each
-  EXPECT_EQ(count(report, "<title>held out: "), 9);
-  EXPECT_EQ(count(report, "<title>held out, averaged weights: "), 9);
+  const std::string report =
+      read_text(run / "report.html");  // loss, accuracy by epoch and accuracy by time, three values each
+  EXPECT_EQ(count(report, "<title>validation: "), 9);
+  EXPECT_EQ(count(report, "<title>validation, EMA weights: "), 9);
   EXPECT_TRUE(contains(report, "minutes</text>"));
   const models::OpenedModel opened = models::open_model(run / "model");
   EXPECT_EQ(opened.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
@@ -70,51 +71,51 @@ TEST(Trainer, ARunFolderHoldsWhatItShould) {
   models::build_model(opened);
 }
 
-TEST(Trainer, LearnsWhatCanBeLearnt) {
+TEST(Trainer, LearnsAnEasyDataset) {
   const fs::path run = testing::scratch_folder() / "run";
   const TrainingResult result =
-      train_to(run, parse_recipe(tiny_recipe(make_pictures(60)), "r.json",
+      train_to(run, parse_recipe(tiny_recipe(make_images(60)), "r.json",
                                  {"epochs=12", "augment={}", "model.drop_path_rate=0", "model.proj_drop_rate=0"}));
   EXPECT_GT(result.test_top1, 0.8);
 }
 
-TEST(Trainer, AResumedRunEndsAsOneThatNeverStopped) {
-  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
-  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
-  train_to(runs / "whole", recipe);
-  for (const int stop : {1, 5, 6, 7, 13}) {  // the first step, before, at and after an epoch's end
+TEST(Trainer, AResumedRunEndsLikeAnUninterruptedOne) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json");
+  train_to(runs / "uninterrupted", recipe);
+  for (const int stop : {1, 5, 6, 7, 13}) {  // after the first step, and around the end of an epoch
     const fs::path run = runs / std::to_string(stop);
     EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
     const TrainingResult result = train_to(run, recipe, true);
     EXPECT_FALSE(result.stopped);
-    expect_same_runs(runs / "whole", run);
+    expect_same_runs(runs / "uninterrupted", run);
   }
 }
 
-TEST(Trainer, AccumulatedBatchesResumeToo) {
+TEST(Trainer, ResumesWithinAccumulatedBatches) {
   const fs::path runs = testing::scratch_folder();
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"accumulate=4"});  // 6 batches: 4 and 2
-  EXPECT_EQ(train_to(runs / "whole", recipe).step, 6);
-  EXPECT_TRUE(train_to(runs / "cut", recipe, false, 3).stopped);
-  train_to(runs / "cut", recipe, true);
-  expect_same_runs(runs / "whole", runs / "cut");
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"accumulate=4"});  // 6 batches: 4 and 2
+  EXPECT_EQ(train_to(runs / "uninterrupted", recipe).step, 6);
+  EXPECT_TRUE(train_to(runs / "resumed", recipe, false, 3).stopped);
+  train_to(runs / "resumed", recipe, true);
+  expect_same_runs(runs / "uninterrupted", runs / "resumed");
 }
 
-TEST(Trainer, ADamagedCheckpointFallsBackAndStillEndsTheSame) {
+TEST(Trainer, ResumesFromThePreviousCheckpointIfTheLastIsDamaged) {
   const fs::path runs = testing::scratch_folder();
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json");
-  train_to(runs / "whole", recipe);
-  train_to(runs / "cut", recipe, false, 9);
-  fs::resize_file(runs / "cut/checkpoints/last.safetensors", 5000);
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json");
+  train_to(runs / "uninterrupted", recipe);
+  train_to(runs / "resumed", recipe, false, 9);
+  fs::resize_file(runs / "resumed/checkpoints/last.safetensors", 5000);
   Warnings warnings;
-  train_to(runs / "cut", recipe, true);
-  EXPECT_TRUE(warnings.any("going on from the one before it"));
-  expect_same_runs(runs / "whole", runs / "cut");
+  train_to(runs / "resumed", recipe, true);
+  EXPECT_TRUE(warnings.any("resuming from the previous one"));
+  expect_same_runs(runs / "uninterrupted", runs / "resumed");
 }
 
 TEST(Trainer, AFinishedRunIsNotTestedAgain) {
-  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json");
   train_to(run, recipe);
   const std::string before = read_text(run / "metrics.csv");
   const TrainingResult again = train_to(run, recipe, true);
@@ -122,10 +123,10 @@ TEST(Trainer, AFinishedRunIsNotTestedAgain) {
   EXPECT_EQ(read_text(run / "metrics.csv"), before);
 }
 
-TEST(Trainer, AnotherRecipeIsRefusedWithItsDifferences) {
-  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
-  train_to(run, parse_recipe(tiny_recipe(pictures), "r.json"), false, 3);
-  const Recipe other = parse_recipe(tiny_recipe(pictures), "r.json", {"optimizer.lr=0.5", "data.in_flight=1"});
+TEST(Trainer, ResumingWithAnotherRecipeListsTheDifferences) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  train_to(run, parse_recipe(tiny_recipe(images), "r.json"), false, 3);
+  const Recipe other = parse_recipe(tiny_recipe(images), "r.json", {"optimizer.lr=0.5", "data.in_flight=1"});
   const std::string message = error_of([&] { train_to(run, other, true); });
   EXPECT_TRUE(contains(message, "\n  optimizer.lr: 0.003 → 0.5")) << message;
   EXPECT_FALSE(contains(message, "in_flight")) << message;
@@ -135,50 +136,50 @@ TEST(Trainer, AnotherRecipeIsRefusedWithItsDifferences) {
   EXPECT_TRUE(warnings.any("threads: 2 → 1"));
 }
 
-TEST(Trainer, AFolderWithARunIsNotOverwritten) {
-  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json");
+TEST(Trainer, AFolderWithARunIsAnErrorWithoutResume) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json");
   train_to(run, recipe, false, 3);
   EXPECT_TRUE(contains(error_of([&] { train_to(run, recipe); }), "--resume"));
 }
 
-TEST(Trainer, ResumingWhereNothingIsBegins) {
+TEST(Trainer, ResumingInAnEmptyFolderStartsARun) {
   const fs::path run = testing::scratch_folder() / "run";
-  EXPECT_EQ(train_to(run, parse_recipe(tiny_recipe(make_pictures()), "r.json"), true).step, 18);
+  EXPECT_EQ(train_to(run, parse_recipe(tiny_recipe(make_images()), "r.json"), true).step, 18);
 }
 
 TEST(Trainer, ABatchLargerThanTheDatasetIsAnError) {
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"batch_size=50"});
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"batch_size=50"});
   const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
   EXPECT_TRUE(contains(message, "48")) << message;
 }
 
-TEST(Trainer, ARateThatDivergesStopsWithTheFirstLayer) {
+TEST(Trainer, DivergenceIsAnErrorThatNamesTheFirstLayer) {
   const fs::path run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json",
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json",
                                      {"optimizer.lr=1e30", "optimizer.name=sgd", "clip=0", "checkpoint.every_steps=1"});
   const std::string message = error_of([&] { train_to(run, recipe); });
   EXPECT_TRUE(contains(message, "expected a finite loss and finite gradients")) << message;
   EXPECT_TRUE(contains(message, "first not finite: the ")) << message;
-  load_checkpoint(run / "checkpoints/last.safetensors");  // it stands
+  load_checkpoint(run / "checkpoints/last.safetensors");  // must be intact
 }
 
-TEST(Trainer, StepsThatAreNotFiniteCanBeLeftOut) {
+TEST(Trainer, NonFiniteStepsCanBeSkipped) {
   const fs::path run = testing::scratch_folder() / "run";
   const Recipe recipe =
-      parse_recipe(tiny_recipe(make_pictures()), "r.json",
+      parse_recipe(tiny_recipe(make_images()), "r.json",
                    {"optimizer.lr=1e30", "optimizer.name=sgd", "clip=0", "non_finite=skip", "ema=null"});
   const TrainingResult result = train_to(run, recipe);
   EXPECT_GT(result.skipped_steps, 0);
   EXPECT_EQ(result.step, 18);
 }
 
-TEST(Trainer, AnUnreadableImageIsAnErrorOrACountedSkip) {
-  const fs::path pictures = make_pictures();
-  write_file(pictures / "train/red/07.png", "no picture");
-  fs::remove(pictures / "train/red/08.png");
-  write_file(pictures / "train/red/08.png", "");
-  Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {"data.holdout=3"});
+TEST(Trainer, AnUnreadableImageIsAnErrorOrSkippedAndCounted) {
+  const fs::path images = make_images();
+  write_file(images / "train/red/07.png", "not an image");
+  fs::remove(images / "train/red/08.png");
+  write_file(images / "train/red/08.png", "");
+  Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.holdout=3"});
   const std::string message = error_of([&] { train_to(testing::scratch_folder() / "stops", recipe); });
   EXPECT_TRUE(contains(message, "train/red/0")) << message;
   recipe.data.unreadable = data::Unreadable::replace;
@@ -187,24 +188,24 @@ TEST(Trainer, AnUnreadableImageIsAnErrorOrACountedSkip) {
   EXPECT_EQ(result.epoch, 3);
 }
 
-TEST(Trainer, AFileThatVanishesNamesItself) {
-  const fs::path pictures = make_pictures(), run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {"data.keep_decoded_mb=0"});
+TEST(Trainer, AnImageThatBecomesUnreadableIsNamed) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.keep_decoded_mb=0"});
   train_to(run, recipe, false, 4);
   for (const char* color : {"red", "green", "blue"}) {
-    for (int i = 10; i < 20; ++i) write_file(pictures / "train" / color / (std::to_string(i) + ".png"), "");
+    for (int i = 10; i < 20; ++i) write_file(images / "train" / color / (std::to_string(i) + ".png"), "");
   }
   EXPECT_TRUE(contains(error_of([&] { train_to(run, recipe, true); }), ".png"));
   load_checkpoint(run / "checkpoints/last.safetensors");
 }
 
-TEST(Trainer, FrozenPartsStayAndAProbeTrainsTheHeadAlone) {
-  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
-  train_to(runs / "first", parse_recipe(tiny_recipe(pictures), "r.json"));
+TEST(Trainer, FrozenParametersStayAndALinearProbeTrainsOnlyTheHead) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  train_to(runs / "first", parse_recipe(tiny_recipe(images), "r.json"));
   const std::string init = (runs / "first/model").string();
   auto weights_after = [&](const std::string& name, const std::string& model) {
-    const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json",
-                                       {"model={\"init\": \"" + init + "\", " + model + "}", "ema=null"});
+    const Recipe recipe =
+        parse_recipe(tiny_recipe(images), "r.json", {"model={\"init\": \"" + init + "\", " + model + "}", "ema=null"});
     train_to(runs / name, recipe);
     std::map<std::string, Tensor> weights;
     for (const auto& w : load_checkpoint(runs / name / "checkpoints/last.safetensors").model)
@@ -215,17 +216,17 @@ TEST(Trainer, FrozenPartsStayAndAProbeTrainsTheHeadAlone) {
   const auto probed = weights_after("probe", "\"linear_probe\": true");
   const auto frozen = weights_after("frozen", "\"freeze\": [\"blocks.0.*\"]");
   for (const nn::NamedTensor& w : before.named_parameters()) {
-    const bool kept_by_probe = static_cast<bool>(testing::close(probed.at(w.name), w.tensor, 0));
-    EXPECT_EQ(kept_by_probe, !w.name.starts_with("head.")) << w.name;
-    const bool kept_when_frozen = static_cast<bool>(testing::close(frozen.at(w.name), w.tensor, 0));
-    EXPECT_TRUE(kept_when_frozen || !w.name.starts_with("blocks.0.")) << w.name;
+    const bool unchanged_by_probe = static_cast<bool>(testing::close(probed.at(w.name), w.tensor, 0));
+    EXPECT_EQ(unchanged_by_probe, !w.name.starts_with("head.")) << w.name;
+    const bool unchanged_when_frozen = static_cast<bool>(testing::close(frozen.at(w.name), w.tensor, 0));
+    EXPECT_TRUE(unchanged_when_frozen || !w.name.starts_with("blocks.0.")) << w.name;
   }
   EXPECT_FALSE(testing::close(frozen.at("blocks.1.mlp.fc1.weight"), before.parameter("blocks.1.mlp.fc1.weight"), 0));
 }
 
-TEST(Trainer, CheckpointedBlocksGiveTheSameBits) {
-  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
-  const Recipe plain = parse_recipe(tiny_recipe(pictures), "r.json");
+TEST(Trainer, ActivationCheckpointingGivesTheSameBits) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  const Recipe plain = parse_recipe(tiny_recipe(images), "r.json");
   Recipe checkpointed = plain;
   checkpointed.model.activation_checkpointing = true;
   train_to(runs / "plain", plain);
@@ -235,61 +236,61 @@ TEST(Trainer, CheckpointedBlocksGiveTheSameBits) {
 
 TEST(Trainer, MixedPrecisionTrainsAndResumes) {
   const fs::path runs = testing::scratch_folder();
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"precision=bf16"});
-  train_to(runs / "whole", recipe);
-  train_to(runs / "cut", recipe, false, 8);
-  train_to(runs / "cut", recipe, true);
-  expect_same_runs(runs / "whole", runs / "cut");
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"precision=bf16"});
+  train_to(runs / "uninterrupted", recipe);
+  train_to(runs / "resumed", recipe, false, 8);
+  train_to(runs / "resumed", recipe, true);
+  expect_same_runs(runs / "uninterrupted", runs / "resumed");
 }
 
 TEST(Trainer, LearnsFromATeacher) {
-  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
-  train_to(runs / "teacher", parse_recipe(tiny_recipe(pictures), "r.json"));
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json"));
   for (const char* kind : {"soft", "hard"}) {
-    const std::string how =
+    const std::string distillation =
         "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"kind\": \"" + kind + "\"}";
-    const Recipe recipe = parse_recipe(tiny_recipe(pictures), "r.json", {how, "model.img_size=16"});
+    const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {distillation, "model.img_size=16"});
     EXPECT_EQ(train_to(runs / kind, recipe).step, 18);
   }
 }
 
-// Each view is asked about once; a run that is killed finds the answers of before.
-TEST(Trainer, ATeachersRememberedAnswersResumeToo) {
-  const fs::path pictures = make_pictures(), runs = testing::scratch_folder();
-  train_to(runs / "teacher", parse_recipe(tiny_recipe(pictures), "r.json"));
-  const std::string how =
+// The teacher runs once per view; a resumed run reads the cached logits of the interrupted one.
+TEST(Trainer, ResumesWithCachedTeacherLogits) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json"));
+  const std::string distillation =
       "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"views\": 2}";
   for (const std::string view_epochs : {"null", "3"}) {
     const Recipe recipe =
-        parse_recipe(tiny_recipe(pictures), "r.json",
-                     {how, "loss.distillation.view_epochs=" + view_epochs, "augment.mixup=0", "augment.plain_epochs=1",
-                      "epochs=5", "batch_size=9", "augment.policy=rand-m9"});
-    const fs::path whole = runs / view_epochs;
-    train_to(whole, recipe);
+        parse_recipe(tiny_recipe(images), "r.json",
+                     {distillation, "loss.distillation.view_epochs=" + view_epochs, "augment.mixup=0",
+                      "augment.plain_epochs=1", "epochs=5", "batch_size=9", "augment.policy=rand-m9"});
+    const fs::path uninterrupted = runs / view_epochs;
+    train_to(uninterrupted, recipe);
     for (const int stop : {4, 13, 17}) {
       const fs::path run = runs / (view_epochs + "-" + std::to_string(stop));
       EXPECT_TRUE(train_to(run, recipe, false, stop).stopped);
       train_to(run, recipe, true);
-      expect_same_runs(whole, run);
+      expect_same_runs(uninterrupted, run);
     }
   }
-  const fs::directory_iterator kept(runs / "null/checkpoints");
-  EXPECT_TRUE(std::any_of(begin(kept), end(kept),
+  const fs::directory_iterator files(runs / "null/checkpoints");
+  EXPECT_TRUE(std::any_of(begin(files), end(files),
                           [](const fs::directory_entry& entry) { return entry.path().extension() == ".cache"; }));
 }
 
-TEST(Trainer, PatchesLeftOutAtFirstResumeToo) {
+TEST(Trainer, ResumesWithPatchDropout) {
   const fs::path runs = testing::scratch_folder();
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json", {"token_drop={\"until\": 0.5}"});
-  train_to(runs / "whole", recipe);
-  train_to(runs / "cut", recipe, false, 10);
-  train_to(runs / "cut", recipe, true);
-  expect_same_runs(runs / "whole", runs / "cut");
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"token_drop={\"until\": 0.5}"});
+  train_to(runs / "uninterrupted", recipe);
+  train_to(runs / "resumed", recipe, false, 10);
+  train_to(runs / "resumed", recipe, true);
+  expect_same_runs(runs / "uninterrupted", runs / "resumed");
 }
 
-TEST(Trainer, OneWriterAFolder) {
+TEST(Trainer, AFolderInUseIsAnError) {
   const fs::path run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(make_pictures()), "r.json");
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json");
   TrainerCallbacks callbacks;
   std::string message;
   callbacks.stop = [&] {

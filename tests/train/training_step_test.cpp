@@ -2,18 +2,18 @@
 #include "vitrail/train/training_step_internal.h"
 
 #include "tests/support/golden.h"
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/models/load.h"
 #include "vitrail/ops/loss.h"
-#include "vitrail/train/model_setup.h"
+#include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
 namespace {
 
 const std::vector<std::string> kClasses{"cat", "dog", "frog"};
-const ProcessGroup kAlone(nullptr);
+const ProcessGroup kOneProcess(nullptr);
 
 Recipe recipe_with(const std::string& model, const std::vector<std::string>& settings = {}) {
   return parse_recipe(R"({"model": {"img_size": 8, "patch_size": 2, "embed_dim": 16, "depth": 1, "num_heads": 2)" +
@@ -39,7 +39,7 @@ image::EvalTransform transform() {
   return result;
 }
 
-// A teacher that sees the same pictures, in a folder.
+// Writes a teacher for images of the same size, and returns its folder.
 std::string teacher_folder() {
   const std::string folder = (testing::scratch_folder() / "teacher").string();
   PreparedModel made = prepare_model(recipe_with("").model, kClasses, 8);
@@ -48,141 +48,143 @@ std::string teacher_folder() {
   return folder;
 }
 
-TEST(TrainingStep, PatchesAreLeftOutInTheFirstPartOfTheRun) {
+TEST(TrainingStep, TokenDropAppliesToTheFirstEpochs) {
   const Recipe recipe = recipe_with("", {R"(token_drop={"rate": 0.75, "until": 0.4})"});
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep stepper(recipe, made.model, 5, nullptr, kAlone);
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
   const Tensor images = Tensor::randn({2, 3, 8, 8}, 4);
   made.model.train();
   const autograd::NoGrad no_grad;
   for (const auto& [epoch, tokens] : {std::pair{0.0, 1 + 4}, {3.99, 1 + 4}, {4.0, 1 + 16}, {9.9, 1 + 16}}) {
-    stepper.at_epoch(epoch);
+    training_step.set_epoch(epoch);
     EXPECT_EQ(made.model.forward_features(images).size(1), tokens) << epoch;
   }
-  stepper.at_epoch(0);
+  training_step.set_epoch(0);
   made.model.eval();
   EXPECT_EQ(made.model.forward_features(images).size(1), 17);
   EXPECT_EQ(made.model.config().patch_drop_rate, 0);
 }
 
-TEST(TrainingStep, WithoutAScheduleTheModelsOwnRateStays) {
+TEST(TrainingStep, WithoutTokenDropTheModelsPatchDropRateApplies) {
   const Recipe recipe = recipe_with(R"(, "patch_drop_rate": 0.5)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep stepper(recipe, made.model, 5, nullptr, kAlone);
-  stepper.at_epoch(0);
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+  training_step.set_epoch(0);
   made.model.train();
   const autograd::NoGrad no_grad;
   EXPECT_EQ(made.model.forward_features(Tensor::randn({2, 3, 8, 8}, 4)).size(1), 1 + 8);
 }
 
-// The class head learns from labels, the distillation head from the teacher: the loss is that of the two apart, and
-// with the teacher alone (alpha 1) nothing reaches the class head.
-TEST(TrainingStep, ADistilledModelsHeadsLearnFromOneEach) {
+// The class head learns from the labels, the distillation head from the teacher.  The loss is the weighted sum of both;
+// with alpha 1 the class head gets no gradient.
+TEST(TrainingStep, HeadsOfADistilledModelLearnFromLabelsAndTeacher) {
   const std::string folder = teacher_folder();
   for (const double alpha : {0.3, 1.0}) {
     const Recipe recipe = recipe_with(R"(, "dist_token": true)", {"loss.distillation={\"teacher\": \"" + folder +
                                                                   "\", \"alpha\": " + std::to_string(alpha) + "}"});
     PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-    TrainingStep stepper(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses), kAlone);
+    TrainingStep training_step(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses),
+                               kOneProcess);
     const data::Batch batch = batch_of(4);
-    const BatchOutcome outcome = stepper.add(batch, {});
+    const BatchResult result = training_step.accumulate(batch, {});
     const auto heads = [&] {
       const autograd::NoGrad no_grad;
       return made.model.forward_heads(batch.images);
     }();
-    const Tensor said = models::build_model(models::open_model(folder)).forward(batch.images);
-    const double labels = ops::cross_entropy(heads.classes, batch.labels).item<double>();
-    const double taught = ops::distillation(heads.distilled, said, {.temperature = 3}).item<double>();
-    EXPECT_NEAR(outcome.loss, (1 - alpha) * labels + alpha * taught, 1e-5);  // f32, values around 1
+    const Tensor teacher_logits = models::build_model(models::open_model(folder)).forward(batch.images);
+    const double label_loss = ops::cross_entropy(heads.classes, batch.labels).item<double>();
+    const double teacher_loss = ops::distillation(heads.distilled, teacher_logits, {.temperature = 3}).item<double>();
+    EXPECT_NEAR(result.loss, (1 - alpha) * label_loss + alpha * teacher_loss, 1e-5);  // f32, values around 1
     auto largest = [&](const std::string& name) {
       const Tensor gradient = autograd::grad_of(made.model.parameter(name));
-      double most = 0;
+      double max = 0;
       for (int64_t i = 0; gradient.defined() && i < gradient.numel(); ++i)
-        most = std::max(most, std::abs(static_cast<double>(gradient.data<float>()[i])));
-      return most;
+        max = std::max(max, std::abs(static_cast<double>(gradient.data<float>()[i])));
+      return max;
     };
     EXPECT_GT(largest("head_dist.weight"), 0);
     EXPECT_EQ(largest("head.weight") > 0, alpha < 1);
   }
 }
 
-// Other pictures under the same samples and view get the answer of before: the teacher was not asked.
-TEST(Teacher, IsAskedOnceForAView) {
+// Other images with the same sample index and view get the cached logits, so the teacher did not run.
+TEST(Teacher, RunsOncePerView) {
   const std::string folder = teacher_folder();
   const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}"});
   Teacher teacher(folder, transform(), kClasses);
-  teacher.remember(testing::scratch_folder(), recipe);
+  teacher.use_cache(testing::scratch_folder(), recipe);
   data::Batch batch = batch_of(4);
   batch.view = 1;
-  const Tensor said = teacher.logits(batch);
-  EXPECT_TRUE(testing::close(said, teacher.logits(batch.images), 0));
+  const Tensor teacher_logits = teacher.logits(batch);
+  EXPECT_TRUE(testing::close(teacher_logits, teacher.logits(batch.images), 0));
   batch.images = Tensor::randn({4, 3, 8, 8}, 5);
-  EXPECT_TRUE(testing::close(teacher.logits(batch), said, 0));
-  for (const int64_t view : {0, -1}) {  // another one; none, as where pictures are mixed
+  EXPECT_TRUE(testing::close(teacher.logits(batch), teacher_logits, 0));
+  for (const int64_t view : {0, -1}) {  // another view; no view, as with mixed images
     batch.view = view;
     EXPECT_TRUE(testing::close(teacher.logits(batch), teacher.logits(batch.images), 0)) << view;
   }
 }
 
-// A picture that is no view is taught what was said of its views, where the recipe wants that and something was.
-TEST(Teacher, TeachesNewPicturesTheMeanOfItsAnswers) {
+// With view_epochs, an image that is no view gets the mean of the logits cached for its views, if there are any.
+TEST(Teacher, GivesNewImagesTheMeanOfTheCachedLogits) {
   const std::string folder = teacher_folder();
   const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
   Teacher teacher(folder, transform(), kClasses);
-  teacher.remember(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}));
+  teacher.use_cache(testing::scratch_folder(), recipe_with("", {views, "loss.distillation.view_epochs=2"}));
   data::Batch batch = batch_of(4);
-  const Tensor never_seen = teacher.logits(batch);
-  EXPECT_TRUE(testing::close(never_seen, teacher.logits(batch.images), 0));
-  std::vector<Tensor> said;
+  const Tensor without_views = teacher.logits(batch);
+  EXPECT_TRUE(testing::close(without_views, teacher.logits(batch.images), 0));
+  std::vector<Tensor> teacher_logits;
   for (const int64_t view : {0, 1}) {
     batch.view = view;
     batch.images = Tensor::randn({4, 3, 8, 8}, 5 + static_cast<uint64_t>(view));
-    said.push_back(teacher.logits(batch));
+    teacher_logits.push_back(teacher.logits(batch));
   }
   batch.view = -1;
   const Tensor mean = teacher.logits(batch);
   for (int64_t i = 0; i < mean.numel(); ++i)
-    EXPECT_FLOAT_EQ(mean.data<float>()[i], (said[0].data<float>()[i] + said[1].data<float>()[i]) / 2);
+    EXPECT_FLOAT_EQ(mean.data<float>()[i],
+                    (teacher_logits[0].data<float>()[i] + teacher_logits[1].data<float>()[i]) / 2);
 }
 
-// Runs that show the same views find the answers of one another; runs that show others do not.
-TEST(Teacher, SharesItsAnswersAmongRunsWithTheSameViews) {
+// Runs share cached logits exactly if their views are the same.
+TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   const std::string folder = teacher_folder();
   const std::string views = "loss.distillation={\"teacher\": \"" + folder + "\", \"views\": 2}";
   data::Batch batch = batch_of(4);
   batch.view = 1;
   Teacher first(folder, transform(), kClasses);
-  const fs::path shared = testing::scratch_folder() / "said";
-  first.remember(shared, recipe_with("", {views}));
-  const Tensor said = first.logits(batch);
+  const fs::path shared = testing::scratch_folder() / "cache";
+  first.use_cache(shared, recipe_with("", {views}));
+  const Tensor teacher_logits = first.logits(batch);
   batch.images = Tensor::randn({4, 3, 8, 8}, 5);
-  auto answers_of = [&](const std::vector<std::string>& settings, const image::EvalTransform& prepared = transform()) {
+  auto logits_with = [&](const std::vector<std::string>& settings, const image::EvalTransform& prepared = transform()) {
     Teacher teacher(folder, prepared, kClasses);
-    teacher.remember(shared, recipe_with("", settings));
+    teacher.use_cache(shared, recipe_with("", settings));
     return teacher.logits(batch);
   };
   for (const char* same : {"optimizer.lr=0.5", "epochs=3", "batch_size=7", "loss.distillation.alpha=0.9",
                            "data.val=elsewhere", "data.holdout=3", "augment.policy_share=0.5"})
-    EXPECT_TRUE(testing::close(answers_of({views, same}), said, 0)) << same;
+    EXPECT_TRUE(testing::close(logits_with({views, same}), teacher_logits, 0)) << same;
   const std::string policy = "augment.policy=rand-m5-n1-p1";
-  EXPECT_TRUE(testing::close(answers_of({views, policy, "loss.distillation.view_epochs=2"}), said, 0));
+  EXPECT_TRUE(testing::close(logits_with({views, policy, "loss.distillation.view_epochs=2"}), teacher_logits, 0));
   for (const char* other :
        {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
-    EXPECT_FALSE(testing::close(answers_of({views, other}), said, 0)) << other;
-  Teacher coarser(folder, transform(), kClasses, kernels::Precision::bf16);
-  coarser.remember(shared, recipe_with("", {views}));
-  EXPECT_FALSE(testing::close(coarser.logits(batch), said, 0));
+    EXPECT_FALSE(testing::close(logits_with({views, other}), teacher_logits, 0)) << other;
+  Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::bf16);
+  reduced_precision.use_cache(shared, recipe_with("", {views}));
+  EXPECT_FALSE(testing::close(reduced_precision.logits(batch), teacher_logits, 0));
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
-  EXPECT_FALSE(testing::close(answers_of({views}, prepared), said, 0));
+  EXPECT_FALSE(testing::close(logits_with({views}, prepared), teacher_logits, 0));
 }
 
-TEST(TrainingStep, WithoutATeacherADistilledModelLearnsAsItAnswers) {
+TEST(TrainingStep, WithoutATeacherTheLossIsThatOfTheMeanOfBothHeads) {
   const Recipe recipe = recipe_with(R"(, "dist_token": true)");
   PreparedModel made = prepare_model(recipe.model, kClasses, 1);
-  TrainingStep stepper(recipe, made.model, 5, nullptr, kAlone);
+  TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
   const data::Batch batch = batch_of(4);
-  const double loss = stepper.add(batch, {}).loss;
+  const double loss = training_step.accumulate(batch, {}).loss;
   const autograd::NoGrad no_grad;
   made.model.eval();
   EXPECT_NEAR(loss, ops::cross_entropy(made.model.forward(batch.images), batch.labels).item<double>(), 1e-5);

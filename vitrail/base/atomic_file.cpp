@@ -15,13 +15,13 @@ namespace vitrail {
 namespace fs = std::filesystem;
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
-  static std::atomic<unsigned> serial{0};
+  static std::atomic<unsigned> serial{0};  // makes temporary names unique within the process
   std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);  // of what a link points to
+  const fs::file_status status = fs::status(path, ignored);  // follows symbolic links
   if (fs::is_directory(status)) throw Error(path.string(), "a file to write", "a folder");
   if (const fs::path real = fs::canonical(path, ignored); fs::is_regular_file(status) && !ignored) target_ = real;
   temporary_ = target_;
-  // What is neither absent nor regular (a device, a pipe) cannot be replaced by a file: it is written to directly.
+  // A device or a pipe cannot be replaced by a renamed file, so it is written to directly.
   if (fs::is_regular_file(status) || !fs::exists(status)) temporary_ += str(".tmp", ::getpid(), "_", serial++);
   stream_.open(temporary_, std::ios::binary | std::ios::trunc);
   if (!stream_) throw Error(str(path_.string(), ": cannot be written: ", std::strerror(errno)));
@@ -52,7 +52,7 @@ void AtomicFile::commit() {
   if (!synced) throw Error(str(path_.string(), ": sync failed: ", std::strerror(errno)));
   std::error_code error;
   fs::rename(temporary_, target_, error);
-  if (error) throw Error(str(path_.string(), ": cannot be put in place: ", error.message()));
+  if (error) throw Error(str(path_.string(), ": cannot be replaced: ", error.message()));
   committed_ = true;
   sync_folder(target_.parent_path());
 }

@@ -7,8 +7,8 @@
 namespace vitrail {
 namespace {
 
-std::mutex mutex;
-WarningCallback current;
+std::mutex mutex;  // guards installed_callback
+WarningCallback installed_callback;
 
 }  // namespace
 
@@ -16,14 +16,14 @@ void warn(const std::string& message) {
   WarningCallback callback;
   {
     const std::lock_guard lock(mutex);
-    callback = current;
-  }
+    callback = installed_callback;
+  }  // called without the lock: the callback may itself warn or install another callback
   if (callback) callback(message);
 }
 
 WarningCallback set_warning_callback(WarningCallback callback) {
   const std::lock_guard lock(mutex);
-  return std::exchange(current, std::move(callback));
+  return std::exchange(installed_callback, std::move(callback));
 }
 
 }  // namespace vitrail

@@ -9,7 +9,8 @@
 
 namespace vitrail {
 
-// Column by column; what a column takes from the rest is taken row by row, along memory.
+// Right-looking algorithm (Golub & Van Loan, "Matrix Computations", section 4.2.5): after each column, the rank-1
+// update of the trailing matrix runs row by row, because rows are contiguous in memory.
 std::vector<double> cholesky(std::vector<double> matrix, int64_t n) {
   std::vector<double> column(static_cast<size_t>(n));
   for (int64_t k = 0; k < n; ++k) {

@@ -8,33 +8,33 @@
 namespace vitrail {
 namespace {
 
-struct Row {
+struct DTypeInfo {
   DType dtype;
   const char* name;
   size_t size;
   bool floating;
 };
-constexpr std::array<Row, 9> kRows{{{DType::f64, "f64", 8, true},
-                                    {DType::f32, "f32", 4, true},
-                                    {DType::bf16, "bf16", 2, true},
-                                    {DType::f16, "f16", 2, true},
-                                    {DType::i64, "i64", 8, false},
-                                    {DType::i32, "i32", 4, false},
-                                    {DType::i8, "i8", 1, false},
-                                    {DType::u8, "u8", 1, false},
-                                    {DType::boolean, "bool", 1, false}}};
+constexpr std::array<DTypeInfo, 9> kDTypes{{{DType::f64, "f64", 8, true},  // in the order of the enumeration
+                                            {DType::f32, "f32", 4, true},
+                                            {DType::bf16, "bf16", 2, true},
+                                            {DType::f16, "f16", 2, true},
+                                            {DType::i64, "i64", 8, false},
+                                            {DType::i32, "i32", 4, false},
+                                            {DType::i8, "i8", 1, false},
+                                            {DType::u8, "u8", 1, false},
+                                            {DType::boolean, "bool", 1, false}}};
 
-const Row& row(DType dtype) { return kRows[static_cast<size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
 
 }  // namespace
 
-size_t size_of(DType dtype) { return row(dtype).size; }
-const char* name_of(DType dtype) { return row(dtype).name; }
-bool is_floating(DType dtype) { return row(dtype).floating; }
+size_t size_of(DType dtype) { return info(dtype).size; }
+const char* name_of(DType dtype) { return info(dtype).name; }
+bool is_floating(DType dtype) { return info(dtype).floating; }
 
 DType dtype_from_name(std::string_view name) {
-  for (const Row& r : kRows) {
-    if (name == r.name) return r.dtype;
+  for (const DTypeInfo& row : kDTypes) {
+    if (name == row.name) return row.dtype;
   }
   if (name == "fp64") return DType::f64;
   if (name == "fp32") return DType::f32;
@@ -48,7 +48,7 @@ Float16::Float16(float value) {
   const uint32_t magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) {
     bits = static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  } else if (magnitude >= 0x477ff000u) {  // 65520 and above round to infinity
+  } else if (magnitude >= 0x477ff000u) {  // values from 65520 round to infinity
     bits = static_cast<uint16_t>(sign | 0x7c00u);
   } else if (magnitude >= 0x38800000u) {  // normal: 2^-14 and above
     const uint32_t rebiased = magnitude - 0x38000000u;

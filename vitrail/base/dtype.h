@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Element types, and the two 16-bit floating types that C++20 lacks.
+// Element types of tensors, and the 16-bit floating-point types bfloat16 and float16, which C++20 lacks.
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -15,22 +15,23 @@ enum class DType : uint8_t { f64, f32, bf16, f16, i64, i32, i8, u8, boolean };
 size_t size_of(DType dtype);                   // bytes of one element
 const char* name_of(DType dtype);              // "f32", …, "bool"
 bool is_floating(DType dtype);                 // f64, f32, bf16, f16
-DType dtype_from_name(std::string_view name);  // the inverse of name_of, also "fp32", "fp16", "fp64"; throws Error
+DType dtype_from_name(std::string_view name);  // inverse of name_of; also accepts "fp64", "fp32", "fp16"; throws Error
 
-// bfloat16: the upper half of an IEEE single.  Rounds to nearest even; NaN stays NaN.
+// bfloat16: the upper 16 bits of an IEEE 754 single.  Conversion rounds to nearest even; NaN stays NaN.
 struct BFloat16 {
   uint16_t bits = 0;
   BFloat16() = default;
-  explicit BFloat16(float value) {  // here, so that loops over it become vector code
+  explicit BFloat16(float value) {  // in the header, so that the compiler can vectorise loops over it
     const uint32_t u = std::bit_cast<uint32_t>(value);
     const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    const bool nan = (u & 0x7fffffffu) > 0x7f800000u;  // stays one when its payload sat in the lower half
+    // The quiet bit keeps a NaN whose payload has bits only in the lower half.
+    const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<uint16_t>(nan ? (u >> 16) | 0x40u : rounded);
   }
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
-// IEEE 754 half precision.  Rounds to nearest even; overflows to infinity; subnormals are kept.
+// IEEE 754 half precision.  Conversion rounds to nearest even, overflows to infinity and keeps subnormals.
 struct Float16 {
   uint16_t bits = 0;
   Float16() = default;
@@ -38,7 +39,7 @@ struct Float16 {
   explicit operator float() const;
 };
 
-// DTypeOf<float>::value is DType::f32, and so on.
+// Maps a C++ type to its DType: DTypeOf<float>::value is DType::f32.
 template <DType D>
 struct DTypeConstant {
   static constexpr DType value = D;
@@ -90,7 +91,7 @@ decltype(auto) dispatch_dtype(DType dtype, Visitor&& visitor) {
   return visitor(bool{});
 }
 
-// One element converted as PyTorch's Tensor.to does it: by way of float for the 16-bit types.
+// Converts one element as PyTorch's Tensor.to does: the 16-bit types convert through float.
 template <class To, class From>
 To convert_element(From value) {
   constexpr bool from_half = std::is_same_v<From, BFloat16> || std::is_same_v<From, Float16>;

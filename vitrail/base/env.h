@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The environment variables that the library reads.
+// Access to environment variables.
 #include <optional>
 #include <string>
 
 namespace vitrail {
 
-// The value of a variable; nothing when it is unset or empty.
+// Returns the value of a variable, or nullopt if it is unset or empty.
 std::optional<std::string> environment(const char* name);
 
 }  // namespace vitrail

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one exception type of the library: what a user can get wrong, said for that user.
+// The exception type of the library, for errors that a user can cause.
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
 namespace vitrail {
 
-// Joins its arguments as a stream prints them: str("rows ", 3) == "rows 3".
+// Concatenates its arguments as an output stream prints them: str("rows ", 3) == "rows 3".
 template <class... Parts>
 std::string str(const Parts&... parts) {
   std::ostringstream out;
@@ -15,7 +15,7 @@ std::string str(const Parts&... parts) {
   return out.str();
 }
 
-// Thrown for bad input: a file, an option, a shape.  The message says where, what was expected and what came:
+// Thrown for invalid input: a file, an option, a shape.  The message names the place, the expected and the given value:
 // "patch_embed: expected an image of 224×224, got 225×224".
 class Error : public std::runtime_error {
  public:

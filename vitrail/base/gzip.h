@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reading gzip files (RFC 1952).
+// Decompression of gzip files (RFC 1952).
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,12 +9,13 @@
 
 namespace vitrail {
 
-// The content of a .gz file, of all its members one after another, their CRCs checked.  Throws Error naming `where` for
-// what is no gzip, truncated or damaged, followed by anything but zeros, or longer than `max_size` (at most that much
-// is allocated).
+// Returns the decompressed content of a gzip file; the contents of several members are concatenated, and every CRC is
+// checked.  Zero bytes after the last member are ignored.  Allocates at most about `max_size` bytes.
+// Throws Error naming `where` if the data is not gzip, is truncated or damaged, has other trailing bytes, or
+// decompresses to more than `max_size` bytes.
 std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where);
 
-// Whether the bytes begin as a gzip file does.
+// Returns whether the data starts with the gzip magic number.
 bool is_gzip(std::span<const std::byte> bytes);
 
 }  // namespace vitrail

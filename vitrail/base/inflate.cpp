@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/inflate.h"
+#include "vitrail/base/inflate_internal.h"
 
 #include <zlib.h>
 
@@ -10,39 +10,39 @@
 namespace vitrail {
 namespace {
 
-constexpr uint64_t kMaxStep = uint64_t{1} << 30;  // zlib counts in 32 bits
+constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;  // zlib counts bytes in 32 bits
 
 struct Inflater {
   z_stream stream{};
   explicit Inflater(const std::string& where) {
-    constexpr int kRaw = -15;
-    if (::inflateInit2(&stream, kRaw) != Z_OK) throw Error(where + ": zlib cannot be started");
+    constexpr int kRawWindowBits = -15;  // 32 KiB window; negative selects raw deflate without a header
+    if (::inflateInit2(&stream, kRawWindowBits) != Z_OK) throw Error(where + ": zlib cannot be started");
   }
   ~Inflater() { ::inflateEnd(&stream); }
 };
 
 struct Progress {
-  uint64_t given;
-  bool ended;
+  uint64_t produced;  // bytes of content
+  bool ended;         // the end-of-stream mark was reached
 };
 
-// Inflates until `content` is full or the data ends; takes what it used off `compressed`.
+// Inflates until `content` is full or the data ends, and removes the consumed bytes from the front of `compressed`.
 Progress inflate_into(Inflater& inflater, std::span<const std::byte>& compressed, std::span<std::byte> content) {
   z_stream& stream = inflater.stream;
-  uint64_t given = 0;
+  uint64_t produced = 0;
   int status = Z_OK;
-  while (status == Z_OK && given < content.size()) {
-    const uint64_t in = std::min<uint64_t>(kMaxStep, compressed.size()),
-                   out = std::min(kMaxStep, content.size() - given);
+  while (status == Z_OK && produced < content.size()) {
+    const uint64_t in = std::min<uint64_t>(kMaxBytesPerCall, compressed.size());
+    const uint64_t out = std::min(kMaxBytesPerCall, content.size() - produced);
     stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));
     stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(content.data() + given);
+    stream.next_out = reinterpret_cast<Bytef*>(content.data() + produced);
     stream.avail_out = static_cast<uInt>(out);
     status = ::inflate(&stream, Z_NO_FLUSH);
     compressed = compressed.subspan(in - stream.avail_in);
-    given += out - stream.avail_out;
+    produced += out - stream.avail_out;
   }
-  return {given, status == Z_STREAM_END};
+  return {produced, status == Z_STREAM_END};
 }
 
 void check_ratio(std::span<const std::byte> compressed, uint64_t size, const std::string& where) {
@@ -58,14 +58,14 @@ std::vector<std::byte> inflate_exactly(std::span<const std::byte> compressed, ui
   std::vector<std::byte> content(size);
   Inflater inflater(where);
   Progress progress = inflate_into(inflater, compressed, content);
-  if (!progress.ended && progress.given == size) {  // the end mark, unless the data gives more
+  if (!progress.ended && progress.produced == size) {  // read the end-of-stream mark; one more byte would be too many
     std::byte past_end{};
     const Progress last = inflate_into(inflater, compressed, {&past_end, 1});
-    if (last.given > 0) throw Error(where, str(size, " bytes"), "deflated data that gives more");
+    if (last.produced > 0) throw Error(where, str(size, " bytes"), "deflated data with more content");
     progress.ended = last.ended;
   }
-  if (!progress.ended || progress.given != size) {
-    throw Error(where, str(size, " bytes of deflated data"), str("damaged data after ", progress.given));
+  if (!progress.ended || progress.produced != size) {
+    throw Error(where, str(size, " bytes of deflated data"), str("damaged data after ", progress.produced));
   }
   return content;
 }
@@ -76,7 +76,7 @@ std::vector<std::byte> inflate_beginning(std::span<const std::byte> compressed, 
   std::vector<std::byte> content(size);
   Inflater inflater(where);
   const Progress progress = inflate_into(inflater, compressed, content);
-  if (progress.given != size) throw Error(where, str(size, " bytes of deflated data"), str(progress.given));
+  if (progress.produced != size) throw Error(where, str(size, " bytes of deflated data"), str(progress.produced));
   return content;
 }
 

@@ -14,7 +14,8 @@
 namespace vitrail {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe is refused, not waited for
+  const int file =
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // without a writer, opening a pipe would block
   if (file < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
   struct stat status {};
   const bool known = ::fstat(file, &status) == 0;
@@ -42,13 +43,13 @@ void MappedFile::prefetch(const std::byte* data, size_t size) const {
 #ifdef MADV_POPULATE_READ
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t first = reinterpret_cast<uintptr_t>(data) / page * page;
-  // A failure (an older kernel) only means that the pages come when they are touched.
+  // On failure (kernels before 5.14) the pages are mapped when they are first read.
   ::madvise(reinterpret_cast<void*>(first), reinterpret_cast<uintptr_t>(data) + size - first, MADV_POPULATE_READ);
 #endif
 }
 
 void MappedFile::release(const std::byte* data, size_t size) const {
-  // Only whole pages inside the part: its neighbours may still be in use.
+  // Only pages completely inside the range: the data beside it may still be in use.
   const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
   const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;

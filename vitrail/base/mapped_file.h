@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A file mapped read-only into memory.
+// Read-only memory-mapped files.
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace vitrail {
 
-// The pages are shared with the operating system's cache and private to nobody: opening a model costs no copy.
-// Throws Error (with the path) when the file is missing, unreadable or a folder.  An empty file maps to an empty span.
+// A file mapped read-only.  Its pages are the operating system's page cache, so opening a model file copies nothing.
+// The constructor throws Error with the path if the file is missing, unreadable or not a regular file.  An empty file
+// maps to an empty span.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -20,13 +21,12 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
-  // Brings the pages of [data, data + size), a part of bytes(), into this process in one call, where the system can.
-  // Touching them one after another costs a page fault for every 64 KiB: 10 ms for DeiT-Tiny's 23 MB on a virtual
-  // machine, against 2 ms this way.
+  // Maps the pages of [data, data + size), a part of bytes(), in one system call where the kernel supports it.  Reading
+  // them one after another instead costs a page fault per 64 KiB.
   void prefetch(const std::byte* data, size_t size) const;
 
-  // Tells the operating system that [data, data + size), a part of bytes(), is not needed in memory any more.  The
-  // contents stay readable (they are read again from the file).
+  // Releases the physical memory of [data, data + size), a part of bytes().  The contents stay readable: the next
+  // access reads them from the file again.
   void release(const std::byte* data, size_t size) const;
 
  private:

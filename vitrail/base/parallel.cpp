@@ -23,11 +23,11 @@
 namespace vitrail {
 namespace {
 
-constexpr int kMostThreads = 1024;  // far more than helps; libgomp ends the process when it cannot start a thread
+constexpr int kMaxThreads = 1024;  // libgomp ends the process when it cannot start a thread
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
-thread_local SpinThreadPool* awake = nullptr;  // that this thread leads
+thread_local SpinThreadPool* active_pool = nullptr;  // the pool that this thread leads
 
 int openmp_count() {
 #if VITRAIL_OPENMP
@@ -39,16 +39,16 @@ int openmp_count() {
 
 void set_openmp_count(int n) {
 #if VITRAIL_OPENMP
-  omp_set_num_threads(n);  // this thread's own setting: oneDNN, called from here, reads it
+  omp_set_num_threads(n);  // for the calling thread only; oneDNN reads it when this thread calls it
 #else
   static_cast<void>(n);
 #endif
 }
 
-// Of the parts that threw, the exception of the one that begins first.
-class FirstFailure {
+// Collects the exceptions of concurrent calls and keeps the one of the lowest range.
+class ExceptionCollector {
  public:
-  void watch(RangeBody body, int64_t first, int64_t last) {
+  void call(RangeBody body, int64_t first, int64_t last) {
     try {
       body(first, last);
     } catch (...) {
@@ -68,78 +68,80 @@ class FirstFailure {
   std::exception_ptr exception_;
 };
 
-// What nobody has taken yet of a thread's piece.  Both ends are in one word, so that taking is one exchange.
-class alignas(64) Stretch {
+// The elements of a thread's share that no thread has taken yet.  Its owner takes from the front, other threads steal
+// from the back.  Both ends are packed into one 64-bit word, so that taking is one compare-and-swap.
+class alignas(64) WorkRange {
  public:
-  struct Part {
+  struct Range {
     int64_t first, last;
   };
-  void reset(int64_t first, int64_t last) { left_.store(word(first, last), std::memory_order_relaxed); }
-  std::optional<Part> take_front(int64_t least) {
-    return take([least](Part left) { return Part{left.first, left.first + part_of(left, least)}; });
+  void reset(int64_t first, int64_t last) { remaining_.store(pack(first, last), std::memory_order_relaxed); }
+  std::optional<Range> take_front(int64_t grain) {
+    return take([grain](Range all) { return Range{all.first, all.first + length_to_take(all, grain)}; });
   }
-  std::optional<Part> take_back(int64_t least) {
-    return take([least](Part left) { return Part{left.last - part_of(left, least), left.last}; });
+  std::optional<Range> take_back(int64_t grain) {
+    return take([grain](Range all) { return Range{all.last - length_to_take(all, grain), all.last}; });
   }
 
  private:
-  static uint64_t word(int64_t first, int64_t last) {
+  static uint64_t pack(int64_t first, int64_t last) {
     return static_cast<uint64_t>(first) << 32 | static_cast<uint64_t>(last);
   }
-  // Half of it, or all where either part would be short.
-  static int64_t part_of(Part left, int64_t least) {
-    const int64_t length = left.last - left.first;
-    return length < 2 * least ? length : (length + 1) / 2;
+  // Half of the range, or all of it if a half is shorter than the grain.
+  static int64_t length_to_take(Range all, int64_t grain) {
+    const int64_t length = all.last - all.first;
+    return length < 2 * grain ? length : (length + 1) / 2;
   }
   template <class Choice>
-  std::optional<Part> take(const Choice& choice) {
-    uint64_t now = left_.load(std::memory_order_relaxed);
+  std::optional<Range> take(const Choice& choice) {
+    uint64_t current = remaining_.load(std::memory_order_relaxed);
     for (;;) {
-      const Part left{static_cast<int64_t>(now >> 32), static_cast<int64_t>(now & 0xffffffff)};
-      if (left.first == left.last) return std::nullopt;
-      const Part part = choice(left);
-      const uint64_t then = part.first == left.first ? word(part.last, left.last) : word(left.first, part.first);
-      if (left_.compare_exchange_weak(now, then, std::memory_order_relaxed)) return part;
+      const Range all{static_cast<int64_t>(current >> 32), static_cast<int64_t>(current & 0xffffffff)};
+      if (all.first == all.last) return std::nullopt;
+      const Range taken = choice(all);
+      const uint64_t remaining = taken.first == all.first ? pack(taken.last, all.last) : pack(all.first, taken.first);
+      if (remaining_.compare_exchange_weak(current, remaining, std::memory_order_relaxed)) return taken;
     }
   }
-  std::atomic<uint64_t> left_ = 0;
+  std::atomic<uint64_t> remaining_ = 0;
 };
 
-// How many threads are worth it.
-int64_t pieces_of(int64_t length, int64_t grain) {
+// The number of threads, and of shares, for a loop of this length; at most 1: run it serially.
+int64_t num_shares(int64_t length, int64_t grain) {
   return inside_loop ? 1 : std::min<int64_t>(num_threads(), length / std::max<int64_t>(grain, 1));
 }
 
-// Calls run(piece), which does not throw, for all pieces, each on a thread of its own where there are enough.
-template <class Run>
-void on_team(int64_t pieces, const Run& run) {
-  if (awake && pieces <= awake->threads()) {
-    inside_loop = true;  // as it is in the team's other threads
-    awake->run(pieces, run);
+// Calls task(i) for all i < count, each on its own thread as far as the system provides threads.  `task` must not
+// throw.
+template <class Task>
+void run_on_threads(int64_t count, const Task& task) {
+  if (active_pool && count <= active_pool->threads()) {
+    inside_loop = true;  // the workers have it set as well
+    active_pool->run(count, task);
     inside_loop = false;
     return;
   }
-  auto one = [&run](int64_t piece) {
+  auto run_one = [&task](int64_t i) {
     inside_loop = true;
-    run(piece);
+    task(i);
     inside_loop = false;
   };
 #if VITRAIL_OPENMP
-  const int threads = static_cast<int>(pieces);
+  const int threads = static_cast<int>(count);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int64_t piece = 0; piece < pieces; ++piece) one(piece);
+  for (int64_t i = 0; i < count; ++i) run_one(i);
 #else
-  std::vector<std::thread> team;
+  std::vector<std::thread> threads;
   try {
-    for (int64_t piece = 1; piece < pieces; ++piece) team.emplace_back(one, piece);
+    for (int64_t i = 1; i < count; ++i) threads.emplace_back(run_one, i);
   } catch (const std::system_error&) {
-    // No more threads are to be had: the pieces that are left run here, after the first, which with_spin_thread_pool()
-    // works in: the others would wait for it.
+    // The system provides no more threads: the remaining tasks run below, after task 0.  The order matters for
+    // with_spin_thread_pool(), whose other tasks return only when task 0 has ended.
   }
-  const int64_t begun = std::ssize(team) + 1;
-  one(0);
-  for (int64_t piece = begun; piece < pieces; ++piece) one(piece);
-  for (std::thread& member : team) member.join();
+  const int64_t num_started = std::ssize(threads) + 1;
+  run_one(0);
+  for (int64_t i = num_started; i < count; ++i) run_one(i);
+  for (std::thread& thread : threads) thread.join();
 #endif
 }
 
@@ -148,8 +150,9 @@ void on_team(int64_t pieces, const Run& run) {
 int available_threads() {
   static const int count = [] {
     cpu_set_t set;
-    const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;  // not with more processors than the set can hold
-    return std::clamp(known ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency()), 1, kMostThreads);
+    const bool known =
+        sched_getaffinity(0, sizeof(set), &set) == 0;  // fails with more processors than the set can hold
+    return std::clamp(known ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
   }();
   return count;
 }
@@ -157,7 +160,7 @@ int available_threads() {
 int num_threads() { return thread_count > 0 ? thread_count : available_threads(); }
 
 ThreadCount::ThreadCount(int n) : previous_(thread_count), previous_openmp_(openmp_count()) {
-  if (n < 1 || n > kMostThreads) throw Error("threads", str("a count from 1 to ", kMostThreads), str(n));
+  if (n < 1 || n > kMaxThreads) throw Error("threads", str("a count from 1 to ", kMaxThreads), str(n));
   thread_count = n;
   set_openmp_count(n);
 }
@@ -168,51 +171,51 @@ ThreadCount::~ThreadCount() {
 }
 
 ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
-  static std::recursive_mutex team;
-  if (threads > 1) turn_ = std::unique_lock(team);
+  static std::recursive_mutex mutex;
+  if (threads > 1) lock_ = std::unique_lock(mutex);
 }
 
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
-  const int64_t length = end - begin, pieces = pieces_of(length, grain);
-  if (pieces <= 1) return length > 0 ? body(begin, end) : void();
-  FirstFailure failure;
-  on_team(pieces, [&](int64_t piece) {
-    failure.watch(body, begin + length * piece / pieces, begin + length * (piece + 1) / pieces);
+  const int64_t length = end - begin, shares = num_shares(length, grain);
+  if (shares <= 1) return length > 0 ? body(begin, end) : void();
+  ExceptionCollector exceptions;
+  run_on_threads(shares, [&](int64_t i) {
+    exceptions.call(body, begin + length * i / shares, begin + length * (i + 1) / shares);
   });
-  failure.rethrow();
+  exceptions.rethrow();
 }
 
 void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body) {
-  const int64_t length = end - begin, pieces = pieces_of(length, grain);
-  if (pieces <= 1) return length > 0 ? body(begin, end) : void();
-  const int64_t unit = 1 + (length >> 31);  // so that a count of them has 32 bits
-  const int64_t units = (length + unit - 1) / unit, least = std::max<int64_t>(1, grain / unit);
-  thread_local std::vector<Stretch> memory;  // kept: a loop allocates nothing
-  std::vector<Stretch>& stretches = memory;  // the caller's, in all threads
-  if (std::ssize(stretches) < pieces) stretches = std::vector<Stretch>(static_cast<size_t>(pieces));
-  for (int64_t p = 0; p < pieces; ++p) stretches[p].reset(units * p / pieces, units * (p + 1) / pieces);
-  FirstFailure failure;
-  on_team(pieces, [&](int64_t piece) {
-    for (int64_t p = 0; p < pieces; ++p) {
-      Stretch& stretch = stretches[(piece + p) % pieces];
-      while (const auto part = p == 0 ? stretch.take_front(least) : stretch.take_back(least)) {
-        failure.watch(body, begin + part->first * unit, std::min(end, begin + part->last * unit));
+  const int64_t length = end - begin, shares = num_shares(length, grain);
+  if (shares <= 1) return length > 0 ? body(begin, end) : void();
+  const int64_t unit = 1 + (length >> 31);  // elements per unit, so that the number of units fits 32 bits
+  const int64_t units = (length + unit - 1) / unit, grain_units = std::max<int64_t>(1, grain / unit);
+  thread_local std::vector<WorkRange> memory;  // reused, so that a loop does not allocate
+  std::vector<WorkRange>& ranges = memory;     // a reference to the caller's vector, for all threads
+  if (std::ssize(ranges) < shares) ranges = std::vector<WorkRange>(static_cast<size_t>(shares));
+  for (int64_t i = 0; i < shares; ++i) ranges[i].reset(units * i / shares, units * (i + 1) / shares);
+  ExceptionCollector exceptions;
+  run_on_threads(shares, [&](int64_t thread) {
+    for (int64_t offset = 0; offset < shares; ++offset) {  // its own share first, then those of the others
+      WorkRange& range = ranges[(thread + offset) % shares];
+      while (const auto taken = offset == 0 ? range.take_front(grain_units) : range.take_back(grain_units)) {
+        exceptions.call(body, begin + taken->first * unit, std::min(end, begin + taken->last * unit));
       }
     }
   });
-  failure.rethrow();
+  exceptions.rethrow();
 }
 
-void with_spin_thread_pool(WorkRef work) {
-  const int64_t threads = pieces_of(kMostThreads, 1);
-  if (threads <= 1 || awake) return work();
-  thread_local SpinThreadPool memory;  // kept: a team allocates nothing
-  SpinThreadPool& team = memory;       // the caller's, in all threads
-  team.begin(static_cast<int>(threads));
+void with_spin_thread_pool(FunctionRef<void()> work) {
+  const int64_t threads = num_shares(kMaxThreads, 1);
+  if (threads <= 1 || active_pool) return work();
+  thread_local SpinThreadPool memory;  // reused, so that starting the pool does not allocate
+  SpinThreadPool& pool = memory;       // a reference to the caller's pool, for all threads
+  pool.start(static_cast<int>(threads));
   std::exception_ptr failure;
-  on_team(threads, [&](int64_t piece) {
-    if (piece > 0) return team.serve(static_cast<int>(piece));
-    awake = &team;
+  run_on_threads(threads, [&](int64_t thread) {
+    if (thread > 0) return pool.worker_loop(static_cast<int>(thread));
+    active_pool = &pool;
     inside_loop = false;
     try {
       work();
@@ -220,8 +223,8 @@ void with_spin_thread_pool(WorkRef work) {
       failure = std::current_exception();
     }
     inside_loop = true;
-    awake = nullptr;
-    team.dismiss();
+    active_pool = nullptr;
+    pool.stop();
   });
   if (failure) std::rethrow_exception(failure);
 }

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Parallel loops: the one place that knows OpenMP (or std::thread, when built with VITRAIL_PARALLEL=threads).
+// Parallel loops.  Only this header's source uses OpenMP (or std::thread, when built with VITRAIL_PARALLEL=threads).
 //
-// One compute team per process.  A loop started from inside another parallel loop, or by a thread that has asked for
-// one thread, runs on the calling thread alone.
+// A loop that starts inside another parallel loop, or on a thread whose thread count is 1, runs serially on the calling
+// thread.
 #include <cstdint>
 #include <mutex>
 
+#include "vitrail/base/function_ref.h"
+
 namespace vitrail {
 
-// Cores this process may run on (its affinity mask), at least 1.
+// Returns the number of cores that this process may run on (its affinity mask), at least 1 and at most 1024.
 int available_threads();
 
-// Threads that the loops of the calling thread use; all available ones until set.
+// Returns the number of threads that the loops of the calling thread use: available_threads() unless a ThreadCount is
+// alive.
 int num_threads();
 
-// Sets the calling thread's count for the life of the object and restores it afterwards; other threads and the
-// program around the library are not affected.  A count below 1 or above 1024 is an Error.
+// Sets the thread count of the calling thread and restores the previous one on destruction.  Other threads are not
+// affected.  Throws Error for a count outside 1 to 1024.
 class ThreadCount {
  public:
   explicit ThreadCount(int n);
@@ -29,60 +32,35 @@ class ThreadCount {
   int previous_openmp_;
 };
 
-// The right to run with several threads: there is one compute team in the process, and callers queue for it, so that
-// two of them do not fight over the cores.  With one thread nobody is waited for, and a caller that has the team gets
-// it again.  Sets the thread count as ThreadCount does.
+// Holds the process-wide compute lock and sets the thread count.  Only one multi-threaded computation runs at a time;
+// other callers wait, so that two of them do not compete for the cores.  With one thread no lock is taken.  A thread
+// that holds the lock may take it again.
 class ComputeTeam {
  public:
   explicit ComputeTeam(int threads);
 
  private:
-  std::unique_lock<std::recursive_mutex> turn_;
+  std::unique_lock<std::recursive_mutex> lock_;
   ThreadCount threads_;
 };
 
-// What a loop does with a piece: refers to any callable (int64_t first, int64_t last), which must outlive the loop.
-// Unlike a std::function it allocates nothing.
-class RangeBody {
- public:
-  template <class Body>
-  RangeBody(const Body& body)  // NOLINT(google-explicit-constructor): stands for the callable
-      : body_(&body),
-        call_([](const void* self, int64_t first, int64_t last) { (*static_cast<const Body*>(self))(first, last); }) {}
-  void operator()(int64_t first, int64_t last) const { call_(body_, first, last); }
+// The body of a parallel loop: processes the elements of [first, last).
+using RangeBody = FunctionRef<void(int64_t first, int64_t last)>;
 
- private:
-  const void* body_;
-  void (*call_)(const void*, int64_t, int64_t);
-};
-
-// Calls body(first, last) on disjoint pieces that cover [begin, end), each at least `grain` long (or the
-// whole range, when that is shorter).  The pieces are a fixed division by thread count: the same count gives the same
-// pieces.  An exception thrown by a piece is rethrown here after all have ended (the lowest piece's, if several threw).
+// Calls body(first, last) on disjoint ranges that cover [begin, end), one range per thread, in parallel.  Each range
+// has at least `grain` elements, unless [begin, end) itself is shorter.  The partition depends only on the arguments
+// and the thread count.  If calls throw, the exception of the lowest range is rethrown after all calls have ended.
 void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 
-// The same for long loops on cores that are not equally fast (of two kinds, or with a busy neighbour): a thread works
-// off its piece in parts, half of what is left at a time but at least `grain`, and one that is done takes parts of what
-// others have left.  Who does what differs from run to run, so what body computes must not depend on where a part
-// begins or ends.
+// parallel_for with work stealing, for long loops on cores of unequal speed (hybrid processors, a core shared with
+// another process).  Each thread starts with its own share and takes half of what is left of it at a time, at least
+// `grain` elements; a thread that has finished steals from the others.  The partition varies between runs, so the
+// results of `body` must not depend on where a range begins or ends.
 void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 
-// What a team does: refers to any callable (), as RangeBody does.
-class WorkRef {
- public:
-  template <class Work>
-  WorkRef(const Work& work)  // NOLINT(google-explicit-constructor): stands for the callable
-      : work_(&work), call_([](const void* self) { (*static_cast<const Work*>(self))(); }) {}
-  void operator()() const { call_(work_); }
-
- private:
-  const void* work_;
-  void (*call_)(const void*);
-};
-
-// work(), whose parallel loops run on threads that wait for the next one awake: a loop then costs less than half,
-// 0.26 µs for 0.65 on two near cores.  Loops are divided as they are without, and give the same results.  Not for work
-// in which a library has threads of its own: they would find the cores taken.
-void with_spin_thread_pool(WorkRef work);
+// Calls work() with a pool of threads that spin between its parallel loops instead of sleeping, because waking a thread
+// costs more than a short loop.  Loops are partitioned as without the pool and give the same results.  Not for work
+// that calls a library with its own threads: they would compete with the spinning threads for the cores.
+void with_spin_thread_pool(FunctionRef<void()> work);
 
 }  // namespace vitrail

@@ -8,19 +8,19 @@ namespace vitrail {
 
 std::array<uint32_t, 4> philox(std::array<uint32_t, 2> key, std::array<uint32_t, 4> counter) {
   for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
-               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
+    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    key[0] += 0x9E3779B9;  // Weyl sequence: the golden ratio
+    key[1] += 0xBB67AE85;  // √3 − 1
   }
   return counter;
 }
 
 uint64_t random_key(std::string_view name, uint64_t a, uint64_t b) {
-  uint64_t hash = 0xcbf29ce484222325;
-  auto mix = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  uint64_t hash = 0xcbf29ce484222325;                                          // FNV offset basis
+  auto mix = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };  // FNV prime
   for (const char c : name) mix(static_cast<uint8_t>(c));
   for (const uint64_t word : {a, b}) {
     for (int i = 0; i < 8; ++i) mix(static_cast<uint8_t>(word >> (8 * i)));

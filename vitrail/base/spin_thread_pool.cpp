@@ -6,12 +6,13 @@
 namespace vitrail {
 namespace {
 
-// Awake for as long as a step of a model may take on one thread, then leaving the core to whoever wants it.
+// Spins until the condition holds.  After about the time that a model spends between two loops, it yields the core to
+// other threads after each check.
 template <class Condition>
 void wait_until(const Condition& condition) {
-  constexpr int kAwake = 20'000;
-  for (int looks = 0; !condition(); ++looks) {
-    if (looks >= kAwake) {
+  constexpr int kSpins = 20'000;
+  for (int checks = 0; !condition(); ++checks) {
+    if (checks >= kSpins) {
       std::this_thread::yield();
       continue;
     }
@@ -23,44 +24,46 @@ void wait_until(const Condition& condition) {
 
 }  // namespace
 
-void SpinThreadPool::begin(int threads) {
+void SpinThreadPool::start(int threads) {
   threads_ = threads;
-  if (std::ssize(desks_) < threads) {
-    desks_ = std::vector<Desk>(static_cast<size_t>(threads));
+  if (std::ssize(slots_) < threads) {
+    slots_ = std::vector<WorkerSlot>(static_cast<size_t>(threads));
     return;
   }
-  for (Desk& desk : desks_) {
-    desk.handed.store(0, std::memory_order_relaxed);
-    desk.done.store(0, std::memory_order_relaxed);
-    desk.here.store(false, std::memory_order_relaxed);
-    desk.busy = false;
+  for (WorkerSlot& slot : slots_) {
+    slot.num_assigned.store(0, std::memory_order_relaxed);
+    slot.num_completed.store(0, std::memory_order_relaxed);
+    slot.arrived.store(false, std::memory_order_relaxed);
+    slot.assigned = false;
   }
 }
 
-void SpinThreadPool::serve(int member) {
-  Desk& desk = desks_[member];
-  desk.here.store(true, std::memory_order_release);
-  for (uint64_t number = 1;; ++number) {
-    wait_until([&] { return desk.handed.load(std::memory_order_acquire) >= number; });
-    if (!desk.work) return;
-    desk.work(desk.what, member);
-    desk.done.store(number, std::memory_order_release);
+void SpinThreadPool::worker_loop(int worker) {
+  WorkerSlot& slot = slots_[worker];
+  slot.arrived.store(true, std::memory_order_release);
+  for (uint64_t next = 1;; ++next) {
+    wait_until([&] { return slot.num_assigned.load(std::memory_order_acquire) >= next; });
+    if (!slot.function) return;
+    slot.function(slot.argument, worker);
+    slot.num_completed.store(next, std::memory_order_release);
   }
 }
 
-void SpinThreadPool::hand(Desk& desk, Work work, const void* what) {
-  desk.work = work;
-  desk.what = what;
-  desk.handed.store(desk.handed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+void SpinThreadPool::assign(WorkerSlot& slot, Function function, const void* argument) {
+  slot.function = function;
+  slot.argument = argument;
+  slot.num_assigned.store(slot.num_assigned.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-void SpinThreadPool::wait_for(const Desk& desk) {
-  if (!desk.busy) return;
-  wait_until([&] { return desk.done.load(std::memory_order_acquire) == desk.handed.load(std::memory_order_relaxed); });
+void SpinThreadPool::wait_for(const WorkerSlot& slot) {
+  if (!slot.assigned) return;
+  wait_until([&] {
+    return slot.num_completed.load(std::memory_order_acquire) == slot.num_assigned.load(std::memory_order_relaxed);
+  });
 }
 
-void SpinThreadPool::dismiss() {
-  for (int member = 1; member < threads_; ++member) hand(desks_[member], nullptr, nullptr);
+void SpinThreadPool::stop() {
+  for (int worker = 1; worker < threads_; ++worker) assign(slots_[worker], nullptr, nullptr);
 }
 
 }  // namespace vitrail

@@ -1,59 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Threads that wait awake for the loops of one of them, the leader: two trips between cores a loop, where OpenMP takes
-// about eight.  Private to base: who runs loops says with_spin_thread_pool() (parallel.h).
+// A pool of threads that spin while they wait for work.  One loop costs two cache-line transfers between cores, where
+// an OpenMP loop costs about eight.  Only base uses it; see with_spin_thread_pool() in parallel.h.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "vitrail/base/aligned_memory.h"
+
 namespace vitrail {
 
+// Thread 0 is the leader: it starts the pool, runs loops and stops the pool.  Threads 1, 2, … are workers: they run
+// worker_loop().  The pool creates no threads itself.
 class SpinThreadPool {
  public:
-  // Nobody has come yet.  Between one team's end and the next begin() no member may be inside serve().
-  void begin(int threads);
+  // Prepares the pool for `threads` threads, the leader included.  No worker may be inside worker_loop() meanwhile.
+  void start(int threads);
   int threads() const { return threads_; }
 
-  // For members 1, 2, …: comes, works and returns when dismissed.
-  void serve(int member);
+  // The main function of worker 1, 2, …: runs the tasks that the leader assigns, until stop().
+  void worker_loop(int worker);
 
-  // For the leader.  run(piece) for all pieces below `pieces` ≤ threads(), which does not throw: piece p by member p
-  // if it has come, by the leader otherwise.
-  template <class Run>
-  void run(int64_t pieces, const Run& run) {
-    for (int64_t p = 1; p < pieces; ++p) {
-      desks_[p].busy = desks_[p].here.load(std::memory_order_acquire);
-      if (desks_[p].busy) {
-        hand(
-            desks_[p], [](const void* what, int64_t piece) { (*static_cast<const Run*>(what))(piece); }, &run);
+  // For the leader: calls task(i) for all i < count ≤ threads(), and returns when all calls have ended.  Worker i runs
+  // task i; the leader runs task 0 and the tasks of workers that have not arrived yet.  `task` must not throw.
+  template <class Task>
+  void run(int64_t count, const Task& task) {
+    for (int64_t i = 1; i < count; ++i) {
+      slots_[i].assigned = slots_[i].arrived.load(std::memory_order_acquire);
+      if (slots_[i].assigned) {
+        assign(
+            slots_[i], [](const void* argument, int64_t index) { (*static_cast<const Task*>(argument))(index); },
+            &task);
       }
     }
-    run(0);
-    for (int64_t p = 1; p < pieces; ++p) {
-      if (!desks_[p].busy) run(p);
+    task(0);
+    for (int64_t i = 1; i < count; ++i) {
+      if (!slots_[i].assigned) task(i);
     }
-    for (int64_t p = 1; p < pieces; ++p) wait_for(desks_[p]);
+    for (int64_t i = 1; i < count; ++i) wait_for(slots_[i]);
   }
-  void dismiss();
+
+  // For the leader: makes all workers leave worker_loop().
+  void stop();
 
  private:
-  using Work = void (*)(const void* what, int64_t piece);
-  static constexpr size_t kLines = 128;  // processors fetch lines in pairs
-  struct Desk {
-    alignas(kLines) std::atomic<uint64_t> handed = 0;  // by the leader: how many pieces of work, of which this is one
-    Work work = nullptr;                               // null: dismissed
-    const void* what = nullptr;
-    bool busy = false;
-    alignas(kLines) std::atomic<uint64_t> done = 0;  // by the member
-    std::atomic<bool> here = false;
+  using Function = void (*)(const void* argument, int64_t index);
+
+  // How the leader and one worker communicate.  Each writes to cache lines of its own.
+  struct WorkerSlot {
+    alignas(kCacheLinePairBytes) std::atomic<uint64_t> num_assigned = 0;  // written by the leader
+    Function function = nullptr;                                          // null: stop
+    const void* argument = nullptr;
+    bool assigned = false;                                                 // in the current run()
+    alignas(kCacheLinePairBytes) std::atomic<uint64_t> num_completed = 0;  // written by the worker
+    std::atomic<bool> arrived = false;                                     // in worker_loop()
   };
 
-  static void hand(Desk& desk, Work work, const void* what);
-  static void wait_for(const Desk& desk);
+  static void assign(WorkerSlot& slot, Function function, const void* argument);
+  static void wait_for(const WorkerSlot& slot);
 
   int threads_ = 1;
-  std::vector<Desk> desks_;  // kept from team to team; the leader's own, 0, is not used
+  std::vector<WorkerSlot> slots_;  // by thread; slot 0 is unused.  Kept between runs of the pool
 };
 
 }  // namespace vitrail

@@ -11,51 +11,52 @@
 namespace vitrail {
 namespace {
 
-// to += factor · from: every inner loop here walks whole rows, so that the compiler can use vectors without changing
-// the order of a sum.
+// to += factor · from.  Every inner loop of this file runs along a row, so that the compiler can vectorise it without
+// reordering a sum.
 void add_row(double* to, double factor, const double* from, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) to[i] += factor * from[i];
 }
 
 // A = Q T Qᵀ with T tridiagonal.
 struct Tridiagonal {
-  std::vector<double> diagonal, beside;  // beside[i] stands between i and i + 1
-  std::vector<double> q_transposed;      // [n, n]
+  std::vector<double> diagonal;
+  std::vector<double> off_diagonal;  // off_diagonal[i] is the element (i, i + 1)
+  std::vector<double> q_transposed;  // [n, n]
 };
 
-// One Householder reflection I − β v vᵀ that leaves of row k, from k + 1 on, only its first entry.
+// A Householder reflection I − β v vᵀ that zeroes the elements of row k after column k + 1.
 struct Reflection {
   std::vector<double> v;  // [n], zero up to k
   double beta = 0;
-  double left = 0;  // the entry that is left
+  double reflected = 0;  // the new element (k, k + 1)
 };
 
 Reflection reflection_of(const double* row, int64_t k, int64_t n) {
   Reflection result{std::vector<double>(static_cast<size_t>(n)), 0, row[k + 1]};
-  double most = 0;
-  for (int64_t i = k + 2; i < n; ++i) most = std::max(most, std::abs(row[i]));
-  if (most == 0) return result;  // nothing to clear
-  most = std::max(most, std::abs(row[k + 1]));
+  double scale = 0;  // the largest magnitude: dividing by it avoids overflow and underflow of the squares
+  for (int64_t i = k + 2; i < n; ++i) scale = std::max(scale, std::abs(row[i]));
+  if (scale == 0) return result;  // the row is tridiagonal already
+  scale = std::max(scale, std::abs(row[k + 1]));
   double squares = 0;
   for (int64_t i = k + 1; i < n; ++i) {
-    result.v[i] = row[i] / most;  // scaled, so that no square overflows or vanishes
+    result.v[i] = row[i] / scale;
     squares += result.v[i] * result.v[i];
   }
   const double length = std::sqrt(squares), first = result.v[k + 1];
-  result.left = first > 0 ? -length : length;  // the sign that does not cancel
-  result.v[k + 1] = first - result.left;
-  result.beta = 1 / (squares - first * result.left);
-  result.left *= most;
+  result.reflected = first > 0 ? -length : length;  // this sign avoids cancellation in the next line
+  result.v[k + 1] = first - result.reflected;
+  result.beta = 1 / (squares - first * result.reflected);
+  result.reflected *= scale;
   return result;
 }
 
-// A ← H A H below and right of k.
+// A ← H A H in the trailing submatrix after row and column k.
 void reflect_both_sides(std::vector<double>& a, const Reflection& h, int64_t k, int64_t n) {
   std::vector<double> w(static_cast<size_t>(n));
   for (int64_t i = k + 1; i < n; ++i) add_row(w.data(), h.beta * h.v[i], a.data() + i * n, k + 1, n);
-  double along = 0;
-  for (int64_t i = k + 1; i < n; ++i) along += w[i] * h.v[i];
-  add_row(w.data(), -h.beta / 2 * along, h.v.data(), k + 1, n);
+  double dot = 0;
+  for (int64_t i = k + 1; i < n; ++i) dot += w[i] * h.v[i];
+  add_row(w.data(), -h.beta / 2 * dot, h.v.data(), k + 1, n);
   for (int64_t i = k + 1; i < n; ++i) {
     add_row(a.data() + i * n, -h.v[i], w.data(), k + 1, n);
     add_row(a.data() + i * n, -w[i], h.v.data(), k + 1, n);
@@ -68,18 +69,18 @@ Tridiagonal tridiagonal(std::vector<double> a, int64_t n) {
   for (int64_t k = 0; k + 2 < n; ++k) {
     reflections.push_back(reflection_of(a.data() + k * n, k, n));
     reflect_both_sides(a, reflections.back(), k, n);
-    t.beside.push_back(reflections.back().left);
+    t.off_diagonal.push_back(reflections.back().reflected);
   }
-  if (n > 1) t.beside.push_back(a[(n - 2) * n + n - 1]);
+  if (n > 1) t.off_diagonal.push_back(a[(n - 2) * n + n - 1]);
   for (int64_t i = 0; i < n; ++i) t.diagonal.push_back(a[i * n + i]);
 
-  std::vector<double> q(static_cast<size_t>(n * n));  // H₀ H₁ …, the last one first
+  std::vector<double> q(static_cast<size_t>(n * n));  // H₀ H₁ …, multiplied from the last one on
   for (int64_t i = 0; i < n; ++i) q[i * n + i] = 1;
   for (int64_t k = n - 3; k >= 0; --k) {
     const Reflection& h = reflections[static_cast<size_t>(k)];
-    std::vector<double> along(static_cast<size_t>(n));
-    for (int64_t i = k + 1; i < n; ++i) add_row(along.data(), h.beta * h.v[i], q.data() + i * n, k + 1, n);
-    for (int64_t i = k + 1; i < n; ++i) add_row(q.data() + i * n, -h.v[i], along.data(), k + 1, n);
+    std::vector<double> vq(static_cast<size_t>(n));  // β vᵀ Q
+    for (int64_t i = k + 1; i < n; ++i) add_row(vq.data(), h.beta * h.v[i], q.data() + i * n, k + 1, n);
+    for (int64_t i = k + 1; i < n; ++i) add_row(q.data() + i * n, -h.v[i], vq.data(), k + 1, n);
   }
   t.q_transposed.resize(q.size());
   for (int64_t i = 0; i < n; ++i) {
@@ -88,27 +89,27 @@ Tridiagonal tridiagonal(std::vector<double> a, int64_t n) {
   return t;
 }
 
-// One implicit QL step on rows first … last; `vectors` follows by plane rotations of neighbouring rows.
+// One implicit QL step on rows first … last.  The eigenvectors follow by Givens rotations of adjacent rows.
 void ql_step(Tridiagonal& t, int64_t first, int64_t last, int64_t n) {
-  std::vector<double>&d = t.diagonal, &e = t.beside;
+  std::vector<double>&d = t.diagonal, &e = t.off_diagonal;
   const double ratio = (d[first + 1] - d[first]) / (2 * e[first]);
-  // Wilkinson's shift: the eigenvalue of the leading 2×2 block that is nearer to its corner.
+  // Wilkinson shift: the eigenvalue of the leading 2×2 block that is closer to its first diagonal element.
   double g = d[last] - d[first] + e[first] / (ratio + std::copysign(std::hypot(ratio, 1.0), ratio));
-  double sine = 1, cosine = 1, carried = 0;
+  double sine = 1, cosine = 1, correction = 0;
   for (int64_t i = last - 1; i >= first; --i) {
     const double f = sine * e[i], b = cosine * e[i], r = std::hypot(f, g);
     if (i + 1 < last) e[i + 1] = r;
-    if (r == 0) {  // the matrix has come apart here
-      d[i + 1] -= carried;
+    if (r == 0) {  // the matrix splits into two blocks here
+      d[i + 1] -= correction;
       if (last < n - 1) e[last] = 0;
       return;
     }
     sine = f / r, cosine = g / r;
-    g = d[i + 1] - carried;
-    const double turned = (d[i] - g) * sine + 2 * cosine * b;
-    carried = sine * turned;
-    d[i + 1] = g + carried;
-    g = cosine * turned - b;
+    g = d[i + 1] - correction;
+    const double rotated = (d[i] - g) * sine + 2 * cosine * b;
+    correction = sine * rotated;
+    d[i + 1] = g + correction;
+    g = cosine * rotated - b;
     double *const upper = t.q_transposed.data() + i * n, *const lower = upper + n;
     for (int64_t k = 0; k < n; ++k) {
       const double x = upper[k], y = lower[k];
@@ -116,22 +117,22 @@ void ql_step(Tridiagonal& t, int64_t first, int64_t last, int64_t n) {
       upper[k] = cosine * x - sine * y;
     }
   }
-  d[first] -= carried;
+  d[first] -= correction;
   e[first] = g;
 }
 
 void diagonalize(Tridiagonal& t, int64_t n) {
-  constexpr int kMostSteps = 60;  // an eigenvalue takes two or three
-  const std::vector<double>&d = t.diagonal, &e = t.beside;
+  constexpr int kMaxSteps = 60;  // an eigenvalue usually takes two or three
+  const std::vector<double>&d = t.diagonal, &e = t.off_diagonal;
   for (int64_t first = 0; first < n; ++first) {
     for (int steps = 0;; ++steps) {
-      int64_t last = first;  // the block that begins here ends where a neighbour is negligible
+      int64_t last = first;  // the block from `first` ends at the next negligible off-diagonal element
       for (; last + 1 < n; ++last) {
-        const double size = std::abs(d[last]) + std::abs(d[last + 1]);
-        if (std::abs(e[last]) <= std::numeric_limits<double>::epsilon() * size) break;
+        const double magnitude = std::abs(d[last]) + std::abs(d[last + 1]);
+        if (std::abs(e[last]) <= std::numeric_limits<double>::epsilon() * magnitude) break;
       }
       if (last == first) break;
-      if (steps == kMostSteps) throw Error("eigenvalues", "a method that converges", str(steps, " steps without"));
+      if (steps == kMaxSteps) throw Error("eigenvalues", "convergence", str("none after ", steps, " QL steps"));
       ql_step(t, first, last, n);
     }
   }
@@ -141,7 +142,7 @@ void diagonalize(Tridiagonal& t, int64_t n) {
 
 SymmetricEigen symmetric_eigen(std::vector<double> matrix, int64_t n) {
   for (const double value : matrix) {
-    if (!std::isfinite(value)) throw Error("eigenvalues", "finite numbers", str(value));
+    if (!std::isfinite(value)) throw Error("eigenvalues", "finite values", str(value));
   }
   Tridiagonal t = tridiagonal(std::move(matrix), n);
   diagonalize(t, n);

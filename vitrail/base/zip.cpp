@@ -6,21 +6,22 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/inflate.h"
+#include "vitrail/base/inflate_internal.h"
 
 namespace vitrail {
 namespace {
 
+// Signatures and sizes of the records, by their names in the APPNOTE.
 constexpr uint32_t kLocalHeader = 0x04034b50, kCentralHeader = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
                    kEnd64Locator = 0x07064b50;
 constexpr uint64_t kLocalHeaderSize = 30, kCentralHeaderSize = 46, kEndSize = 22, kEnd64Size = 56, kLocatorSize = 20;
 constexpr uint64_t kMaxComment = 0xffff;
-constexpr uint32_t kIn64 = 0xffffffff;  // "see the zip64 field"
+constexpr uint32_t kInZip64Field = 0xffffffff;  // a size or offset that the zip64 field holds
 
-// Little-endian unsigned integer of `size` bytes; the caller has checked that they are there.
-uint64_t little(std::span<const std::byte> bytes, uint64_t at, int size) {
+// Reads a little-endian unsigned integer of `size` bytes.  The caller checks the bounds.
+uint64_t read_uint(std::span<const std::byte> bytes, uint64_t offset, int size) {
   uint64_t value = 0;
-  for (int i = size - 1; i >= 0; --i) value = value << 8 | static_cast<uint64_t>(bytes[at + i]);
+  for (int i = size - 1; i >= 0; --i) value = value << 8 | static_cast<uint64_t>(bytes[offset + i]);
   return value;
 }
 
@@ -36,26 +37,27 @@ ZipReader::ZipReader(std::span<const std::byte> archive, const std::string& wher
     throw Error(where_, str("zip entries that fit a directory of ", directory.size, " bytes"), str(directory.count));
   }
   entries_.reserve(directory.count);
-  uint64_t at = directory.offset;
-  for (uint64_t i = 0; i < directory.count; ++i) at = read_entry(at, directory.offset + directory.size);
+  uint64_t offset = directory.offset;
+  for (uint64_t i = 0; i < directory.count; ++i) offset = read_entry(offset, directory.offset + directory.size);
   for (size_t i = 0; i < entries_.size(); ++i) {
     if (!index_.emplace(entries_[i].name, i).second) {
-      throw Error(where_, "each zip entry once", str("\"", entries_[i].name, "\" twice"));
+      throw Error(where_, "unique names of zip entries", str("\"", entries_[i].name, "\" twice"));
     }
   }
 }
 
-// The end record is the last thing in the file but for a comment.
+// The end record is at the end of the file, followed only by a comment of at most 64 KiB.
 ZipReader::Directory ZipReader::find_directory() const {
   const uint64_t size = archive_.size();
   if (size < kEndSize) throw Error(where_, "a zip archive", str("a file of ", size, " bytes"));
   const uint64_t first = size - kEndSize > kMaxComment ? size - kEndSize - kMaxComment : 0;
   for (uint64_t at = size - kEndSize + 1; at-- > first;) {
-    if (little(archive_, at, 4) != kEnd || little(archive_, at + 20, 2) != size - at - kEndSize) continue;
-    const Directory directory{little(archive_, at + 16, 4), little(archive_, at + 12, 4), little(archive_, at + 10, 2)};
-    const bool has_locator = at >= kLocatorSize && little(archive_, at - kLocatorSize, 4) == kEnd64Locator;
+    if (read_uint(archive_, at, 4) != kEnd || read_uint(archive_, at + 20, 2) != size - at - kEndSize) continue;
+    const Directory directory{read_uint(archive_, at + 16, 4), read_uint(archive_, at + 12, 4),
+                              read_uint(archive_, at + 10, 2)};
+    const bool has_locator = at >= kLocatorSize && read_uint(archive_, at - kLocatorSize, 4) == kEnd64Locator;
     if (has_locator) return find_directory64(at);
-    if (little(archive_, at + 4, 2) != 0 || little(archive_, at + 6, 2) != 0) {
+    if (read_uint(archive_, at + 4, 2) != 0 || read_uint(archive_, at + 6, 2) != 0) {
       throw Error(where_, "a zip archive in one volume", "several");
     }
     return directory;
@@ -64,47 +66,48 @@ ZipReader::Directory ZipReader::find_directory() const {
 }
 
 ZipReader::Directory ZipReader::find_directory64(uint64_t end_record) const {
-  const uint64_t at = little(archive_, end_record - kLocatorSize + 8, 8);
+  const uint64_t at = read_uint(archive_, end_record - kLocatorSize + 8, 8);
   if (at > end_record - kLocatorSize || end_record - kLocatorSize - at < kEnd64Size ||
-      little(archive_, at, 4) != kEnd64) {
+      read_uint(archive_, at, 4) != kEnd64) {
     throw Error(where_, "a zip64 end record", str("none at byte ", at));
   }
-  return {little(archive_, at + 48, 8), little(archive_, at + 40, 8), little(archive_, at + 32, 8)};
+  return {read_uint(archive_, at + 48, 8), read_uint(archive_, at + 40, 8), read_uint(archive_, at + 32, 8)};
 }
 
-// One header of the central directory; gives the place of the next.
-uint64_t ZipReader::read_entry(uint64_t at, uint64_t end) {
-  if (end - at < kCentralHeaderSize || little(archive_, at, 4) != kCentralHeader) {
-    throw Error(where_, str("a zip directory entry at byte ", at), "something else");
+// Reads one header of the central directory and returns the offset of the next one.
+uint64_t ZipReader::read_entry(uint64_t offset, uint64_t end) {
+  if (end - offset < kCentralHeaderSize || read_uint(archive_, offset, 4) != kCentralHeader) {
+    throw Error(where_, str("a zip directory entry at byte ", offset), "something else");
   }
-  const uint64_t name_length = little(archive_, at + 28, 2), extra_length = little(archive_, at + 30, 2),
-                 comment_length = little(archive_, at + 32, 2);
+  const uint64_t name_length = read_uint(archive_, offset + 28, 2), extra_length = read_uint(archive_, offset + 30, 2),
+                 comment_length = read_uint(archive_, offset + 32, 2);
   const uint64_t length = kCentralHeaderSize + name_length + extra_length + comment_length;
-  if (end - at < length) throw Error(where_, "zip directory entries inside the directory", str("one at byte ", at));
+  if (end - offset < length)
+    throw Error(where_, "zip directory entries inside the directory", str("one at byte ", offset));
   ZipEntry entry;
-  entry.name.assign(reinterpret_cast<const char*>(archive_.data()) + at + kCentralHeaderSize, name_length);
-  entry.encrypted = (little(archive_, at + 8, 2) & 1) != 0;
-  entry.method = static_cast<uint16_t>(little(archive_, at + 10, 2));
-  entry.crc32 = static_cast<uint32_t>(little(archive_, at + 16, 4));
-  entry.compressed_size = little(archive_, at + 20, 4);
-  entry.size = little(archive_, at + 24, 4);
-  entry.header_offset = little(archive_, at + 42, 4);
-  read_zip64_field(archive_.subspan(at + kCentralHeaderSize + name_length, extra_length), entry);
+  entry.name.assign(reinterpret_cast<const char*>(archive_.data()) + offset + kCentralHeaderSize, name_length);
+  entry.encrypted = (read_uint(archive_, offset + 8, 2) & 1) != 0;
+  entry.method = static_cast<uint16_t>(read_uint(archive_, offset + 10, 2));
+  entry.crc32 = static_cast<uint32_t>(read_uint(archive_, offset + 16, 4));
+  entry.compressed_size = read_uint(archive_, offset + 20, 4);
+  entry.size = read_uint(archive_, offset + 24, 4);
+  entry.header_offset = read_uint(archive_, offset + 42, 4);
+  read_zip64_field(archive_.subspan(offset + kCentralHeaderSize + name_length, extra_length), entry);
   entries_.push_back(std::move(entry));
-  return at + length;
+  return offset + length;
 }
 
-// Extra field 1 holds, in this order, those of the three numbers that did not fit 32 bits.
+// Extra field 1 (zip64) holds, in this order, those of the three values that do not fit 32 bits.
 void ZipReader::read_zip64_field(std::span<const std::byte> extra, ZipEntry& entry) const {
   while (extra.size() >= 4) {
-    const uint64_t id = little(extra, 0, 2), length = little(extra, 2, 2);
-    if (length > extra.size() - 4) break;  // other tools leave padding here; it holds nothing of ours
+    const uint64_t id = read_uint(extra, 0, 2), length = read_uint(extra, 2, 2);
+    if (length > extra.size() - 4) break;  // padding that some tools write
     if (id == 1) {
       std::span<const std::byte> field = extra.subspan(4, length);
       for (uint64_t* value : {&entry.size, &entry.compressed_size, &entry.header_offset}) {
-        if (*value != kIn64) continue;
+        if (*value != kInZip64Field) continue;
         if (field.size() < 8) throw Error(where_, "a complete zip64 field", "a short one for " + entry.name);
-        *value = little(field, 0, 8);
+        *value = read_uint(field, 0, 8);
         field = field.subspan(8);
       }
       return;
@@ -118,20 +121,20 @@ const ZipEntry* ZipReader::find(std::string_view name) const {
   return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
-// Where the entry's bytes lie: behind its local header, whose name and extra field may differ from the directory's.
+// The compressed bytes follow the local header, whose name and extra field may differ from those of the directory.
 std::span<const std::byte> ZipReader::compressed(const ZipEntry& entry) const {
   const std::string where = where_ + ": " + entry.name;
   if (entry.encrypted) throw Error(where, "an entry without encryption", "an encrypted one");
   const uint64_t size = archive_.size();
   if (entry.header_offset > size || size - entry.header_offset < kLocalHeaderSize ||
-      little(archive_, entry.header_offset, 4) != kLocalHeader) {
+      read_uint(archive_, entry.header_offset, 4) != kLocalHeader) {
     throw Error(where, str("a zip entry at byte ", entry.header_offset), "none: the file is truncated or damaged");
   }
-  const uint64_t begin = entry.header_offset + kLocalHeaderSize + little(archive_, entry.header_offset + 26, 2) +
-                         little(archive_, entry.header_offset + 28, 2);
+  const uint64_t begin = entry.header_offset + kLocalHeaderSize + read_uint(archive_, entry.header_offset + 26, 2) +
+                         read_uint(archive_, entry.header_offset + 28, 2);
   if (begin > size || entry.compressed_size > size - begin) {
     throw Error(where, str(entry.compressed_size, " bytes inside the file"),
-                str("their begin at byte ", begin, " of ", size, ": the file is truncated or damaged"));
+                str("a start at byte ", begin, " of ", size, ": the file is truncated or damaged"));
   }
   return archive_.subspan(begin, entry.compressed_size);
 }
@@ -143,7 +146,7 @@ std::span<const std::byte> ZipReader::stored(const ZipEntry& entry) const {
   return compressed(entry);
 }
 
-// The first `count` bytes, which is all of them when count is the entry's size.
+// Returns the first `count` ≤ entry.size bytes of the content.
 std::vector<std::byte> ZipReader::extract(const ZipEntry& entry, uint64_t count) const {
   const std::string where = where_ + ": " + entry.name;
   if (entry.method == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reading zip archives (PKWARE's APPNOTE 6.3): stored and deflated entries, zip64.
+// Reading of zip archives (PKWARE APPNOTE 6.3): stored and deflated entries, zip64.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -11,37 +11,37 @@
 
 namespace vitrail {
 
-// One entry, as the central directory describes it.
+// An entry of the central directory.
 struct ZipEntry {
-  std::string name;              // as written, usually UTF-8; folders end with '/'
+  std::string name;              // usually UTF-8; folders end with '/'
   uint64_t size = 0;             // bytes of the content
-  uint64_t compressed_size = 0;  // bytes it takes in the archive
-  uint64_t header_offset = 0;    // of its local header in the archive
+  uint64_t compressed_size = 0;  // bytes in the archive
+  uint64_t header_offset = 0;    // byte offset of its local header in the archive
   uint32_t crc32 = 0;
-  uint16_t method = 0;     // 0 stored, 8 deflated; others are an Error when read
-  bool encrypted = false;  // an Error when read
+  uint16_t method = 0;     // 0: stored, 8: deflated; reading an entry with another method throws Error
+  bool encrypted = false;  // reading an encrypted entry throws Error
   bool is_folder() const { return name.ends_with('/'); }
 };
 
-// The index of an archive that lies in memory (usually a MappedFile, which must outlive this).  Immutable, so entries
-// may be read by several threads at once.
+// Reads a zip archive from memory, usually from a MappedFile, which must outlive the reader.  Immutable after
+// construction: several threads may read entries at once.
 class ZipReader {
  public:
-  // Reads the central directory.  Throws Error naming `where` for what is no zip, truncated, damaged, of several
-  // volumes, or has a name twice.
+  // Reads the central directory.  Throws Error naming `where` if the data is no zip archive, is truncated or damaged,
+  // has several volumes, or contains a name twice.
   ZipReader(std::span<const std::byte> archive, const std::string& where);
   ZipReader(ZipReader&&) = default;
-  ZipReader(const ZipReader&) = delete;  // index_ views the names
+  ZipReader(const ZipReader&) = delete;  // index_ refers to the names in entries_
 
-  const std::vector<ZipEntry>& entries() const { return entries_; }  // in the directory's order
-  const ZipEntry* find(std::string_view name) const;                 // null when there is none
+  const std::vector<ZipEntry>& entries() const { return entries_; }  // in the order of the central directory
+  const ZipEntry* find(std::string_view name) const;                 // null if there is no entry of this name
 
-  // The content of a stored entry where it lies in the archive: no copy, no check of its CRC.
+  // Returns the content of a stored entry as a view of the archive, without checking its CRC.
   std::span<const std::byte> stored(const ZipEntry& entry) const;
-  // The content of any entry, its CRC checked.  Throws Error before anything is allocated when it is longer than
-  // `max_size` or than deflate can make of so few bytes, and for damaged data.
+  // Returns the content of any entry after checking its CRC.  Throws Error for damaged data, and before allocating
+  // memory if the size exceeds `max_size` or the maximum ratio of deflate.
   std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size) const;
-  // The first `count` bytes of an entry's content, or all of it when it is shorter; the CRC is not checked.
+  // Returns the first `count` bytes of an entry, or all of it if it is shorter.  Does not check the CRC.
   std::vector<std::byte> read_beginning(const ZipEntry& entry, uint64_t count) const;
 
  private:
@@ -50,7 +50,7 @@ class ZipReader {
   };
   Directory find_directory() const;
   Directory find_directory64(uint64_t end_record) const;
-  uint64_t read_entry(uint64_t at, uint64_t end);
+  uint64_t read_entry(uint64_t offset, uint64_t end);
   void read_zip64_field(std::span<const std::byte> extra, ZipEntry& entry) const;
   std::vector<std::byte> extract(const ZipEntry& entry, uint64_t count) const;
   std::span<const std::byte> compressed(const ZipEntry& entry) const;
@@ -58,7 +58,7 @@ class ZipReader {
   std::span<const std::byte> archive_;
   std::string where_;
   std::vector<ZipEntry> entries_;
-  std::unordered_map<std::string_view, size_t> index_;  // views of entries_' names
+  std::unordered_map<std::string_view, size_t> index_;  // name → index in entries_
 };
 
 }  // namespace vitrail

@@ -4,10 +4,10 @@
 
 namespace vitrail::dist {
 
-std::vector<Bucket> buckets_of(const std::vector<Tensor>& parameters, int64_t bytes) {
+std::vector<Bucket> make_buckets(const std::vector<Tensor>& parameters, int64_t bytes) {
   if (bytes < 1) throw Error("gradient reducer", "buckets of at least one byte", str(bytes));
   std::vector<Bucket> buckets;
-  bool open = false;
+  bool open = false;  // whether the last bucket has room
   for (size_t i = parameters.size(); i-- > 0;) {
     const DType dtype = parameters[i].dtype();
     if (dtype != DType::f32 && dtype != DType::f64) {
@@ -19,8 +19,9 @@ std::vector<Bucket> buckets_of(const std::vector<Tensor>& parameters, int64_t by
     bucket.count += parameters[i].numel();
     open = bucket.count * static_cast<int64_t>(size_of(dtype)) < bytes;
   }
-  // A single gradient that never comes still travels, as zeros: every bucket has a place to pack.
-  for (Bucket& bucket : buckets) bucket.data = Tensor::empty({bucket.count}, bucket.dtype);
+  // A bucket with one member usually reduces its gradient in place, but needs a buffer of zeros if there is no
+  // gradient.
+  for (Bucket& bucket : buckets) bucket.buffer = Tensor::empty({bucket.count}, bucket.dtype);
   return buckets;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which gradients travel together.
+// Partition of the gradients into buckets, each reduced by one all-reduce (Li et al. 2020, "PyTorch Distributed",
+// section 3.2.2).
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
@@ -9,17 +10,18 @@ namespace vitrail::dist {
 
 struct Bucket {
   struct Member {
-    size_t parameter;
-    int64_t offset, count;  // elements within the bucket
+    size_t parameter;       // index of the parameter
+    int64_t offset, count;  // elements in the bucket's buffer
   };
   DType dtype = DType::f32;
-  int64_t count = 0;  // elements
+  int64_t count = 0;  // elements of all members
   std::vector<Member> members;
-  Tensor data;  // [count], where the members are packed
+  Tensor buffer;  // [count]: the packed gradients
 };
 
-// Parameters from the last to the first; a bucket ends when it holds `bytes`, or before another dtype.  Throws Error
-// for a size below 1 and parameters that are neither f32 nor f64.
-std::vector<Bucket> buckets_of(const std::vector<Tensor>& parameters, int64_t bytes);
+// Assigns the parameters to buckets from the last to the first, because a backward pass completes their gradients in
+// about this order.  A bucket is full when it holds at least `bytes`; a parameter of another dtype starts a new bucket.
+// Throws Error if bytes < 1 or a parameter is neither f32 nor f64.
+std::vector<Bucket> make_buckets(const std::vector<Tensor>& parameters, int64_t bytes);
 
 }  // namespace vitrail::dist

@@ -24,7 +24,7 @@ class SingleProcess : public Communicator {
   void finish() override {}
 };
 
-int number_in(const char* variable, const std::string& text) {
+int parse_number(const char* variable, const std::string& text) {
   int value = -1;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end.ec != std::errc() || end.ptr != text.data() + text.size() || value < 0) {
@@ -36,15 +36,16 @@ int number_in(const char* variable, const std::string& text) {
 }  // namespace
 
 Launch launch_from_environment() {
-  // Open MPI's names, and those of MPICH and its relatives.  Slurm's are no sign: it sets them for a batch script too.
-  constexpr const char* kNames[][3]{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-                                    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
-  for (const auto& [rank_name, size_name, local_name] : kNames) {
+  // Variables of Open MPI, then of MPICH and its derivatives.  Slurm's own variables are not read, because Slurm also
+  // sets them for a batch script that is a single process.
+  constexpr const char* kVariables[][3]{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                        {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"}};
+  for (const auto& [rank_name, size_name, local_name] : kVariables) {
     const auto rank = environment(rank_name), size = environment(size_name);
     if (!rank || !size) continue;
     const auto local = environment(local_name);
-    const Launch launch{number_in(rank_name, *rank), number_in(size_name, *size),
-                        local ? std::max(1, number_in(local_name, *local)) : 1};
+    const Launch launch{parse_number(rank_name, *rank), parse_number(size_name, *size),
+                        local ? std::max(1, parse_number(local_name, *local)) : 1};
     if (launch.size < 1 || launch.rank >= launch.size) {
       throw Error(rank_name, str("a number below ", size_name, ", which is ", launch.size), str(launch.rank));
     }
@@ -56,11 +57,11 @@ Launch launch_from_environment() {
 std::shared_ptr<Communicator> single_process() { return std::make_shared<SingleProcess>(); }
 
 std::shared_ptr<Communicator> connect() {
-  // Kept until the process ends, not until the caller's scope does: an error on its way out is told before the other
-  // processes are ended.
+  // Static, so that it outlives an exception in the caller: the program can print the error before the destructor ends
+  // the other processes.
   static const std::shared_ptr<Communicator> communicator = [] {
     const Launch launch = launch_from_environment();
-    return launch.parallel() ? join_mpi(launch) : single_process();
+    return launch.distributed() ? join_mpi(launch) : single_process();
   }();
   return communicator;
 }

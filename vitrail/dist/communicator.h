@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What training processes say to each other.  One process needs nothing; several are started by mpirun and talk through
-// a module that is loaded on first use, so that the program itself links no MPI.
+// Collective communication between the processes of a data-parallel training run.  Several processes are started by
+// mpirun and communicate through a module that is loaded on first use, so that the program itself does not link MPI.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,37 +9,38 @@
 
 namespace vitrail::dist {
 
-// Every process calls the same functions in the same order.  Calls may come from any thread, one at a time.
+// Collective operations: every process must call the same functions in the same order.  Calls may come from any thread,
+// one at a time.  A failed operation throws Error.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual int rank() const = 0;  // from 0
-  virtual int size() const = 0;
+  virtual int rank() const = 0;  // 0 ≤ rank < size
+  virtual int size() const = 0;  // number of processes
 
-  // data ← the sum over all processes; the same bits in each.
+  // Replaces `n` elements by their sum over all processes.  All processes get the same bits.
   virtual void all_reduce_sum(float* data, int64_t n) = 0;
   virtual void all_reduce_sum(double* data, int64_t n) = 0;
-  virtual void broadcast(void* data, size_t bytes, int root) = 0;  // from the process `root` to all others
-  virtual void barrier() = 0;                                      // returns when every process has come here
+  virtual void broadcast(void* data, size_t bytes, int root) = 0;  // copies from rank `root` to all others
+  virtual void barrier() = 0;                                      // returns when every process has called it
 
-  // Leaves in good order; all processes must.  A communicator that is destroyed without it (an error on the way) ends
-  // all processes of the run, which would otherwise wait for this one.
+  // Ends communication; all processes must call it.  Destroying a communicator without finish(), as an exception does,
+  // ends all processes of the run, because they would wait for this one forever.
   virtual void finish() = 0;
 };
 
-// The process's place in a run, from what mpirun (Open MPI, MPICH, Slurm) puts into the environment.
+// This process's rank in a run, as mpirun (Open MPI, MPICH) announces it in environment variables.
 struct Launch {
   int rank = 0, size = 1;
-  int on_machine = 1;  // processes of the run on this machine, as far as the variables tell
-  bool parallel() const { return size > 1; }
+  int local_size = 1;  // processes of the run on this machine; 1 if the variables do not tell
+  bool distributed() const { return size > 1; }
 };
-Launch launch_from_environment();  // throws Error when the variables make no sense
+Launch launch_from_environment();  // throws Error for invalid values
 
-// One process: nothing to exchange.
+// Returns a communicator of one process, whose operations do nothing.
 std::shared_ptr<Communicator> single_process();
 
-// All processes of the run: over MPI when mpirun started more than one, else single_process().  The second call in a
-// process gives the same communicator.  Throws Error that says how to build or find the module when it is missing.
+// Returns the communicator of all processes of the run: MPI if mpirun started more than one, else single_process().
+// Later calls return the same communicator.  Throws Error, which names the build option, if the MPI module is missing.
 std::shared_ptr<Communicator> connect();
 
 }  // namespace vitrail::dist

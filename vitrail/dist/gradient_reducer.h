@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Averages gradients over all processes while the backward pass still runs (Li et al. 2020, "PyTorch Distributed").
+// Averages gradients over all processes while the backward pass still runs (Li et al. 2020, "PyTorch Distributed:
+// Experiences on Accelerating Data Parallel Training").
 #include <memory>
 #include <vector>
 
@@ -10,45 +11,48 @@
 namespace vitrail::dist {
 
 struct ReducerOptions {
-  int64_t bucket_bytes = int64_t{4} << 20;  // gradients travel together until they are this much
-  bool average = true;                      // else the sum
+  int64_t bucket_bytes = int64_t{4} << 20;  // a bucket is all-reduced when it holds this much
+  bool average = true;                      // false: the sum over the processes
 };
 
-// Of one pass, or of all since the reducer was made.
-struct ReducerTimes {
+// Statistics of one backward pass, or the total over all passes.
+struct ReducerStats {
   int64_t buckets = 0, bytes = 0;
-  double communication = 0;  // seconds in which buckets were being exchanged
-  double overlapped = 0;     // of these, while the backward pass still ran
-  double waited = 0;         // seconds that finish() waited
+  double communication_seconds = 0;  // in all-reduces
+  double overlapped_seconds = 0;     // the part of communication_seconds during the backward pass
+  double wait_seconds = 0;           // waiting in finish() for the remaining buckets
 };
 
-// Buckets are filled in the reverse order of the parameters (the order in which a backward pass ends them), fixed when
-// the reducer is made, and sent in that order, whatever the order in which gradients come: all processes do the same.
-// One thread of the reducer's own communicates; between begin() and finish() nobody else may use the communicator.
-// With one process nothing is done.
+// Packs gradients into buckets and all-reduces each bucket on a communication thread.
+//
+// The partition into buckets is fixed at construction.  Buckets are filled in reverse order of the parameters, about
+// the order in which a backward pass completes the gradients, and always reduced in this order, so that all processes
+// agree. Between begin() and finish() nothing else may use the communicator.  With one process the reducer does
+// nothing.
 class GradientReducer {
  public:
-  // `parameters`: their shapes and dtypes (f32 or f64) count, the same in every process, and the autograd slots by
-  // which ready() knows them.
+  // `parameters`: f32 or f64, with the same shapes and dtypes in every process.  Throws Error for another dtype.
   GradientReducer(std::shared_ptr<Communicator> communicator, const std::vector<Tensor>& parameters,
                   const ReducerOptions& options = {});
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  void begin();  // before the backward pass
-  // The gradient of parameter `index` is final.  It is contiguous, and its memory holds the average after finish().
-  // Called at most once for each parameter in a pass, from one thread.
+  // Starts a pass.  Call it before the backward pass.
+  void begin();
+  // Announces that the gradient of parameter `index` is final.  The gradient is contiguous; after finish() its memory
+  // holds the average.  Call it at most once per parameter and pass, always from the same thread.
   void ready(size_t index, const Tensor& gradient);
-  // The same for the parameter with this slot, as the engine names it:
+  // The same for the parameter with this autograd slot, for use in the engine's callback:
   //   backward(loss, {}, {.on_leaf = [&](Variable& leaf) { reducer.ready(leaf, leaf.grad); }})
   void ready(const AutogradSlot& leaf, const Tensor& gradient);
-  // Sends what is left (parameters without a gradient count as zeros) and waits.  Rethrows what failed on the thread.
+  // Flushes the remaining buckets, where a parameter without a gradient counts as zeros, and waits for all of them.
+  // Rethrows the exception of a failed all-reduce.
   void finish();
 
-  size_t buckets() const;
-  ReducerTimes last() const;   // of the last finished pass
-  ReducerTimes total() const;  // of all of them
+  size_t num_buckets() const;
+  ReducerStats last_pass() const;
+  ReducerStats total() const;
 
  private:
   struct Impl;

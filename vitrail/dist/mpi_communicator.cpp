@@ -16,24 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where modules are looked for: beside the program and above it (a build tree), in the installation that the program
-// belongs to, and in the one that this library was built for.
+// The folders that are searched for the module: the program's own folder and its parent (a build tree), the
+// installation of the program, and the installation that this library was built for.
 std::vector<fs::path> module_folders() {
-  if (const auto given = environment("VITRAIL_MODULES")) return {*given};
+  if (const auto folder = environment("VITRAIL_MODULES")) return {*folder};
   std::error_code unknown;
   const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
   return {program, program.parent_path(), program.parent_path() / VITRAIL_LIBRARY_FOLDER / "vitrail",
           fs::path(VITRAIL_LIBRARY_PATH) / "vitrail"};
 }
 
-// The module stays loaded: MPI cannot be started twice in a process.
+// Loads the module and keeps it loaded, because MPI cannot be initialised twice in a process.
 const MpiModule& load_module() {
   std::string searched;
   for (const fs::path& folder : module_folders()) {
     const fs::path path = folder / kMpiModuleFile;
     searched += (searched.empty() ? "" : ", ") + folder.string();
     if (!fs::exists(path)) continue;
-    // Global: Open MPI's own plug-ins expect to find its symbols.
+    // RTLD_GLOBAL, because Open MPI's own plug-ins look up its symbols globally.
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     void* const entry = handle ? ::dlsym(handle, kMpiModuleEntry) : nullptr;
     if (!entry) throw Error("mpi", "a module that loads", std::string(::dlerror()));
@@ -59,15 +59,15 @@ class MpiCommunicator : public Communicator {
                   str(rank_, " of ", size_, ": mpirun belongs to another MPI than the module"));
     }
   }
-  // Left before finish(): MPI ends all processes.  mpirun names the one that did it, but may lose that line when it is
-  // busy.
+  // Without finish(), MPI_Abort ends all processes.  mpirun reports the rank, but may lose its message under load, so
+  // this process warns as well.
   ~MpiCommunicator() override {
     if (!running_) return;
     try {
-      warn(str("rank ", rank_, " of ", size_, " processes leaves the run, and ends it for all"));
-    } catch (...) {  // a callback's own trouble must not keep the others waiting
+      warn(str("rank ", rank_, " of ", size_, " leaves the run early and ends all its processes"));
+    } catch (...) {  // an exception of the callback must not keep the other processes waiting
     }
-    module_.fail();
+    module_.abort_all();
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -94,12 +94,12 @@ class MpiCommunicator : public Communicator {
   template <class Function>
   void call(const char* what, Function function) {
     const std::lock_guard lock(mutex_);
-    char message[kMpiMessage] = "";
+    char message[kMpiMessageBytes] = "";
     if (function(message) != 0) throw Error("mpi", str(what, " to work on process ", rank_), std::string(message));
   }
 
   const MpiModule& module_;
-  std::mutex mutex_;  // MPI was started for one caller at a time
+  std::mutex mutex_;  // MPI_THREAD_SERIALIZED allows one call at a time
   int rank_ = 0, size_ = 1;
   bool running_ = false;
 };

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# The module that talks MPI, loaded when a run has several processes: the library and the program link no MPI.  Without
-# MPI's development files (Debian: libopenmpi-dev) it is left out, and asking for several processes is an error.
+# The MPI module, which is loaded when a run has several processes, so that the library and the program do not link MPI.
+# Without MPI's development files (Debian: libopenmpi-dev) it is not built, and a run of several processes is an error.
 target_compile_definitions(vitrail_lib PRIVATE VITRAIL_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}"
                                                VITRAIL_LIBRARY_PATH="${CMAKE_INSTALL_FULL_LIBDIR}")
 target_link_libraries(vitrail_lib PRIVATE ${CMAKE_DL_LIBS})
 
 if(VITRAIL_MPI)
-  set(MPI_CXX_SKIP_MPICXX TRUE)  # the C interface is all that is used
+  set(MPI_CXX_SKIP_MPICXX TRUE)  # only the C interface is used
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
     add_library(vitrail_mpi MODULE dist/mpi_module.cpp)
-    # Beside the program, where it is looked for first.
+    # The program's own folder, which is searched first.
     set_target_properties(vitrail_mpi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
                                                  CXX_VISIBILITY_PRESET hidden)
     target_include_directories(vitrail_mpi PRIVATE ${PROJECT_SOURCE_DIR})

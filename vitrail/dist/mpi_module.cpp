@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module that talks MPI: built on its own (vitrail_mpi.so), loaded by mpi_communicator.cpp.
+// The MPI module: built as a shared object of its own (vitrail_mpi.so), which mpi_communicator.cpp loads.
 //
-// Every operation is started without blocking and polled.  MPI's own waiting spins, on a core that another process or
-// this one's compute threads need; here it spins for a moment, then sleeps between polls.
+// Every operation is non-blocking and polled.  MPI's blocking operations spin on a core that the compute threads of
+// this or another process need; the polling here spins only briefly and then sleeps between polls.
 #include <mpi.h>
 
 #include <algorithm>
@@ -19,24 +19,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-MPI_Comm world = MPI_COMM_NULL;  // our own copy, so that a host program's messages and ours stay apart
+MPI_Comm world = MPI_COMM_NULL;  // a duplicate, so that its messages do not mix with those of the host program
 
-int failed(int code, char* message) {
+// Writes the text of an MPI error to `message` and returns its code; 0 on success.
+int report(int code, char* message) {
   if (code == MPI_SUCCESS) return 0;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  std::snprintf(message, kMpiMessage, "%s", text);
+  std::snprintf(message, kMpiMessageBytes, "%s", text);
   return code;
 }
 
-// Spins for 100 µs, which is what a small message takes; sleeps 20 µs at a time for 20 ms, which is what a bucket takes
-// on one machine; then 1 ms at a time, for another process that evaluates or writes a checkpoint.
+// Polls with growing pauses: none for 100 µs, enough for a small message; 20 µs up to 20 ms, enough for a bucket within
+// one machine; then 1 ms, for another process that evaluates or writes a checkpoint.
 int wait_for(MPI_Request request, char* message) {
   const Clock::time_point begin = Clock::now();
   while (true) {
     int finished = 0;
-    if (const int code = MPI_Test(&request, &finished, MPI_STATUS_IGNORE)) return failed(code, message);
+    if (const int code = MPI_Test(&request, &finished, MPI_STATUS_IGNORE)) return report(code, message);
     if (finished) return 0;
     const auto waited = Clock::now() - begin;
     if (waited < std::chrono::microseconds(100)) {
@@ -55,44 +56,44 @@ int start(int* rank, int* size, char* message) {
   if (ready) {
     MPI_Query_thread(&provided);
   } else if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided)) {
-    return failed(code, message);
+    return report(code, message);
   }
-  // The communication thread and the main thread both call MPI, never at once.
+  // The communication thread and the main thread both call MPI, but never at the same time.
   if (provided < MPI_THREAD_SERIALIZED) {
-    std::snprintf(message, kMpiMessage, "this MPI does not let several threads call it in turn");
+    std::snprintf(message, kMpiMessageBytes, "this MPI does not support MPI_THREAD_SERIALIZED");
     return 1;
   }
-  if (const int code = MPI_Comm_dup(MPI_COMM_WORLD, &world)) return failed(code, message);
+  if (const int code = MPI_Comm_dup(MPI_COMM_WORLD, &world)) return report(code, message);
   MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
   MPI_Comm_rank(world, rank);
   MPI_Comm_size(world, size);
   return 0;
 }
 
-int all_reduce_sum(void* data, int64_t n, int doubles, char* message) {
-  const MPI_Datatype type = doubles ? MPI_DOUBLE : MPI_FLOAT;
-  auto* at = static_cast<char*>(data);
-  while (n > 0) {  // MPI counts in int
+int all_reduce_sum(void* data, int64_t n, int is_double, char* message) {
+  const MPI_Datatype type = is_double ? MPI_DOUBLE : MPI_FLOAT;
+  auto* next = static_cast<char*>(data);
+  while (n > 0) {  // MPI counts elements in int
     const int count = static_cast<int>(std::min<int64_t>(n, INT_MAX / 2));
     MPI_Request request;
-    if (const int code = MPI_Iallreduce(MPI_IN_PLACE, at, count, type, MPI_SUM, world, &request)) {
-      return failed(code, message);
+    if (const int code = MPI_Iallreduce(MPI_IN_PLACE, next, count, type, MPI_SUM, world, &request)) {
+      return report(code, message);
     }
     if (const int code = wait_for(request, message)) return code;
-    at += static_cast<size_t>(count) * (doubles ? sizeof(double) : sizeof(float));
+    next += static_cast<size_t>(count) * (is_double ? sizeof(double) : sizeof(float));
     n -= count;
   }
   return 0;
 }
 
 int broadcast(void* data, size_t bytes, int root, char* message) {
-  auto* at = static_cast<char*>(data);
+  auto* next = static_cast<char*>(data);
   while (bytes > 0) {
     const int count = static_cast<int>(std::min<size_t>(bytes, INT_MAX / 2));
     MPI_Request request;
-    if (const int code = MPI_Ibcast(at, count, MPI_BYTE, root, world, &request)) return failed(code, message);
+    if (const int code = MPI_Ibcast(next, count, MPI_BYTE, root, world, &request)) return report(code, message);
     if (const int code = wait_for(request, message)) return code;
-    at += count;
+    next += count;
     bytes -= static_cast<size_t>(count);
   }
   return 0;
@@ -100,23 +101,23 @@ int broadcast(void* data, size_t bytes, int root, char* message) {
 
 int barrier(char* message) {
   MPI_Request request;
-  if (const int code = MPI_Ibarrier(world, &request)) return failed(code, message);
+  if (const int code = MPI_Ibarrier(world, &request)) return report(code, message);
   return wait_for(request, message);
 }
 
 int finish(char* message) {
   if (const int code = barrier(message)) return code;
   MPI_Comm_free(&world);
-  return failed(MPI_Finalize(), message);
+  return report(MPI_Finalize(), message);
 }
 
-void fail() { MPI_Abort(MPI_COMM_WORLD, 1); }
+void abort_all() { MPI_Abort(MPI_COMM_WORLD, 1); }
 
 }  // namespace
 }  // namespace vitrail::dist
 
 extern "C" __attribute__((visibility("default"))) const vitrail::dist::MpiModule* vitrail_mpi_module() {
   using namespace vitrail::dist;
-  static const MpiModule module{kMpiModuleVersion, start, all_reduce_sum, broadcast, barrier, finish, fail};
+  static const MpiModule module{kMpiModuleVersion, start, all_reduce_sum, broadcast, barrier, finish, abort_all};
   return &module;
 }

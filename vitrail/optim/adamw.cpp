@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW (Loshchilov & Hutter 2019, algorithm 2), with PyTorch's scaling of the decay by the rate.
+// AdamW (Loshchilov & Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2), as torch.optim.AdamW, where
+// the learning rate also scales the weight decay:
+//   m ← β₁ m + (1 − β₁) g,  v ← β₂ v + (1 − β₂) g²
+//   w ← (1 − η λ) w − η m̂ / (√v̂ + ε)   with m̂ = m / (1 − β₁ᵗ), v̂ = v / (1 − β₂ᵗ)
 #include <cmath>
 
 #include "vitrail/kernels/optimizer/weight_update.h"
@@ -29,9 +32,9 @@ class AdamW : public Optimizer {
                                    .weight_decay = p.weight_decay};
       dispatch_weights(p.tensor, [&](auto tag) {
         using T = decltype(tag);
-        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
-        kernels::adamw(at(p.tensor), at(gradients()[chunk.parameter]), at(buffer(0, chunk.parameter)),
-                       at(buffer(1, chunk.parameter)), chunk.count, step);
+        auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        kernels::adamw(chunk_of(p.tensor), chunk_of(gradients()[chunk.parameter]), chunk_of(buffer(0, chunk.parameter)),
+                       chunk_of(buffer(1, chunk.parameter)), chunk.count, step);
       });
     });
   }

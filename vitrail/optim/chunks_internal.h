@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How parameters are cut for parallel passes: the cut depends on their sizes alone.
+// Partition of the parameters into chunks for parallel passes.  It depends only on their sizes, so that results do not
+// depend on the number of threads.
+#include <algorithm>
 #include <vector>
 
 #include "vitrail/optim/optimizer.h"
 
 namespace vitrail::optim {
 
-// 16 Ki elements: of the four streams that AdamW moves, 256 KiB in f32, a half of a small second-level cache; small
-// enough that a model of a million weights keeps every core busy, and some 20 µs long, ten times what waking them
-// costs.
+// 16 Ki elements: AdamW's four arrays (w, g, m, v) then have 256 KiB in f32, half of a small L2 cache.  A model of a
+// million weights still has enough chunks for every core, and a chunk takes longer than waking a thread.
 constexpr int64_t kChunkElements = int64_t{16} << 10;
 
-inline std::vector<Chunk> chunks_of(const std::vector<Parameter>& parameters) {
+inline std::vector<Chunk> make_chunks(const std::vector<Parameter>& parameters) {
   std::vector<Chunk> chunks;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const int64_t total = parameters[p].tensor.numel();

@@ -14,13 +14,13 @@
 namespace vitrail::optim {
 namespace {
 
-// body(average, weight, count) for fixed pieces of every pair, in parallel.
+// Calls body(average, weight, count) in parallel for each chunk of each pair of tensors.
 template <class Body>
 void for_each_pair(const std::vector<nn::NamedTensor>& average, const std::vector<nn::NamedTensor>& weights,
                    Body body) {
-  std::vector<Parameter> sized;
-  for (const nn::NamedTensor& entry : average) sized.push_back({entry.name, entry.tensor});
-  const std::vector<Chunk> chunks = chunks_of(sized);
+  std::vector<Parameter> parameters;
+  for (const nn::NamedTensor& entry : average) parameters.push_back({entry.name, entry.tensor});
+  const std::vector<Chunk> chunks = make_chunks(parameters);
   parallel_for(0, static_cast<int64_t>(chunks.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t c = first; c < last; ++c) {
       const Tensor &a = average[chunks[c].parameter].tensor, &w = weights[chunks[c].parameter].tensor;
@@ -52,8 +52,8 @@ double Ema::decay(int64_t step) const {
   const int64_t updates = std::max<int64_t>(0, step - options_.after_step - 1);
   if (updates == 0) return 0;
   if (!options_.warmup) return options_.decay;
-  const double grown = 1 - std::pow(1 + static_cast<double>(updates) / options_.warmup_gamma, -options_.warmup_power);
-  return std::max(std::min(grown, options_.decay), options_.min_decay);
+  const double warming = 1 - std::pow(1 + static_cast<double>(updates) / options_.warmup_gamma, -options_.warmup_power);
+  return std::max(std::min(warming, options_.decay), options_.min_decay);
 }
 
 void Ema::update(int64_t step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A running average of the weights (Polyak & Juditsky 1992), as timm.utils.ModelEmaV3 keeps it.
+// Exponential moving average (EMA) of the weights, as timm.utils.ModelEmaV3 (after Polyak & Juditsky 1992).
 #include <cstdint>
 #include <vector>
 
@@ -10,27 +10,29 @@ namespace vitrail::optim {
 
 struct EmaOptions {
   double decay = 0.9999;
-  // With warm-up the decay after s updates is 1 − (1 + s / gamma)^(−power), at least min_decay and at most decay.
+  // With warm-up, the decay after s updates is 1 − (1 + s / gamma)^(−power), limited to [min_decay, decay].
   bool warmup = false;
   double warmup_gamma = 1, warmup_power = 2.0 / 3, min_decay = 0;
-  int64_t after_step = 0;  // until then the average is a copy of the weights
+  int64_t after_step = 0;  // up to this optimiser step the average is a copy of the weights
 };
 
 class Ema {
  public:
-  // Begins as a copy of these weights (f32 or f64, contiguous), and holds on to them: update() reads what is in them.
+  // Starts with a copy of the weights (f32 or f64, contiguous).  Keeps the tensors themselves: update() reads them.
+  // Throws Error for other weights and for options out of range.
   Ema(std::vector<nn::NamedTensor> weights, const EmaOptions& options);
 
-  // average ← decay · average + (1 − decay) · weights.  `step`: how many optimiser steps have been made, so 1 after the
-  // first, which is a copy.
+  // average ← decay(step) · average + (1 − decay(step)) · weights.  `step`: the number of optimiser steps so far.  The
+  // first update (step 1) copies the weights.
   void update(int64_t step);
   double decay(int64_t step) const;
 
-  // Exchanges weights and average, for an evaluation of the average in the model itself; a second call undoes it.
+  // Exchanges weights and average, to evaluate the average in the model; a second call restores both.
   void swap() const;
 
-  const std::vector<nn::NamedTensor>& average() const { return average_; }  // its own tensors, for checkpoints
-  // Copies an average in; missing, unexpected and misshapen names are listed in one Error and nothing is changed then.
+  const std::vector<nn::NamedTensor>& average() const { return average_; }  // not copies; for checkpoints
+  // Copies a saved average in.  Throws one Error that lists all missing, unexpected and misshapen tensors, and then
+  // changes nothing.
   void load(const std::vector<nn::NamedTensor>& average);
 
  private:

@@ -13,7 +13,7 @@
 namespace vitrail::optim {
 namespace {
 
-// Contiguous gradients, undefined where there is none.
+// Returns contiguous gradients in the order of the parameters; undefined for a parameter without a gradient.
 std::vector<Tensor> gradients_of(const std::vector<Parameter>& parameters) {
   std::vector<Tensor> gradients;
   for (const Parameter& p : parameters) {
@@ -26,7 +26,7 @@ std::vector<Tensor> gradients_of(const std::vector<Parameter>& parameters) {
   return gradients;
 }
 
-// body(chunk number, chunk, first element of the gradient) in parallel.
+// Calls body(chunk index, chunk, pointer to its first gradient element) in parallel.
 template <class Body>
 void for_each_chunk(const std::vector<Chunk>& chunks, const std::vector<Tensor>& gradients, Body body) {
   parallel_for(0, static_cast<int64_t>(chunks.size()), 1, [&](int64_t first, int64_t last) {
@@ -43,7 +43,7 @@ void for_each_chunk(const std::vector<Chunk>& chunks, const std::vector<Tensor>&
 }  // namespace
 
 double gradient_norm(const std::vector<Parameter>& parameters) {
-  const std::vector<Chunk> chunks = chunks_of(parameters);
+  const std::vector<Chunk> chunks = make_chunks(parameters);
   std::vector<double> squares(chunks.size(), 0.0);
   for_each_chunk(chunks, gradients_of(parameters), [&](size_t c, const Chunk& chunk, const auto* g) {
     squares[c] = kernels::sum_of_squares(g, chunk.count);
@@ -63,11 +63,11 @@ double clip_gradients(const std::vector<Parameter>& parameters, double max_norm)
   const double norm = gradient_norm(parameters), factor = clip_factor(norm, max_norm);
   if (factor == 1) return norm;
   std::vector<Tensor> gradients = gradients_of(parameters);
-  for_each_chunk(chunks_of(parameters), gradients,
+  for_each_chunk(make_chunks(parameters), gradients,
                  [&](size_t, const Chunk& chunk, auto* g) { kernels::scale(g, chunk.count, factor); });
-  for (size_t i = 0; i < parameters.size(); ++i) {  // where a strided gradient was copied
-    const Tensor own = autograd::grad_of(parameters[i].tensor);
-    if (own.defined() && !own.is_contiguous()) own.copy_(gradients[i]);
+  for (size_t i = 0; i < parameters.size(); ++i) {  // a strided gradient was scaled in a copy
+    const Tensor gradient = autograd::grad_of(parameters[i].tensor);
+    if (gradient.defined() && !gradient.is_contiguous()) gradient.copy_(gradients[i]);
   }
   return norm;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAMB (You et al. 2020, algorithm 2): Adam's direction, its length in each parameter set by the parameter's own norm.
+// LAMB (You et al. 2020, "Large Batch Optimization for Deep Learning", algorithm 2), as timm.optim.Lamb:
+//   u = m̂ / (√v̂ + ε) + λ w   with Adam's m̂ and v̂ (adamw.cpp)
+//   w ← w − η · (‖w‖ / ‖u‖) · u   with the norms of each parameter tensor
 #include <cmath>
 
 #include "vitrail/kernels/optimizer/weight_update.h"
@@ -28,40 +30,43 @@ class Lamb : public Optimizer {
 
   void update(double rate, double gradient_scale) override {
     std::vector<kernels::LambSquares> squares(chunks().size());
-    each(rate, gradient_scale, [&](size_t c, auto* w, const auto* g, auto* m, auto* v, const auto& step) {
-      squares[c] = kernels::lamb_moments(w, g, m, v, chunks()[c].count, step);
-    });
+    for_each_chunk_step(rate, gradient_scale,
+                        [&](size_t c, auto* w, const auto* g, auto* m, auto* v, const auto& step) {
+                          squares[c] = kernels::lamb_moments(w, g, m, v, chunks()[c].count, step);
+                        });
     const std::vector<double> ratios = trust_ratios(squares);
-    each(rate, gradient_scale, [&](size_t c, auto* w, const auto*, auto* m, auto* v, const auto& step) {
+    for_each_chunk_step(rate, gradient_scale, [&](size_t c, auto* w, const auto*, auto* m, auto* v, const auto& step) {
       kernels::lamb_apply(w, m, v, chunks()[c].count, ratios[chunks()[c].parameter], step);
     });
   }
 
-  // body(chunk, w, g, m, v, step) for all chunks in parallel.
+  // Calls body(chunk index, w, g, m, v, step) for all chunks in parallel.
   template <class Body>
-  void each(double rate, double gradient_scale, Body body) const {
+  void for_each_chunk_step(double rate, double gradient_scale, Body body) const {
     for_each_chunk([&](size_t c, const Chunk& chunk) {
       const size_t i = chunk.parameter;
       const kernels::AdamStep step = step_of(parameters()[i], rate, gradient_scale);
       dispatch_weights(parameters()[i].tensor, [&](auto tag) {
         using T = decltype(tag);
-        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
-        body(c, at(parameters()[i].tensor), at(gradients()[i]), at(buffer(0, i)), at(buffer(1, i)), step);
+        auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        body(c, chunk_of(parameters()[i].tensor), chunk_of(gradients()[i]), chunk_of(buffer(0, i)),
+             chunk_of(buffer(1, i)), step);
       });
     });
   }
 
-  // ‖w‖ / ‖u‖; 1 where either is 0, and for what weight decay spares (biases and norms), as timm has it.
+  // Returns ‖w‖ / ‖u‖ for each parameter.  As in timm it is 1 if either norm is 0, and for parameters without weight
+  // decay (biases and norms).
   std::vector<double> trust_ratios(const std::vector<kernels::LambSquares>& squares) const {
     std::vector<kernels::LambSquares> sums(parameters().size());
-    for (size_t c = 0; c < squares.size(); ++c) {  // in order: the same bits on any number of threads
+    for (size_t c = 0; c < squares.size(); ++c) {  // in order, so that the result does not depend on threads
       sums[chunks()[c].parameter].weight += squares[c].weight;
       sums[chunks()[c].parameter].update += squares[c].update;
     }
     std::vector<double> ratios(parameters().size(), 1.0);
     for (size_t i = 0; i < ratios.size(); ++i) {
-      const bool adapts = parameters()[i].weight_decay != 0 && sums[i].weight > 0 && sums[i].update > 0;
-      if (adapts) ratios[i] = std::sqrt(sums[i].weight) / std::sqrt(sums[i].update);
+      const bool adaptive = parameters()[i].weight_decay != 0 && sums[i].weight > 0 && sums[i].update > 0;
+      if (adaptive) ratios[i] = std::sqrt(sums[i].weight) / std::sqrt(sums[i].update);
     }
     return ratios;
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lion (Chen et al. 2023, "Symbolic discovery of optimization algorithms", program 1).
+// Lion (Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2):
+//   w ← (1 − η λ) w − η · sign(β₁ m + (1 − β₁) g)
+//   m ← β₂ m + (1 − β₂) g
 #include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
@@ -22,9 +24,9 @@ class Lion : public Optimizer {
                                    .weight_decay = p.weight_decay};
       dispatch_weights(p.tensor, [&](auto tag) {
         using T = decltype(tag);
-        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
-        kernels::lion(at(p.tensor), at(gradients()[chunk.parameter]), at(buffer(0, chunk.parameter)), chunk.count,
-                      step);
+        auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        kernels::lion(chunk_of(p.tensor), chunk_of(gradients()[chunk.parameter]), chunk_of(buffer(0, chunk.parameter)),
+                      chunk.count, step);
       });
     });
   }

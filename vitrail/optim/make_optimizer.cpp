@@ -5,15 +5,15 @@
 namespace vitrail::optim {
 namespace {
 
-struct Rule {
+struct RuleRow {
   const char* kind;
-  double beta2, eps;  // where the options leave them open
+  double beta2, eps;  // defaults for options that are not set
   std::unique_ptr<Optimizer> (*make)(const OptimizerOptions&, std::vector<Parameter>);
 };
-constexpr Rule kRules[]{{"adamw", 0.999, 1e-8, make_adamw},
-                        {"sgd", 0, 1, make_sgd},  // takes neither
-                        {"lamb", 0.999, 1e-6, make_lamb},
-                        {"lion", 0.99, 1, make_lion}};
+constexpr RuleRow kRules[]{{"adamw", 0.999, 1e-8, make_adamw},
+                           {"sgd", 0, 1, make_sgd},  // uses neither
+                           {"lamb", 0.999, 1e-6, make_lamb},
+                           {"lion", 0.99, 1, make_lion}};
 
 void check_fraction(const char* name, double value) {
   if (!(value >= 0 && value < 1)) throw Error("optimizer", str(name, " in [0, 1)"), str(value));
@@ -22,7 +22,7 @@ void check_fraction(const char* name, double value) {
 }  // namespace
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, std::vector<Parameter> parameters) {
-  for (const Rule& rule : kRules) {
+  for (const RuleRow& rule : kRules) {
     if (options.kind != rule.kind) continue;
     OptimizerOptions complete = options;
     complete.beta2 = options.beta2.value_or(rule.beta2);
@@ -30,7 +30,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, std::
     check_fraction("beta1", complete.beta1);
     check_fraction("beta2", *complete.beta2);
     check_fraction("momentum", complete.momentum);
-    // Below the smallest normal float ε would vanish, and an element that never had a gradient become 0 / 0.
+    // A smaller ε would be 0 in f32, and an element whose gradients are all 0 would become 0 / 0.
     if (!(*complete.eps >= 1e-37)) throw Error("optimizer", "eps of at least 1e-37", str(*complete.eps));
     if (complete.nesterov && complete.momentum == 0) throw Error("optimizer", "momentum for nesterov", "momentum 0");
     return rule.make(complete, std::move(parameters));

@@ -8,7 +8,7 @@
 namespace vitrail::optim {
 namespace {
 
-constexpr size_t kMostListed = 20;  // of a list of problems; a wrong model would fill screens
+constexpr size_t kMaxListed = 20;  // problems in one message; a wrong model has hundreds
 
 std::string described(const Tensor& tensor) { return str(name_of(tensor.dtype()), " ", tensor.shape()); }
 
@@ -17,13 +17,13 @@ std::string described(const Tensor& tensor) { return str(name_of(tensor.dtype())
 void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& into,
                   const std::string& where) {
   std::vector<std::string> problems;
-  std::unordered_map<std::string, Tensor> given;
+  std::unordered_map<std::string, Tensor> sources;
   for (const nn::NamedTensor& entry : from) {
-    if (!given.emplace(entry.name, entry.tensor).second) problems.push_back("'" + entry.name + "' is there twice");
+    if (!sources.emplace(entry.name, entry.tensor).second) problems.push_back("'" + entry.name + "' occurs twice");
   }
   for (const nn::NamedTensor& entry : into) {
-    const auto found = given.find(entry.name);
-    if (found == given.end()) {
+    const auto found = sources.find(entry.name);
+    if (found == sources.end()) {
       problems.push_back("'" + entry.name + "' is missing");
       continue;
     }
@@ -39,11 +39,11 @@ void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn
   }
   if (!problems.empty()) {
     std::string text = where + ": " + str(problems.size()) + " difference(s)";
-    for (size_t i = 0; i < std::min(problems.size(), kMostListed); ++i) text += "\n  " + problems[i];
-    if (problems.size() > kMostListed) text += str("\n  and ", problems.size() - kMostListed, " more");
+    for (size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) text += "\n  " + problems[i];
+    if (problems.size() > kMaxListed) text += str("\n  and ", problems.size() - kMaxListed, " more");
     throw Error(text);
   }
-  for (const nn::NamedTensor& entry : into) entry.tensor.copy_(given.at(entry.name).detach());
+  for (const nn::NamedTensor& entry : into) entry.tensor.copy_(sources.at(entry.name).detach());
 }
 
 void check_trainable(const std::vector<nn::NamedTensor>& tensors, const std::string& where) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the optimiser's and the average's loading share.
+// Helpers for lists of named tensors, shared by the optimisers and the EMA.
 #include <string>
 #include <vector>
 
@@ -8,12 +8,12 @@
 
 namespace vitrail::optim {
 
-// Copies each of `from` into the tensor of the same name in `into`.  Missing, unexpected, repeated, misshapen and
-// mistyped tensors are all_gather in one Error beginning with `where`; nothing is copied then.
+// Copies each tensor of `from` into the tensor of the same name in `into`.  Throws one Error, beginning with `where`,
+// that lists all missing, unexpected and repeated names and all wrong shapes and dtypes, and then copies nothing.
 void copy_by_name(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& into,
                   const std::string& where);
 
-// Throws Error unless every tensor is contiguous, f32 or f64, has data, and a name that no other has.
+// Throws Error unless every tensor is contiguous, f32 or f64, not meta, and has a unique name.
 void check_trainable(const std::vector<nn::NamedTensor>& tensors, const std::string& where);
 
 }  // namespace vitrail::optim

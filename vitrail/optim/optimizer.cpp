@@ -15,7 +15,7 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, std::vector<std::string>
   for (const Parameter& p : parameters_) {
     weights.push_back({p.name, p.tensor});
     if (!(p.weight_decay >= 0) || !(p.rate_scale >= 0)) {
-      throw Error("optimizer", "a weight decay and a rate scale of at least 0",
+      throw Error("optimizer", "a weight decay and a learning rate scale of at least 0",
                   str(p.weight_decay, " and ", p.rate_scale, " for '", p.name, "'"));
     }
   }
@@ -24,7 +24,7 @@ Optimizer::Optimizer(std::vector<Parameter> parameters, std::vector<std::string>
   for (std::vector<Tensor>& buffer : buffers_) {
     for (const Parameter& p : parameters_) buffer.push_back(Tensor::zeros(p.tensor.shape(), p.tensor.dtype()));
   }
-  chunks_ = chunks_of(parameters_);
+  chunks_ = make_chunks(parameters_);
 }
 
 void Optimizer::step(double rate, double gradient_scale) {

@@ -15,18 +15,18 @@ namespace {
 constexpr const char* kTokens[]{"pos_embed", "cls_token", "reg_token", "dist_token"};
 constexpr const char* kEmbeddings[]{"cls_token", "reg_token", "dist_token", "pos_embed", "patch_embed", "norm_pre"};
 
-// Iterative matching: at a mismatch the last star takes one character more.
+// Matches iteratively: at a mismatch, the last star consumes one more character.
 bool glob(const std::string& pattern, const std::string& name) {
-  size_t p = 0, n = 0, star = std::string::npos, taken = 0;
+  size_t p = 0, n = 0, star = std::string::npos, consumed = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
-      taken = n;
+      consumed = n;
     } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
       ++p, ++n;
     } else if (star != std::string::npos) {
       p = star + 1;
-      n = ++taken;
+      n = ++consumed;
     } else {
       return false;
     }
@@ -34,7 +34,7 @@ bool glob(const std::string& pattern, const std::string& name) {
   return pattern.find_first_not_of('*', p) == std::string::npos;
 }
 
-// N of "blocks.N.…", or −1.
+// Returns N for a name "blocks.N.…", or −1 for any other name.
 int64_t block_of(const std::string& name) {
   constexpr std::string_view kPrefix = "blocks.";
   if (!name.starts_with(kPrefix)) return -1;
@@ -77,7 +77,7 @@ bool matches(const std::string& pattern, const std::string& name) {
   }
 }
 
-bool spared_from_decay(const std::string& name, const Shape& shape) {
+bool excluded_from_decay(const std::string& name, const Shape& shape) {
   return shape.rank() <= 1 || name.ends_with(".bias") ||
          std::any_of(std::begin(kTokens), std::end(kTokens), [&](const char* token) { return name == token; });
 }
@@ -97,11 +97,11 @@ std::vector<Parameter> parameter_groups(const std::vector<nn::NamedTensor>& para
   std::vector<Parameter> result;
   for (const nn::NamedTensor& p : parameters) {
     if (matches_any(options.frozen, p.name)) continue;
-    const bool spared = spared_from_decay(p.name, p.tensor.shape()) || matches_any(options.no_decay, p.name);
+    const bool no_decay = excluded_from_decay(p.name, p.tensor.shape()) || matches_any(options.no_decay, p.name);
     const auto layers_above = static_cast<double>(depth + 1 - layer_of(p.name, depth));
     result.push_back({.name = p.name,
                       .tensor = p.tensor,
-                      .weight_decay = spared ? 0 : options.weight_decay,
+                      .weight_decay = no_decay ? 0 : options.weight_decay,
                       .rate_scale = std::pow(options.layer_decay, layers_above)});
   }
   if (result.empty()) throw Error("frozen", "patterns that leave something to train", "none left");
@@ -112,7 +112,8 @@ std::vector<Parameter> parameter_groups(nn::Module& module, const GroupOptions& 
   module.requires_grad(true);
   const std::vector<nn::NamedTensor> parameters = module.named_parameters();
   std::vector<Parameter> trained = parameter_groups(parameters, options);
-  for (const nn::NamedTensor& p : parameters) {  // the module's own tensor shares this variable
+  for (const nn::NamedTensor& p :
+       parameters) {  // the copy p.tensor shares its autograd variable with the module's tensor
     if (matches_any(options.frozen, p.name)) autograd::variable_of(p.tensor)->requires_grad = false;
   }
   return trained;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which parameters are trained, and how strongly each: weight decay, layer-wise rates, frozen parts.
+// Parameter groups: weight decay, layer-wise learning rate decay and frozen parameters.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -9,39 +9,42 @@
 
 namespace vitrail::optim {
 
-// One tensor that an optimiser updates in place.  Its gradient is autograd::grad_of(tensor).
+// A tensor that an optimiser updates in place.  Its gradient is autograd::grad_of(tensor).
 struct Parameter {
   std::string name;
   Tensor tensor;            // f32 or f64, contiguous
-  double weight_decay = 0;  // per step: decoupled (AdamW, LAMB's and Lion's own forms) or added to the gradient (SGD)
-  double rate_scale = 1;    // multiplies the schedule's rate
+  double weight_decay = 0;  // decoupled (AdamW, LAMB, Lion), or added to the gradient (SGD)
+  double rate_scale = 1;    // multiplies the learning rate
 };
 
 struct GroupOptions {
   double weight_decay = 0.05;
-  // The rate of layer i of d is scaled by layer_decay^(d − i) (Bao et al. 2022, BEiT): 1 leaves all alike.
+  // Layer-wise learning rate decay (Bao et al. 2022, BEiT): the rate of layer i of d is scaled by layer_decay^(d − i).
+  // 1: off.
   double layer_decay = 1;
-  std::vector<std::string> no_decay;  // patterns of further names without decay
-  std::vector<std::string> frozen;    // patterns of names that are not trained
+  std::vector<std::string> no_decay;  // name patterns of more parameters without weight decay
+  std::vector<std::string> frozen;    // name patterns of parameters that are not trained
 };
 
-// A pattern is a glob over the whole name ("blocks.0.*"; * crosses dots, ? is one character), or a regular expression
-// (ECMAScript, whole name) after "regex:".  An expression that does not parse is an Error.
+// Returns whether a pattern matches a complete parameter name.  A pattern is a glob ("blocks.0.*", where * also matches
+// dots and ? is one character) or, after "regex:", an ECMAScript regular expression.  Throws Error for an invalid
+// expression.
 bool matches(const std::string& pattern, const std::string& name);
 
-// Whether weight decay leaves a parameter alone, by timm's rule: vectors and scalars (biases, norms, LayerScale), names
-// that end in ".bias", positions, and the CLS, register and distillation tokens.
-bool spared_from_decay(const std::string& name, const Shape& shape);
+// Returns whether a parameter has no weight decay by timm's rule: vectors and scalars (biases, norms, LayerScale),
+// names that end in ".bias", position embeddings, and the CLS, register and distillation tokens.
+bool excluded_from_decay(const std::string& name, const Shape& shape);
 
-// The layer a parameter counts to, of depth + 2, as timm groups a ViT: 0 for the embeddings, i + 1 for block i, depth
-// for the final norm (with the last block), depth + 1 for what follows (fc_norm, heads).
+// Returns the layer index in [0, depth + 1] of a parameter of a ViT, as timm groups them: 0 for the embeddings, i + 1
+// for block i, depth for the final norm (with the last block), depth + 1 for the layers after it (fc_norm, heads).
 int64_t layer_of(const std::string& name, int64_t depth);
 
-// The trained parameters with their decay and rate scale; frozen ones are left out.  The depth is read from the names
-// ("blocks.N.").  Throws Error when a pattern matches no name, when nothing is left, or on an option out of range.
+// Returns the trained parameters, without the frozen ones, with their weight decay and rate scale.  The depth follows
+// from the names ("blocks.N.").  Throws Error if a pattern matches no name, if no parameter is left, or for an option
+// out of range.
 std::vector<Parameter> parameter_groups(const std::vector<nn::NamedTensor>& parameters, const GroupOptions& options);
 
-// The same for a module, whose parameters become leaves that want a gradient, the frozen ones leaves that want none.
+// The same for the parameters of a module.  Also sets requires_grad: true for the trained, false for the frozen ones.
 std::vector<Parameter> parameter_groups(nn::Module& module, const GroupOptions& options);
 
 }  // namespace vitrail::optim

@@ -42,8 +42,8 @@ double Schedule::rate(int64_t step) const {
   const int64_t length = o.total_steps - begin;
   if (s >= length) return o.final_rate;
   const double p = static_cast<double>(s) / static_cast<double>(length);
-  const double share = o.kind == "linear" ? 1 - p : (1 + std::cos(std::numbers::pi * p)) / 2;
-  return o.final_rate + (o.rate - o.final_rate) * share;
+  const double remaining = o.kind == "linear" ? 1 - p : (1 + std::cos(std::numbers::pi * p)) / 2;
+  return o.final_rate + (o.rate - o.final_rate) * remaining;
 }
 
 }  // namespace vitrail::optim

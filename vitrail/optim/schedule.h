@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The learning rate as a function of the step.
+// Learning rate schedules, evaluated per optimiser step.
 #include <cstdint>
 #include <string>
 
 namespace vitrail::optim {
 
 struct ScheduleOptions {
-  std::string kind = "cosine";  // cosine (Loshchilov & Hutter 2017), linear, step or constant
-  double rate = 1e-3;           // after the warm-up
-  double final_rate = 0;        // cosine and linear end here; step and constant do not go below it
-  int64_t total_steps = 0;      // of the whole run, warm-up included
-  int64_t warmup_steps = 0;     // linear from warmup_rate to rate
-  double warmup_rate = 0;       // of step 0
-  // Whether the decay begins after the warm-up; else it runs from step 0 and the warm-up hides its beginning (both are
-  // timm's, under this name; DeiT trained with the latter).
+  std::string kind = "cosine";  // cosine (Loshchilov & Hutter 2017, SGDR, without restarts), linear, step or constant
+  double rate = 1e-3;           // peak learning rate, after the warm-up
+  double final_rate = 0;        // cosine and linear: the last rate; step and constant: a lower bound
+  int64_t total_steps = 0;      // length of the run, warm-up included
+  int64_t warmup_steps = 0;     // the rate rises linearly from warmup_rate to rate
+  double warmup_rate = 0;       // at step 0
+  // As timm: true starts the decay after the warm-up; false starts it at step 0 and the warm-up replaces its first
+  // steps (as DeiT was trained).
   bool warmup_prefix = true;
-  int64_t decay_steps = 0;    // step: the rate is multiplied by decay_factor every so many steps
-  double decay_factor = 0.1;  // step
+  int64_t decay_steps = 0;    // step: steps between two decays
+  double decay_factor = 0.1;  // step: factor of each decay
 };
 
-// A pure function: there is no state to save.
+// A pure function of the step, without state.
 class Schedule {
  public:
-  explicit Schedule(const ScheduleOptions& options);  // throws Error on an unknown kind or an option out of range
-  // With s = step (less the warm-up when that is a prefix) and p = s / (steps that the decay has):
-  //   cosine   final + (rate − final) (1 + cos πp) / 2
+  explicit Schedule(const ScheduleOptions& options);  // throws Error for an unknown kind or an option out of range
+
+  // Let s = step − warmup_steps, or s = step without warmup_prefix, and p = min(1, s / number of decay steps):
+  //   cosine   final + (rate − final) (1 + cos πp) / 2   (Loshchilov & Hutter 2017, equation 5)
   //   linear   final + (rate − final) (1 − p)
   //   step     rate · decay_factor^⌊s / decay_steps⌋
-  // p stays 1 beyond the end.
   double rate(int64_t step) const;
   const ScheduleOptions& options() const { return options_; }
 

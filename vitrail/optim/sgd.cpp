@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stochastic gradient descent with momentum, Nesterov's if asked for (Sutskever et al. 2013).
+// Stochastic gradient descent with momentum, optionally Nesterov's (Sutskever et al. 2013, equations 1 to 4), in the
+// form of torch.optim.SGD, where weight decay is added to the gradient:
+//   d = g + λ w,  b ← μ b + d
+//   w ← w − η b, or with Nesterov momentum w ← w − η (d + μ b)
 #include "vitrail/kernels/optimizer/weight_update.h"
 #include "vitrail/optim/rules_internal.h"
 
@@ -24,9 +27,9 @@ class Sgd : public Optimizer {
                                   .nesterov = options_.nesterov};
       dispatch_weights(p.tensor, [&](auto tag) {
         using T = decltype(tag);
-        auto at = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
-        T* const momentum = options_.momentum == 0 ? nullptr : at(buffer(0, chunk.parameter));
-        kernels::sgd(at(p.tensor), at(gradients()[chunk.parameter]), momentum, chunk.count, step);
+        auto chunk_of = [&](const Tensor& tensor) { return tensor.data<T>() + chunk.first; };
+        T* const momentum = options_.momentum == 0 ? nullptr : chunk_of(buffer(0, chunk.parameter));
+        kernels::sgd(chunk_of(p.tensor), chunk_of(gradients()[chunk.parameter]), momentum, chunk.count, step);
       });
     });
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "vitrail/train/evaluation.h"
+// Combination of an evaluation that several processes shared.
+#include "vitrail/train/evaluation_internal.h"
 #include "vitrail/train/process_group_internal.h"
 
 namespace vitrail::train {
 
-// What each process found on its own images, put together: the same in all of them.
-Evaluation all_gather(const ProcessGroup& crew, Evaluation part);
+// Combines the evaluations of all processes, each of its own images, to one of all images.  All processes get the same
+// result.
+Evaluation all_gather(const ProcessGroup& group, Evaluation local);
 
 }  // namespace vitrail::train

@@ -13,11 +13,11 @@ namespace fs = std::filesystem;
 
 std::ofstream open_for_append(const fs::path& path, uint64_t keep) {
   std::error_code error;
-  const bool there = fs::exists(path, error);
-  const uint64_t size = there ? fs::file_size(path, error) : 0;
+  const bool exists = fs::exists(path, error);
+  const uint64_t size = exists ? fs::file_size(path, error) : 0;
   if (size < keep) throw Error(path.string(), str("at least ", keep, " bytes, as the checkpoint says"), str(size));
-  if (there) fs::resize_file(path, keep, error);
-  if (error) throw Error(str(path.string(), ": cannot be cut back: ", error.message()));
+  if (exists) fs::resize_file(path, keep, error);
+  if (error) throw Error(str(path.string(), ": cannot be truncated: ", error.message()));
   std::ofstream stream(path, std::ios::binary | std::ios::app);
   if (!stream) throw Error(str(path.string(), ": cannot be written: ", std::strerror(errno)));
   return stream;

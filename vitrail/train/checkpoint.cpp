@@ -24,7 +24,8 @@ using Metadata = std::map<std::string, std::string>;
 constexpr const char* kFormat = "vitrail training checkpoint 1";
 constexpr const char* kGroups[] = {"model/", "optimizer/", "average/"};
 
-// Over every tensor's name, type, shape and bytes, in the order of names, then the metadata but for itself.
+// CRC-32C over the name, dtype, shape and bytes of each tensor in the order of names, then over the metadata except the
+// checksum itself.
 std::string checksum(Named tensors, const Metadata& metadata) {
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   uint32_t crc = 0;
@@ -44,14 +45,14 @@ std::string checksum(Named tensors, const Metadata& metadata) {
 }
 
 Metadata metadata_of(const CheckpointState& state) {
-  const Position& at = state.position;
+  const Position& position = state.position;
   const Fingerprint& print = state.fingerprint;
   return {
       {"format", kFormat},
-      {"position", Json{{"epoch", at.epoch},
-                        {"step_in_epoch", at.step_in_epoch},
-                        {"step", at.step},
-                        {"batch_images", at.batch_images}}
+      {"position", Json{{"epoch", position.epoch},
+                        {"step_in_epoch", position.step_in_epoch},
+                        {"step", position.step},
+                        {"batch_images", position.batch_images}}
                        .dump()},
       {"recipe", state.recipe},
       {"counters", state.counters},
@@ -68,15 +69,15 @@ void read_metadata(const Metadata& metadata, CheckpointState& state) {
   state.fingerprint = {print.at("build"), print.at("isa"), print.at("threads"), print.at("ranks")};
 }
 
-// A second name for the file, in place of what has that name now: at no moment is there none.
-void link_over(const fs::path& file, const fs::path& name) {
-  const fs::path beside = name.string() + ".link";
+// Atomically replaces `to` by a hard link to `file`, or by a copy on file systems without hard links.
+void replace_by_link(const fs::path& file, const fs::path& to) {
+  const fs::path temporary = to.string() + ".link";
   std::error_code error;
-  fs::remove(beside, error);
-  fs::create_hard_link(file, beside, error);
-  if (error) fs::copy_file(file, beside, fs::copy_options::overwrite_existing, error);  // no hard links here
-  if (!error) fs::rename(beside, name, error);
-  if (error) throw Error(str(name.string(), ": cannot be put in place: ", error.message()));
+  fs::remove(temporary, error);
+  fs::create_hard_link(file, temporary, error);
+  if (error) fs::copy_file(file, temporary, fs::copy_options::overwrite_existing, error);
+  if (!error) fs::rename(temporary, to, error);
+  if (error) throw Error(str(to.string(), ": cannot be replaced: ", error.message()));
 }
 
 }  // namespace
@@ -86,7 +87,7 @@ Fingerprint fingerprint(int threads, int ranks) {
   try {
     const MappedFile program("/proc/self/exe");
     build = str(program.bytes().size(), "-", crc32c(program.bytes().data(), program.bytes().size()));
-  } catch (const Error&) {  // not on this system: two builds cannot be told apart then
+  } catch (const Error&) {  // without /proc, builds cannot be distinguished
   }
   return {build, kernels::name_of(kernels::active_isa()), threads, ranks};
 }
@@ -103,7 +104,9 @@ std::vector<std::string> differences(const Fingerprint& before, const Fingerprin
   return lines;
 }
 
-fs::path previous_of(const fs::path& path) { return path.parent_path() / ("previous" + path.extension().string()); }
+fs::path previous_checkpoint(const fs::path& path) {
+  return path.parent_path() / ("previous" + path.extension().string());
+}
 
 void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   Named tensors;
@@ -113,11 +116,11 @@ void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   }
   Metadata metadata = metadata_of(state);
   metadata["checksum"] = checksum(tensors, metadata);
-  // The new file is complete on the disk before the old one gives up its name.
+  // The new file is complete on disk before the old one is replaced.
   const fs::path next = path.string() + ".next";
   try {
     weights::write_safetensors(next, tensors, metadata);
-    if (fs::exists(path)) link_over(path, previous_of(path));
+    if (fs::exists(path)) replace_by_link(path, previous_checkpoint(path));
   } catch (const Error&) {
     std::error_code ignored;
     fs::remove(next, ignored);
@@ -125,7 +128,7 @@ void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   }
   std::error_code error;
   fs::rename(next, path, error);
-  if (error) throw Error(str(path.string(), ": cannot be put in place: ", error.message()));
+  if (error) throw Error(str(path.string(), ": cannot be replaced: ", error.message()));
   sync_folder(path.parent_path());
 }
 
@@ -148,8 +151,7 @@ CheckpointState load_checkpoint(const fs::path& path) {
   const auto expected = metadata.find("checksum");
   const std::string found = checksum(tensors, metadata);
   if (expected == metadata.end() || expected->second != found) {
-    throw Error(path.string(),
-                str("the checksum ", expected == metadata.end() ? "that it was written with" : expected->second),
+    throw Error(path.string(), str("the checksum ", expected == metadata.end() ? "in its metadata" : expected->second),
                 found + ": the file is damaged");
   }
   try {
@@ -161,21 +163,21 @@ CheckpointState load_checkpoint(const fs::path& path) {
 }
 
 CheckpointState load_latest(const fs::path& path) {
-  std::string first;
+  std::string failure;
   try {
     return load_checkpoint(path);
   } catch (const Error& error) {
-    first = error.what();
+    failure = error.what();
   }
-  const fs::path before = previous_of(path);
-  if (!fs::exists(before)) throw Error(first);
+  const fs::path previous = previous_checkpoint(path);
+  if (!fs::exists(previous)) throw Error(failure);
   try {
-    CheckpointState state = load_checkpoint(before);
-    warn(str("the last checkpoint cannot be read, going on from the one before it (", before.string(), ", step ",
-             state.position.step, "): ", first));
+    CheckpointState state = load_checkpoint(previous);
+    warn(str("the last checkpoint cannot be read, resuming from the previous one (", previous.string(), ", step ",
+             state.position.step, "): ", failure));
     return state;
   } catch (const Error& error) {
-    throw Error(str(first, "; nor can the one before it: ", error.what()));
+    throw Error(str(failure, "; the previous checkpoint cannot be read either: ", error.what()));
   }
 }
 

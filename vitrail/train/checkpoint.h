@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a run needs to go on: weights, optimiser, average, and where it was.
+// Training checkpoints: weights, optimiser state, EMA weights and the position in the run.
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,43 +11,47 @@
 
 namespace vitrail::train {
 
-// Random numbers are functions of (seed, epoch, step, sample), so the position is the whole random state.
+// The position in a run.  It is also the complete random state, because every random number is a function of (seed,
+// epoch, step, sample).
 struct Position {
-  int64_t epoch = 0;          // from 0, the one under way
-  int64_t step_in_epoch = 0;  // batches of it that are done
-  int64_t step = 0;           // optimiser steps of the whole run
-  int64_t batch_images = 0;   // of such a batch, all processes counted; 0: as in the run that goes on
+  int64_t epoch = 0;          // current epoch, from 0
+  int64_t step_in_epoch = 0;  // batches of this epoch that are done
+  int64_t step = 0;           // optimiser steps of the run
+  int64_t batch_images = 0;   // images of a batch over all processes; 0 (old checkpoints): as in the resuming run
 };
 
-// What bits depend on besides the recipe.
+// The properties of the environment on which the bits of a result depend, besides the recipe.
 struct Fingerprint {
-  std::string build;  // a checksum of the running program
-  std::string isa;    // kernels::active_isa
+  std::string build;  // checksum of the running program
+  std::string isa;    // active instruction set (kernels::active_isa)
   int threads = 1, ranks = 1;
 };
 Fingerprint fingerprint(int threads, int ranks);
-// What differs, a line each: "threads: 2 → 4".
+// Returns one line per difference, such as "threads: 2 → 4".
 std::vector<std::string> differences(const Fingerprint& before, const Fingerprint& now);
 
 struct CheckpointState {
   Position position;
-  std::string recipe;    // write_recipe's text
-  std::string counters;  // the trainer's running sums, as JSON
+  std::string recipe;    // as write_recipe() returns it
+  std::string counters;  // running sums and results so far, as JSON
   Fingerprint fingerprint;
-  std::vector<nn::NamedTensor> model, optimizer, average;  // average: empty without an EMA
+  std::vector<nn::NamedTensor> model, optimizer, average;  // average: the EMA weights; empty without EMA
 };
 
-// One file: safetensors (tensors "model/NAME", "optimizer/NAME", "average/NAME"; the rest in the metadata), whole or
-// not at all, with a CRC-32C over everything in it.  The file that was there becomes `previous_of(path)`; at no moment
-// is there none.  Throws Error when it cannot be written; what was there is left then.
+// Writes a safetensors file with the tensors "model/NAME", "optimizer/NAME" and "average/NAME"; the other members and a
+// CRC-32C over all contents are metadata.  An existing file at `path` is renamed to previous_checkpoint(path).  The
+// write is atomic: a complete checkpoint exists at any time.  Throws Error if it cannot be written, and then keeps the
+// old file.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
-// Throws Error for a file that is missing, cut short, or whose checksum does not fit.
+// Throws Error for a missing or truncated file and for a wrong checksum.
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
-// load_checkpoint, or the previous one where that fails, with a warning that says so.  Throws Error with both reasons
-// when neither can be read.
+// Loads the checkpoint at `path`.  If that fails, loads the previous one and warns.  Throws Error with both reasons if
+// neither can be read.
 CheckpointState load_latest(const std::filesystem::path& path);
-std::filesystem::path previous_of(const std::filesystem::path& path);  // "last.safetensors" → "previous.safetensors"
+
+// Returns where save_checkpoint keeps the previous file: "last.safetensors" → "previous.safetensors".
+std::filesystem::path previous_checkpoint(const std::filesystem::path& path);
 
 }  // namespace vitrail::train

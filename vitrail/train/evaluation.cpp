@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/evaluation.h"
+#include "vitrail/train/evaluation_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,33 +10,34 @@
 namespace vitrail::train {
 namespace {
 
-// One image's logits counted.
-void count(const float* logits, int64_t classes, int64_t truth, int64_t sample, Evaluation& result) {
-  int64_t best = 0, before = 0;  // `before`: classes that come before the true one, as data::top_k orders them
-  double total = 0;
+// Adds one image with these logits [classes] to the sums in `result`.
+void add_image(const float* logits, int64_t classes, int64_t label, int64_t sample, Evaluation& result) {
+  int64_t best = 0, rank = 0;  // rank: position of the label among the classes, in the order of data::top_k
+  double sum = 0;              // Σ exp(logit − largest logit)
   for (int64_t c = 1; c < classes; ++c) {
     if (logits[c] > logits[best]) best = c;
   }
   for (int64_t c = 0; c < classes; ++c) {
-    total += std::exp(static_cast<double>(logits[c]) - logits[best]);
-    if (logits[c] > logits[truth] || (logits[c] == logits[truth] && c < truth)) ++before;
+    sum += std::exp(static_cast<double>(logits[c]) - logits[best]);
+    if (logits[c] > logits[label] || (logits[c] == logits[label] && c < label)) ++rank;
   }
-  const double log_truth = static_cast<double>(logits[truth]) - logits[best] - std::log(total);
+  const double log_probability = static_cast<double>(logits[label]) - logits[best] - std::log(sum);
   ++result.images;
-  result.loss -= log_truth;
-  result.top1 += before == 0;
-  result.top5 += before < 5;
-  ++result.confusion[static_cast<size_t>(truth)][static_cast<size_t>(best)];
-  if (best == truth) return;
-  result.worst.push_back({sample, truth, best, 1 / total, std::exp(log_truth)});
+  result.loss -= log_probability;
+  result.top1 += rank == 0;
+  result.top5 += rank < 5;
+  ++result.confusion[static_cast<size_t>(label)][static_cast<size_t>(best)];
+  if (best == label) return;
+  result.worst.push_back({sample, label, best, 1 / sum, std::exp(log_probability)});
 }
 
 }  // namespace
 
-void keep_worst(std::vector<WrongAnswer>& worst) {
-  std::stable_sort(worst.begin(), worst.end(),
-                   [](const WrongAnswer& a, const WrongAnswer& b) { return a.truth_confidence < b.truth_confidence; });
-  if (worst.size() > kWorstAnswers) worst.resize(kWorstAnswers);
+void keep_worst(std::vector<Misclassification>& worst) {
+  std::stable_sort(worst.begin(), worst.end(), [](const Misclassification& a, const Misclassification& b) {
+    return a.label_probability < b.label_probability;
+  });
+  if (worst.size() > kMaxMisclassifications) worst.resize(kMaxMisclassifications);
 }
 
 Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int64_t classes,
@@ -52,7 +53,8 @@ Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int6
       const Tensor logits = model.forward(batch->images).to(DType::f32).contiguous();
       const auto* labels = batch->labels.data<int64_t>();
       for (int64_t i = 0; i < logits.size(0); ++i)
-        count(logits.data<float>() + i * classes, classes, labels[i], batch->samples[static_cast<size_t>(i)], result);
+        add_image(logits.data<float>() + i * classes, classes, labels[i], batch->samples[static_cast<size_t>(i)],
+                  result);
       keep_worst(result.worst);
     }
     if (progress) progress(step, loader.steps_per_epoch());

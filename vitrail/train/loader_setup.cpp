@@ -7,14 +7,15 @@
 namespace vitrail::train {
 
 data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, const image::EvalTransform& transform,
-                                     int64_t channels, int threads, const ProcessGroup& crew) {
+                                     int64_t channels, int threads, const ProcessGroup& group) {
+  // The first of the last `epochs` epochs; −1 for none.
   auto first_of_last = [&](double epochs) {
     return epochs > 0 ? std::max<int64_t>(0, recipe.epochs - std::llround(std::ceil(epochs))) : -1;
   };
   data::LoaderOptions options;
   options.batch_size = recipe.batch_size;
-  options.rank = crew.rank();
-  options.ranks = crew.size();
+  options.rank = group.rank();
+  options.ranks = group.size();
   options.channels = channels;
   options.seed = recipe.seed;
   options.threads = recipe.data.workers > 0 ? static_cast<int>(recipe.data.workers) : std::max(1, threads / 2);
@@ -36,11 +37,11 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
   return options;
 }
 
-data::Loader evaluation_loader(const Part& part, const data::LoaderOptions& training) {
+data::Loader evaluation_loader(const Subset& subset, const data::LoaderOptions& training) {
   data::LoaderOptions options = data::evaluation_options(training);
-  options.subset = part.samples;
+  options.subset = subset.samples;
   if (options.unreadable == data::Unreadable::replace) options.unreadable = data::Unreadable::leave_out;
-  return {part.dataset, options};
+  return {subset.dataset, options};
 }
 
 }  // namespace vitrail::train

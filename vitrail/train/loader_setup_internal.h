@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loaders of a run.
+// The data loaders of a run.
 #include "vitrail/data/loader.h"
 #include "vitrail/train/process_group_internal.h"
-#include "vitrail/train/run_data.h"
+#include "vitrail/train/run_data_internal.h"
 
 namespace vitrail::train {
 
-// Each process of the crew gets its share of every batch.  `channels`: of the model's images.  `threads`: that compute.
+// Options of the training loader.  Each process of the group gets its share of every batch.  `channels`: of the model's
+// input.  `threads`: compute threads, from which the number of loader threads follows if the recipe does not set it.
 data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, const image::EvalTransform& transform,
-                                     int64_t channels, int threads, const ProcessGroup& crew);
+                                     int64_t channels, int threads, const ProcessGroup& group);
 
-// A part's images in order and unaltered, otherwise as in training.
-data::Loader evaluation_loader(const Part& part, const data::LoaderOptions& training);
+// A loader of the images of a subset in order and without augmentation; other options are those of training.
+data::Loader evaluation_loader(const Subset& subset, const data::LoaderOptions& training);
 
 }  // namespace vitrail::train

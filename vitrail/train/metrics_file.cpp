@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/metrics_file.h"
+#include "vitrail/train/metrics_file_internal.h"
 
 #include <cerrno>
 #include <charconv>
@@ -12,7 +12,7 @@
 namespace vitrail::train {
 namespace {
 
-// The shortest decimal that reads back to the same double.
+// The shortest decimal text that is read back as the same double.
 std::string exact(double value) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
@@ -43,7 +43,7 @@ void MetricsFile::add(const MetricsRow& row) {
 
 void MetricsFile::write(const std::string& line) {
   stream_ << line;
-  stream_.flush();  // so that a reader sees the row now
+  stream_.flush();  // so that other programs can read the row now
   if (!stream_) throw Error(str(path_.string(), ": write failed: ", std::strerror(errno)));
   size_ += line.size();
 }

@@ -9,12 +9,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
-Json json_of(const Sums& sums) { return {sums.loss, sums.correct, sums.images, sums.gradient_norm, sums.steps}; }
-Sums sums_of(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}; }
+Json sums_to_json(const RunningSums& sums) {
+  return {sums.loss, sums.correct, sums.images, sums.gradient_norm, sums.steps};
+}
+RunningSums sums_from_json(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3), json.at(4)}; }
 
-Json json_of(const EpochResult& e) {
+Json epoch_to_json(const EpochResult& e) {
   return {
       {"epoch", e.epoch},       {"step", e.step},         {"train_loss", e.train_loss}, {"train_top1", e.train_top1},
       {"val_loss", e.val_loss}, {"val_top1", e.val_top1}, {"val_top5", e.val_top5},     {"ema_loss", e.ema_loss},
@@ -22,7 +26,7 @@ Json json_of(const EpochResult& e) {
       {"best", e.best},         {"seconds", e.seconds}};
 }
 
-EpochResult epoch_of(const Json& json) {
+EpochResult epoch_from_json(const Json& json) {
   EpochResult e;
   e.epoch = json.at("epoch");
   e.step = json.at("step");
@@ -43,7 +47,7 @@ EpochResult epoch_of(const Json& json) {
 
 std::filesystem::path event_path(const std::filesystem::path& folder, Counters& counters) {
   if (counters.event_name.empty())
-    counters.event_name = str("events.out.tfevents.", static_cast<int64_t>(now()), ".vitrail");
+    counters.event_name = str("events.out.tfevents.", static_cast<int64_t>(seconds_since_1970()), ".vitrail");
   std::filesystem::create_directories(folder / "tensorboard");
   return folder / "tensorboard" / counters.event_name;
 }
@@ -51,8 +55,8 @@ std::filesystem::path event_path(const std::filesystem::path& folder, Counters& 
 }  // namespace
 
 std::string Counters::to_json() const {
-  Json json{{"epoch", json_of(epoch)},
-            {"interval", json_of(interval)},
+  Json json{{"epoch", sums_to_json(epoch)},
+            {"interval", sums_to_json(interval)},
             {"best_top1", best_top1},
             {"best_epoch", best_epoch},
             {"best_is_average", best_is_average},
@@ -65,9 +69,9 @@ std::string Counters::to_json() const {
             {"event_bytes", event_bytes},
             {"event_name", event_name},
             {"tested", tested},
-            {"exchange", {exchange.seconds, exchange.overlapped, exchange.waited}},
+            {"exchange", {communication.seconds, communication.overlapped, communication.waited}},
             {"test", {test_loss, test_top1, test_top5}}};
-  for (const EpochResult& result : history) json["history"].push_back(json_of(result));
+  for (const EpochResult& result : history) json["history"].push_back(epoch_to_json(result));
   return json.dump();
 }
 
@@ -75,18 +79,18 @@ Counters Counters::from_json(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     Counters counters;
-    counters.epoch = sums_of(json.at("epoch"));
-    counters.interval = sums_of(json.at("interval"));
+    counters.epoch = sums_from_json(json.at("epoch"));
+    counters.interval = sums_from_json(json.at("interval"));
     counters.best_top1 = json.at("best_top1");
     counters.best_epoch = json.at("best_epoch");
     counters.best_is_average = json.at("best_is_average");
-    for (const Json& item : json.at("history")) counters.history.push_back(epoch_of(item));
+    for (const Json& item : json.at("history")) counters.history.push_back(epoch_from_json(item));
     counters.skipped_images = json.at("skipped_images");
     counters.skipped_steps = json.at("skipped_steps");
     counters.skipped_in_a_row = json.at("skipped_in_a_row");
     counters.seconds = json.at("seconds");
-    if (const auto times = json.find("exchange"); times != json.end())
-      counters.exchange = {times->at(0), times->at(1), times->at(2)};
+    if (const auto times = json.find("exchange"); times != json.end())  // absent in old checkpoints
+      counters.communication = {times->at(0), times->at(1), times->at(2)};
     counters.metrics_bytes = json.at("metrics_bytes");
     counters.event_bytes = json.at("event_bytes");
     counters.event_name = json.at("event_name");
@@ -96,7 +100,7 @@ Counters Counters::from_json(const std::string& text) {
     counters.test_top5 = json.at("test").at(2);
     return counters;
   } catch (const Json::exception& error) {
-    throw Error("checkpoint", "the counters of a run", error.what());
+    throw Error("checkpoint", "the counters of a training run", error.what());
   }
 }
 
@@ -106,9 +110,9 @@ MetricsLog::MetricsLog(const std::filesystem::path& folder, Counters& counters)
 
 void MetricsLog::add(const MetricsRow& row) {
   metrics_.add(row);
-  const double time = now();
+  const double time = seconds_since_1970();
   auto scalar = [&](const char* name, const std::optional<double>& value) {
-    if (value) events_.scalar(row.event + "/" + name, row.step, *value, time);
+    if (value) events_.add_scalar(row.event + "/" + name, row.step, *value, time);
   };
   scalar("loss", row.loss);
   scalar("top1", row.top1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/model_setup.h"
+#include "vitrail/train/model_setup_internal.h"
 
 #include <algorithm>
 #include <cctype>
@@ -23,7 +23,8 @@ namespace {
 using models::ModelConfig;
 using models::VisionTransformerConfig;
 
-std::vector<std::string> names_of(const ModelConfig& config) {
+// The class names of a model; empty if unknown.
+std::vector<std::string> class_names(const ModelConfig& config) {
   if (!config.labels.empty()) return config.labels;
   if (!config.descriptions.empty()) return config.descriptions;
   const auto imagenet = data::imagenet_class_names();
@@ -31,38 +32,39 @@ std::vector<std::string> names_of(const ModelConfig& config) {
   return {};
 }
 
-// Upper and lower case are the same, and so are '_' and ' '.
-std::string plain(std::string name) {
+// Lower case, with spaces instead of underscores: the form in which class names are compared.
+std::string normalized(std::string name) {
   for (char& c : name) c = c == '_' ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return name;
 }
 
-// "0", "1", …: what classes without names are called.
-bool are_numbers(const std::vector<std::string>& names) {
+// Whether the names are "0", "1", …, as those of classes without names.
+bool are_placeholders(const std::vector<std::string>& names) {
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] != std::to_string(i)) return false;
   }
   return true;
 }
 
-// For each class, the row of the checkpoint's head that is its own; -1: none.
+// For each of `count` classes, the row of the checkpoint's head for the class of the same name; −1: none.  Without
+// names, classes are matched by index if their number is the same.
 std::vector<int64_t> head_rows(const ModelConfig& source, const std::vector<std::string>& classes, int64_t count) {
   std::vector<int64_t> rows(static_cast<size_t>(count), -1);
-  const std::vector<std::string> known = names_of(source);
-  if (known.empty() || are_numbers(known) || are_numbers(classes)) {
+  const std::vector<std::string> known = class_names(source);
+  if (known.empty() || are_placeholders(known) || are_placeholders(classes)) {
     if (source.vit.num_classes != count) return rows;
     for (int64_t i = 0; i < count; ++i) rows[static_cast<size_t>(i)] = i;
     return rows;
   }
-  std::map<std::string, int64_t> place;
-  for (size_t i = 0; i < known.size(); ++i) place.emplace(plain(known[i]), static_cast<int64_t>(i));
-  if (known.size() == 1000) {  // folders are often called by WordNet's ids
+  std::map<std::string, int64_t> row_of;
+  for (size_t i = 0; i < known.size(); ++i) row_of.emplace(normalized(known[i]), static_cast<int64_t>(i));
+  if (known.size() == 1000) {  // ImageNet folders are often named by WordNet ids
     const auto ids = data::imagenet_wordnet_ids();
-    for (size_t i = 0; i < ids.size(); ++i) place.emplace(ids[i], static_cast<int64_t>(i));
+    for (size_t i = 0; i < ids.size(); ++i) row_of.emplace(ids[i], static_cast<int64_t>(i));
   }
   for (size_t i = 0; i < classes.size(); ++i) {
-    const auto found = place.find(plain(classes[i]));
-    if (found != place.end()) rows[i] = found->second;
+    const auto found = row_of.find(normalized(classes[i]));
+    if (found != row_of.end()) rows[i] = found->second;
   }
   return rows;
 }
@@ -71,18 +73,18 @@ std::array<int64_t, 2> grid_of(const VisionTransformerConfig& config) {
   return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
 }
 
-// Where a model of fewer blocks than the checkpoint begins: with the first, the last, and others evenly between them.
-// For each of its blocks, the checkpoint's.
-std::vector<int64_t> blocks_to_keep(int64_t there, int64_t wanted) {
-  std::vector<int64_t> kept(static_cast<size_t>(wanted));
-  for (int64_t i = 0; i < wanted; ++i) {
-    const bool fewer = wanted > 1 && wanted < there;
-    kept[static_cast<size_t>(i)] = fewer ? (2 * i * (there - 1) + wanted - 1) / (2 * (wanted - 1)) : i;
+// For each block of the model, the checkpoint's block that initialises it.  A shallower model takes the first, the last
+// and evenly spaced blocks between them.
+std::vector<int64_t> blocks_to_keep(int64_t source_depth, int64_t depth) {
+  std::vector<int64_t> kept(static_cast<size_t>(depth));
+  for (int64_t i = 0; i < depth; ++i) {
+    const bool fewer = depth > 1 && depth < source_depth;
+    kept[static_cast<size_t>(i)] = fewer ? (2 * i * (source_depth - 1) + depth - 1) / (2 * (depth - 1)) : i;
   }
   return kept;
 }
 
-// Carries the parameters of one model over to another, and keeps account of what was done.
+// Copies the parameters of a checkpoint's model to another model, adapts their shapes and records notes and problems.
 class WeightTransfer {
  public:
   WeightTransfer(const ModelConfig& source, const models::VisionTransformer& from, const ModelConfig& target,
@@ -91,30 +93,32 @@ class WeightTransfer {
         target_(target),
         rows_(head_rows(source, classes, target.vit.num_classes)),
         blocks_(blocks_to_keep(source.vit.depth, target.vit.depth)) {
-    for (const nn::NamedTensor& parameter : from.named_parameters()) given_[parameter.name] = parameter.tensor;
-    if (leaves_blocks_out()) note_blocks();
+    for (const nn::NamedTensor& parameter : from.named_parameters()) available_[parameter.name] = parameter.tensor;
+    if (is_shallower()) note_blocks();
   }
 
-  void into(const nn::NamedTensor& parameter) {
+  // Initialises one parameter of the target model.
+  void initialize(const nn::NamedTensor& parameter) {
     const std::string& name = parameter.name;
     const Tensor& to = parameter.tensor;
-    if (name.starts_with("head.") || name.starts_with("head_dist.")) return head(name, to);
-    Tensor from = take(name_there(name));
+    if (name.starts_with("head.") || name.starts_with("head_dist.")) return copy_head(name, to);
+    Tensor from = take(source_name(name));
     if (!from.defined() && name.starts_with("fc_norm.")) from = take("norm." + name.substr(8));
     if (!from.defined() && name.starts_with("norm.")) from = take("fc_norm." + name.substr(5));
     if (!from.defined()) return problem(name, "not in the checkpoint");
-    if (name == "pos_embed") from = positions(from, to);
-    if (name == "patch_embed.proj.weight") from = patches(from, to);
+    if (name == "pos_embed") from = resample_positions(from, to);
+    if (name == "patch_embed.proj.weight") from = resample_patches(from, to);
     if (!(from.shape() == to.shape())) return problem(name, str(from.shape(), " instead of ", to.shape()));
     to.copy_(from);
   }
 
-  // Throws Error that lists what did not fit.
+  // Returns the notes.  Throws one Error that lists all problems.
   std::vector<std::string> finish(const std::string& where) {
-    for (const auto& [name, tensor] : given_) {
+    for (const auto& [name, tensor] : available_) {
+      // A new head, interpolated positions and skipped blocks may leave parameters of the checkpoint unused.
       const bool replaced = name.starts_with("head") || name.starts_with("pre_logits") || name == "pos_embed" ||
-                            (leaves_blocks_out() && name.starts_with(kBlocks));
-      if (!taken_.contains(name) && !replaced) problem(name, "has no place in the model");
+                            (is_shallower() && name.starts_with(kBlocks));
+      if (!used_.contains(name) && !replaced) problem(name, "not in the model");
     }
     if (problems_.empty()) return notes_;
     std::string text = where + ": the checkpoint does not fit the recipe's model:";
@@ -125,7 +129,7 @@ class WeightTransfer {
  private:
   static constexpr std::string_view kBlocks = "blocks.";
 
-  bool leaves_blocks_out() const { return target_.vit.depth < source_.vit.depth; }
+  bool is_shallower() const { return target_.vit.depth < source_.vit.depth; }
 
   void note_blocks() {
     std::string list;
@@ -133,8 +137,8 @@ class WeightTransfer {
     notes_.push_back(str("blocks: ", list, " of the checkpoint's ", source_.vit.depth));
   }
 
-  // What the checkpoint calls a parameter.
-  std::string name_there(const std::string& name) const {
+  // The name in the checkpoint of a parameter of the model.
+  std::string source_name(const std::string& name) const {
     if (!name.starts_with(kBlocks)) return name;
     const size_t dot = name.find('.', kBlocks.size());
     const size_t block = std::stoul(name.substr(kBlocks.size(), dot - kBlocks.size()));
@@ -142,15 +146,16 @@ class WeightTransfer {
   }
 
   Tensor take(const std::string& name) {
-    const auto found = given_.find(name);
-    if (found == given_.end()) return {};
-    taken_[name] = true;
+    const auto found = available_.find(name);
+    if (found == available_.end()) return {};
+    used_[name] = true;
     return found->second;
   }
 
   void problem(const std::string& name, const std::string& what) { problems_.push_back(name + ": " + what); }
 
-  void head(const std::string& name, const Tensor& to) {
+  // Copies the rows of the classes that the checkpoint knows; the others keep their random initialisation.
+  void copy_head(const std::string& name, const Tensor& to) {
     const Tensor from = take(name);
     const auto kept = std::count_if(rows_.begin(), rows_.end(), [](int64_t row) { return row >= 0; });
     const bool fits = from.defined() && (to.rank() == 1 || from.size(1) == to.size(1));
@@ -163,13 +168,13 @@ class WeightTransfer {
     if (!fits || kept == 0) {
       notes_.push_back(str(part, ": new, ", classes, " classes"));
     } else if (kept < classes) {
-      notes_.push_back(str(part, ": ", kept, " of ", classes, " classes are the checkpoint's, the others new"));
+      notes_.push_back(str(part, ": ", kept, " of ", classes, " classes from the checkpoint, the others new"));
     } else if (source_.vit.num_classes != classes) {
       notes_.push_back(str(part, ": ", classes, " of the checkpoint's ", source_.vit.num_classes, " classes"));
     }
   }
 
-  Tensor positions(const Tensor& from, const Tensor& to) {
+  Tensor resample_positions(const Tensor& from, const Tensor& to) {
     const auto old_grid = grid_of(source_.vit), new_grid = grid_of(target_.vit);
     const int64_t prefix = from.size(1) - old_grid[0] * old_grid[1];
     if (old_grid == new_grid || to.size(1) - new_grid[0] * new_grid[1] != prefix) return from;
@@ -178,15 +183,15 @@ class WeightTransfer {
     return nn::resample_positions(from, prefix, old_grid, new_grid, target_.vit.pos_interp);
   }
 
-  Tensor patches(Tensor from, const Tensor& to) {
-    if (from.size(1) == 3 && to.size(1) == 1) {  // grey: each colour's weights see the same picture
+  Tensor resample_patches(Tensor from, const Tensor& to) {
+    if (from.size(1) == 3 && to.size(1) == 1) {  // greyscale: all colour channels would be equal
       Tensor sum = Tensor::zeros({from.size(0), 1, from.size(2), from.size(3)});
       const int64_t inner = from.size(2) * from.size(3);
       const Tensor dense = from.contiguous();
       for (int64_t i = 0; i < dense.numel(); ++i)
         sum.data<float>()[i / (3 * inner) * inner + i % inner] += dense.data<float>()[i];
       from = sum;
-      notes_.push_back("patch embedding: summed over colours, for grey pictures");
+      notes_.push_back("patch embedding: summed over the colour channels, for greyscale images");
     }
     const std::array<int64_t, 2> size{to.size(2), to.size(3)};
     if (from.size(2) == size[0] && from.size(3) == size[1]) return from;
@@ -196,9 +201,10 @@ class WeightTransfer {
   }
 
   const ModelConfig &source_, &target_;
-  std::vector<int64_t> rows_, blocks_;
-  std::map<std::string, Tensor> given_;
-  std::map<std::string, bool> taken_;
+  std::vector<int64_t> rows_;                // head_rows()
+  std::vector<int64_t> blocks_;              // blocks_to_keep()
+  std::map<std::string, Tensor> available_;  // the checkpoint's parameters by name
+  std::map<std::string, bool> used_;
   std::vector<std::string> notes_, problems_;
 };
 
@@ -260,17 +266,19 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConf
   if (!result.std) result.std = half;
   if (!result.interpolation) result.interpolation = "bicubic";
   if (!result.crop_pct) result.crop_pct = 1.0;
-  for (auto* values : {&*result.mean, &*result.std}) {  // a colour checkpoint that reads grey pictures from now on
+  for (auto* values : {&*result.mean, &*result.std}) {  // RGB statistics for a model of greyscale images
     if (values->size() == 3 && config.vit.in_chans == 1) *values = {((*values)[0] + (*values)[1] + (*values)[2]) / 3};
   }
   return result;
 }
 
-// pos_embed: zeros for the tokens before the patches (MAE), the table for the patches.
-void write_sincos_positions(const models::VisionTransformer& model) {
+namespace {
+
+// Initialises pos_embed with the fixed sine-cosine table for the patches and zeros for the prefix tokens, as MAE does.
+void init_sincos_positions(const models::VisionTransformer& model) {
   const VisionTransformerConfig& vit = model.config();
   if (vit.pos_embed != models::PositionEmbedding::learned)
-    throw Error("model.positions", "a model with pos_embed \"learn\", which keeps them", "another one");
+    throw Error("model.positions", "a model with pos_embed \"learn\"", "another one");
   const Tensor positions = model.parameter("pos_embed");
   const Tensor table = nn::sincos_positions_2d(grid_of(vit), vit.embed_dim);
   const int64_t prefix = positions.size(1) - table.size(1);
@@ -278,7 +286,8 @@ void write_sincos_positions(const models::VisionTransformer& model) {
   positions.narrow(1, prefix, table.size(1)).copy_(table);
 }
 
-void write_mimetic(const models::VisionTransformer& model, const nn::MimeticOptions& options, uint64_t seed) {
+// Mimetic initialisation of attention (Trockman & Kolter 2023), with zero biases.
+void init_mimetic(const models::VisionTransformer& model, const nn::MimeticOptions& options, uint64_t seed) {
   const VisionTransformerConfig& vit = model.config();
   for (int64_t layer = 0; layer < vit.depth; ++layer) {
     const std::string attention = str("blocks.", layer, ".attn.");
@@ -292,22 +301,24 @@ void write_mimetic(const models::VisionTransformer& model, const nn::MimeticOpti
   }
 }
 
+}  // namespace
+
 PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed) {
   RandomParams random(seed);
   if (recipe.init.empty()) {
     ModelConfig config = model_config(recipe, classes, nullptr);
     models::VisionTransformer model(config.vit, ParamSource(random));
-    if (recipe.positions == "sincos2d") write_sincos_positions(model);
-    if (recipe.mimetic) write_mimetic(model, *recipe.mimetic, seed);
+    if (recipe.positions == "sincos2d") init_sincos_positions(model);
+    if (recipe.mimetic) init_mimetic(model, *recipe.mimetic, seed);
     return {std::move(config), std::move(model), {}};
   }
   const models::OpenedModel opened = open_source(recipe);
   const models::VisionTransformer source = models::build_model(opened);
   ModelConfig config = model_config(recipe, classes, &opened.config);
   models::VisionTransformer model(config.vit, ParamSource(random));
-  WeightTransfer transplant(opened.config, source, config, classes);
-  for (const nn::NamedTensor& parameter : model.named_parameters()) transplant.into(parameter);
-  std::vector<std::string> notes = transplant.finish(recipe.init);
+  WeightTransfer transfer(opened.config, source, config, classes);
+  for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);
+  std::vector<std::string> notes = transfer.finish(recipe.init);
   return {std::move(config), std::move(model), std::move(notes)};
 }
 

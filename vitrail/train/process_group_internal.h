@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the processes of a run decide together.  All of them call the same functions in the same order.
+// The processes of a training run, with collective operations on training data.  All processes must call the same
+// functions in the same order.
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,17 +17,17 @@ class ProcessGroup {
 
   int rank() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
-  bool leads() const { return rank() == 0; }  // the one that writes and shows
+  bool is_rank_zero() const { return rank() == 0; }  // rank 0 writes the files and reports progress
   const std::shared_ptr<dist::Communicator>& communicator() const { return communicator_; }
 
-  void sum(std::vector<double>& values) const;  // over all processes; counts stay exact up to 2^53
-  bool any(bool here) const;
+  void all_reduce_sum(std::vector<double>& values) const;  // integers are exact up to 2^53
+  bool any(bool local) const;                              // whether `local` is true in any process
 
-  std::string tell(std::string text, int from = 0) const;  // the text of process `from`
-  // The text of the first process that has one, with its number where there are several.
-  std::string first_text(const std::string& here) const;
-  // Contiguous tensors of the same shapes everywhere become the leader's.
-  void copy_from_leader(const std::vector<nn::NamedTensor>& tensors) const;
+  std::string broadcast_text(std::string text, int root = 0) const;  // the text of rank `root`
+  // Returns the non-empty text of the lowest rank that has one, prefixed by the rank if there are several processes.
+  std::string first_nonempty_text(const std::string& local) const;
+  // Copies rank 0's tensors to all processes.  They must be contiguous and have the same shapes everywhere.
+  void broadcast_tensors(const std::vector<nn::NamedTensor>& tensors) const;
 
  private:
   std::shared_ptr<dist::Communicator> communicator_;

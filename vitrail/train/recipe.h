@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A recipe: everything that decides what a training run computes, as JSON (docs/training.md lists every field).
+// Recipes: all settings that determine the result of a training run, as a struct and as JSON.  The members have the
+// names of the JSON fields, which docs/training.md lists.
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -18,40 +19,41 @@
 
 namespace vitrail::train {
 
-// "model": what is trained.  As JSON a registered name, or an object with model_args' fields beside these.
+// "model": the model to train.  In JSON, a registered name, or an object that mixes these fields with those of
+// model_args.
 struct ModelRecipe {
-  std::string architecture;  // a registered name whose fields model_args change; empty: VisionTransformerConfig's
-  std::string init;          // a model to start from (a folder or a weights file); empty: from scratch
-  std::string config;        // of `init`, where its weights lie alone
-  std::string key_map;       // of `init`, where its keys are not recognised
-  std::string model_args;    // a JSON object with the fields that are set; num_classes follows from the data
-  // From scratch only, over what weight_init draws:
-  std::string positions = "drawn";            // or "sincos2d": pos_embed begins as nn::sincos_positions_2d
-  std::optional<nn::MimeticOptions> mimetic;  // attention weights as nn::mimetic_attention makes them
-  std::vector<std::string> freeze;            // patterns of parameters that stay as they are (optim::matches)
-  bool linear_probe = false;                  // everything but the head stays as it is
-  bool activation_checkpointing = false;
+  std::string architecture;  // a registered name, modified by model_args; empty: defaults of VisionTransformerConfig
+  std::string init;          // checkpoint to start from (a folder or a weights file); empty: from scratch
+  std::string config;        // configuration of `init`, if it has none beside its weights
+  std::string key_map;       // key map of `init`, if its keys are not recognised
+  std::string model_args;    // a JSON object of VisionTransformerConfig fields; num_classes follows from the data
+  // These two replace a part of the random initialisation, so they exclude `init`:
+  std::string positions = "drawn";            // random, or "sincos2d": pos_embed from nn::sincos_positions_2d
+  std::optional<nn::MimeticOptions> mimetic;  // attention weights from nn::mimetic_attention
+  std::vector<std::string> freeze;            // name patterns of parameters that are not trained (optim::matches)
+  bool linear_probe = false;                  // train only the head
+  bool activation_checkpointing = false;      // recompute activations in the backward pass
 };
 
-// "data": paths are as `eval` takes them; $VITRAIL_ASSETS at their beginning is replaced (see expand_path).
+// "data": datasets.  Paths are as for `vitrail eval`; a leading $VITRAIL_ASSETS is expanded (expand_path).
 struct DataRecipe {
-  std::string train;                               // with a split of that name, which is then read
-  std::string val;                                 // see open_data
-  std::string test;                                // read once, at the end
-  std::string train_split, val_split, test_split;  // where the default is not meant
-  std::optional<int64_t> holdout;                  // images of the training split that choose the best weights
-  uint64_t holdout_seed = 0;                       // apart from `seed`, so that runs of several seeds hold out the same
-  std::string preset;                              // mean, std and what else is not set (models::apply_preset)
+  std::string train;                               // training images: the split "train", or all if there are no splits
+  std::string val;                                 // validation images, evaluated after each epoch
+  std::string test;                                // test images, evaluated once at the end
+  std::string train_split, val_split, test_split;  // other splits than the defaults
+  std::optional<int64_t> holdout;                  // number of training images that are held out for validation
+  uint64_t holdout_seed = 0;                       // independent of `seed`: runs of several seeds hold out the same
+  std::string preset;                              // preprocessing defaults (models::apply_preset)
   std::vector<double> mean, std;
   std::string interpolation;
   std::optional<double> crop_pct;
   data::Unreadable unreadable = data::Unreadable::error;
-  int64_t keep_decoded_mb = 1024;  // small datasets stay decoded in memory
-  int64_t workers = 0;             // threads that decode and augment; 0: half of those that compute, at least one
-  int64_t in_flight = 3;           // batches made ahead
+  int64_t keep_decoded_mb = 1024;  // size limit of the cache of decoded images, in MiB
+  int64_t workers = 0;             // threads that decode and augment; 0: half of the compute threads, at least one
+  int64_t in_flight = 3;           // batches that are prepared ahead
 };
 
-// "schedule": in epochs, which may be fractions.
+// "schedule": durations in epochs, which may be fractions.  See optim::ScheduleOptions.
 struct ScheduleRecipe {
   std::string name = "cosine";
   double final_lr = 0;
@@ -62,84 +64,85 @@ struct ScheduleRecipe {
   double decay_factor = 0.1;
 };
 
-// "token_drop": patches left out of the first part of a training (Liu et al. 2022, "PatchDropout"); afterwards as many
-// as the model's own patch_drop_rate says.
+// "token_drop": PatchDropout (Liu et al. 2022) in the first epochs; afterwards the model's own patch_drop_rate applies.
 struct TokenDropRecipe {
-  double rate = 0.5;   // of the patches of each image
-  double until = 0.6;  // share of all epochs
+  double rate = 0.5;   // fraction of the patches of each image that is dropped
+  double until = 0.6;  // fraction of all epochs
 };
 
-// "loss.distillation".  A model with a distillation token learns from the labels with one head and from the teacher
-// with the other; any other with the same head.
+// "loss.distillation": knowledge distillation (Hinton et al. 2015).  In a model with a distillation token, the class
+// head learns from the labels and the distillation head from the teacher (Touvron et al. 2021, DeiT).
 struct DistillationRecipe {
-  std::string teacher;        // a model
-  std::string kind = "soft";  // or hard
-  double alpha = 0.5;         // (1 − alpha) · loss + alpha · distillation
+  std::string teacher;        // path of a model
+  std::string kind = "soft";  // "soft" or "hard"
+  double alpha = 0.5;         // total loss: (1 − alpha) · loss + alpha · distillation loss
   double temperature = 3;
-  int64_t views = 0;  // augmentations of an image; the teacher is asked once for each.  0: a new one every epoch
-  // So many epochs show views; those after them show a new picture every time, taught by the mean of the answers.
+  int64_t views =
+      0;  // number of fixed augmentations per image, whose teacher logits are cached; 0: new ones each epoch
+  // Number of epochs that show these views; unset: all.  Later epochs show new augmentations, and the target is the
+  // mean of the cached logits over the views.
   std::optional<int64_t> view_epochs;
-  std::string cache;  // a folder for its answers that several runs share; empty: the run's own
+  std::string cache;  // folder of the teacher's logits, which several runs may share; empty: in the run's folder
 };
 
 struct LossRecipe {
-  std::string name = "cross_entropy";  // or bce
+  std::string name = "cross_entropy";  // "cross_entropy", or "bce": binary cross-entropy per class
   double label_smoothing = 0;
-  std::optional<double> bce_threshold;
-  bool bce_sum = false;
+  std::optional<double> bce_threshold;  // ops::BceOptions::threshold
+  bool bce_sum = false;                 // ops::BceOptions::sum_classes
   std::optional<DistillationRecipe> distillation;
 };
 
-// "checkpoint": when the state is saved besides each validation and the end.
+// "checkpoint": when to save besides the end of each epoch.
 struct CheckpointRecipe {
-  int64_t every_steps = 0;    // 0: not by steps
-  double every_minutes = 10;  // 0: not by time
+  int64_t every_steps = 0;    // optimiser steps; 0: off
+  double every_minutes = 10;  // 0: off
 };
 
 struct Recipe {
-  std::string objective = "classify";  // the only one so far; self-supervised ones will stand beside it
+  std::string objective = "classify";  // the only objective
   ModelRecipe model;
   DataRecipe data;
   int64_t epochs = 0;
-  int64_t batch_size = 128;        // of an optimiser step's part on one process
-  int64_t accumulate = 1;          // batches per optimiser step
-  std::string precision = "fp32";  // or bf16: products in bf16, weights and sums in fp32
+  int64_t batch_size = 128;  // images of a forward pass in each process
+  int64_t accumulate = 1;    // batches per optimiser step (gradient accumulation)
+  std::string precision =
+      "fp32";  // "fp32", or "bf16": mixed precision, GEMM in bf16 with fp32 weights and accumulators
   uint64_t seed = 0;
-  double lr = 1e-3;
-  double clip = 0;  // largest norm of the gradients; 0: not clipped
+  double lr = 1e-3;  // peak learning rate
+  double clip = 0;   // maximum gradient norm; 0: no clipping
   optim::OptimizerOptions optimizer;
   optim::GroupOptions groups;
   ScheduleRecipe schedule;
   data::AugmentOptions augment;
   data::MixOptions mix;
   std::optional<TokenDropRecipe> token_drop;
-  int64_t repeats = 1;
-  double plain_epochs = 0;  // the last ones, in which affine, policy, jitter and erasing are off
-  double unmixed_epochs = 0;
+  int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
+  double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing
+  double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix
   LossRecipe loss;
   std::optional<optim::EmaOptions> ema;
   CheckpointRecipe checkpoint;
-  std::string non_finite = "stop";  // or skip
+  std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
   int64_t log_every = 50;           // steps between rows of metrics.csv
 };
 
-// Reads a recipe.  Every field is checked; all that is wrong stands in one Error, a line each: the path of the field,
-// what was expected and what came.  `overrides`: "key.path=value" over the file, the value as JSON, or a string where
-// it is none.  `where` names the file.
+// Parses a recipe.  `overrides`: settings "key.path=value" that replace fields; the value is JSON, or a string if it
+// does not parse as JSON.  `where` names the file in messages.  Throws one Error that lists all problems, a line each:
+// the path of the field, the expected and the given value.
 Recipe parse_recipe(const std::string& json, const std::string& where, const std::vector<std::string>& overrides = {});
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 
-// The recipe with every field, indented; parse_recipe reads it back to the same recipe.
+// Returns the recipe as indented JSON with every field.  parse_recipe reads it back to the same recipe.
 std::string write_recipe(const Recipe& recipe);
 
-// What differs between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Schema that change nothing in
-// what is computed (checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb, loss.distillation.cache)
-// are left out.
+// Returns the differences between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Ignores fields
+// without effect on results: checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb,
+// loss.distillation.cache.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);
 
-// The path with $VITRAIL_ASSETS at its beginning replaced by the variable's value, or by ../shared/assets where it is
-// not set.
+// Replaces a leading $VITRAIL_ASSETS by the value of the variable, or by ../shared/assets if it is not set.
 std::string expand_path(const std::string& path);
 
 }  // namespace vitrail::train

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands around a recipe: settings over it, comparing two, its paths.
+// Overrides, comparison and paths of recipes.
 #include <map>
 #include <set>
 
 #include "vitrail/base/env.h"
 #include "vitrail/base/error.h"
 #include "vitrail/train/recipe.h"
-#include "vitrail/train/recipe_json_internal.h"
+#include "vitrail/train/recipe_overrides_internal.h"
 
 namespace vitrail::train {
 namespace {
 
-// Every value by its path; arrays are values.
+// Collects the values of all fields by their paths.  An array is one value.
 void flatten(const Json& json, const std::string& path, std::map<std::string, std::string>& into) {
   if (!json.is_object()) {
     into[path] = json.dump();
@@ -22,10 +22,11 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, st
 }
 
 bool changes_results(const std::string& path) {
-  static const std::set<std::string> kHarmless{"checkpoint.every_steps", "checkpoint.every_minutes", "data.workers",
-                                               "data.in_flight",         "data.keep_decoded_mb",     "log_every",
-                                               "loss.distillation.cache"};
-  return !kHarmless.contains(path);
+  static const std::set<std::string> kWithoutEffect{"checkpoint.every_steps", "checkpoint.every_minutes",
+                                                    "data.workers",           "data.in_flight",
+                                                    "data.keep_decoded_mb",   "log_every",
+                                                    "loss.distillation.cache"};
+  return !kWithoutEffect.contains(path);
 }
 
 }  // namespace
@@ -36,19 +37,19 @@ void apply_override(Json& json, const std::string& setting) {
   const std::string path = setting.substr(0, equals), text = setting.substr(equals + 1);
   Json value = Json::parse(text, nullptr, false);
   if (value.is_discarded()) value = text;
-  Json* place = &json;
+  Json* target = &json;
   for (size_t begin = 0; begin <= path.size();) {
     const size_t dot = std::min(path.find('.', begin), path.size());
     const std::string key = path.substr(begin, dot - begin);
     if (key.empty()) throw Error("--set", "key.path=value", "\"" + setting + "\"");
-    if (place->is_null()) *place = Json::object();
-    if (!place->is_object()) {
-      throw Error("--set " + setting, "an object around \"" + key + "\"", place->dump());
+    if (target->is_null()) *target = Json::object();
+    if (!target->is_object()) {
+      throw Error("--set " + setting, "an object around \"" + key + "\"", target->dump());
     }
-    place = &(*place)[key];
+    target = &(*target)[key];
     begin = dot + 1;
   }
-  *place = value;
+  *target = value;
 }
 
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/report.h"
+#include "vitrail/train/report_internal.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -23,17 +23,17 @@ std::string base64(const std::vector<uint8_t>& bytes) {
   return text;
 }
 
-std::string render_mistake(const Mistake& mistake) {
-  const bool small = std::max(mistake.picture.width, mistake.picture.height) <= 96;
-  return str("<figure><img", small ? " class=\"small\"" : "", " src=\"", picture_uri(mistake.picture), "\" alt=\"",
-             escaped(mistake.truth), "\" title=\"", escaped(mistake.path), "\"><figcaption><span class=\"wrong\">",
-             escaped(mistake.answer), "</span> ", percent(mistake.confidence, 0), "<small>is ", escaped(mistake.truth),
-             " (", percent(mistake.truth_confidence), ")</small></figcaption></figure>\n");
+std::string render_misclassified(const MisclassifiedImage& m) {
+  const bool small = std::max(m.thumbnail.width, m.thumbnail.height) <= 96;
+  return str("<figure><img", small ? " class=\"small\"" : "", " src=\"", data_uri(m.thumbnail), "\" alt=\"",
+             escape_html(m.label), "\" title=\"", escape_html(m.path), "\"><figcaption><span class=\"wrong\">",
+             escape_html(m.prediction), "</span> ", percent(m.prediction_probability, 0), "<small>is ",
+             escape_html(m.label), " (", percent(m.label_probability), ")</small></figcaption></figure>\n");
 }
 
 }  // namespace
 
-std::string escaped(const std::string& text) {
+std::string escape_html(const std::string& text) {
   std::string result;
   for (const char c : text) {
     switch (c) {
@@ -56,9 +56,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-std::string picture_uri(const image::Image& picture) {
-  return "data:image/png;base64," + base64(image::encode_png(picture));
-}
+std::string data_uri(const image::Image& image) { return "data:image/png;base64," + base64(image::encode_png(image)); }
 
 std::string percent(double fraction, int digits) {
   char text[32];
@@ -69,25 +67,25 @@ std::string percent(double fraction, int digits) {
 std::string render_report(const Report& report) {
   std::string page =
       str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n",
-          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>", escaped(report.title),
-          "</title>\n<style>", kReportStyle, "</style></head>\n<body><main>\n<h1>", escaped(report.title),
-          "</h1>\n<p class=\"sub\">", escaped(report.subtitle), "</p>\n<div class=\"facts\">\n");
+          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>", escape_html(report.title),
+          "</title>\n<style>", kReportStyle, "</style></head>\n<body><main>\n<h1>", escape_html(report.title),
+          "</h1>\n<p class=\"sub\">", escape_html(report.subtitle), "</p>\n<div class=\"facts\">\n");
   for (const auto& [name, value] : report.facts)
-    page += "<div class=\"fact\"><b>" + escaped(value) + "</b><span>" + escaped(name) + "</span></div>\n";
+    page += "<div class=\"fact\"><b>" + escape_html(value) + "</b><span>" + escape_html(name) + "</span></div>\n";
   page += "</div>\n<h2>Curves</h2>\n<div class=\"charts\">\n";
   for (const Chart& chart : report.charts) page += render_chart(chart);
   page += "</div>\n";
   if (!report.confusion.empty()) {
-    page += "<h2>Confusion: " + escaped(report.confusion_of) + "</h2>\n" + render_confusion(report);
+    page += "<h2>Confusion: " + escape_html(report.confusion_of) + "</h2>\n" + render_confusion(report);
   }
-  if (!report.mistakes.empty()) {
+  if (!report.misclassified.empty()) {
     page +=
-        "<h2>Worst mistakes</h2>\n<p class=\"sub\">The images whose true class the model found least probable.</p>\n";
-    page += "<div class=\"mistakes\">\n";
-    for (const Mistake& mistake : report.mistakes) page += render_mistake(mistake);
+        "<h2>Worst misclassifications</h2>\n<p class=\"sub\">The images whose label got the lowest probability.</p>\n";
+    page += "<div class=\"misclassified\">\n";
+    for (const MisclassifiedImage& image : report.misclassified) page += render_misclassified(image);
     page += "</div>\n";
   }
-  page += "<details><summary>Recipe</summary><pre>" + escaped(report.recipe) + "</pre></details>\n";
+  page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n";
   return page + "</main></body></html>\n";
 }
 

@@ -3,14 +3,15 @@
 
 namespace vitrail::train {
 
-// Colours come from variables, which follow the reader's light or dark setting.
+// Colours are CSS variables that follow the reader's light or dark setting.
 const char* const kReportStyle = R"css(
 :root { color-scheme: light dark; --page:#f7f7f5; --card:#ffffff; --ink:#1c1f23; --soft:#686f78; --line:#e2e3e0;
   --c0:#2563c9; --c1:#d9622b; --c2:#0d9373; --c3:#9b4fc4; --heat:37,99,201; --bad:#b3261e; }
 @media (prefers-color-scheme: dark) { :root { --page:#14171b; --card:#1d2126; --ink:#e8eaed; --soft:#9aa2ac;
   --line:#30363d; --c0:#6ea8ff; --c1:#ff9a62; --c2:#4fd0ae; --c3:#cf9bf0; --heat:110,168,255; --bad:#ff8a80; } }
 * { box-sizing:border-box; }
-body { margin:0; background:var(--page); color:var(--ink); font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif; }
+body { margin:0; background:var(--page); color:var(--ink);
+  font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif; }
 main { max-width:1080px; margin:0 auto; padding:32px 20px 64px; }
 h1 { font-size:26px; margin:0 0 4px; letter-spacing:-.01em; }
 h2 { font-size:17px; margin:40px 0 12px; }
@@ -36,14 +37,15 @@ table.confusion th { font-weight:500; color:var(--soft); text-align:right; paddi
 table.confusion thead th { writing-mode:vertical-rl; transform:rotate(180deg); text-align:left; padding:8px 2px; }
 table.confusion td { width:44px; height:30px; text-align:center; border-radius:4px; }
 table.confusion td.zero { color:var(--line); }
-.mistakes { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:14px; }
+.misclassified { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:14px; }
 figure { margin:0; background:var(--card); border:1px solid var(--line); border-radius:10px; overflow:hidden; }
 figure img { width:100%; aspect-ratio:1; object-fit:contain; display:block; background:var(--line); }
 figure img.small { image-rendering:pixelated; }
 figcaption { padding:8px 10px 10px; font-size:13px; line-height:1.35; overflow-wrap:anywhere; }
 figcaption .wrong { color:var(--bad); font-weight:600; }
 figcaption small { color:var(--soft); display:block; }
-details { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:10px 16px; margin-top:40px; }
+details { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:10px 16px;
+  margin-top:40px; }
 summary { cursor:pointer; font-weight:600; }
 pre { overflow-x:auto; font:12.5px/1.5 ui-monospace,SFMono-Regular,Menlo,monospace; }
 ol.pairs { columns:2; font-size:14px; }

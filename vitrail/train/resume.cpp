@@ -11,18 +11,19 @@ void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn
                   const std::string& where) {
   if (from.size() != to.size()) throw Error(where, str(to.size(), " tensors"), str(from.size()));
   for (const nn::NamedTensor& target : to) {
-    const auto found = std::find_if(from.begin(), from.end(), [&](const auto& t) { return t.name == target.name; });
+    const auto found =
+        std::find_if(from.begin(), from.end(), [&](const auto& source) { return source.name == target.name; });
     if (found == from.end() || !(found->tensor.shape() == target.tensor.shape()))
       throw Error(where, str(target.name, " ", target.tensor.shape()), "another shape or none");
     target.tensor.copy_(found->tensor);
   }
 }
 
-std::optional<CheckpointState> resumable(const RunFolder& folder, const Recipe& recipe, const TrainerOptions& options,
-                                         const Fingerprint& now) {
+std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
+                                                    const TrainerOptions& options, const Fingerprint& current) {
   if (!folder.holds_run()) return std::nullopt;
   if (!options.resume) {
-    throw Error(folder.path().string(), "a folder without a run, or --resume to go on with the one that is there",
+    throw Error(folder.path().string(), "a folder without a run, or --resume to continue its run",
                 "a folder with checkpoints");
   }
   CheckpointState state = load_latest(folder.checkpoint("last"));
@@ -30,20 +31,20 @@ std::optional<CheckpointState> resumable(const RunFolder& folder, const Recipe& 
   std::string list;
   for (const std::string& change : changes) list += "\n  " + change;
   if (!changes.empty() && !options.allow_changes) {
-    throw Error(str(folder.path().string(), ": the run was begun with another recipe",
-                    " (--allow-changes goes on all the same):", list));
+    throw Error(str(folder.path().string(), ": the run was started with another recipe",
+                    " (--allow-changes resumes it anyway):", list));
   }
-  if (!changes.empty()) warn("going on with another recipe:" + list);
-  for (const std::string& line : differences(state.fingerprint, now))
-    warn("what follows will not be bit for bit what an unbroken run gives: " + line);
+  if (!changes.empty()) warn("resuming with another recipe:" + list);
+  for (const std::string& line : differences(state.fingerprint, current))
+    warn("results will not be bit-identical to an uninterrupted run: " + line);
   return state;
 }
 
-Position resumed_at(Position position, int64_t batch_images, int64_t batches, int64_t accumulate) {
-  const int64_t before = position.batch_images > 0 ? position.batch_images : batch_images;
+Position resume_position(Position position, int64_t batch_images, int64_t batches, int64_t accumulate) {
+  const int64_t old_batch_images = position.batch_images > 0 ? position.batch_images : batch_images;
   position.batch_images = batch_images;
-  if (before == batch_images) return position;
-  const int64_t done = std::min(batches, position.step_in_epoch * before / batch_images);
+  if (old_batch_images == batch_images) return position;
+  const int64_t done = std::min(batches, position.step_in_epoch * old_batch_images / batch_images);
   position.step_in_epoch = done == batches ? done : done / accumulate * accumulate;
   return position;
 }

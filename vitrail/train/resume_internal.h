@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a run takes up what its folder holds.
+// Resuming a run from the checkpoint in its folder.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,16 +11,18 @@
 
 namespace vitrail::train {
 
-// The state of a run that may be resumed, compared with what is about to go on; nothing where the folder holds no run.
-// Throws Error for a run that is not to be resumed, and for another recipe where no changes are allowed.
-std::optional<CheckpointState> resumable(const RunFolder& folder, const Recipe& recipe, const TrainerOptions& options,
-                                         const Fingerprint& now);
+// Loads the state of the run in `folder`, or nullopt if the folder has none.  Warns if `current` differs from the
+// checkpoint's fingerprint.  Throws Error if there is a run but options.resume is false, and if the recipe differs but
+// options.allow_changes is false.
+std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
+                                                    const TrainerOptions& options, const Fingerprint& current);
 
-// Where a run goes on whose batches now hold `batch_images`, all processes counted.  With another number than before no
-// image of the epoch is left out, and less than a step's are seen again.
-Position resumed_at(Position position, int64_t batch_images, int64_t batches, int64_t accumulate);
+// Converts the position of a checkpoint to one for batches of `batch_images` images over all processes.  If the batch
+// size changes, the run continues at the same image of the epoch, rounded down to the start of a step of `accumulate`
+// batches: no image is skipped, and less than a step's images are seen twice.  `batches`: batches per epoch.
+Position resume_position(Position position, int64_t batch_images, int64_t batches, int64_t accumulate);
 
-// Copies tensors by name.  Throws Error with `where` when names or shapes are not the same.
+// Copies tensors by name.  Throws Error, beginning with `where`, if names or shapes differ.
 void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& to,
                   const std::string& where);
 

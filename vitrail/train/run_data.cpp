@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/run_data.h"
+#include "vitrail/train/run_data_internal.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,74 +11,73 @@
 namespace vitrail::train {
 namespace {
 
-using Opened = std::shared_ptr<const data::Dataset>;
+using DatasetPtr = std::shared_ptr<const data::Dataset>;
 
-// A dataset under one of its splits; null where it does not open so.
-Opened try_open(const std::string& path, const std::string& split, data::DatasetOptions options) {
-  const WarningCallback before = set_warning_callback(nullptr);  // a look is no reason to warn
+// Opens a split of a dataset, or returns null if there is no such split.
+DatasetPtr try_open(const std::string& path, const std::string& split, data::DatasetOptions options) {
+  const WarningCallback previous = set_warning_callback(nullptr);  // the dataset may be opened again, with warnings
   options.split = split;
-  Opened opened;
+  DatasetPtr dataset;
   try {
-    opened = data::open_dataset(expand_path(path), options);
+    dataset = data::open_dataset(expand_path(path), options);
   } catch (const Error&) {
   }
-  set_warning_callback(before);
-  return opened;
+  set_warning_callback(previous);
+  return dataset;
 }
 
-Opened open(const std::string& path, const std::string& split, data::DatasetOptions options) {
+DatasetPtr open(const std::string& path, const std::string& split, data::DatasetOptions options) {
   options.split = split;
   return data::open_dataset(expand_path(path), options);
 }
 
-// The split asked for; else `usual` where the dataset has splits, and all of it where it has none.
-Opened open_split(const std::string& path, const std::string& asked, const std::string& usual,
-                  const data::DatasetOptions& options) {
-  if (!asked.empty()) return open(path, asked, options);
-  if (try_open(path, usual, options)) return open(path, usual, options);  // again, with its warnings
+// Opens the requested split, or without a request the default split, or all images if the dataset has no splits.
+DatasetPtr open_split(const std::string& path, const std::string& requested, const std::string& default_split,
+                      const data::DatasetOptions& options) {
+  if (!requested.empty()) return open(path, requested, options);
+  if (try_open(path, default_split, options)) return open(path, default_split, options);  // again, with its warnings
   for (const char* other : {"train", "val", "test"}) {
-    if (other != usual && try_open(path, other, options))
-      return open(path, usual, options);  // which says what is there
+    if (other != default_split && try_open(path, other, options))
+      return open(path, default_split, options);  // throws an Error that lists the splits
   }
   return open(path, "", options);
 }
 
-// A grey or colour reader of pictures, kept in memory as far as the recipe allows.
-Opened kept(Opened dataset, const DataRecipe& recipe) {
+// Caches decoded images in memory up to the recipe's limit.
+DatasetPtr with_cache(DatasetPtr dataset, const DataRecipe& recipe) {
   return recipe.keep_decoded_mb > 0 ? data::keep_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
 }
 
 std::vector<std::string> classes_of(const data::Dataset& dataset, const std::string& path) {
   std::vector<std::string> names = dataset.class_names();
-  int64_t most = -1, least = INT64_MAX;
+  int64_t max = -1, min = INT64_MAX;
   for (int64_t i = 0; i < dataset.size(); ++i) {
-    most = std::max(most, dataset.label(i));
-    least = std::min(least, dataset.label(i));
+    max = std::max(max, dataset.label(i));
+    min = std::min(min, dataset.label(i));
   }
   if (names.empty()) {
-    for (int64_t i = 0; i <= most; ++i) names.push_back(std::to_string(i));
+    for (int64_t i = 0; i <= max; ++i) names.push_back(std::to_string(i));
   }
-  if (names.size() < 2 || most == least)
-    throw Error(path, "images of at least two classes", "one class: " + names[static_cast<size_t>(least)]);
+  if (names.size() < 2 || max == min)
+    throw Error(path, "images of at least two classes", "one class: " + names[static_cast<size_t>(min)]);
   return names;
 }
 
-Part whole(const Opened& dataset, const std::string& path) {
-  return Part{dataset, {}, str(dataset->size(), " images of ", path)};
+Subset all_of(const DatasetPtr& dataset, const std::string& path) {
+  return Subset{dataset, {}, str(dataset->size(), " images of ", path)};
 }
 
-// Whether `val` names what has only a test split, as CIFAR and MNIST do, and held-out images are to choose.
+// Whether `recipe.val` has only a test split, as CIFAR and MNIST, and validation is to use held-out training images.
 bool is_test_set(const DataRecipe& recipe, const data::DatasetOptions& options) {
   if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
   if (!recipe.test.empty() && recipe.test != recipe.val) return false;
   return !try_open(recipe.val, "val", options) && try_open(recipe.val, "test", options);
 }
 
-// Divides the training images.  Held-out ones choose the best weights; a validation set beside them is then for the
-// end.
+// Holds out training images for validation.  An existing validation set then becomes the test set, unless there is one.
 void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run) {
-  const int64_t usual = run.validation.dataset ? 0 : std::min<int64_t>(5000, train.size() / 10);
-  const int64_t held_out = recipe.holdout.value_or(usual);
+  const int64_t default_count = run.validation.dataset ? 0 : std::min<int64_t>(5000, train.size() / 10);
+  const int64_t held_out = recipe.holdout.value_or(default_count);
   if (held_out >= train.size())
     throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));
   run.train.name = str(train.size() - held_out, " images of ", recipe.train);
@@ -86,12 +85,12 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
   data::HoldOut split = data::hold_out(train, held_out, recipe.holdout_seed);
   run.train.samples = std::move(split.train);
   if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
-  run.validation = Part{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
+  run.validation = Subset{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
 }
 
 }  // namespace
 
-int64_t Part::size() const {
+int64_t Subset::size() const {
   if (!dataset) return 0;
   return samples.empty() ? dataset->size() : static_cast<int64_t>(samples.size());
 }
@@ -100,22 +99,21 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run;
   data::DatasetOptions options;
   options.decode.mode = infer::color_mode_of(channels);
-  const Opened train = open_split(recipe.train, recipe.train_split, "train", options);
+  const DatasetPtr train = open_split(recipe.train, recipe.train_split, "train", options);
   run.classes = classes_of(*train, recipe.train);
   options.labels = run.classes;
   options.num_classes = static_cast<int64_t>(run.classes.size());
 
   if (!recipe.val.empty()) {
     const bool is_test = is_test_set(recipe, options);
-    const Opened val = open_split(recipe.val, recipe.val_split, is_test ? "test" : "val", options);
-    Part& part = is_test ? run.test : run.validation;
-    part = whole(val, recipe.val);
+    const DatasetPtr val = open_split(recipe.val, recipe.val_split, is_test ? "test" : "val", options);
+    (is_test ? run.test : run.validation) = all_of(val, recipe.val);
   }
   if (!recipe.test.empty()) {
-    run.test = whole(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
+    run.test = all_of(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
   }
   hold_out(*train, recipe, run);
-  run.train.dataset = kept(train, recipe);
+  run.train.dataset = with_cache(train, recipe);
   if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = run.train.dataset;
   return run;
 }

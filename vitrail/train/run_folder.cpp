@@ -17,7 +17,7 @@ namespace vitrail::train {
 namespace fs = std::filesystem;
 namespace {
 
-std::vector<std::pair<std::string, Tensor>> pairs_of(const std::vector<nn::NamedTensor>& weights) {
+std::vector<std::pair<std::string, Tensor>> to_pairs(const std::vector<nn::NamedTensor>& weights) {
   std::vector<std::pair<std::string, Tensor>> pairs;
   for (const nn::NamedTensor& tensor : weights) pairs.emplace_back(tensor.name, tensor.tensor);
   return pairs;
@@ -28,11 +28,12 @@ std::vector<std::pair<std::string, Tensor>> pairs_of(const std::vector<nn::Named
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
   std::error_code error;
   fs::create_directories(path / "checkpoints", error);
-  if (error) throw Error(str(path.string(), ": cannot be made: ", error.message()));
+  if (error) throw Error(str(path.string(), ": cannot be created: ", error.message()));
   const fs::path file = path / "checkpoints" / ".lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) throw Error(str(file.string(), ": cannot be written: ", std::strerror(errno)));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;  // where locks do not exist, none is held
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;  // a file system without locks is accepted
   ::close(lock_);
   throw Error(path.string(), "a folder that no other run is writing to", "one in use");
 }
@@ -44,19 +45,19 @@ fs::path RunFolder::checkpoint(const std::string& name) const {
 }
 
 bool RunFolder::holds_run() const {
-  return fs::exists(checkpoint("last")) || fs::exists(previous_of(checkpoint("last")));
+  return fs::exists(checkpoint("last")) || fs::exists(previous_checkpoint(checkpoint("last")));
 }
 
-void RunFolder::remove_leftovers() const {
+void RunFolder::remove_temporary_files() const {
   std::error_code ignored;
   for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model"}) {
-    std::vector<fs::path> leftovers;
+    std::vector<fs::path> temporary;
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {
       const std::string name = entry.path().filename().string();
       if (name.find(".tmp") != name.npos || name.ends_with(".next") || name.ends_with(".link"))
-        leftovers.push_back(entry.path());
+        temporary.push_back(entry.path());
     }
-    for (const fs::path& file : leftovers) fs::remove(file, ignored);
+    for (const fs::path& file : temporary) fs::remove(file, ignored);
   }
 }
 
@@ -67,12 +68,12 @@ void write_text(const fs::path& path, const std::string& text) {
 }
 
 void write_weights(const fs::path& path, const std::vector<nn::NamedTensor>& weights) {
-  weights::write_safetensors(path, pairs_of(weights), {{"format", "pt"}});
+  weights::write_safetensors(path, to_pairs(weights), {{"format", "pt"}});
 }
 
 void write_model(const fs::path& folder, const models::ModelConfig& config,
                  const std::vector<nn::NamedTensor>& weights) {
-  weights::write_hub_folder(folder, models::write_model_config(config), pairs_of(weights));
+  weights::write_hub_folder(folder, models::write_model_config(config), to_pairs(weights));
 }
 
 }  // namespace vitrail::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The folder of a run: its lock, its files, the model and the report in it.
+// The folder of a run: its lock and the files in it.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,46 +8,46 @@
 #include "vitrail/models/model_config.h"
 #include "vitrail/nn/module.h"
 #include "vitrail/train/metrics_log_internal.h"
-#include "vitrail/train/run_data.h"
+#include "vitrail/train/run_data_internal.h"
 
 namespace vitrail::train {
 
-// Held while a run writes to its folder, so that no second one does.
+// Creates and locks the folder of a run, so that only one process writes to it.
 class RunFolder {
  public:
-  // Makes the folder where it is missing.  Throws Error when another process holds it or it cannot be made.
+  // Throws Error if another process has locked the folder or it cannot be created.
   explicit RunFolder(const std::filesystem::path& path);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path checkpoint(const std::string& name) const;  // "last"
-  bool holds_run() const;                                           // there is a last or a previous checkpoint
-  void remove_leftovers() const;                                    // temporary files of a process that was killed
+  std::filesystem::path checkpoint(const std::string& name) const;  // path of a checkpoint, such as "last"
+  bool holds_run() const;                                           // whether there is a last or previous checkpoint
+  void remove_temporary_files() const;                              // left by a process that was killed
 
  private:
   std::filesystem::path path_;
   int lock_ = -1;
 };
 
-void write_text(const std::filesystem::path& path, const std::string& text);  // whole or not at all
+void write_text(const std::filesystem::path& path, const std::string& text);  // atomically
 
-// Plain weights under their native names, beside the checkpoints.
+// Writes weights under their native names to a safetensors file.
 void write_weights(const std::filesystem::path& path, const std::vector<nn::NamedTensor>& weights);
 
-// model/: config.json and model.safetensors.
+// Writes config.json and model.safetensors, the layout of the Hugging Face hub, to `folder`.
 void write_model(const std::filesystem::path& folder, const models::ModelConfig& config,
                  const std::vector<nn::NamedTensor>& weights);
 
-// report.html and summary.json of a run that is over, or of one under way.
+// The contents of report.html and summary.json.
 struct ReportInput {
   const Recipe* recipe;
   const models::ModelConfig* config;
   const RunData* data;
   const Counters* counters;
-  const Evaluation* evaluation;  // of the best weights, on the test images or else the held-out ones
-  const Part* part;              // what it was evaluated on
+  const Evaluation* evaluation;  // evaluation of the best weights on `subset`
+  const Subset* subset;          // the test images, or the validation images
   int64_t parameters;
   bool finished;
   int processes;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A training run under way.  run.cpp sets it up, saves and resumes it; run_steps.cpp trains an epoch;
-// run_evaluation.cpp measures, and keeps the best weights.  All processes of a run go the same way through it: what
-// depends on one of them (a signal, a clock, an image) is agreed on first, and only the leader touches the folder and
-// calls back.
+// The state and the steps of a training run: run.cpp sets it up, saves and resumes it; run_steps.cpp trains an epoch;
+// run_evaluation.cpp evaluates and keeps the best weights.  All processes execute the same sequence of collective
+// operations.  Decisions that depend on one process (a signal, a clock, an unreadable image) are therefore all-reduced
+// first.  Only rank 0 accesses the folder and calls progress callbacks.
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "vitrail/tensor/reused_memory.h"
 #include "vitrail/train/checkpoint.h"
-#include "vitrail/train/model_setup.h"
+#include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/process_group_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/throughput_meter_internal.h"
@@ -19,7 +19,7 @@
 
 namespace vitrail::train {
 
-struct StopRequested {};  // thrown out of an evaluation that nobody waits for any more
+struct StopRequested {};  // thrown to abandon an evaluation when a stop is requested
 
 class Run {
  public:
@@ -28,57 +28,57 @@ class Run {
 
  private:
   // run.cpp
-  image::EvalTransform transform();
-  std::unique_ptr<Teacher> teacher() const;
-  void introduce() const;
+  image::EvalTransform set_preprocessing();
+  std::unique_ptr<Teacher> make_teacher() const;
+  void log_setup() const;
   void restore();
-  void restore_leader();
+  void restore_from_checkpoint();
   void save();
-  Counters counters_now() const;
+  Counters current_counters() const;
   TrainingResult result(bool stopped) const;
-  void say(const std::string& message) const;
-  bool stop_requested() const { return crew_.any(callbacks_.stop && callbacks_.stop()); }
-  double seconds() const { return counters_.seconds + meter_.seconds(); }  // over all resumptions
+  void log(const std::string& message) const;
+  bool stop_requested() const { return group_.any(callbacks_.stop && callbacks_.stop()); }
+  double seconds() const { return counters_.seconds + throughput_.seconds(); }  // including previous resumptions
 
   // run_steps.cpp
   bool train_epoch();
-  void after_batch(const BatchOutcome& outcome, int64_t skipped);
-  void after_step(const StepOutcome& outcome);
-  void log_interval(const StepOutcome& outcome);
+  void count_batch(const BatchResult& batch, int64_t skipped);
+  void count_step(const StepResult& step);
+  void log_interval(const StepResult& step);
   void report_progress() const;
   bool save_is_due() const;
-  bool end_step(const StepOutcome& outcome);
+  bool end_step(const StepResult& step);
 
   // run_evaluation.cpp
-  Evaluation evaluate_part(const Part& part, Progress::Phase phase);
-  Evaluation evaluate_average();
+  Evaluation evaluate_subset(const Subset& subset, Progress::Phase phase);
+  Evaluation evaluate_ema();
   void finish_epoch();
   void log_validation(const EpochResult& result);
-  void keep_best(const EpochResult& result, bool average_is_better);
+  void keep_best(const EpochResult& result, bool ema_is_better);
   void load_best();
   void final_evaluation();
-  void write_report_of(const Evaluation& evaluation, const Part& part, bool finished) const;
+  void update_report(const Evaluation& evaluation, const Subset& subset, bool finished) const;
 
-  ReusedMemory memory_;  // each step asks for the blocks that the one before gave back
-  ProcessGroup crew_;
+  ReusedMemory memory_;  // recycles tensor memory from step to step
+  ProcessGroup group_;
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;
   int threads_;
-  std::unique_ptr<const RunFolder> folder_;  // the leader's; null in other processes
-  std::optional<CheckpointState> state_;     // what was resumed; its tensors are given back once they are copied
+  std::unique_ptr<const RunFolder> folder_;  // null except on rank 0
+  std::optional<CheckpointState> state_;     // the resumed checkpoint; restore() releases its tensors
   RunData data_;
   PreparedModel prepared_;
   image::EvalTransform transform_;
   data::Loader loader_;
-  int64_t batches_, steps_;  // of an epoch: batches, optimiser steps
-  TrainingStep stepper_;
-  Position at_;
+  int64_t batches_, steps_;  // per epoch: batches, optimiser steps
+  TrainingStep training_step_;
+  Position position_;
   Counters counters_;
-  std::optional<MetricsLog> journal_;  // the leader's
-  ThroughputMeter meter_;
-  Clock::time_point saved_ = Clock::now();
-  int64_t saved_step_ = 0;
-  int64_t skipped_here_ = 0;  // images that this process has skipped in the step
+  std::optional<MetricsLog> metrics_log_;  // empty except on rank 0
+  ThroughputMeter throughput_;
+  Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
+  int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint
+  int64_t skipped_locally_ = 0;             // images that this process has skipped in the current step
 };
 
 }  // namespace vitrail::train

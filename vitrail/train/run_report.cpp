@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run's report says: all_gather from its counters, its metrics.csv and an evaluation.
+// Contents of report.html and summary.json, from the counters of a run, its metrics.csv and an evaluation.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -14,12 +14,13 @@
 namespace vitrail::train {
 namespace {
 
-constexpr size_t kPointsShown = 400;   // of a curve: more than a chart has pixels for
-constexpr int64_t kPictureSide = 160;  // of a mistake's picture at most, so that the page stays small
+constexpr size_t kMaxPoints = 400;         // per curve, about the resolution of a chart
+constexpr int64_t kThumbnailPixels = 160;  // longer side of an embedded image, to limit the size of the page
 
-std::string grouped(int64_t number) {  // 5717416 → 5,717,416
+// 5717416 → "5,717,416"
+std::string with_thousands_separators(int64_t number) {
   std::string text = std::to_string(number);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) text.insert(static_cast<size_t>(i), ",");
   return text;
 }
 
@@ -37,12 +38,12 @@ std::string duration(double seconds) {
   return text;
 }
 
-// A row of metrics.csv, of what its charts show.
+// The values of a row of metrics.csv that the charts show.
 struct Point {
   double epoch, loss, top1, rate, minutes;
 };
 
-// By event: "train", "val", "val_ema".
+// The rows of metrics.csv by event: "train", "val", "val_ema".
 std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::path& csv) {
   std::map<std::string, std::vector<Point>> points;
   std::ifstream file(csv);
@@ -57,9 +58,10 @@ std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::pa
   return points;
 }
 
-Curve curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
+// Samples the points evenly down to kMaxPoints.
+Curve make_curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
   Curve curve{name, {}, {}};
-  const size_t stride = points.size() / kPointsShown + 1;
+  const size_t stride = points.size() / kMaxPoints + 1;
   for (size_t i = 0; i < points.size(); i += stride) {
     curve.x.push_back(points[i].*x);
     curve.y.push_back(points[i].*y);
@@ -71,39 +73,40 @@ std::vector<Chart> charts_of(const std::filesystem::path& csv) {
   const auto points = read_metrics(csv);
   auto curves = [&](double Point::*x, double Point::*y) {
     std::vector<Curve> shown;
-    for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "held out"},
-                                      std::pair{"val_ema", "held out, averaged weights"}}) {
+    for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "validation"},
+                                      std::pair{"val_ema", "validation, EMA weights"}}) {
       if (const auto found = points.find(event); found != points.end())
-        shown.push_back(curve(name, found->second, x, y));
+        shown.push_back(make_curve(name, found->second, x, y));
     }
     return shown;
   };
   std::vector<Curve> rate;
   if (const auto found = points.find("train"); found != points.end())
-    rate.push_back(curve("learning rate", found->second, &Point::epoch, &Point::rate));
+    rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
   return {{"Loss", "epoch", "", false, curves(&Point::epoch, &Point::loss)},
           {"Top-1 accuracy", "epoch", "", true, curves(&Point::epoch, &Point::top1)},
           {"Top-1 accuracy against time", "minutes", "", true, curves(&Point::minutes, &Point::top1)},
           {"Learning rate", "epoch", "", false, rate}};
 }
 
-image::Image thumbnail(const image::Image& picture) {
-  const int64_t side = std::max(picture.width, picture.height);
-  if (side <= kPictureSide) return picture;
-  const auto scaled = [&](int64_t length) { return std::max<int64_t>(1, length * kPictureSide / side); };
-  return image::resize(picture, scaled(picture.width), scaled(picture.height), image::Filter::bicubic);
+image::Image make_thumbnail(const image::Image& image) {
+  const int64_t side = std::max(image.width, image.height);
+  if (side <= kThumbnailPixels) return image;
+  const auto scaled = [&](int64_t length) { return std::max<int64_t>(1, length * kThumbnailPixels / side); };
+  return image::resize(image, scaled(image.width), scaled(image.height), image::Filter::bicubic);
 }
 
-std::vector<Mistake> mistakes_of(const ReportInput& input) {
-  std::vector<Mistake> mistakes;
-  if (!input.part->dataset) return mistakes;
+std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
+  std::vector<MisclassifiedImage> images;
+  const data::Dataset* dataset = input.subset->dataset.get();
+  if (!dataset) return images;
   const std::vector<std::string>& classes = input.data->classes;
-  for (const WrongAnswer& wrong : input.evaluation->worst) {
-    mistakes.push_back({input.part->dataset->path(wrong.sample), classes[static_cast<size_t>(wrong.truth)],
-                        classes[static_cast<size_t>(wrong.answer)], wrong.confidence, wrong.truth_confidence,
-                        thumbnail(input.part->dataset->image(wrong.sample))});
+  for (const Misclassification& m : input.evaluation->worst) {
+    images.push_back({dataset->path(m.sample), classes[static_cast<size_t>(m.label)],
+                      classes[static_cast<size_t>(m.prediction)], m.prediction_probability, m.label_probability,
+                      make_thumbnail(dataset->image(m.sample))});
   }
-  return mistakes;
+  return images;
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
@@ -115,17 +118,19 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
     facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
   }
   if (counters.best_top1 >= 0 && input.data->validation.dataset)
-    facts.push_back({str("best top-1 on held-out images, epoch ", counters.best_epoch,
-                         counters.best_is_average ? ", averaged weights" : ""),
-                     percent(counters.best_top1, 2)});
+    facts.push_back(
+        {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights" : ""),
+         percent(counters.best_top1, 2)});
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
   facts.push_back({"training time", duration(counters.seconds)});
-  facts.push_back({"parameters", grouped(input.parameters)});
-  facts.push_back({"training images", grouped(input.data->train.size())});
-  if (counters.skipped_images > 0) facts.push_back({"unreadable images left out", grouped(counters.skipped_images)});
-  if (counters.skipped_steps > 0) facts.push_back({"steps left out, not finite", grouped(counters.skipped_steps)});
+  facts.push_back({"parameters", with_thousands_separators(input.parameters)});
+  facts.push_back({"training images", with_thousands_separators(input.data->train.size())});
+  if (counters.skipped_images > 0)
+    facts.push_back({"unreadable images skipped", with_thousands_separators(counters.skipped_images)});
+  if (counters.skipped_steps > 0)
+    facts.push_back({"non-finite steps skipped", with_thousands_separators(counters.skipped_steps)});
   return facts;
 }
 
@@ -152,9 +157,9 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
   }
   if (input.processes > 1) {
     json["exchange"] = {{"processes", input.processes},
-                        {"seconds", counters.exchange.seconds},
-                        {"overlapped_seconds", counters.exchange.overlapped},
-                        {"waited_seconds", counters.exchange.waited}};
+                        {"seconds", counters.communication.seconds},
+                        {"overlapped_seconds", counters.communication.overlapped},
+                        {"waited_seconds", counters.communication.waited}};
   }
   write_text(path, json.dump(2) + "\n");
 }
@@ -171,8 +176,8 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.charts = charts_of(folder / "metrics.csv");
   report.classes = input.data->classes;
   if (input.evaluation->images > 0) report.confusion = input.evaluation->confusion;
-  report.confusion_of = input.part->name;
-  report.mistakes = mistakes_of(input);
+  report.confusion_of = input.subset->name;
+  report.misclassified = misclassified_images(input);
   report.recipe = write_recipe(*input.recipe);
   write_text(folder / "report.html", render_report(report));
   write_summary(folder / "summary.json", input);

@@ -7,99 +7,103 @@
 namespace vitrail::train {
 namespace {
 
-constexpr int64_t kSkipsInARow = 100;  // "skip" is for a rare bad step; this many say that the run has diverged
+constexpr int64_t kMaxSkipsInARow = 100;  // "skip" is for rare non-finite steps; more mean that training has diverged
 
 }  // namespace
 
-// The rest of the epoch under way; false when it was told to stop.
+// Trains from the current position to the end of the epoch.  Returns false if a stop was requested.
 bool Run::train_epoch() {
-  loader_.start(at_.epoch, at_.step_in_epoch);
+  loader_.start(position_.epoch, position_.step_in_epoch);
   while (auto batch = loader_.next()) {
-    const int64_t first = at_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
-    const int64_t parts = std::min(recipe_.accumulate, batches_ - first);
-    stepper_.at_epoch(static_cast<double>(at_.epoch) +
-                      static_cast<double>(at_.step_in_epoch) / static_cast<double>(batches_));
-    const BatchPlace place{static_cast<uint64_t>(at_.epoch * batches_ + at_.step_in_epoch), at_.step_in_epoch - first,
-                           parts};
-    after_batch(stepper_.add(*batch, place), static_cast<int64_t>(batch->skipped.size()));
-    ++at_.step_in_epoch;
-    if (at_.step_in_epoch - first == parts) {
-      const int64_t scheduled = at_.epoch * steps_ + first / recipe_.accumulate;
-      if (!end_step(stepper_.update(at_.step++, scheduled))) return false;
+    // The step accumulates the batches [first, first + count) of the epoch.
+    const int64_t first = position_.step_in_epoch / recipe_.accumulate * recipe_.accumulate;
+    const int64_t count = std::min(recipe_.accumulate, batches_ - first);
+    training_step_.set_epoch(static_cast<double>(position_.epoch) +
+                             static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_));
+    const BatchPosition batch_position{static_cast<uint64_t>(position_.epoch * batches_ + position_.step_in_epoch),
+                                       position_.step_in_epoch - first, count};
+    count_batch(training_step_.accumulate(*batch, batch_position), static_cast<int64_t>(batch->skipped.size()));
+    ++position_.step_in_epoch;
+    if (position_.step_in_epoch - first == count) {
+      const int64_t scheduled = position_.epoch * steps_ + first / recipe_.accumulate;
+      if (!end_step(training_step_.update(position_.step++, scheduled))) return false;
     }
     report_progress();
   }
   return true;
 }
 
-// Counts and saves; false when some process was told to stop.  Images that were skipped are summed over the processes
-// here, for a checkpoint.
-bool Run::end_step(const StepOutcome& outcome) {
-  std::vector<double> said{callbacks_.stop && callbacks_.stop() ? 1.0 : 0.0, crew_.leads() && save_is_due() ? 1.0 : 0.0,
-                           static_cast<double>(skipped_here_)};
-  crew_.sum(said);
-  counters_.skipped_images += std::llround(said[2]);
-  skipped_here_ = 0;
-  after_step(outcome);
-  const bool stop = said[0] > 0;
-  if (stop || said[1] > 0) save();
+// Counts a step and saves a checkpoint if it is due.  Returns false if a stop was requested in any process.  Sums the
+// skipped images over the processes here, so that a checkpoint contains them.
+bool Run::end_step(const StepResult& step) {
+  std::vector<double> sums{callbacks_.stop && callbacks_.stop() ? 1.0 : 0.0,
+                           group_.is_rank_zero() && save_is_due() ? 1.0 : 0.0, static_cast<double>(skipped_locally_)};
+  group_.all_reduce_sum(sums);
+  const bool stop = sums[0] > 0, save_now = sums[1] > 0;
+  counters_.skipped_images += std::llround(sums[2]);
+  skipped_locally_ = 0;
+  count_step(step);
+  if (stop || save_now) save();
   return !stop;
 }
 
-void Run::after_batch(const BatchOutcome& outcome, int64_t skipped) {
-  skipped_here_ += skipped;
-  meter_.add_batch(outcome.images);
-  if (!std::isfinite(outcome.loss)) return;  // the step is left out, and so are its figures
-  for (Sums* sums : {&counters_.epoch, &counters_.interval}) {
-    sums->loss += outcome.loss * static_cast<double>(outcome.images);
-    sums->correct += outcome.correct;
-    sums->images += outcome.images;
+void Run::count_batch(const BatchResult& batch, int64_t skipped) {
+  skipped_locally_ += skipped;
+  throughput_.add_batch(batch.images);
+  if (!std::isfinite(batch.loss)) return;  // the step will be skipped
+  for (RunningSums* sums : {&counters_.epoch, &counters_.interval}) {
+    sums->loss += batch.loss * static_cast<double>(batch.images);
+    sums->correct += batch.correct;
+    sums->images += batch.images;
   }
 }
 
-void Run::after_step(const StepOutcome& outcome) {
-  if (outcome.updated) {
+void Run::count_step(const StepResult& step) {
+  if (step.updated) {
     counters_.skipped_in_a_row = 0;
-    counters_.interval.gradient_norm += outcome.gradient_norm;
+    counters_.interval.gradient_norm += step.gradient_norm;
     ++counters_.interval.steps;
   } else {
     ++counters_.skipped_steps;
-    if (++counters_.skipped_in_a_row >= kSkipsInARow)
-      throw Error(str("step ", at_.step), "a finite loss now and then",
-                  str(kSkipsInARow, " steps in a row without one"));
+    if (++counters_.skipped_in_a_row >= kMaxSkipsInARow)
+      throw Error(str("step ", position_.step), "a finite loss",
+                  str(kMaxSkipsInARow, " steps in a row without a finite loss"));
   }
-  if (at_.step % recipe_.log_every == 0) log_interval(outcome);
+  if (position_.step % recipe_.log_every == 0) log_interval(step);
 }
 
-void Run::log_interval(const StepOutcome& outcome) {
-  const Sums& sums = counters_.interval;
-  MetricsRow row{.event = "train", .step = at_.step};
-  row.epoch = static_cast<double>(at_.epoch) + static_cast<double>(at_.step_in_epoch) / static_cast<double>(batches_);
+void Run::log_interval(const StepResult& step) {
+  const RunningSums& sums = counters_.interval;
+  MetricsRow row{.event = "train", .step = position_.step};
+  row.epoch = static_cast<double>(position_.epoch) +
+              static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_);
   row.loss = sums.mean_loss();
   row.top1 = sums.accuracy();
-  row.learning_rate = outcome.learning_rate;
+  row.learning_rate = step.learning_rate;
   if (sums.steps > 0) row.gradient_norm = sums.gradient_norm / static_cast<double>(sums.steps);
-  meter_.fill(row, sums.images, loader_.waited_seconds());
+  throughput_.fill(row, sums.images, loader_.waited_seconds());
   row.seconds = seconds();
-  if (journal_) journal_->add(row);
+  if (metrics_log_) metrics_log_->add(row);
   counters_.interval = {};
-  meter_.begin_interval(loader_.waited_seconds());
+  throughput_.begin_interval(loader_.waited_seconds());
 }
 
 void Run::report_progress() const {
-  if (!callbacks_.progress || !crew_.leads()) return;
-  Progress progress{.epoch = at_.epoch + 1, .epochs = recipe_.epochs, .step = at_.step_in_epoch, .steps = batches_};
+  if (!callbacks_.progress || !group_.is_rank_zero()) return;
+  Progress progress{
+      .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = position_.step_in_epoch, .steps = batches_};
   progress.loss = counters_.epoch.mean_loss();
   progress.accuracy = counters_.epoch.accuracy();
-  meter_.fill(progress, (recipe_.epochs - at_.epoch) * batches_ - at_.step_in_epoch, loader_.waited_seconds());
+  throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch,
+                   loader_.waited_seconds());
   callbacks_.progress(progress);
 }
 
 bool Run::save_is_due() const {
-  const CheckpointRecipe& when = recipe_.checkpoint;
-  if (at_.step_in_epoch == batches_) return false;  // the epoch's end saves anyway
-  if (when.every_steps > 0 && at_.step - saved_step_ >= when.every_steps) return true;
-  return when.every_minutes > 0 && seconds_since(saved_) >= 60 * when.every_minutes;
+  const CheckpointRecipe& interval = recipe_.checkpoint;
+  if (position_.step_in_epoch == batches_) return false;  // the end of the epoch saves anyway
+  if (interval.every_steps > 0 && position_.step - saved_step_ >= interval.every_steps) return true;
+  return interval.every_minutes > 0 && seconds_since(saved_) >= 60 * interval.every_minutes;
 }
 
 }  // namespace vitrail::train

@@ -15,26 +15,26 @@ std::string shortened(const Json& value) {
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
-std::string described(const char* what, Range range) {
-  if (range.least <= std::numeric_limits<double>::lowest()) return what;
-  if (range.most >= std::numeric_limits<double>::max()) return str(what, " of at least ", range.least);
-  return str(what, " from ", range.least, " to ", range.most);
+std::string describe(const char* what, Range range) {
+  if (range.min <= std::numeric_limits<double>::lowest()) return what;
+  if (range.max >= std::numeric_limits<double>::max()) return str(what, " of at least ", range.min);
+  return str(what, " from ", range.min, " to ", range.max);
 }
 
-bool lies_in(double value, Range range) { return value >= range.least && value <= range.most; }
+bool in_range(double value, Range range) { return value >= range.min && value <= range.max; }
 
 }  // namespace
 
 void Schema::pair(const char* name, std::array<double, 2>& values, Range range) {
   std::vector<double> list{values[0], values[1]};
-  numbers(name, list, range);
+  number_list(name, list, range);
   if (list.size() != 2) return wrong_length(name);
   values = {list[0], list[1]};
 }
 
-void Schema::pair(const char* name, std::array<int64_t, 2>& values, int64_t least) {
+void Schema::pair(const char* name, std::array<int64_t, 2>& values, int64_t min) {
   std::array<double, 2> list{static_cast<double>(values[0]), static_cast<double>(values[1])};
-  pair(name, list, {static_cast<double>(least), 1e6});
+  pair(name, list, {static_cast<double>(min), 1e6});
   values = {static_cast<int64_t>(list[0]), static_cast<int64_t>(list[1])};
 }
 
@@ -45,7 +45,7 @@ SchemaReader::SchemaReader(const Json& object, std::string path, std::vector<std
 
 std::string SchemaReader::path(const std::string& name) const { return path_.empty() ? name : path_ + "." + name; }
 
-void SchemaReader::problem(const std::string& name, const std::string& expected, const Json& got) {
+void SchemaReader::add_problem(const std::string& name, const std::string& expected, const Json& got) {
   problems_.push_back(str(path(name), ": expected ", expected, ", got ", shortened(got)));
 }
 
@@ -62,36 +62,36 @@ void SchemaReader::finish() {
     if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
     std::string names;
     for (const std::string& name : known_) names += (names.empty() ? "" : " ") + name;
-    problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown one"));
+    problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown field"));
   }
 }
 
-void SchemaReader::integer(const char* name, int64_t& value, int64_t least, int64_t most) {
+void SchemaReader::integer(const char* name, int64_t& value, int64_t min, int64_t max) {
   const Json* found = find(name);
   if (!found) return;
   const auto number = models::integer_of(*found);
-  if (!number || *number < least || *number > most) {
-    return problem(
-        name, most == INT64_MAX ? str("an integer of at least ", least) : str("an integer from ", least, " to ", most),
+  if (!number || *number < min || *number > max) {
+    return add_problem(
+        name, max == INT64_MAX ? str("an integer of at least ", min) : str("an integer from ", min, " to ", max),
         *found);
   }
   value = *number;
 }
 
-void SchemaReader::integer(const char* name, std::optional<int64_t>& value, int64_t least) {
+void SchemaReader::integer(const char* name, std::optional<int64_t>& value, int64_t min) {
   const Json* found = find(name);
   if (!found) return;
   const auto number = models::integer_of(*found);
   if (found->is_null()) return value.reset();
-  if (!number || *number < least) return problem(name, str("an integer of at least ", least, " or null"), *found);
+  if (!number || *number < min) return add_problem(name, str("an integer of at least ", min, " or null"), *found);
   value = *number;
 }
 
 void SchemaReader::number(const char* name, double& value, Range range) {
   const Json* found = find(name);
   if (!found) return;
-  if (!found->is_number() || !lies_in(found->get<double>(), range))
-    return problem(name, described("a number", range), *found);
+  if (!found->is_number() || !in_range(found->get<double>(), range))
+    return add_problem(name, describe("a number", range), *found);
   value = found->get<double>();
 }
 
@@ -99,72 +99,72 @@ void SchemaReader::number(const char* name, std::optional<double>& value, Range 
   const Json* found = find(name);
   if (!found) return;
   if (found->is_null()) return value.reset();
-  if (!found->is_number() || !lies_in(found->get<double>(), range))
-    return problem(name, described("a number", range) + " or null", *found);
+  if (!found->is_number() || !in_range(found->get<double>(), range))
+    return add_problem(name, describe("a number", range) + " or null", *found);
   value = found->get<double>();
 }
 
 void SchemaReader::boolean(const char* name, bool& value) {
   const Json* found = find(name);
   if (!found) return;
-  if (!found->is_boolean()) return problem(name, "true or false", *found);
+  if (!found->is_boolean()) return add_problem(name, "true or false", *found);
   value = found->get<bool>();
 }
 
-void SchemaReader::text(const char* name, std::string& value) {
+void SchemaReader::string(const char* name, std::string& value) {
   const Json* found = find(name);
   if (!found) return;
   if (found->is_null()) return value.clear();
-  if (!found->is_string()) return problem(name, "a string", *found);
+  if (!found->is_string()) return add_problem(name, "a string", *found);
   value = found->get<std::string>();
 }
 
-void SchemaReader::choice(const char* name, std::string& value, const std::vector<std::string>& words) {
+void SchemaReader::choice(const char* name, std::string& value, const std::vector<std::string>& allowed) {
   const Json* found = find(name);
   if (!found) return;
-  if (!found->is_string() || std::find(words.begin(), words.end(), found->get<std::string>()) == words.end()) {
+  if (!found->is_string() || std::find(allowed.begin(), allowed.end(), found->get<std::string>()) == allowed.end()) {
     std::string list;
-    for (const std::string& word : words) list += (list.empty() ? "\"" : ", \"") + word + "\"";
-    return problem(name, "one of " + list, *found);
+    for (const std::string& word : allowed) list += (list.empty() ? "\"" : ", \"") + word + "\"";
+    return add_problem(name, "one of " + list, *found);
   }
   value = found->get<std::string>();
 }
 
-void SchemaReader::numbers(const char* name, std::vector<double>& values, Range range) {
+void SchemaReader::number_list(const char* name, std::vector<double>& values, Range range) {
   const Json* found = find(name);
   if (!found) return;
   if (found->is_null()) return values.clear();
-  bool good = found->is_array();
-  for (size_t i = 0; good && i < found->size(); ++i)
-    good = (*found)[i].is_number() && lies_in((*found)[i].get<double>(), range);
-  if (!good) return problem(name, "an array: each " + described("a number", range), *found);
+  bool valid = found->is_array();
+  for (size_t i = 0; valid && i < found->size(); ++i)
+    valid = (*found)[i].is_number() && in_range((*found)[i].get<double>(), range);
+  if (!valid) return add_problem(name, "an array: each " + describe("a number", range), *found);
   values = found->get<std::vector<double>>();
 }
 
-void SchemaReader::texts(const char* name, std::vector<std::string>& values) {
+void SchemaReader::string_list(const char* name, std::vector<std::string>& values) {
   const Json* found = find(name);
   if (!found) return;
   if (found->is_null()) return values.clear();
-  bool good = found->is_array();
-  for (size_t i = 0; good && i < found->size(); ++i) good = (*found)[i].is_string();
-  if (!good) return problem(name, "an array of strings", *found);
+  bool valid = found->is_array();
+  for (size_t i = 0; valid && i < found->size(); ++i) valid = (*found)[i].is_string();
+  if (!valid) return add_problem(name, "an array of strings", *found);
   values = found->get<std::vector<std::string>>();
 }
 
 void SchemaReader::object(const char* name, const std::function<void(Schema&)>& describe) {
   const Json* found = find(name);
-  static const Json kNothing = Json::object();
-  SchemaReader inner(found ? *found : kNothing, path(name), problems_);
+  static const Json kEmpty = Json::object();
+  SchemaReader inner(found ? *found : kEmpty, path(name), problems_);
   describe(inner);
   inner.finish();
 }
 
-bool SchemaReader::is_set(const char* name, bool now) {
+bool SchemaReader::is_set(const char* name, bool current) {
   const Json* found = find(name);
-  return found ? !found->is_null() : now;
+  return found ? !found->is_null() : current;
 }
 
-void SchemaReader::wrong_length(const char* name) { problem(name, "an array of two numbers", *find(name)); }
+void SchemaReader::wrong_length(const char* name) { add_problem(name, "an array of two numbers", *find(name)); }
 
 void SchemaWriter::object(const char* name, const std::function<void(Schema&)>& describe) {
   SchemaWriter inner;
@@ -172,9 +172,9 @@ void SchemaWriter::object(const char* name, const std::function<void(Schema&)>& 
   json_[name] = inner.json();
 }
 
-bool SchemaWriter::is_set(const char* name, bool now) {
-  if (!now) json_[name] = nullptr;
-  return now;
+bool SchemaWriter::is_set(const char* name, bool current) {
+  if (!current) json_[name] = nullptr;
+  return current;
 }
 
 }  // namespace vitrail::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Named fields of plain structs, described once and then both read from JSON and written to it.
+// Schemas: a struct's JSON fields are described once, for both reading and writing.
 #include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -14,42 +14,46 @@ namespace vitrail::train {
 
 using Json = nlohmann::ordered_json;
 
+// An inclusive range of values.
 struct Range {
-  double least, most;
+  double min, max;
 };
 
-// What a description calls, a line a field.  A reader sets the value where the field is there and notes what is wrong
-// with it; a writer leaves the value alone.  In JSON null means "not set" for optional values.
+// The visitor that a description calls once per field.  A reader assigns the value if the field is present and valid,
+// and records a problem if it is invalid.  A writer only reads the value.  In JSON, null stands for an unset optional
+// value.
 class Schema {
  public:
   virtual ~Schema() = default;
-  virtual void integer(const char* name, int64_t& value, int64_t least, int64_t most = INT64_MAX) = 0;
-  virtual void integer(const char* name, std::optional<int64_t>& value, int64_t least) = 0;
+  virtual void integer(const char* name, int64_t& value, int64_t min, int64_t max = INT64_MAX) = 0;
+  virtual void integer(const char* name, std::optional<int64_t>& value, int64_t min) = 0;
   virtual void number(const char* name, double& value, Range range) = 0;
   virtual void number(const char* name, std::optional<double>& value, Range range) = 0;
   virtual void boolean(const char* name, bool& value) = 0;
-  virtual void text(const char* name, std::string& value) = 0;
-  virtual void choice(const char* name, std::string& value, const std::vector<std::string>& words) = 0;
-  virtual void numbers(const char* name, std::vector<double>& values, Range range) = 0;
-  virtual void texts(const char* name, std::vector<std::string>& values) = 0;
+  virtual void string(const char* name, std::string& value) = 0;
+  virtual void choice(const char* name, std::string& value, const std::vector<std::string>& allowed) = 0;
+  virtual void number_list(const char* name, std::vector<double>& values, Range range) = 0;
+  virtual void string_list(const char* name, std::vector<std::string>& values) = 0;
   virtual void object(const char* name, const std::function<void(Schema&)>& describe) = 0;
-  // Whether an optional object is set: in the JSON for a reader, `now` for a writer (which then writes null).
-  virtual bool is_set(const char* name, bool now) = 0;
+  // Returns whether an optional object is set: for a reader in the JSON, or `current` if the field is absent; for a
+  // writer `current`.
+  virtual bool is_set(const char* name, bool current) = 0;
 
   void pair(const char* name, std::array<double, 2>& values, Range range);
-  void pair(const char* name, std::array<int64_t, 2>& values, int64_t least);
+  void pair(const char* name, std::array<int64_t, 2>& values, int64_t min);
 
+  // A choice of enumerators by their names.
   template <class E>
-  void choice(const char* name, E& value, const std::vector<std::pair<std::string, E>>& words) {
-    std::string word;
-    std::vector<std::string> spellings;
-    for (const auto& [spelling, meaning] : words) {
-      spellings.push_back(spelling);
-      if (meaning == value) word = spelling;
+  void choice(const char* name, E& value, const std::vector<std::pair<std::string, E>>& allowed) {
+    std::string selected;
+    std::vector<std::string> names;
+    for (const auto& [enumerator_name, enumerator] : allowed) {
+      names.push_back(enumerator_name);
+      if (enumerator == value) selected = enumerator_name;
     }
-    choice(name, word, spellings);
-    for (const auto& [spelling, meaning] : words) {
-      if (spelling == word) value = meaning;
+    choice(name, selected, names);
+    for (const auto& [enumerator_name, enumerator] : allowed) {
+      if (enumerator_name == selected) value = enumerator;
     }
   }
 
@@ -64,43 +68,43 @@ class Schema {
   }
 
  protected:
-  // A pair that has not two numbers.
+  // Called for a pair that does not have two elements.
   virtual void wrong_length(const char* name) = 0;
 };
 
-// Reads one object; what is wrong goes to `problems`, a line each: "PATH: expected …, got …".
+// Reads one object.  Appends a line per problem to `problems`: "PATH: expected …, got …".
 class SchemaReader : public Schema {
  public:
   SchemaReader(const Json& object, std::string path, std::vector<std::string>& problems);
-  void finish();  // notes the keys that nobody asked for
+  void finish();  // records the keys that the description does not have
 
-  void integer(const char* name, int64_t& value, int64_t least, int64_t most) override;
-  void integer(const char* name, std::optional<int64_t>& value, int64_t least) override;
+  void integer(const char* name, int64_t& value, int64_t min, int64_t max) override;
+  void integer(const char* name, std::optional<int64_t>& value, int64_t min) override;
   void number(const char* name, double& value, Range range) override;
   void number(const char* name, std::optional<double>& value, Range range) override;
   void boolean(const char* name, bool& value) override;
-  void text(const char* name, std::string& value) override;
-  void choice(const char* name, std::string& value, const std::vector<std::string>& words) override;
-  void numbers(const char* name, std::vector<double>& values, Range range) override;
-  void texts(const char* name, std::vector<std::string>& values) override;
+  void string(const char* name, std::string& value) override;
+  void choice(const char* name, std::string& value, const std::vector<std::string>& allowed) override;
+  void number_list(const char* name, std::vector<double>& values, Range range) override;
+  void string_list(const char* name, std::vector<std::string>& values) override;
   void object(const char* name, const std::function<void(Schema&)>& describe) override;
-  bool is_set(const char* name, bool now) override;
+  bool is_set(const char* name, bool current) override;
 
  protected:
   void wrong_length(const char* name) override;
 
  private:
-  const Json* find(const char* name);  // null where the key is absent
+  const Json* find(const char* name);  // null if the key is absent
   std::string path(const std::string& name) const;
-  void problem(const std::string& name, const std::string& expected, const Json& got);
+  void add_problem(const std::string& name, const std::string& expected, const Json& got);
 
   const Json& object_;
-  std::string path_;
+  std::string path_;  // path of object_ in the document
   std::vector<std::string>& problems_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_;  // the fields of the description
 };
 
-// Writes one object, fields in the order of the description.
+// Writes one object, with the fields in the order of the description.
 class SchemaWriter : public Schema {
  public:
   const Json& json() const { return json_; }
@@ -110,12 +114,12 @@ class SchemaWriter : public Schema {
   void number(const char* name, double& value, Range) override { json_[name] = value; }
   void number(const char* name, std::optional<double>& value, Range) override { put(name, value); }
   void boolean(const char* name, bool& value) override { json_[name] = value; }
-  void text(const char* name, std::string& value) override { json_[name] = value; }
+  void string(const char* name, std::string& value) override { json_[name] = value; }
   void choice(const char* name, std::string& value, const std::vector<std::string>&) override { json_[name] = value; }
-  void numbers(const char* name, std::vector<double>& values, Range) override { json_[name] = values; }
-  void texts(const char* name, std::vector<std::string>& values) override { json_[name] = values; }
+  void number_list(const char* name, std::vector<double>& values, Range) override { json_[name] = values; }
+  void string_list(const char* name, std::vector<std::string>& values) override { json_[name] = values; }
   void object(const char* name, const std::function<void(Schema&)>& describe) override;
-  bool is_set(const char* name, bool now) override;
+  bool is_set(const char* name, bool current) override;
 
  protected:
   void wrong_length(const char*) override {}

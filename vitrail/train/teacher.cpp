@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/teacher.h"
+#include "vitrail/train/teacher_internal.h"
 
 #include <algorithm>
 #include <array>
@@ -13,6 +13,7 @@
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/train/recipe.h"
+#include "vitrail/train/teacher_cache_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -31,8 +32,8 @@ models::OpenedModel open_teacher(const std::string& path, const std::vector<std:
   return opened;
 }
 
-// The matrix [to, from] that resizes a line: what it makes of each unit vector.
-std::vector<float> line_resize(int64_t from, int64_t to) {
+// Returns the matrix [to, from] of bicubic resizing along one axis: its columns are the resized unit vectors.
+std::vector<float> resize_matrix(int64_t from, int64_t to) {
   Tensor identity = Tensor::zeros({1, from, from});
   for (int64_t i = 0; i < from; ++i) identity.data<float>()[i * from + i] = 1;
   const Tensor resized = nn::resample_positions(identity, 0, {from, 1}, {to, 1}, {}).contiguous();
@@ -52,7 +53,7 @@ uint32_t checksum(const models::VisionTransformer& model) {
   return sum;
 }
 
-std::string written(const image::EvalTransform& transform) {
+std::string describe(const image::EvalTransform& transform) {
   std::string text = str(transform.size[0], " ", transform.size[1], " ", transform.crop_pct, " ",
                          static_cast<int>(transform.crop_mode), " ", static_cast<int>(transform.interpolation));
   for (const double value : transform.mean) text += str(" ", value);
@@ -60,14 +61,15 @@ std::string written(const image::EvalTransform& transform) {
   return text;
 }
 
-// What of a recipe decides the views, and so the answers; how pictures are prepared is told apart (pictures_).
-std::string written_views(const Recipe& recipe) {
-  Recipe views;  // samples have the same number in any part of a dataset, so what is held out or tested does not matter
+// The fields of a recipe that determine the views, and so the cached logits.  The preprocessing is not part of it
+// (preprocessing_).  Neither is the hold-out, because samples keep their index in the dataset.
+std::string describe_views(const Recipe& recipe) {
+  Recipe views;
   views.data.train = recipe.data.train;
   views.data.train_split = recipe.data.train_split;
   views.seed = recipe.seed;
   views.augment = recipe.augment;
-  if (recipe.loss.distillation->view_epochs) {  // what is done to new pictures alone
+  if (recipe.loss.distillation->view_epochs) {  // these are not applied to views
     views.augment.affine.reset();
     views.augment.policy.clear();
     views.augment.color_jitter.reset();
@@ -98,23 +100,23 @@ Teacher::Teacher(models::VisionTransformer model, const image::EvalTransform& ow
       student_size_(student.size),
       classes_(model.config().num_classes),
       checksum_(checksum(model)),
-      pictures_(written(student) + ", " + written(own)),
+      preprocessing_(describe(student) + ", " + describe(own)),
       session_(std::move(model), {.threads = num_threads(), .precision = precision}),
-      down_(line_resize(student_size_[0], size_[0])),
-      across_(line_resize(student_size_[1], size_[1])) {
+      resize_y_(resize_matrix(student_size_[0], size_[0])),
+      resize_x_(resize_matrix(student_size_[1], size_[1])) {
   for (int64_t c = 0; c < session_.config().in_chans; ++c) {
     scale_.push_back(static_cast<float>(channel(student.std, c) / channel(own.std, c)));
     shift_.push_back(static_cast<float>((channel(student.mean, c) - channel(own.mean, c)) / channel(own.std, c)));
   }
 }
 
-// One channel of one picture; `rows` is scratch, [student's height, teacher's width].
+// Resizes one channel of one image, first along x, then along y.  `rows`: scratch [student height, teacher width].
 void Teacher::resize(const float* from, float* to, std::vector<float>& rows) const {
   const auto [height, width] = student_size_;
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < size_[1]; ++x) {
       float sum = 0;
-      for (int64_t k = 0; k < width; ++k) sum += across_[static_cast<size_t>(x * width + k)] * from[y * width + k];
+      for (int64_t k = 0; k < width; ++k) sum += resize_x_[static_cast<size_t>(x * width + k)] * from[y * width + k];
       rows[static_cast<size_t>(y * size_[1] + x)] = sum;
     }
   }
@@ -122,7 +124,7 @@ void Teacher::resize(const float* from, float* to, std::vector<float>& rows) con
     float* line = to + y * size_[1];
     std::fill(line, line + size_[1], 0.0f);
     for (int64_t k = 0; k < height; ++k) {
-      const float weight = down_[static_cast<size_t>(y * height + k)];
+      const float weight = resize_y_[static_cast<size_t>(y * height + k)];
       if (weight == 0) continue;
       for (int64_t x = 0; x < size_[1]; ++x) line[x] += weight * rows[static_cast<size_t>(k * size_[1] + x)];
     }
@@ -132,7 +134,7 @@ void Teacher::resize(const float* from, float* to, std::vector<float>& rows) con
 Tensor Teacher::input_of(const Tensor& images) const {
   const int64_t batch = images.size(0), channels = session_.config().in_chans;
   const Shape expected{batch, channels, student_size_[0], student_size_[1]};
-  if (images.shape() != expected) throw Error("teacher", str("pictures ", expected), str(images.shape()));
+  if (images.shape() != expected) throw Error("teacher", str("images ", expected), str(images.shape()));
   const Tensor result = Tensor::empty({batch, channels, size_[0], size_[1]});
   const int64_t source_area = student_size_[0] * student_size_[1], area = size_[0] * size_[1];
   parallel_for(0, batch * channels, 1, [&](int64_t first, int64_t last) {
@@ -152,29 +154,31 @@ Tensor Teacher::input_of(const Tensor& images) const {
   return result;
 }
 
-void Teacher::remember(const std::filesystem::path& folder, const Recipe& recipe) {
+Teacher::~Teacher() = default;
+
+void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recipe) {
   const std::string identity =
-      str(written_views(recipe), ", ", pictures_, ", ", checksum_, ", ", kernels::name_of(session_.precision()));
+      str(describe_views(recipe), ", ", preprocessing_, ", ", checksum_, ", ", kernels::name_of(session_.precision()));
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));
   std::filesystem::create_directories(folder);
   cache_ =
       std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * recipe.loss.distillation->views, classes_);
-  mean_elsewhere_ = recipe.loss.distillation->view_epochs.has_value();
+  mean_for_new_images_ = recipe.loss.distillation->view_epochs.has_value();
 }
 
-// The whole batch goes through the teacher where a row is missing: rows come out the same in the same batch, and that
-// is what a run that is killed and resumed asks for.
+// If a row is missing, the teacher runs on the complete batch, so that a resumed run computes the same bits: they can
+// depend on the batch size.
 Tensor Teacher::logits(const data::Batch& batch) const {
-  const Tensor known = Tensor::empty({batch.images.size(0), classes_});
-  if (cache_ && mean_elsewhere_ && batch.view < 0 && cache_->mean(batch.samples, known)) return known;
+  const Tensor cached = Tensor::empty({batch.images.size(0), classes_});
+  if (cache_ && mean_for_new_images_ && batch.view < 0 && cache_->read_mean(batch.samples, cached)) return cached;
   if (!cache_ || batch.view < 0) return logits(batch.images);
-  if (cache_->read(batch.samples, batch.view, known)) return known;
-  const Tensor said = logits(batch.images).to(DType::f32).contiguous();
-  cache_->read(batch.samples, batch.view, said);
-  cache_->write(batch.samples, batch.view, said);
-  return said;
+  if (cache_->read(batch.samples, batch.view, cached)) return cached;
+  const Tensor computed = logits(batch.images).to(DType::f32).contiguous();
+  cache_->read(batch.samples, batch.view, computed);  // rows in the cache take precedence
+  cache_->write(batch.samples, batch.view, computed);
+  return computed;
 }
 
 Tensor Teacher::logits(const Tensor& images) const { return session_.logits(input_of(images.contiguous())); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/train/teacher_cache.h"
+#include "vitrail/train/teacher_cache_internal.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,14 +15,14 @@
 namespace vitrail::train {
 namespace {
 
-// The head of a file: what it is, and the key of its identity.
-struct Head {
+// The header of a cache file: a magic number with the format version, and the hash of the identity.
+struct FileHeader {
   std::array<char, 8> magic{'v', 't', 'e', 'a', 'c', 'h', 'e', '1'};
   uint64_t identity = 0;
-  bool operator==(const Head&) const = default;
+  bool operator==(const FileHeader&) const = default;
 };
 
-constexpr float kThere = 1;  // the last number of a row; 0 where the file has a hole
+constexpr float kPresent = 1;  // last value of a row that has been written; a hole in the file reads as 0
 
 Error failure(const std::filesystem::path& path, const char* what) {
   return Error(str(path.string(), ": cannot be ", what, ": ", std::strerror(errno)));
@@ -35,10 +35,11 @@ TeacherCache::TeacherCache(const std::filesystem::path& file, const std::string&
     : path_(file), views_(views), classes_(classes) {
   file_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (file_ < 0) throw failure(path_, "opened");
-  const Head wanted{.identity = random_key(identity, static_cast<uint64_t>(views), static_cast<uint64_t>(classes))};
-  Head found{};
-  if (::pread(file_, &found, sizeof found, 0) == sizeof found && found == wanted) return;
-  if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, &wanted, sizeof wanted, 0) == sizeof wanted) return;
+  const FileHeader expected{.identity =
+                                random_key(identity, static_cast<uint64_t>(views), static_cast<uint64_t>(classes))};
+  FileHeader found{};
+  if (::pread(file_, &found, sizeof found, 0) == sizeof found && found == expected) return;
+  if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, &expected, sizeof expected, 0) == sizeof expected) return;
   const Error error = failure(path_, "written");
   ::close(file_);
   throw error;
@@ -46,17 +47,17 @@ TeacherCache::TeacherCache(const std::filesystem::path& file, const std::string&
 
 TeacherCache::~TeacherCache() { ::close(file_); }
 
-int64_t TeacherCache::place_of(int64_t sample, int64_t view) const {
+int64_t TeacherCache::row_offset(int64_t sample, int64_t view) const {
   if (view < 0 || view >= views_) throw Error("view", str("0 to ", views_ - 1), str(view));
-  return static_cast<int64_t>(sizeof(Head)) +
+  return static_cast<int64_t>(sizeof(FileHeader)) +
          (sample * views_ + view) * (classes_ + 1) * static_cast<int64_t>(sizeof(float));
 }
 
 bool TeacherCache::read_row(int64_t sample, int64_t view, std::vector<float>& row) const {
   const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
-  const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), place_of(sample, view));
+  const ssize_t got = ::pread(file_, row.data(), static_cast<size_t>(bytes), row_offset(sample, view));
   if (got < 0) throw failure(path_, "read");
-  return got == bytes && row.back() == kThere;
+  return got == bytes && row.back() == kPresent;
 }
 
 bool TeacherCache::read(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) const {
@@ -72,30 +73,30 @@ bool TeacherCache::read(const std::vector<int64_t>& samples, int64_t view, const
   return all;
 }
 
-bool TeacherCache::mean(const std::vector<int64_t>& samples, const Tensor& logits) const {
+bool TeacherCache::read_mean(const std::vector<int64_t>& samples, const Tensor& logits) const {
   std::vector<float> row(static_cast<size_t>(classes_ + 1));
   for (size_t i = 0; i < samples.size(); ++i) {
-    float* const sums = logits.data<float>() + static_cast<int64_t>(i) * classes_;
-    std::fill(sums, sums + classes_, 0.0f);
-    int64_t known = 0;
+    float* const mean = logits.data<float>() + static_cast<int64_t>(i) * classes_;
+    std::fill(mean, mean + classes_, 0.0f);
+    int64_t num_known = 0;
     for (int64_t view = 0; view < views_; ++view) {
       if (!read_row(samples[i], view, row)) continue;
-      for (int64_t c = 0; c < classes_; ++c) sums[c] += row[static_cast<size_t>(c)];
-      ++known;
+      for (int64_t c = 0; c < classes_; ++c) mean[c] += row[static_cast<size_t>(c)];
+      ++num_known;
     }
-    if (known == 0) return false;
-    for (int64_t c = 0; c < classes_; ++c) sums[c] /= static_cast<float>(known);
+    if (num_known == 0) return false;
+    for (int64_t c = 0; c < classes_; ++c) mean[c] /= static_cast<float>(num_known);
   }
   return true;
 }
 
 void TeacherCache::write(const std::vector<int64_t>& samples, int64_t view, const Tensor& logits) {
-  std::vector<float> row(static_cast<size_t>(classes_ + 1), kThere);
+  std::vector<float> row(static_cast<size_t>(classes_ + 1), kPresent);
   const auto bytes = static_cast<ssize_t>(row.size() * sizeof(float));
   for (size_t i = 0; i < samples.size(); ++i) {
     std::copy_n(logits.data<float>() + static_cast<int64_t>(i) * classes_, classes_, row.data());
-    errno = ENOSPC;  // what a short write means
-    if (::pwrite(file_, row.data(), static_cast<size_t>(bytes), place_of(samples[i], view)) != bytes)
+    errno = ENOSPC;  // a short write does not set errno
+    if (::pwrite(file_, row.data(), static_cast<size_t>(bytes), row_offset(samples[i], view)) != bytes)
       throw failure(path_, "written");
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How fast a run goes: over this process's life, and since the last row of metrics.csv.
+// Measures the throughput of training, since the start of the process and since the last row of metrics.csv.
 #include <chrono>
 
-#include "vitrail/train/metrics_file.h"
+#include "vitrail/train/metrics_file_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -14,20 +14,23 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// `waited` is always the total time in seconds that training has waited for the data loader.
 class ThroughputMeter {
  public:
-  double seconds() const { return seconds_since(started_); }
+  double seconds() const { return seconds_since(start_); }  // since construction
   void add_batch(int64_t images);
-  void add_evaluation(double seconds) { evaluated_ += seconds; }
-
-  // `waited`: seconds that training has waited for data so far.
+  void add_evaluation(double seconds) { evaluation_seconds_ += seconds; }
   void begin_interval(double waited);
-  void fill(MetricsRow& row, int64_t images, double waited) const;           // of the interval
-  void fill(Progress& progress, int64_t batches_left, double waited) const;  // of the whole; after a batch
+
+  // Sets the throughput of the interval.  `images`: trained since begin_interval().
+  void fill(MetricsRow& row, int64_t images, double waited) const;
+  // Sets the throughput since the start and the remaining time.  Call it after at least one batch.
+  void fill(Progress& progress, int64_t batches_left, double waited) const;
 
  private:
-  Clock::time_point started_ = Clock::now(), interval_began_ = Clock::now();
-  double interval_waited_ = 0, evaluated_ = 0;  // seconds: waited before the interval, spent in evaluations
+  Clock::time_point start_ = Clock::now(), interval_start_ = Clock::now();
+  double interval_waited_ = 0;     // `waited` at the start of the interval
+  double evaluation_seconds_ = 0;  // spent in evaluations
   int64_t batches_ = 0, images_ = 0;
 };
 

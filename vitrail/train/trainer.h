@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A training run: from a recipe to a folder with a model.
+// Training of a model from a recipe.
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -11,72 +11,74 @@
 
 namespace vitrail::train {
 
-// What a progress bar shows, after each step and during validation.
+// Progress of a run, reported after each batch of training, validation and testing.
 struct Progress {
   enum class Phase { train, validate, test };
   Phase phase = Phase::train;
-  int64_t epoch = 0, epochs = 0;  // from 1
-  int64_t step = 0, steps = 0;    // batches of the epoch (or of the dataset that is read)
-  double loss = 0, accuracy = 0;  // of the epoch so far
+  int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
+  int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
+  double loss = 0, accuracy = 0;  // means of the epoch so far
   double images_per_second = 0;
-  double data_wait = 0;     // share of the time that was spent waiting for data
-  double seconds_left = 0;  // of the whole run, by the speed so far
+  double data_wait = 0;     // fraction of the training time spent waiting for the data loader
+  double seconds_left = 0;  // estimate for the run
 };
 
 struct EpochResult {
-  int64_t epoch = 0, step = 0;  // done
+  int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
   double train_loss = 0, train_top1 = 0;
-  double val_loss = 0, val_top1 = 0, val_top5 = 0;  // of the weights
-  double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // of their average, where there is one
-  bool validated = false, has_ema = false, best = false;
-  double seconds = 0;  // of the run so far, over all resumptions
+  double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
+  double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
+  bool validated = false, has_ema = false;
+  bool best = false;   // the best weights of the run so far
+  double seconds = 0;  // training time of the run, including previous resumptions
 };
 
-// Called in the process with rank 0 only, except `stop`: what one process is asked to do, all do.
+// Rank 0 calls all callbacks; the other processes call only `stop`.
 struct TrainerCallbacks {
   std::function<void(const Progress&)> progress;
-  std::function<void(const EpochResult&)> epoch;
-  std::function<void(const std::string&)> message;  // what a reader of a log wants to know
-  std::function<bool()> stop;                       // asked after each step; true: save and end
+  std::function<void(const EpochResult&)> epoch;    // after each epoch
+  std::function<void(const std::string&)> message;  // lines for a log
+  std::function<bool()> stop;  // called after each step; true in any process makes all save a checkpoint and return
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder;                      // of the run
-  bool resume = false;                               // go on from the folder's checkpoint
-  bool allow_changes = false;                        // resume with another recipe, warning instead of failing
-  int threads = 0;                                   // 0: all that the process may use
+  std::filesystem::path folder;                      // folder of the run, created if missing
+  bool resume = false;                               // continue from the folder's checkpoint, if there is one
+  bool allow_changes = false;                        // if the recipe has changed, warn instead of throwing
+  int threads = 0;                                   // compute threads; 0: all available cores
   std::shared_ptr<dist::Communicator> communicator;  // null: one process
 };
 
-// Gradients between processes: what it took, over all resumptions.
-struct ExchangeTimes {
-  double seconds = 0;     // in which some were on their way
-  double overlapped = 0;  // of these, while the backward pass still ran
-  double waited = 0;      // after it had ended
+// Time for the all-reduce of gradients in a run, including previous resumptions.
+struct CommunicationTimes {
+  double seconds = 0;     // in all-reduces
+  double overlapped = 0;  // the part of `seconds` during backward passes
+  double waited = 0;      // waiting for all-reduces after backward passes
 };
 
 struct TrainingResult {
-  bool stopped = false;  // before the end, because callbacks.stop asked for it
-  int64_t epoch = 0, step = 0;
-  double best_top1 = 0;  // on the held-out images
+  bool stopped = false;         // callbacks.stop ended the run early
+  int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
+  double best_top1 = 0;         // best validation accuracy
   int64_t best_epoch = 0;
-  bool tested = false;
+  bool tested = false;  // whether there are test images and the run is finished
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
-  int64_t skipped_images = 0, skipped_steps = 0;
-  double seconds = 0;
+  int64_t skipped_images = 0;  // unreadable
+  int64_t skipped_steps = 0;   // non-finite
+  double seconds = 0;          // training time, including previous resumptions
   int processes = 1;
-  ExchangeTimes exchange;
+  CommunicationTimes communication;
 };
 
-// Trains as the recipe says; with a communicator of K processes, each with its own `batch_size` images of every batch,
-// as one process does with K times as many.  Only rank 0 reads and writes the folder, which then holds
-//   recipe.json                                    resolved: every field
-//   metrics.csv, tensorboard/events.out.tfevents…  what was measured
+// Trains a model.  With a communicator of K processes, each contributes `batch_size` images to every batch, which
+// computes the same as one process with K times the batch size.  Rank 0 writes to the folder:
+//   recipe.json                                    the recipe with every field
+//   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors
-//   model/                                         the best weights, in hub layout
+//   model/                                         the best weights, in the layout of the Hugging Face hub
 //   report.html, summary.json
-// Throws Error for bad input (before anything is written where that can be told), a folder that holds a run already
-// (without resume), a full disk, and a loss or gradient that is not finite where the recipe says stop.
+// Throws Error for invalid input (if possible before anything is written), for a folder that has a run already if
+// `resume` is false, for a failed write, and for a non-finite loss or gradient if recipe.non_finite is "stop".
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks = {});
 
 }  // namespace vitrail::train

@@ -10,32 +10,33 @@
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/optim/gradients.h"
-#include "vitrail/train/finite_report.h"
+#include "vitrail/train/non_finite_internal.h"
 #include "vitrail/train/training_step_internal.h"
 
 namespace vitrail::train {
 namespace {
 
 optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
-  const ScheduleRecipe& from = recipe.schedule;
+  const ScheduleRecipe& schedule = recipe.schedule;
   auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
-  optim::ScheduleOptions to;
-  to.kind = from.name;
-  to.rate = recipe.lr;
-  to.final_rate = from.final_lr;
-  to.total_steps = recipe.epochs * steps_per_epoch;
-  to.warmup_steps = steps(from.warmup_epochs);
-  to.warmup_rate = from.warmup_lr;
-  to.warmup_prefix = from.warmup_prefix;
-  to.decay_steps = steps(from.decay_epochs);
-  to.decay_factor = from.decay_factor;
-  return to;
+  optim::ScheduleOptions options;
+  options.kind = schedule.name;
+  options.rate = recipe.lr;
+  options.final_rate = schedule.final_lr;
+  options.total_steps = recipe.epochs * steps_per_epoch;
+  options.warmup_steps = steps(schedule.warmup_epochs);
+  options.warmup_rate = schedule.warmup_lr;
+  options.warmup_prefix = schedule.warmup_prefix;
+  options.decay_steps = steps(schedule.decay_epochs);
+  options.decay_factor = schedule.decay_factor;
+  return options;
 }
 
 optim::GroupOptions group_options(const Recipe& recipe) {
   optim::GroupOptions groups = recipe.groups;
   groups.frozen = recipe.model.freeze;
-  if (recipe.model.linear_probe) groups.frozen.push_back("regex:(?!head).*");
+  if (recipe.model.linear_probe)
+    groups.frozen.push_back("regex:(?!head).*");  // all names that do not start with "head"
   return groups;
 }
 
@@ -51,8 +52,9 @@ int64_t count_correct(const models::VisionTransformer::Heads& heads, const Tenso
   return correct;
 }
 
-// A process whose images could all not be read takes its part in the exchange with a black one, which counts for none.
-data::Batch stand_in(const data::Batch& empty) {
+// A batch of one black image, for a process that could read none of its images: it must take part in the all-reduce of
+// gradients.  The image has weight 0 in the loss.
+data::Batch placeholder_batch(const data::Batch& empty) {
   Shape shape = empty.images.shape();
   shape[0] = 1;
   data::Batch batch;
@@ -65,29 +67,30 @@ data::Batch stand_in(const data::Batch& empty) {
 }  // namespace
 
 TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-                           std::unique_ptr<Teacher> teacher, const ProcessGroup& crew)
+                           std::unique_ptr<Teacher> teacher, const ProcessGroup& group)
     : recipe_(recipe),
-      crew_(crew),
+      group_(group),
       model_(model),
       teacher_(std::move(teacher)),
       optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
       schedule_(schedule_options(recipe, steps_per_epoch)),
-      exchange_(crew, optimizer_->parameters()) {
+      all_reduce_(group, optimizer_->parameters()) {
   model_.checkpoint_blocks(recipe.model.activation_checkpointing);
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
 }
 
-void TrainingStep::at_epoch(double epoch) {
+void TrainingStep::set_epoch(double epoch) {
   const std::optional<TokenDropRecipe>& drop = recipe_.token_drop;
-  const bool on = drop && epoch < drop->until * static_cast<double>(recipe_.epochs);
-  model_.drop_patches_in_training(on ? drop->rate : model_.config().patch_drop_rate);
+  const bool active = drop && epoch < drop->until * static_cast<double>(recipe_.epochs);
+  model_.drop_patches_in_training(active ? drop->rate : model_.config().patch_drop_rate);
 }
 
-// Mixed targets are smoothed where they are made, labels here.  With a teacher, a distilled model's heads learn from
-// one each (Touvron et al. 2021, section 4); without, what counts is their average, as in fine-tuning.
+// Labels are smoothed here; mixed targets were smoothed when the loader made them.  With a teacher, the class head of a
+// distilled model learns from the labels and its distillation head from the teacher (Touvron et al. 2021, section 4).
+// Without a teacher, the loss is that of their average, as in fine-tuning.
 Tensor TrainingStep::loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const {
-  const bool apart = teacher_ && heads.distilled.defined();
-  const Tensor logits = apart ? heads.classes : heads.average();
+  const bool separate_heads = teacher_ && heads.distilled.defined();
+  const Tensor logits = separate_heads ? heads.classes : heads.average();
   const LossRecipe& recipe = recipe_.loss;
   const bool mixed = batch.targets.defined();
   const Tensor& targets = mixed ? batch.targets : batch.labels;
@@ -99,78 +102,81 @@ Tensor TrainingStep::loss_of(const models::VisionTransformer::Heads& heads, cons
                 {.label_smoothing = smoothing, .threshold = recipe.bce_threshold, .sum_classes = recipe.bce_sum})
           : ops::cross_entropy(logits, targets, smoothing);
   if (!teacher_) return loss;
-  const DistillationRecipe& how = *recipe.distillation;
-  const Tensor learned = ops::distillation(apart ? heads.distilled : logits, teacher_->logits(batch),
-                                           {.hard = how.kind == "hard", .temperature = how.temperature});
-  return ops::weighted_sum({loss, learned}, {1 - how.alpha, how.alpha});
+  const DistillationRecipe& distillation = *recipe.distillation;
+  const Tensor distillation_loss =
+      ops::distillation(separate_heads ? heads.distilled : logits, teacher_->logits(batch),
+                        {.hard = distillation.kind == "hard", .temperature = distillation.temperature});
+  return ops::weighted_sum({loss, distillation_loss}, {1 - distillation.alpha, distillation.alpha});
 }
 
-BatchOutcome TrainingStep::over_all(const BatchOutcome& here) const {
-  if (crew_.size() == 1) return here;
-  const double loss = here.images > 0 ? here.loss * static_cast<double>(here.images) : 0;
-  std::vector<double> sums{loss, static_cast<double>(here.correct), static_cast<double>(here.images)};
-  crew_.sum(sums);
-  BatchOutcome outcome{.correct = std::llround(sums[1]), .images = std::llround(sums[2])};
-  if (outcome.images > 0) outcome.loss = sums[0] / sums[2];
-  return outcome;
+// Combines the results of all processes.
+BatchResult TrainingStep::combine(const BatchResult& local) const {
+  if (group_.size() == 1) return local;
+  const double loss = local.images > 0 ? local.loss * static_cast<double>(local.images) : 0;
+  std::vector<double> sums{loss, static_cast<double>(local.correct), static_cast<double>(local.images)};
+  group_.all_reduce_sum(sums);
+  BatchResult all{.correct = std::llround(sums[1]), .images = std::llround(sums[2])};
+  if (all.images > 0) all.loss = sums[0] / sums[2];
+  return all;
 }
 
-void TrainingStep::run_backward(const Tensor& loss, double share, bool last) {
-  const autograd::BackwardOptions options = last ? exchange_.begin() : autograd::BackwardOptions{};
+void TrainingStep::run_backward(const Tensor& loss, double weight, bool last) {
+  const autograd::BackwardOptions options = last ? all_reduce_.begin() : autograd::BackwardOptions{};
   try {
-    autograd::backward(loss, Tensor::full(loss.shape(), share, loss.dtype()), options);
+    autograd::backward(loss, Tensor::full(loss.shape(), weight, loss.dtype()), options);
   } catch (...) {
-    if (last) exchange_.complete();
+    if (last) all_reduce_.finish();
     throw;
   }
 }
 
-BatchOutcome TrainingStep::add(const data::Batch& given, const BatchPlace& place) {
-  BatchOutcome here{.images = given.images.size(0)};
-  if (here.images == 0 && crew_.size() == 1) return here;
-  const data::Batch batch = here.images > 0 ? given : stand_in(given);
-  const nn::RandomScope random(recipe_.seed, place.number, batch.places);
+BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPosition& position) {
+  BatchResult local{.images = given.images.size(0)};
+  if (local.images == 0 && group_.size() == 1) return local;
+  const data::Batch batch = local.images > 0 ? given : placeholder_batch(given);
+  const nn::RandomScope random(recipe_.seed, position.number, batch.places);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
   const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);
   const Tensor loss = loss_of(heads, batch);
   std::string problem;
-  if (here.images > 0) {
-    here.loss = loss.item<double>();
-    here.correct = count_correct(heads, batch.labels);
-    if (!std::isfinite(here.loss))
-      problem = str("the loss is ", here.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
+  if (local.images > 0) {
+    local.loss = loss.item<double>();
+    local.correct = count_correct(heads, batch.labels);
+    if (!std::isfinite(local.loss))
+      problem = str("the loss is ", local.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
   }
-  const BatchOutcome outcome = over_all(here);
-  if (!std::isfinite(outcome.loss)) {
-    problem = crew_.first_text(problem);
+  const BatchResult all = combine(local);
+  if (!std::isfinite(all.loss)) {
+    problem = group_.first_nonempty_text(problem);
     if (problem_.empty()) problem_ = problem;
-  } else if (outcome.images > 0) {
-    const double share = static_cast<double>(here.images) / static_cast<double>(outcome.images);
-    run_backward(loss, share / static_cast<double>(place.count), place.index + 1 == place.count);
+  } else if (all.images > 0) {
+    const double share = static_cast<double>(local.images) / static_cast<double>(all.images);
+    run_backward(loss, share / static_cast<double>(position.count), position.index + 1 == position.count);
   }
-  return outcome;
+  return all;
 }
 
-StepOutcome TrainingStep::update(int64_t step, int64_t scheduled) {
-  StepOutcome outcome{.learning_rate = schedule_.rate(scheduled)};
-  exchange_.complete();
-  outcome.gradient_norm = optim::gradient_norm(optimizer_->parameters());
-  if (problem_.empty() && !std::isfinite(outcome.gradient_norm))
+StepResult TrainingStep::update(int64_t step, int64_t scheduled_step) {
+  StepResult result{.learning_rate = schedule_.rate(scheduled_step)};
+  all_reduce_.finish();
+  result.gradient_norm = optim::gradient_norm(optimizer_->parameters());
+  if (problem_.empty() && !std::isfinite(result.gradient_norm))
     problem_ = "first not finite: " + non_finite_gradient(optimizer_->parameters());
   if (!problem_.empty()) {
     const std::string problem = std::exchange(problem_, "");
     optimizer_->clear_gradients();
-    outcome.updated = false;
-    if (recipe_.non_finite == "skip") return outcome;
-    throw Error(str("step ", step + 1), "a finite loss and finite gradients",
-                problem + str(" (learning rate ", outcome.learning_rate,
-                              "; a lower one, a warm-up or \"clip\" may help, \"non_finite\": \"skip\" goes on)"));
+    result.updated = false;
+    if (recipe_.non_finite == "skip") return result;
+    throw Error(
+        str("step ", step + 1), "a finite loss and finite gradients",
+        problem + str(" (learning rate ", result.learning_rate,
+                      "; a lower one, a warm-up or \"clip\" may help; \"non_finite\": \"skip\" skips such steps)"));
   }
-  optimizer_->step(outcome.learning_rate, optim::clip_factor(outcome.gradient_norm, recipe_.clip));
+  optimizer_->step(result.learning_rate, optim::clip_factor(result.gradient_norm, recipe_.clip));
   optimizer_->clear_gradients();
   if (ema_) ema_->update(step + 1);
-  return outcome;
+  return result;
 }
 
 }  // namespace vitrail::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One optimiser step: forward, loss, backward, update.
+// One optimiser step: forward and backward passes of its batches, then the update.
 #include <memory>
 #include <string>
 
@@ -9,65 +9,68 @@
 #include "vitrail/optim/ema.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/optim/schedule.h"
-#include "vitrail/train/gradient_exchange_internal.h"
+#include "vitrail/train/gradient_all_reduce_internal.h"
 #include "vitrail/train/recipe.h"
-#include "vitrail/train/teacher.h"
+#include "vitrail/train/teacher_internal.h"
 
 namespace vitrail::train {
 
-// What one batch gave, over all processes.
-struct BatchOutcome {
-  double loss = 0;  // mean over the images; not finite where that of any process is not
+// The result of one batch, over all processes.
+struct BatchResult {
+  double loss = 0;  // mean over the images; not finite if it is not finite in any process
   int64_t correct = 0, images = 0;
 };
 
-struct StepOutcome {
+struct StepResult {
   double learning_rate = 0, gradient_norm = 0;
-  bool updated = true;  // false: left out, because something was not finite
+  bool updated = true;  // false: the step was skipped, because the loss or a gradient was not finite
 };
 
-// Where a batch stands among those whose gradients make one step.
-struct BatchPlace {
-  uint64_t number = 0;  // of the run: random layers draw under it
-  int64_t index = 0, count = 1;
+// The position of a batch in the run and among the batches that are accumulated into one step.
+struct BatchPosition {
+  uint64_t number = 0;           // index of the batch in the run: a key of the random numbers of dropout and drop path
+  int64_t index = 0, count = 1;  // batch `index` of `count` of the step
 };
 
 class TrainingStep {
  public:
-  // `steps_per_epoch`: optimiser steps.  The model must outlive the stepper; it is put into training mode by add().
+  // `steps_per_epoch`: optimiser steps.  `teacher`: null without distillation.  The model, the recipe and the group
+  // must outlive this object.
   TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-               std::unique_ptr<Teacher> teacher, const ProcessGroup& crew);
+               std::unique_ptr<Teacher> teacher, const ProcessGroup& group);
 
-  // Where in the run the next batch stands, in epochs done: how many patches it leaves out follows from that.
-  void at_epoch(double epoch);
+  // Sets the position of the next batch in epochs, with fractions.  The rate of PatchDropout depends on it.
+  void set_epoch(double epoch);
 
-  // Adds the gradients of this process's part of a batch: of the mean over all its images, divided by the step's number
-  // of batches.  In the last one they are summed over the processes as they become final.
-  BatchOutcome add(const data::Batch& batch, const BatchPlace& place);
+  // Runs the forward and backward pass of this process's images of a batch and accumulates the gradients of the mean
+  // loss over the images of all processes, divided by the number of batches of the step.  Puts the model into training
+  // mode.  During the step's last backward pass the gradients are all-reduced.
+  BatchResult accumulate(const data::Batch& batch, const BatchPosition& position);
 
-  // Updates the weights with what was added, alike in all processes.  `step`: optimiser steps made before;
-  // `scheduled`: the step whose rate it gets, another one only after a resume with another batch.  Where the loss or a
-  // gradient is not finite the recipe decides: an Error that names the first layer, or a step that is left out.
-  StepOutcome update(int64_t step, int64_t scheduled);
+  // Updates the weights, equally in all processes, and clears the gradients.  `step`: number of optimiser steps before
+  // this one.  `scheduled_step`: step of the learning rate schedule; it differs from `step` after a resume with another
+  // batch size.  If the loss or a gradient is not finite, skips the step or throws Error naming the first such tensor,
+  // depending on recipe.non_finite.
+  StepResult update(int64_t step, int64_t scheduled_step);
 
   optim::Optimizer& optimizer() { return *optimizer_; }
-  optim::Ema* average() { return ema_.get(); }  // null without one
-  dist::ReducerTimes exchange_times() const { return exchange_.times(); }
+  optim::Ema* ema() { return ema_.get(); }  // null without EMA
+  dist::ReducerStats reducer_stats() const { return all_reduce_.stats(); }
 
  private:
   Tensor loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const;
-  BatchOutcome over_all(const BatchOutcome& here) const;
-  void run_backward(const Tensor& loss, double share, bool last);
+  BatchResult combine(const BatchResult& local) const;
+  void run_backward(const Tensor& loss, double weight, bool last);
 
   const Recipe& recipe_;
-  const ProcessGroup& crew_;
+  const ProcessGroup& group_;
   models::VisionTransformer& model_;
   std::unique_ptr<Teacher> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
   std::unique_ptr<optim::Ema> ema_;
-  GradientExchange exchange_;
-  std::string problem_;  // what was not finite since the last update, the same in all processes
+  GradientAllReduce all_reduce_;
+  std::string problem_;  // the first non-finite tensor since the last update; the same in all processes
 };
 
 }  // namespace vitrail::train

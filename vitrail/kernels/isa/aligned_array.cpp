@@ -6,7 +6,7 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr size_t kBlock = 4 * kHugePage;
+constexpr size_t kBlock = 4 * kHugePageBytes;
 // Smaller ones malloc has room for; larger ones would leave too much of a block unused.
 constexpr size_t kSmallest = 64 << 10, kLargest = kBlock / 4;
 
@@ -19,7 +19,7 @@ std::shared_ptr<void> share_block(size_t bytes) {
   static std::mutex mutex;
   static std::weak_ptr<void> last;
   static size_t used = 0;
-  const size_t rounded = (bytes + kLinePair - 1) / kLinePair * kLinePair;
+  const size_t rounded = (bytes + kCacheLinePairBytes - 1) / kCacheLinePairBytes * kCacheLinePairBytes;
   const std::lock_guard lock(mutex);
   std::shared_ptr<void> block = last.lock();
   if (!block || used + rounded > kBlock) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arrays that begin where vectors and cache lines do (at multiples of kLinePair), not initialised, at least one element
-// long.  They throw std::bad_alloc.
+// Arrays that begin where vectors and cache lines do (at multiples of kCacheLinePairBytes), not initialised, at least
+// one element long.  They throw std::bad_alloc.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/autograd/variable.h"
-#include "vitrail/train/gradient_exchange_internal.h"
+#include "vitrail/train/gradient_all_reduce_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -13,17 +13,17 @@ std::vector<Tensor> tensors_of(const std::vector<optim::Parameter>& parameters) 
 
 }  // namespace
 
-// Sums: each process has weighed its losses by its share of the images already.
-GradientExchange::GradientExchange(const ProcessGroup& crew, const std::vector<optim::Parameter>& parameters)
+// The gradients are summed, not averaged: each process weights its loss by its share of the images.
+GradientAllReduce::GradientAllReduce(const ProcessGroup& group, const std::vector<optim::Parameter>& parameters)
     : parameters_(parameters),
-      several_(crew.size() > 1),
-      reducer_(crew.communicator(), tensors_of(parameters), {.average = false}) {
+      distributed_(group.size() > 1),
+      reducer_(group.communicator(), tensors_of(parameters), {.average = false}) {
   for (size_t i = 0; i < parameters.size(); ++i) index_of_.emplace(parameters[i].tensor.autograd().get(), i);
 }
 
-autograd::BackwardOptions GradientExchange::begin() {
-  if (!several_) return {};
-  begun_ = true;
+autograd::BackwardOptions GradientAllReduce::begin() {
+  if (!distributed_) return {};
+  started_ = true;
   sent_.assign(parameters_.size(), false);
   reducer_.begin();
   autograd::BackwardOptions options;
@@ -34,15 +34,15 @@ autograd::BackwardOptions GradientExchange::begin() {
   return options;
 }
 
-void GradientExchange::send(size_t index, const Tensor& gradient) {
+void GradientAllReduce::send(size_t index, const Tensor& gradient) {
   sent_[index] = true;
   reducer_.ready(index, gradient);
 }
 
-void GradientExchange::complete() {
-  if (!several_) return;
-  if (!begun_) begin();
-  begun_ = false;
+void GradientAllReduce::finish() {
+  if (!distributed_) return;
+  if (!started_) begin();
+  started_ = false;
   for (size_t i = parameters_.size(); i-- > 0;) {
     const Tensor gradient = sent_[i] ? Tensor() : autograd::grad_of(parameters_[i].tensor);
     if (gradient.defined()) send(i, gradient);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of training share: a dataset of made pictures, and a recipe that trains in a second.
+// Fixtures of the training tests: a small generated dataset, and a recipe that trains on it in about a second.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,33 +21,34 @@ namespace vitrail::train {
 
 namespace fs = std::filesystem;
 
-// folder/{train,test}/{blue,green,red}/NN.png: 8×8 noise, a little brighter in the class's channel.
-inline fs::path make_pictures(int train_per_class = 20, int test_per_class = 4) {
+// Writes FOLDER/{train,test}/{blue,green,red}/NN.png and returns FOLDER.  The images are 8×8 noise, brighter in the
+// colour channel of the class.
+inline fs::path make_images(int train_per_class = 20, int test_per_class = 4) {
   const fs::path root = testing::scratch_folder();
   const char* const classes[] = {"blue", "green", "red"};
   for (const auto& [split, count] : {std::pair{"train", train_per_class}, std::pair{"test", test_per_class}}) {
     for (int c = 0; c < 3; ++c) {
       fs::create_directories(root / split / classes[c]);
       for (int i = 0; i < count; ++i) {
-        image::Image picture = image::make_image(8, 8, 3);
+        image::Image image = image::make_image(8, 8, 3);
         RandomStream random(random_key(split, static_cast<uint64_t>(c), static_cast<uint64_t>(i)));
-        for (size_t p = 0; p < picture.pixels.size(); ++p) {
-          const bool own = static_cast<int>(p % 3) == 2 - c;
-          picture.pixels[p] = static_cast<uint8_t>(random.uniform() * 180 + (own ? 60 : 0));
+        for (size_t p = 0; p < image.pixels.size(); ++p) {
+          const bool of_class = static_cast<int>(p % 3) == 2 - c;
+          image.pixels[p] = static_cast<uint8_t>(random.uniform() * 180 + (of_class ? 60 : 0));
         }
         const std::string name = (i < 10 ? "0" : "") + std::to_string(i) + ".png";
-        image::write_png(root / split / classes[c] / name, picture);
+        image::write_png(root / split / classes[c] / name, image);
       }
     }
   }
   return root;
 }
 
-inline std::string tiny_recipe(const fs::path& pictures) {
+inline std::string tiny_recipe(const fs::path& images) {
   return R"({"model": {"img_size": 8, "patch_size": 4, "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2,
                        "drop_path_rate": 0.1, "proj_drop_rate": 0.1},
              "data": {"train": ")" +
-         pictures.string() + R"(", "val": ")" + pictures.string() + R"(", "holdout": 12, "workers": 1},
+         images.string() + R"(", "val": ")" + images.string() + R"(", "holdout": 12, "workers": 1},
              "epochs": 3, "batch_size": 8, "optimizer": {"name": "adamw", "lr": 3e-3}, "clip": 1,
              "schedule": {"name": "cosine", "warmup_epochs": 0.5},
              "augment": {"padded_crop": {"padding": 1}, "flip": "random", "mixup": 0.2, "mix_probability": 0.5},
@@ -63,8 +64,8 @@ inline std::string read_text(const fs::path& path) {
 
 inline void write_file(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-// The columns of metrics.csv that do not depend on the clock: the first eight.
-inline std::vector<std::string> timeless_rows(const fs::path& csv) {
+// The rows of metrics.csv without the columns that depend on time: only the first eight columns.
+inline std::vector<std::string> deterministic_columns(const fs::path& csv) {
   std::vector<std::string> rows;
   std::istringstream lines(read_text(csv));
   for (std::string line; std::getline(lines, line);) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of training in several processes share.
+// Comparison of the metrics of two runs, for the tests of data-parallel training.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
-#include "tests/train/support.h"
+#include "tests/train/training_fixture.h"
 
 namespace vitrail::train {
 
 enum class Column { loss = 3, rate = 6 };
 
-// A column of metrics.csv, of the rows that steps wrote.
+// A column of the "train" rows of metrics.csv.
 inline std::vector<double> train_column(const fs::path& run, Column column) {
   std::vector<double> values;
-  for (const std::string& row : timeless_rows(run / "metrics.csv")) {
+  for (const std::string& row : deterministic_columns(run / "metrics.csv")) {
     if (!row.starts_with("train,")) continue;
     std::istringstream fields(row);
     std::string field;
@@ -26,9 +26,9 @@ inline std::vector<double> train_column(const fs::path& run, Column column) {
   return values;
 }
 
-// Losses within rounding.  The tiny model is ten matrix products deep, sums of at most 32 terms: 10 · √32 ≈ 64 ε of one
-// step's loss; each update made before hands on as much again, through weights that move by the rate times that.
-// Dropout drawn by the place in a process's part instead of the whole batch is 50 to 400 times as far off.
+// Expects equal losses within rounding.  The tiny model has ten consecutive GEMMs with at most 32 terms per sum, which
+// gives 10 · √32 ≈ 64 ε for one step; each earlier update adds as much.  The test stays sensitive: dropout masks drawn
+// by the position in a process's share instead of in the complete batch change the losses by far more.
 inline void expect_same_losses(const fs::path& a, const fs::path& b) {
   const std::vector<double> first = train_column(a, Column::loss), second = train_column(b, Column::loss);
   ASSERT_FALSE(first.empty());

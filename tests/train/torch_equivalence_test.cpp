@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole training against PyTorch's: the same weights and batches, 50 steps of AdamW in f64.
-// benchmarks/same_as_torch.py does the same in fp32 with a model of real size.
+// Training compared with PyTorch: the same initial weights and batches, 50 steps of AdamW in f64.
+// benchmarks/same_as_torch.py does the same in fp32 with a larger model.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -16,10 +16,10 @@
 namespace vitrail::train {
 namespace {
 
-// The fixture's tensors under a prefix, as parameters.
-class BeforeParams : public ParamProvider {
+// Provides the fixture's initial weights ("before.NAME") as parameters.
+class FixtureParams : public ParamProvider {
  public:
-  explicit BeforeParams(const testing::Golden& golden) : golden_(golden) {}
+  explicit FixtureParams(const testing::Golden& golden) : golden_(golden) {}
   Tensor get(const std::string& path, const Shape& shape, const Initializer&) override {
     const Tensor& value = golden_["before." + path];
     if (!(value.shape() == shape)) throw std::runtime_error(path + " has another shape in the fixture");
@@ -32,14 +32,14 @@ class BeforeParams : public ParamProvider {
   const testing::Golden& golden_;
 };
 
-class SameAsTorch : public ::testing::TestWithParam<std::string> {};
+class TorchEquivalence : public ::testing::TestWithParam<std::string> {};
 
-// 50 steps of f64: each rounds to 1e-16, and AdamW divides by gradients' roots, which may be small.
-TEST_P(SameAsTorch, FiftyStepsInDouble) {
+// f64 rounds to 1e-16 in each of 50 steps.  AdamW divides by √v, which can be small and then amplifies the rounding.
+TEST_P(TorchEquivalence, FiftyStepsInF64GiveTheSameLossesAndWeights) {
   const testing::Golden golden = testing::read_golden(testing::fixture("train/steps_" + GetParam() + ".safetensors"));
   const auto config = nlohmann::json::parse(golden.config);
   const nlohmann::json file{{"architecture", "vit"}, {"model_args", config.at("model_args")}};
-  BeforeParams params(golden);
+  FixtureParams params(golden);
   models::VisionTransformer model(models::parse_model_config(file.dump(), "", "fixture").vit, ParamSource(params));
   model.train();
   const auto optimizer =
@@ -60,7 +60,7 @@ TEST_P(SameAsTorch, FiftyStepsInDouble) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SameAsTorch, ::testing::Values("plain", "options"));
+INSTANTIATE_TEST_SUITE_P(Models, TorchEquivalence, ::testing::Values("plain", "options"));
 
 }  // namespace
 }  // namespace vitrail::train

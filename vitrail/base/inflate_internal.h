@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Deflated data (RFC 1951) brought back to its full size, through zlib.
+// Decompression of raw deflate data (RFC 1951) whose decompressed size is known.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,14 +9,14 @@
 
 namespace vitrail {
 
-// What deflate can make of one byte at most (RFC 1951: 258 bytes from 2 bits).
+// Maximum size ratio of deflate: a match of 258 bytes takes at least 2 bits (RFC 1951).
 inline constexpr uint64_t kMaxDeflateRatio = 1032;
 
-// Raw deflate data whose size is known.  Throws Error naming `where` when the data is damaged or gives more or fewer
-// bytes; a size beyond kMaxDeflateRatio is refused before anything is allocated.
+// Decompresses data that has exactly `size` bytes of content.  Throws Error naming `where` if the data is damaged or
+// has another size.  A size that exceeds kMaxDeflateRatio is refused before anything is allocated.
 std::vector<std::byte> inflate_exactly(std::span<const std::byte> compressed, uint64_t size, const std::string& where);
 
-// The first `size` bytes of what raw deflate data gives, under the same conditions; what follows is not looked at.
+// Decompresses the first `size` bytes and ignores the data after them.  Errors as inflate_exactly.
 std::vector<std::byte> inflate_beginning(std::span<const std::byte> compressed, uint64_t size,
                                          const std::string& where);
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Evaluation of a classifier on labelled images.
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "vitrail/data/loader.h"
+#include "vitrail/models/vision_transformer.h"
+
+namespace vitrail::train {
+
+// An image whose predicted class is not its label.
+struct Misclassification {
+  int64_t sample = 0;                                        // index in the dataset
+  int64_t label = 0, prediction = 0;                         // classes
+  double prediction_probability = 0, label_probability = 0;  // softmax
+};
+
+struct Evaluation {
+  int64_t images = 0, skipped = 0;              // skipped: unreadable images
+  double loss = 0;                              // mean cross-entropy
+  double top1 = 0, top5 = 0;                    // accuracies, as fractions
+  std::vector<std::vector<int64_t>> confusion;  // [label][prediction]: numbers of images
+  std::vector<Misclassification> worst;         // those with the lowest label_probability, in ascending order
+};
+
+constexpr size_t kMaxMisclassifications = 24;
+void keep_worst(std::vector<Misclassification>& worst);  // sorts and truncates to kMaxMisclassifications
+
+// Evaluates the model on one epoch of the loader, which gives images in order and without augmentation
+// (data::evaluation_options).  Leaves the model in eval mode.  Calls `progress(done, total)` after each batch.
+Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int64_t classes,
+                    const std::function<void(int64_t, int64_t)>& progress = {});
+
+}  // namespace vitrail::train

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Writer of TensorBoard event files.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace vitrail::train {
+
+// Appends scalars to an event file.  The file is a sequence of records: length (u64), masked CRC-32C of the length,
+// data, masked CRC-32C of the data (tensorflow/core/lib/io/record_writer.h).  The data is a protocol buffer of type
+// Event (tensorflow/core/util/event.proto).
+class EventFile {
+ public:
+  // Truncates `path` to its first `keep` bytes, or creates it.  Throws Error if it cannot be written.
+  EventFile(const std::filesystem::path& path, uint64_t keep);
+
+  void add_scalar(const std::string& tag, int64_t step, double value, double seconds_since_1970);
+  uint64_t flush();  // syncs the file to disk and returns its length in bytes
+
+ private:
+  void write_record(const std::string& event);
+
+  std::filesystem::path path_;
+  std::ofstream stream_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace vitrail::train

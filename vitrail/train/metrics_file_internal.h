@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Writer of metrics.csv: one row per logging interval, validation and test.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace vitrail::train {
+
+// One row.  Values that an event does not have are empty.
+struct MetricsRow {
+  std::string event;  // "train", "val", "val_ema", "test"
+  int64_t step = 0;   // optimiser steps so far
+  double epoch = 0;   // epochs so far, with fractions
+  double loss = 0, top1 = 0;
+  std::optional<double> top5, learning_rate, gradient_norm;
+  std::optional<double> images_per_second, data_wait, seconds;  // timings, which differ between equal runs
+};
+
+// Columns: event,step,epoch,loss,top1,top5,learning_rate,gradient_norm,images_per_second,data_wait,seconds.  Values
+// that do not depend on time are written with enough digits to be read back exactly.
+class MetricsFile {
+ public:
+  // Truncates `path` to its first `keep` bytes, or creates it.  All members throw Error if a write fails.
+  MetricsFile(const std::filesystem::path& path, uint64_t keep);
+  void add(const MetricsRow& row);
+  uint64_t flush();  // syncs the file to disk and returns its length in bytes
+
+ private:
+  void write(const std::string& line);
+
+  std::filesystem::path path_;
+  std::ofstream stream_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace vitrail::train

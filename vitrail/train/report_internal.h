@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The HTML report of a run: one self-contained file.
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vitrail/image/image.h"
+
+namespace vitrail::train {
+
+struct Curve {
+  std::string name;
+  std::vector<double> x, y;
+};
+
+struct Chart {
+  std::string title, x_label, y_label;
+  bool percent = false;  // y is a fraction, shown in percent
+  std::vector<Curve> curves;
+};
+
+// A misclassified image, for display.
+struct MisclassifiedImage {
+  std::string path, label, prediction;                       // label, prediction: class names
+  double prediction_probability = 0, label_probability = 0;  // softmax
+  image::Image thumbnail;
+};
+
+struct Report {
+  std::string title, subtitle;
+  std::vector<std::pair<std::string, std::string>> facts;  // "top-1 on the test images" → "88.1 %"
+  std::vector<Chart> charts;
+  std::vector<std::string> classes;               // names by index
+  std::vector<std::vector<int64_t>> confusion;    // [label][prediction]: numbers of images
+  std::string confusion_of;                       // what was evaluated: "10,000 test images"
+  std::vector<MisclassifiedImage> misclassified;  // worst first
+  std::string recipe;                             // JSON, collapsed by default
+};
+
+// Renders the page.  Styles, SVG charts and images are embedded, there are no scripts, and colours follow the reader's
+// light or dark setting.
+std::string render_report(const Report& report);
+
+}  // namespace vitrail::train

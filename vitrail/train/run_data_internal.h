@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The datasets of a run: training, validation and test images.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/loader.h"
+#include "vitrail/train/recipe.h"
+
+namespace vitrail::train {
+
+// A subset of the samples of a dataset.
+struct Subset {
+  std::shared_ptr<const data::Dataset> dataset;  // null: the subset does not exist
+  std::vector<int64_t> samples;                  // indices in the dataset; empty: all
+  std::string name;                              // for messages: "5,000 images held out of …"
+  int64_t size() const;
+};
+
+struct RunData {
+  Subset train, validation, test;
+  std::vector<std::string> classes;  // names by index; "0", "1", … if the dataset has none
+};
+
+// Opens the datasets of a recipe.
+// - train: the split "train", or all images if there are no splits.
+// - validation: the split "val" of `recipe.val`, or all of its images if there are no splits.
+// - If `recipe.val` has only the split "test", as CIFAR and MNIST, that is the test set.
+// - Without a validation set, `recipe.holdout` training images are held out for validation; default: a tenth, at most
+//   5,000.  With one, `recipe.holdout` turns it into the test set.
+// `channels`: 1 reads greyscale images, 3 RGB.  Throws Error as data::open_dataset, for fewer than two classes, and if
+// the hold-out leaves no training images.
+RunData open_data(const DataRecipe& recipe, int64_t channels);
+
+}  // namespace vitrail::train
