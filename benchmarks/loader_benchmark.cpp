@@ -34,7 +34,7 @@ LoaderOptions options_for(int64_t size, const std::string& policy) {
 
 // A training loader over all of an epoch, decoded pictures kept; counts images.
 void run(benchmark::State& state, const std::shared_ptr<const Dataset>& dataset, const LoaderOptions& options) {
-  const auto kept = keep_decoded(dataset, int64_t{1} << 30);
+  const auto kept = cache_decoded(dataset, int64_t{1} << 30);
   Loader loader(kept, options);
   loader.start(0);
   while (loader.next()) {

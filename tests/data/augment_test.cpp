@@ -6,9 +6,9 @@
 #include <set>
 
 #include "tests/data/support.h"
-#include "vitrail/data/random_crop.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/resize_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -30,7 +30,7 @@ image::EvalTransform transform(int64_t size) {
 }
 
 Image augmented(const AugmentOptions& options, const Image& source, const AugmentKey& key, int64_t size = 32) {
-  return Augmentation(options, transform(size)).picture(source, key);
+  return Augmentation(options, transform(size)).augmented_image(source, key);
 }
 
 AugmentOptions everything() {
@@ -131,7 +131,7 @@ TEST(Augment, PolicyIsAppliedToItsShare) {
   int changed = 0;
   constexpr int kDraws = 4000;
   for (int64_t i = 0; i < kDraws; ++i) {
-    if (augmentation.picture(source, {.sample = i}).pixels != source.pixels) ++changed;
+    if (augmentation.augmented_image(source, {.sample = i}).pixels != source.pixels) ++changed;
   }
   // Two of the fifteen change no noise at this strength: the stretching ones, of which equalize needs more pixels.
   EXPECT_LT(changed, 0.3 * kDraws + 5 * std::sqrt(0.21 * kDraws));
@@ -148,10 +148,10 @@ TEST(Augment, FlipsHalfOrEverySecondEpoch) {
   constexpr int kDraws = 1000;
   const Augmentation half(random, transform(32)), turns(alternate, transform(32));
   for (int64_t i = 0; i < kDraws; ++i) {
-    if (half.picture(source, {.sample = i}).pixels == mirrored.pixels) ++flipped;
-    const bool first = turns.picture(source, {.epoch = 0, .sample = i}).pixels == mirrored.pixels;
-    EXPECT_EQ(turns.picture(source, {.epoch = 1, .sample = i}).pixels == mirrored.pixels, !first);
-    EXPECT_EQ(turns.picture(source, {.epoch = 2, .sample = i}).pixels == mirrored.pixels, first);
+    if (half.augmented_image(source, {.sample = i}).pixels == mirrored.pixels) ++flipped;
+    const bool first = turns.augmented_image(source, {.epoch = 0, .sample = i}).pixels == mirrored.pixels;
+    EXPECT_EQ(turns.augmented_image(source, {.epoch = 1, .sample = i}).pixels == mirrored.pixels, !first);
+    EXPECT_EQ(turns.augmented_image(source, {.epoch = 2, .sample = i}).pixels == mirrored.pixels, first);
   }
   EXPECT_NEAR(flipped, kDraws / 2, 5 * std::sqrt(kDraws / 4.0));
 }

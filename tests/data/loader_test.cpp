@@ -132,7 +132,7 @@ TEST(Loader, EvaluationIsTheEvaluationTransformInOrder) {
 // Two processes of 6 see together what one of 12 sees: the same pictures, mixed with the same partners.
 TEST(Loader, RanksTogetherSeeWhatOneProcessSees) {
   const auto dataset = std::make_shared<Noise>(53);
-  for (const auto mode : {MixOptions::Mode::batch, MixOptions::Mode::element}) {
+  for (const auto mode : {MixupOptions::Mode::batch, MixupOptions::Mode::element}) {
     LoaderOptions options = small(12);
     options.mix.mixup_alpha = 1, options.mix.cutmix_alpha = 1, options.mix.classes = 4, options.mix.mode = mode;
     options.drop_last = false;
@@ -175,7 +175,7 @@ TEST(Loader, TargetsSayWhatWasMixed) {
   options.mix.mixup_alpha = 1, options.mix.classes = 4, options.mix.off_epoch = 1;
   Loader loader(dataset, options);
   const Batch batch = epoch_of(loader, 0).at(0);
-  const double lambda = draw_mix(options.mix, options.seed, 0, 0, 0, 8, 8).lambda;
+  const double lambda = draw_mixup(options.mix, options.seed, 0, 0, 0, 8, 8).lambda;
   const Tensor own = image::apply(dataset->image(batch.samples[3]), options.transform);
   const Tensor partner = image::apply(dataset->image(batch.samples[12]), options.transform);
   const float got = elements<float>(batch.images.select(0, 3))[17];
@@ -336,7 +336,7 @@ TEST(KeepDecodedConcurrent, EveryPictureIsDecodedOnceWhileThereIsRoom) {
   constexpr int64_t kPicture = 8 * 8 * 3;
   for (const int64_t room : {40, 25, 0}) {
     inner->decoded = 0;
-    const auto kept = keep_decoded(inner, room * kPicture);
+    const auto kept = cache_decoded(inner, room * kPicture);
     LoaderOptions options = small(20);
     options.threads = 3;
     Loader loader(kept, options);

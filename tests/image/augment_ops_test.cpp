@@ -6,10 +6,10 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/affine.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/enhance.h"
-#include "vitrail/image/point.h"
+#include "vitrail/image/affine_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::image {
 namespace {

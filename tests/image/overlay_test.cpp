@@ -6,7 +6,7 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/colormap.h"
+#include "vitrail/image/colormap_internal.h"
 
 namespace vitrail::image {
 namespace {

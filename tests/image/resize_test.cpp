@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resize.h"
+#include "vitrail/image/resize_internal.h"
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/crop.h"
+#include "vitrail/image/crop_internal.h"
 
 namespace vitrail::image {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/weights/checkpoint_params.h"
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
+#include "vitrail/weights/key_pattern_internal.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {

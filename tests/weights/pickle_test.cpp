@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pickles written by hand: what torch.save never writes, and what only old versions wrote.
-#include "vitrail/weights/pickle.h"
+#include "vitrail/weights/pytorch/pickle_internal.h"
 
 #include <gtest/gtest.h>
 

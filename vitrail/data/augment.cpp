@@ -7,13 +7,13 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/augment_checks.h"
-#include "vitrail/data/policies.h"
-#include "vitrail/data/random_crop.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/enhance.h"
-#include "vitrail/image/normalize.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/data/augment_checks_internal.h"
+#include "vitrail/data/auto_augment_policies_internal.h"
+#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/resize_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -109,7 +109,7 @@ struct Augmentation::Steps {
 
   AugmentOptions options;
   image::EvalTransform transform;
-  std::unique_ptr<const Policy> policy;
+  std::unique_ptr<const AugmentPolicy> policy;
   image::Normalizer normalizer;
   Fill fill, policy_fill;
 };

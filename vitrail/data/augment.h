@@ -75,7 +75,7 @@ struct AugmentOptions {
   std::optional<PaddedCrop> padded_crop;
   Flip flip = Flip::none;
   std::optional<RandomAffine> affine;
-  // A policy by name (policy.h): "rand-m9-mstd0.5-inc1", "randaugment-n2-m9", "autoaugment-cifar10",
+  // A policy by name (auto_augment_internal.h): "rand-m9-mstd0.5-inc1", "randaugment-n2-m9", "autoaugment-cifar10",
   // "autoaugment-imagenet", "trivialaugment".  Empty: none.
   std::string policy{};
   double policy_share = 1;  // of the pictures that the policy is applied to

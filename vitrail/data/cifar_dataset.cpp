@@ -6,8 +6,8 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/data/formats.h"
-#include "vitrail/image/color.h"
+#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "vitrail/base/error.h"
-#include "vitrail/data/formats.h"
+#include "vitrail/data/dataset_formats_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;

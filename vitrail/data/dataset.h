@@ -46,8 +46,8 @@ struct DatasetOptions {
 };
 
 // Opens a dataset by its form:
-//   a folder of class folders, under split folders or not (class_tree.h), or the same in a .zip, read in place;
-//   a .csv of file,class_index: files relative to the CSV; further columns, a header row (whose names file and
+//   a folder of class folders, under split folders or not (class_folders_internal.h), or the same in a .zip, read in
+//   place; a .csv of file,class_index: files relative to the CSV; further columns, a header row (whose names file and
 //     class_index may then stand in any column) and quoted fields are understood;
 //   CIFAR-10's and CIFAR-100's binary files (fine labels): a folder of them or one .bin;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file beside it.

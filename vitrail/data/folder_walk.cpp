@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/folder_walk.h"
+#include "vitrail/data/folder_walk_internal.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 
 class Walk {
  public:
-  TreeListing listing;
+  FolderListing listing;
 
   void enter(const fs::path& folder, const std::string& prefix) {
     std::error_code error;
@@ -41,7 +41,7 @@ class Walk {
 
 }  // namespace
 
-TreeListing walk_folder(const fs::path& folder) {
+FolderListing walk_folder(const fs::path& folder) {
   Walk walk;
   walk.enter(folder, "");
   std::sort(walk.listing.images.begin(), walk.listing.images.end());

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "vitrail/base/error.h"
-#include "vitrail/data/batch_maker.h"
+#include "vitrail/data/batch_builder_internal.h"
 #include "vitrail/data/ordered_prefetch.h"
 
 namespace vitrail::data {
@@ -15,7 +15,7 @@ namespace vitrail::data {
 // An epoch under way.  The threads work on pieces; `ring` holds the batches that pieces belong to.  Pieces of at most
 // in_flight batches beyond the consumer's own are under way, hence one more place than that.
 struct Loader::Epoch {
-  Epoch(const BatchMaker& maker, int64_t epoch, int64_t first_step)
+  Epoch(const BatchBuilder& maker, int64_t epoch, int64_t first_step)
       : maker(maker),
         epoch(epoch),
         step(first_step),
@@ -53,7 +53,7 @@ struct Loader::Epoch {
     return std::move(ring[static_cast<size_t>(wanted) % ring.size()]);
   }
 
-  const BatchMaker& maker;
+  const BatchBuilder& maker;
   const int64_t epoch;
   int64_t step;  // the next that the consumer gets
   const int64_t pieces;
@@ -65,7 +65,7 @@ struct Loader::Epoch {
 };
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : maker_(std::make_unique<const BatchMaker>(std::move(dataset), std::move(options))) {}
+    : maker_(std::make_unique<const BatchBuilder>(std::move(dataset), std::move(options))) {}
 
 Loader::~Loader() = default;
 

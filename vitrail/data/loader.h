@@ -11,7 +11,7 @@
 
 #include "vitrail/data/augment.h"
 #include "vitrail/data/dataset.h"
-#include "vitrail/data/mix.h"
+#include "vitrail/data/mixup.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::data {
@@ -47,7 +47,7 @@ struct LoaderOptions {
   int64_t channels = 3;           // of the dataset's pictures (DatasetOptions::decode): 1 or 3
   image::EvalTransform transform{};         // size, mean, std; the whole transform where nothing is augmented
   std::optional<AugmentOptions> augment{};  // nothing: the evaluation transform, bit for bit
-  MixOptions mix{};
+  MixupOptions mix{};
   Unreadable unreadable = Unreadable::error;
 };
 
@@ -76,7 +76,7 @@ class Loader {
 
  private:
   struct Epoch;
-  std::unique_ptr<const class BatchMaker> maker_;
+  std::unique_ptr<const class BatchBuilder> maker_;
   std::unique_ptr<Epoch> epoch_;
   double waited_ = 0;
 };
@@ -84,14 +84,14 @@ class Loader {
 // The same dataset with its pictures kept in memory as they are first decoded, until `limit_bytes` of pixels are kept;
 // those beyond are decoded each time.  Loaders that share the object share the pictures (training and hold-out of one
 // split, all epochs).  Thread-safe.
-std::shared_ptr<const Dataset> keep_decoded(std::shared_ptr<const Dataset> dataset, int64_t limit_bytes);
+std::shared_ptr<const Dataset> cache_decoded(std::shared_ptr<const Dataset> dataset, int64_t limit_bytes);
 
 // A split into training and held-out samples, the latter stratified: each class gives in proportion to its size
 // (remainders by the largest fraction, ties by class index), its members chosen by the key.  Both lists are sorted.
-struct HoldOut {
+struct HoldoutSplit {
   std::vector<int64_t> train, held_out;
 };
 // Throws Error unless 0 ≤ held_out < dataset size.
-HoldOut hold_out(const Dataset& dataset, int64_t held_out, uint64_t seed);
+HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed);
 
 }  // namespace vitrail::data

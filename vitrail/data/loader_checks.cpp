@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/loader_checks.h"
+#include "vitrail/data/loader_checks_internal.h"
 
 #include "vitrail/base/error.h"
 

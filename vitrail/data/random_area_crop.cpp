@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/random_area_crop.h"
 
-#include "vitrail/data/random_crop.h"
-#include "vitrail/image/crop.h"
+#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/image/crop_internal.h"
 
 namespace vitrail::data {
 

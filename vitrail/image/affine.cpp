@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/affine.h"
+#include "vitrail/image/affine_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/affine_sample.h"
+#include "vitrail/image/affine_sampling_internal.h"
 
 namespace vitrail::image {
 namespace {

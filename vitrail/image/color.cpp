@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/color.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 

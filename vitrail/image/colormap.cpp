@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/colormap.h"
+#include "vitrail/image/colormap_internal.h"
 
 #include <algorithm>
 #include <cmath>

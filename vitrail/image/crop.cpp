@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/crop.h"
+#include "vitrail/image/crop_internal.h"
 
 #include <algorithm>
 #include <cstring>

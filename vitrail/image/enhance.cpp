@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/enhance.h"
+#include "vitrail/image/enhance_internal.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "vitrail/image/color.h"
-#include "vitrail/image/point.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::image {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/exif.h"
+#include "vitrail/image/exif_internal.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "vitrail/image/riff.h"
+#include "vitrail/image/riff_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -126,7 +126,7 @@ int exif_orientation(Bytes file) {
   return orientation && *orientation >= 1 && *orientation <= 8 ? static_cast<int>(*orientation) : 1;
 }
 
-Image upright(Image image, int orientation) {
+Image exif_transpose(Image image, int orientation) {
   if (orientation == 1) return image;
   // Each orientation is: swap x and y or not (5 to 8), then mirror the result's columns, its rows, or both.
   const bool swapped = orientation >= 5;

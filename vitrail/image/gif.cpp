@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/normalize.h"
+#include "vitrail/image/normalize_internal.h"
 
 #include "vitrail/base/error.h"
 

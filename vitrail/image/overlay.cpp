@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/color.h"
-#include "vitrail/image/colormap.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/colormap_internal.h"
 
 namespace vitrail::image {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resample_weights.h"
+#include "vitrail/image/resample_weights_internal.h"
 
 #include <algorithm>
 #include <cmath>

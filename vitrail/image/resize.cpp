@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resize.h"
+#include "vitrail/image/resize_internal.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/resample_weights.h"
+#include "vitrail/image/resample_weights_internal.h"
 #include "vitrail/kernels/rowwise/resample.h"
 
 namespace vitrail::image {

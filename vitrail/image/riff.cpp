@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/riff.h"
+#include "vitrail/image/riff_internal.h"
 
 #include <cstring>
 

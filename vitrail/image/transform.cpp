@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/geometry.h"
-#include "vitrail/image/normalize.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/resize_internal.h"
+#include "vitrail/image/transform_geometry_internal.h"
 
 namespace vitrail::image {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
-#include "vitrail/image/riff.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/riff_internal.h"
 
 namespace vitrail::image {
 namespace {

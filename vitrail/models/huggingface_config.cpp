@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
 
 namespace vitrail::models {
 namespace {

@@ -2,8 +2,8 @@
 #include "vitrail/models/model_config.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
-#include "vitrail/models/model_options.h"
+#include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/derived_config_internal.h"
 
 namespace vitrail::models {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // timm's config.json, and the "vit" form.
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/model_args_internal.h"
-#include "vitrail/models/model_options.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::models {

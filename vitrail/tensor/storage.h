@@ -19,7 +19,8 @@ class Allocator {
   virtual void* allocate(size_t bytes) = 0;  // throws std::bad_alloc
   virtual void deallocate(void* data, size_t bytes) noexcept = 0;
 };
-Allocator& default_allocator();  // aligned malloc, or what keeps blocks while a ReusedMemory (reused_memory.h) lives
+Allocator&
+default_allocator();  // aligned malloc, or what keeps blocks while a CachingAllocatorScope (caching_allocator.h) lives
 
 // A block of memory with one owner and any number of tensors that view it.
 class Storage {

@@ -157,7 +157,7 @@ void describe_augment(Schema& f, Recipe& recipe) {
   f.integer("repeats", recipe.repeats, 1, 64);
   f.number("plain_epochs", recipe.plain_epochs, kNotNegative);
 
-  using Mode = data::MixOptions::Mode;
+  using Mode = data::MixupOptions::Mode;
   f.number("mixup", recipe.mix.mixup_alpha, kNotNegative);
   f.number("cutmix", recipe.mix.cutmix_alpha, kNotNegative);
   f.number("mix_probability", recipe.mix.probability, kShare);

@@ -111,7 +111,7 @@ struct Recipe {
   optim::GroupOptions groups;
   ScheduleRecipe schedule;
   data::AugmentOptions augment;
-  data::MixOptions mix;
+  data::MixupOptions mix;
   std::optional<TokenDropRecipe> token_drop;
   int64_t repeats = 1;
   double plain_epochs = 0;  // the last ones, in which affine, policy, jitter and erasing are off

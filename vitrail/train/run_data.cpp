@@ -45,7 +45,7 @@ Opened open_split(const std::string& path, const std::string& asked, const std::
 
 // A grey or colour reader of pictures, kept in memory as far as the recipe allows.
 Opened kept(Opened dataset, const DataRecipe& recipe) {
-  return recipe.keep_decoded_mb > 0 ? data::keep_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
+  return recipe.keep_decoded_mb > 0 ? data::cache_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
 }
 
 std::vector<std::string> classes_of(const data::Dataset& dataset, const std::string& path) {
@@ -83,7 +83,7 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
     throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));
   run.train.name = str(train.size() - held_out, " images of ", recipe.train);
   if (held_out == 0) return;
-  data::HoldOut split = data::hold_out(train, held_out, recipe.holdout_seed);
+  data::HoldoutSplit split = data::holdout_split(train, held_out, recipe.holdout_seed);
   run.train.samples = std::move(split.train);
   if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
   run.validation = Part{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};

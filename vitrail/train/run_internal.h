@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "vitrail/tensor/reused_memory.h"
+#include "vitrail/tensor/caching_allocator.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/model_setup.h"
 #include "vitrail/train/process_group_internal.h"
@@ -59,7 +59,7 @@ class Run {
   void final_evaluation();
   void write_report_of(const Evaluation& evaluation, const Part& part, bool finished) const;
 
-  ReusedMemory memory_;  // each step asks for the blocks that the one before gave back
+  CachingAllocatorScope memory_;  // each step asks for the blocks that the one before gave back
   ProcessGroup crew_;
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;

@@ -58,7 +58,7 @@ data::Batch stand_in(const data::Batch& empty) {
   data::Batch batch;
   batch.images = Tensor::zeros(shape);
   batch.labels = Tensor::zeros({1}, DType::i64);
-  batch.places = {0};
+  batch.positions = {0};
   return batch;
 }
 
@@ -129,7 +129,7 @@ BatchOutcome TrainingStep::add(const data::Batch& given, const BatchPlace& place
   BatchOutcome here{.images = given.images.size(0)};
   if (here.images == 0 && crew_.size() == 1) return here;
   const data::Batch batch = here.images > 0 ? given : stand_in(given);
-  const nn::RandomScope random(recipe_.seed, place.number, batch.places);
+  const nn::RandomScope random(recipe_.seed, place.number, batch.positions);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
   const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);

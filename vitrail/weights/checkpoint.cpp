@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/npz.h"
+#include "vitrail/weights/npz_internal.h"
+#include "vitrail/weights/pytorch/torch_file_internal.h"
 #include "vitrail/weights/safetensors.h"
-#include "vitrail/weights/torch_file.h"
-#include "vitrail/weights/wrapper_prefixes.h"
+#include "vitrail/weights/wrapper_prefixes_internal.h"
 
 namespace vitrail::weights {
 namespace {

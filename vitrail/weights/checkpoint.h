@@ -14,7 +14,7 @@
 namespace vitrail::weights {
 
 // Opening reads only the index; tensors come when asked for, from the mapped file where the format allows it.
-// Prefixes that training scripts put before every name ("module.") are taken off: see wrapper_prefixes.h.
+// Prefixes that training scripts put before every name ("module.") are taken off: see wrapper_prefixes_internal.h.
 // Immutable after opening: tensor() may be called by several threads at once.
 class Checkpoint {
  public:

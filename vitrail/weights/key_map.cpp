@@ -5,9 +5,9 @@
 #include <unordered_set>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/builtin_key_maps.h"
-#include "vitrail/weights/key_map_json.h"
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/builtin_key_maps_internal.h"
+#include "vitrail/weights/key_map_json_internal.h"
+#include "vitrail/weights/key_pattern_internal.h"
 
 namespace vitrail::weights {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/key_map_json.h"
+#include "vitrail/weights/key_map_json_internal.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -18,7 +18,7 @@ foreach(name ${VITRAIL_KEY_MAPS})
 endforeach()
 file(CONFIGURE OUTPUT ${key_maps_source} @ONLY CONTENT [[
 // Generated from vitrail/weights/key_maps/*.json by key_maps.cmake.
-#include "vitrail/weights/builtin_key_maps.h"
+#include "vitrail/weights/builtin_key_maps_internal.h"
 
 namespace vitrail::weights {
 namespace {

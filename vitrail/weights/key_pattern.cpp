@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/key_pattern_internal.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/mapped_tensors.h"
+#include "vitrail/weights/mapped_tensors_internal.h"
 
 #include <algorithm>
 

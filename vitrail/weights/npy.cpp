@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/npy.h"
+#include "vitrail/weights/npy_internal.h"
 
 #include <algorithm>
 #include <charconv>

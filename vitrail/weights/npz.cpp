@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/npz.h"
+#include "vitrail/weights/npz_internal.h"
 
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/npy.h"
+#include "vitrail/weights/npy_internal.h"
 
 namespace vitrail::weights {
 namespace {
