@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/loader.h"
 
 namespace vitrail::data {

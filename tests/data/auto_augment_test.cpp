@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies against timm and torchvision: strengths, pictures, and how often what is drawn.
+// Augmentation policies against timm and torchvision: arguments, resulting images and frequencies of draws.
 #include "vitrail/data/auto_augment_internal.h"
 
 #include <zlib.h>
@@ -29,8 +29,8 @@ ImageOp op_named(const std::string& name) {
   throw Error("no operation " + name);
 }
 
-// tools/golden/data_policies.py's picture().
-image::Image picture(int64_t width, int64_t height) {
+// The image of tools/golden/data_policies.py.
+image::Image test_image(int64_t width, int64_t height) {
   image::Image image = image::make_image(width, height, 3);
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
@@ -42,7 +42,7 @@ image::Image picture(int64_t width, int64_t height) {
   return image;
 }
 
-// Calls of `draws` keys.
+// The operations drawn with `draws` different keys.
 std::vector<std::vector<OpCall>> drawn(const AugmentPolicy& policy, int draws, int64_t width = 32,
                                        int64_t height = 32) {
   std::vector<std::vector<OpCall>> all;
@@ -53,8 +53,7 @@ std::vector<std::vector<OpCall>> drawn(const AugmentPolicy& policy, int draws, i
   return all;
 }
 
-// A count of `trials` that succeed with probability p lies within 5 standard deviations: one wrong alarm in 1.7
-// million.
+// Whether a count of successes in `trials` with probability p is within 5 standard deviations (false alarm: 6e-7).
 ::testing::AssertionResult plausible(int64_t count, int64_t trials, double p) {
   const double expected = static_cast<double>(trials) * p, deviation = std::sqrt(expected * (1 - p));
   if (std::abs(static_cast<double>(count) - expected) <= 5 * deviation + 1e-9) return ::testing::AssertionSuccess();
@@ -69,13 +68,13 @@ TEST(TimmPolicy, ArgumentsEqualTimms) {
   }
 }
 
-TEST(TorchvisionPolicy, PicturesEqualTorchvisionsAtEveryStrength) {
+TEST(TorchvisionPolicy, ImagesEqualTorchvisionsAtEveryMagnitude) {
   const std::map<std::string, std::pair<TorchvisionRanges, int64_t>> spaces{
       {"rand", {kTorchvisionRanges, 31}}, {"auto", {kTorchvisionRanges, 10}}, {"wide", {kTorchvisionWideRanges, 31}}};
   for (const json& entry : golden().at("torchvision")) {
     const auto& [ranges, bins] = spaces.at(entry[0]);
     const ImageOp op = op_named(entry[1]);
-    image::Image image = picture(entry[4], entry[5]);
+    image::Image image = test_image(entry[4], entry[5]);
     const double argument = torchvision_argument(op, ranges, {bins, entry[2]}, entry[3], image.width, image.height);
     apply({op, argument}, image, {});
     EXPECT_EQ(crc32(0, image.pixels.data(), static_cast<uInt>(image.pixels.size())), entry[6].get<uLong>())
@@ -83,7 +82,7 @@ TEST(TorchvisionPolicy, PicturesEqualTorchvisionsAtEveryStrength) {
   }
 }
 
-TEST(TimmPolicy, DrawsEveryOperationAsOftenAsTheOthers) {
+TEST(TimmPolicy, DrawsOperationsUniformly) {
   constexpr int kDraws = 20000;
   std::map<std::string, int64_t> counts;
   int64_t calls = 0, mild = 0, cubic = 0;
@@ -119,16 +118,16 @@ TEST(TimmPolicy, WeightedOperationsAreChosenWithoutReplacement) {
   }
 }
 
-TEST(TimmPolicy, MagnitudeIsHeldBetweenZeroAndItsEnd) {
-  double most = 0, more = 0;
+TEST(TimmPolicy, MagnitudeIsClampedToItsRange) {
+  double max_angle = 0, max_angle_15 = 0;
   for (const auto& sequence : drawn(*policy_from_name("rand-m9-n1-p1-mstd5"), 5000)) {
-    if (sequence[0].op == ImageOp::rotate) most = std::max(most, std::abs(sequence[0].argument));
+    if (sequence[0].op == ImageOp::rotate) max_angle = std::max(max_angle, std::abs(sequence[0].argument));
   }
-  EXPECT_DOUBLE_EQ(most, 30);
+  EXPECT_DOUBLE_EQ(max_angle, 30);
   for (const auto& sequence : drawn(*policy_from_name("rand-m9-n1-p1-mstd5-mmax15"), 5000)) {
-    if (sequence[0].op == ImageOp::rotate) more = std::max(more, std::abs(sequence[0].argument));
+    if (sequence[0].op == ImageOp::rotate) max_angle_15 = std::max(max_angle_15, std::abs(sequence[0].argument));
   }
-  EXPECT_DOUBLE_EQ(more, 45);
+  EXPECT_DOUBLE_EQ(max_angle_15, 45);
 }
 
 TEST(TorchvisionPolicy, RandAugmentDrawsNOfFourteen) {
@@ -147,7 +146,7 @@ TEST(TorchvisionPolicy, RandAugmentDrawsNOfFourteen) {
   EXPECT_TRUE(plausible(left, counts["rotate"], 0.5));
 }
 
-TEST(TorchvisionPolicy, TrivialAugmentDrawsEveryStrength) {
+TEST(TorchvisionPolicy, TrivialAugmentDrawsEveryMagnitude) {
   constexpr int kDraws = 60000;
   std::map<double, int64_t> angles;
   int64_t rotations = 0;
@@ -161,11 +160,11 @@ TEST(TorchvisionPolicy, TrivialAugmentDrawsEveryStrength) {
   for (const auto& [angle, count] : angles) EXPECT_TRUE(plausible(count, rotations, 1.0 / 31)) << angle;
 }
 
-// The pairs show in what is drawn: the first operation's probability, summed over the pairs that begin with it.
+// The frequency of an operation with its argument is the sum of its probabilities over the 25 sub-policies.
 TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
   constexpr int kDraws = 50000;
   for (const std::string name : {"cifar10", "imagenet"}) {
-    std::map<std::string, double> expected;  // calls a picture
+    std::map<std::string, double> expected;  // calls per image
     for (const json& pair : golden().at("auto_augment").at(name)) {
       for (const json& step : pair) {
         const ImageOp op = op_named(step[0]);
@@ -177,7 +176,7 @@ TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
     for (const auto& sequence : drawn(*policy_from_name("autoaugment-" + name), kDraws)) {
       for (const OpCall& call : sequence) {
         double argument = call.argument;
-        if (is_signed(call.op)) {  // back to the positive sign's
+        if (is_signed(call.op)) {  // the argument of the positive sign
           const bool enhances = call.op == ImageOp::color || call.op == ImageOp::contrast ||
                                 call.op == ImageOp::brightness || call.op == ImageOp::sharpness;
           const bool shifts = call.op == ImageOp::translate_x || call.op == ImageOp::translate_y;
@@ -187,7 +186,7 @@ TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
       }
     }
     for (const auto& [call, rate] : expected) {
-      // A pair may hold a call twice, so it is a sum of two draws; a pair's are not more spread than independent ones'.
+      // A sub-policy may contain a call twice, hence the factor of 2 in the variance.
       const double mean = rate * kDraws;
       EXPECT_NEAR(static_cast<double>(counts[call]), mean, 5 * std::sqrt(2 * mean) + 1e-9) << name << ": " << call;
       counts.erase(call);
@@ -196,7 +195,7 @@ TEST(TorchvisionPolicy, AutoAugmentFollowsItsTables) {
   }
 }
 
-TEST(AugmentPolicy, OneKeyGivesOneSequence) {
+TEST(AugmentPolicy, EqualKeysGiveEqualSequences) {
   for (const std::string name : {"rand-m9-mstd0.5-inc1", "randaugment", "autoaugment-cifar10", "trivialaugment"}) {
     const auto policy = policy_from_name(name);
     const auto once = drawn(*policy, 50), again = drawn(*policy, 50);
@@ -213,7 +212,7 @@ TEST(AugmentPolicy, OneKeyGivesOneSequence) {
   }
 }
 
-TEST(AugmentPolicy, NonsenseNamesAreErrors) {
+TEST(AugmentPolicy, InvalidNamesAreErrors) {
   for (const std::string name : {"", "rand9", "rand-m9-x3", "rand-m", "rand-m9-m8", "rand-m-3", "rand-p1.5",
                                  "rand-m1.5", "rand-n0", "randaugment-m31", "randaugment-b1", "randaugment-n2-q7",
                                  "autoaugment", "autoaugment-svhn", "trivialaugment-m3", "augmix"}) {

@@ -1,57 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Datasets made of others: kept in memory, or a part held out.
-#include <algorithm>
-#include <map>
+#include "vitrail/data/decoded_cache.h"
+
 #include <set>
 
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
-#include "vitrail/data/loader.h"
 
 namespace vitrail::data {
 namespace {
 
-TEST(KeepDecoded, IsTheDataset) {
-  const auto kept = cache_decoded(std::make_shared<Noise>(5, std::set<int64_t>{2}), 1 << 20);
-  EXPECT_EQ(kept->size(), 5);
-  EXPECT_EQ(kept->path(3), "noise/3");
-  EXPECT_EQ(kept->label(3), 3);
-  EXPECT_THROW(kept->image(2), Error);
-  EXPECT_THROW(kept->image(2), Error) << "a failure is not kept";
-}
-
-TEST(HoldoutSplit, IsStratifiedAndKeyed) {
-  const Noise dataset(100, {}, 4);  // 17, 17, 17 and 49 of a class
-  const HoldoutSplit split = holdout_split(dataset, 20, 1);
-  EXPECT_EQ(split.held_out.size(), 20u);
-  EXPECT_EQ(split.train.size(), 80u);
-  std::set<int64_t> all(split.train.begin(), split.train.end());
-  all.insert(split.held_out.begin(), split.held_out.end());
-  EXPECT_EQ(all.size(), 100u);
-  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
-  std::map<int64_t, int> counts;
-  for (const int64_t i : split.held_out) ++counts[dataset.label(i)];
-  for (const auto& [label, count] :
-       std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}}, {3, {9, 10}}}) {
-    EXPECT_GE(counts[label], count.first);
-    EXPECT_LE(counts[label], count.second);
-  }
-  EXPECT_EQ(holdout_split(dataset, 20, 1).held_out, split.held_out);
-  EXPECT_NE(holdout_split(dataset, 20, 2).held_out, split.held_out);
-  EXPECT_TRUE(holdout_split(dataset, 0, 1).held_out.empty());
-  EXPECT_THROW(holdout_split(dataset, 100, 1), Error);
-  EXPECT_THROW(holdout_split(dataset, -1, 1), Error);
-}
-
-TEST(HoldoutSplit, TakesFiveHundredOfEachOfCifarsClasses) {
-  VITRAIL_NEED_ASSETS(assets);
-  const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});
-  const HoldoutSplit split = holdout_split(*dataset, 5000, 0);
-  EXPECT_EQ(split.train.size(), 45000u);
-  std::map<int64_t, int> counts;
-  for (const int64_t i : split.held_out) ++counts[dataset->label(i)];
-  EXPECT_EQ(counts.size(), 10u);
-  for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
+TEST(DecodedCache, IsTheSameDataset) {
+  const auto cached = cache_decoded(std::make_shared<Noise>(5, std::set<int64_t>{2}), 1 << 20);
+  EXPECT_EQ(cached->size(), 5);
+  EXPECT_EQ(cached->path(3), "noise/3");
+  EXPECT_EQ(cached->label(3), 3);
+  EXPECT_THROW(cached->image(2), Error);
+  EXPECT_THROW(cached->image(2), Error) << "a failure is not cached";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::vector<InputPath> expand(const std::vector<std::string>& inputs, const std:
   return expand_input_paths(inputs, stream);
 }
 
-TEST(Inputs, AFolderIsWalkedRecursivelyAndSortedByPath) {
+TEST(InputPaths, AFolderIsWalkedRecursivelyAndSortedByPath) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"b.png", "a/z.JPG", "a/deep/er/m.webp", "a.gif", "B.jpeg"});
   write_file(root / "a/readme.txt", "no image");
@@ -27,16 +27,16 @@ TEST(Inputs, AFolderIsWalkedRecursivelyAndSortedByPath) {
             (std::vector<std::string>{"B.jpeg", "a.gif", "a/deep/er/m.webp", "a/z.JPG", "b.png"}));
 }
 
-TEST(Inputs, KeepTheOrderTheyAreGivenIn) {
+TEST(InputPaths, KeepTheirOrder) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"x/2.png", "x/1.png", "lone.data"});
   const std::vector<InputPath> inputs =
       expand({(root / "missing.png").string(), (root / "x").string(), (root / "lone.data").string()});
   EXPECT_EQ(paths_of(inputs, root), (std::vector<std::string>{"missing.png", "x/1.png", "x/2.png", "lone.data"}));
-  EXPECT_TRUE(inputs[0].error.empty()) << "a missing file shows when it is decoded";
+  EXPECT_TRUE(inputs[0].error.empty()) << "a missing file fails when it is decoded";
 }
 
-TEST(Inputs, ADashStandsForTheLinesOfStandardInput) {
+TEST(InputPaths, ADashReadsTheLinesOfStandardInput) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"x/2.png", "x/1.png", "with space.png"});
   const std::string lines =
@@ -46,7 +46,7 @@ TEST(Inputs, ADashStandsForTheLinesOfStandardInput) {
             (std::vector<std::string>{"with space.png", "x/1.png", "x/2.png", "gone.png", "last.png"}));
 }
 
-TEST(Inputs, AFolderWithoutImagesKeepsItsPlaceAsAProblem) {
+TEST(InputPaths, AFolderWithoutImagesGivesAnError) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"full/1.png"});
   fs::create_directories(root / "empty/inner");
@@ -56,7 +56,7 @@ TEST(Inputs, AFolderWithoutImagesKeepsItsPlaceAsAProblem) {
   EXPECT_TRUE(inputs[1].error.empty());
 }
 
-TEST(Inputs, LinksAreFollowedButNotInCircles) {
+TEST(InputPaths, LinksAreFollowedExceptToAncestors) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a/1.png", "elsewhere/2.png"});
   fs::create_directory_symlink(root / "a", root / "a/again");

@@ -32,7 +32,7 @@ TEST(Mixup, LambdaIsBetaDistributed) {
   }
 }
 
-TEST(Mixup, CutLeavesTheShareThatLambdaSays) {
+TEST(Mixup, LambdaIsTheFractionOutsideTheBox) {
   double area = 0;
   constexpr int kDraws = 20000;
   for (int step = 0; step < kDraws; ++step) {
@@ -44,13 +44,13 @@ TEST(Mixup, CutLeavesTheShareThatLambdaSays) {
     EXPECT_DOUBLE_EQ(mix.lambda, 1 - cut);
     area += cut;
   }
-  // A square of side s with its middle anywhere keeps (s − s²/4)² of the unit square; s = √(1 − λ), λ uniform: 0.2903
-  // on average, a little less for sides cut to whole pixels (at most 1/24 + 1/32 of the side).
+  // A box of side s with a uniform centre covers (s − s²/4)² of the unit square on average.  With s = √(1 − λ) and
+  // uniform λ that is 0.2903; rounding the sides down to pixels gives slightly less.
   EXPECT_GT(area / kDraws, 0.25);
   EXPECT_LT(area / kDraws, 0.31);
 }
 
-TEST(Mixup, ProbabilityAndSwitchAreShares) {
+TEST(Mixup, ProbabilitiesAreFrequencies) {
   MixupOptions both = options(0.8, 1);
   both.probability = 0.6, both.switch_probability = 0.3;
   constexpr int kDraws = 20000;
@@ -64,7 +64,7 @@ TEST(Mixup, ProbabilityAndSwitchAreShares) {
   EXPECT_NEAR(cut, 0.18 * kDraws, 5 * std::sqrt(0.15 * kDraws));
 }
 
-TEST(Mixup, OneDrawABatchOrOneAPicture) {
+TEST(Mixup, DrawsPerBatchOrPerImage) {
   MixupOptions batch = options(1, 0), element = batch;
   element.mode = MixupOptions::Mode::element;
   const double first = draw_mixup(batch, 1, 2, 3, 0, 8, 8).lambda;
@@ -75,7 +75,7 @@ TEST(Mixup, OneDrawABatchOrOneAPicture) {
   EXPECT_NE(draw_mixup(element, 1, 2, 3, 0, 8, 8).lambda, draw_mixup(element, 1, 2, 3, 5, 8, 8).lambda);
 }
 
-TEST(Mixup, EndsAtItsEpoch) {
+TEST(Mixup, EndsAtOffEpoch) {
   MixupOptions some = options(1, 0);
   some.off_epoch = 3;
   EXPECT_TRUE(some.active(2));
@@ -83,7 +83,7 @@ TEST(Mixup, EndsAtItsEpoch) {
   EXPECT_EQ(draw_mixup(some, 1, 3, 0, 0, 8, 8).lambda, 1);
 }
 
-TEST(Mixup, BothOfAPairAreMixedWithWhatTheOtherWas) {
+TEST(Mixup, ImagesOfAPairAreMixedWithEachOthersOriginal) {
   const std::vector<float> one{1, 2, 3, 4, 5, 6}, two{10, 20, 30, 40, 50, 60};
   std::vector<float> a = one, b = two;
   mix_pair({.lambda = 0.25}, {.lambda = 0.5}, 1, 2, 3, a.data(), b.data());
@@ -103,7 +103,7 @@ TEST(Mixup, BothOfAPairAreMixedWithWhatTheOtherWas) {
 }
 
 // timm's mixup_target: smoothed one-hot rows, mixed.
-TEST(Mixup, TargetsAreSmoothedAndAddUpToOne) {
+TEST(Mixup, TargetsAreSmoothedAndMixed) {
   MixupOptions some = options(1, 0);
   some.label_smoothing = 0.1;
   std::vector<float> row(10);
@@ -115,7 +115,7 @@ TEST(Mixup, TargetsAreSmoothedAndAddUpToOne) {
   EXPECT_FLOAT_EQ(row[3], 0.91f);
 }
 
-TEST(Mixup, NonsenseIsAnError) {
+TEST(Mixup, OptionsOutOfRangeAreErrors) {
   const auto refused = [](auto change) {
     MixupOptions some = options(1, 1);
     change(some);

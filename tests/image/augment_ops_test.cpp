@@ -79,9 +79,9 @@ TEST(AugmentOps, EqualPillowOnOddSizesInColourAndGrey) {
 }
 
 TEST(AugmentOps, NoBitsLeftIsBlack) {
-  Image picture{2, 1, 1, {255, 7}};
-  posterize(picture, 0);
-  EXPECT_EQ(picture.pixels, (std::vector<uint8_t>{0, 0}));
+  Image image{2, 1, 1, {255, 7}};
+  posterize(image, 0);
+  EXPECT_EQ(image.pixels, (std::vector<uint8_t>{0, 0}));
 }
 
 TEST(AugmentOps, OnlyTheThreeFiltersOfAnAffineMap) {
@@ -89,18 +89,18 @@ TEST(AugmentOps, OnlyTheThreeFiltersOfAnAffineMap) {
 }
 
 TEST(Crop, AWindowFarOutsideIsAllFill) {
-  const Image picture{2, 2, 1, {1, 2, 3, 4}};
+  const Image image{2, 2, 1, {1, 2, 3, 4}};
   for (const Window& window : {Window{5, 0, 2, 2}, Window{-7, 0, 2, 2}, Window{0, 9, 2, 2}, Window{0, -2, 2, 2}}) {
-    EXPECT_EQ(crop(picture, window, Padding::constant, {9}).pixels, (std::vector<uint8_t>{9, 9, 9, 9}));
+    EXPECT_EQ(crop(image, window, Padding::constant, {9}).pixels, (std::vector<uint8_t>{9, 9, 9, 9}));
   }
 }
 
 TEST(Crop, ImpossibleWindowsAreErrors) {
-  const Image picture = make_image(5, 5, 3);
-  EXPECT_THROW(crop(picture, {0, 0, 0, 2}), Error);
-  EXPECT_THROW(crop(picture, {-5, 0, 5, 5}, Padding::reflect), Error);
-  EXPECT_THROW(crop(picture, {0, 5, 5, 5}, Padding::reflect), Error);
-  EXPECT_NO_THROW(crop(picture, {-4, 4, 5, 5}, Padding::reflect));
+  const Image image = make_image(5, 5, 3);
+  EXPECT_THROW(crop(image, {0, 0, 0, 2}), Error);
+  EXPECT_THROW(crop(image, {-5, 0, 5, 5}, Padding::reflect), Error);
+  EXPECT_THROW(crop(image, {0, 5, 5, 5}, Padding::reflect), Error);
+  EXPECT_NO_THROW(crop(image, {-4, 4, 5, 5}, Padding::reflect));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(Decode, ATruncatedFileIsAnErrorThatNamesThePlace) {
       EXPECT_TRUE(failure(cut(bytes, length)).starts_with("test: expected a ")) << name << " of " << length << " bytes";
     }
   }
-  // Every length: an error or, where only the end of the file is missing, the picture; never anything else.
+  // Every length: an error or, where only the end of the file is missing, the image; never anything else.
   for (const char* name : {"one_pixel.png", "one_pixel.jpg", "part_transparent.gif", "exif_6.webp"}) {
     const std::vector<uint8_t> bytes = file_bytes(name);
     for (size_t length = 0; length < bytes.size(); ++length) failure(cut(bytes, length));

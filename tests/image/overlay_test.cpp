@@ -72,9 +72,9 @@ TEST(Overlay, AMapThatIsNoMapIsAnError) {
 }
 
 TEST(Grid, PicturesLieInRowsWithGaps) {
-  std::vector<Image> pictures(5, make_image(3, 2, 1));
-  for (size_t i = 0; i < pictures.size(); ++i) std::fill(pictures[i].pixels.begin(), pictures[i].pixels.end(), i);
-  const Image result = grid(pictures, 0, 1);
+  std::vector<Image> images(5, make_image(3, 2, 1));
+  for (size_t i = 0; i < images.size(); ++i) std::fill(images[i].pixels.begin(), images[i].pixels.end(), i);
+  const Image result = grid(images, 0, 1);
   EXPECT_EQ(result.width, 3 * 4 - 1);
   EXPECT_EQ(result.height, 2 * 3 - 1);
   EXPECT_EQ(pixel(result, 0, 0)[0], 0);
@@ -82,8 +82,8 @@ TEST(Grid, PicturesLieInRowsWithGaps) {
   EXPECT_EQ(pixel(result, 8, 1)[2], 2);
   EXPECT_EQ(pixel(result, 4, 4)[1], 4);
   EXPECT_EQ(pixel(result, 9, 4)[0], 255);  // an empty place
-  pictures[1] = make_image(2, 2, 1);
-  EXPECT_THROW(grid(pictures), Error);
+  images[1] = make_image(2, 2, 1);
+  EXPECT_THROW(grid(images), Error);
   EXPECT_THROW(grid({}), Error);
 }
 

@@ -65,7 +65,7 @@ TEST(EvalTransform, EqualsTimmAndHuggingFaceBitForBit) {
   }
 }
 
-TEST(EvalTransform, OutputSizeIsKnownWithoutThePicture) {
+TEST(EvalTransform, OutputSizeIsKnownWithoutTheImage) {
   EvalTransform transform;
   EXPECT_EQ(output_size(transform, 640, 480), (std::array<int64_t, 2>{224, 224}));
   transform.processor = ProcessorSteps{};
@@ -73,7 +73,7 @@ TEST(EvalTransform, OutputSizeIsKnownWithoutThePicture) {
   EXPECT_EQ(output_size(transform, 640, 480), (std::array<int64_t, 2>{224, 298}));
 }
 
-TEST(EvalTransform, GreyPicturesTakeOneMean) {
+TEST(EvalTransform, GreyImagesTakeOneMean) {
   EvalTransform transform;
   transform.size = {8, 8};
   transform.mean = {0.5}, transform.std = {0.25};
@@ -85,17 +85,17 @@ TEST(EvalTransform, GreyPicturesTakeOneMean) {
 }
 
 // A strip of a pixel's height would become 24 million pixels long; only its middle is computed.
-TEST(EvalTransform, AVeryLongPictureCostsNoMoreThanItsMiddle) {
+TEST(EvalTransform, AVeryLongImageCostsNoMoreThanItsMiddle) {
   const Image strip = make_image(100'000, 1, 3);
   EXPECT_EQ(apply(strip, EvalTransform{}).shape(), (Shape{3, 224, 224}));
 }
 
 TEST(EvalTransform, NonsenseIsAnError) {
-  const Image picture = make_image(10, 10, 3);
+  const Image image = make_image(10, 10, 3);
   const auto refused = [&](auto change) {
     EvalTransform transform;
     change(transform);
-    EXPECT_THROW(apply(picture, transform), Error);
+    EXPECT_THROW(apply(image, transform), Error);
   };
   refused([](EvalTransform& t) { t.size = {0, 224}; });
   refused([](EvalTransform& t) { t.size = {224, int64_t{1} << 60}; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether augmentation options make sense; inside vitrail/data only.
+// Range checks of augmentation options.
 #include "vitrail/data/augment.h"
 
 namespace vitrail::data {

@@ -19,7 +19,7 @@ const char* name_of(ImageOp op) {
 
 void apply(const OpCall& call, image::Image& image, const image::Fill& fill) {
   const double x = call.argument;
-  const auto map = [&](const image::AffineMatrix& matrix) { image = affine(image, matrix, call.filter, fill); };
+  const auto transform = [&](const image::AffineMatrix& matrix) { image = affine(image, matrix, call.filter, fill); };
   switch (call.op) {
     case ImageOp::identity:
       return;
@@ -47,13 +47,13 @@ void apply(const OpCall& call, image::Image& image, const image::Fill& fill) {
     case ImageOp::sharpness:
       return image::adjust_sharpness(image, x);
     case ImageOp::shear_x:
-      return map({1, x, 0, 0, 1, 0});
+      return transform({1, x, 0, 0, 1, 0});
     case ImageOp::shear_y:
-      return map({1, 0, 0, x, 1, 0});
+      return transform({1, 0, 0, x, 1, 0});
     case ImageOp::translate_x:
-      return map({1, 0, x, 0, 1, 0});
+      return transform({1, 0, x, 0, 1, 0});
     case ImageOp::translate_y:
-      return map({1, 0, 0, 0, 1, x});
+      return transform({1, 0, 0, 0, 1, x});
   }
 }
 
@@ -63,10 +63,10 @@ std::unique_ptr<AugmentPolicy> policy_from_name(const std::string& name, const s
       throw Error("policy", "the filter nearest, bilinear or bicubic", image::name_of(filter));
     }
   }
-  const std::string first = name.substr(0, name.find('-'));
-  if (first == "rand") return timm_rand_augment(name, filters);
-  if (first == "randaugment") return torchvision_rand_augment(name, filters);
-  if (first == "trivialaugment") return trivial_augment(name, filters);
+  const std::string family = name.substr(0, name.find('-'));
+  if (family == "rand") return timm_rand_augment(name, filters);
+  if (family == "randaugment") return torchvision_rand_augment(name, filters);
+  if (family == "trivialaugment") return trivial_augment(name, filters);
   if (name == "autoaugment-cifar10" || name == "autoaugment-imagenet") return auto_augment(name, filters);
   throw Error(
       "policy",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a policy's name, and the draws that policies share.
+// Parses the sections of a policy's name.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,17 +9,17 @@
 
 namespace vitrail::data {
 
-std::map<std::string, double> sections_of(const std::string& name, const std::vector<std::string>& known) {
+std::map<std::string, double> parse_sections(const std::string& name, const std::vector<std::string>& known) {
   std::map<std::string, double> sections;
   for (size_t dash = name.find('-'); dash != name.npos;) {
     const size_t next = name.find('-', dash + 1);
     const std::string section = name.substr(dash + 1, next == name.npos ? next : next - dash - 1);
     dash = next;
-    const size_t digits = std::min(section.find_first_of("0123456789"), section.size());
-    const std::string key = section.substr(0, digits);
+    const size_t key_size = std::min(section.find_first_of("0123456789"), section.size());
+    const std::string key = section.substr(0, key_size);
     double value = 0;
     const char* end = section.data() + section.size();
-    const auto [stop, error] = std::from_chars(section.data() + digits, end, value);
+    const auto [stop, error] = std::from_chars(section.data() + key_size, end, value);
     if (error != std::errc() || stop != end) throw Error("policy " + name, "sections like m9", "'" + section + "'");
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       std::string list;
@@ -31,21 +31,11 @@ std::map<std::string, double> sections_of(const std::string& name, const std::ve
   return sections;
 }
 
-int64_t whole_section(const std::string& name, const std::string& key, double value, int64_t least, int64_t most) {
-  if (value != std::floor(value) || value < static_cast<double>(least) || value > static_cast<double>(most)) {
-    throw Error("policy " + name, str("a whole number from ", least, " to ", most, " for ", key), str(value));
+int64_t integer_section(const std::string& name, const std::string& key, double value, int64_t min, int64_t max) {
+  if (value != std::floor(value) || value < static_cast<double>(min) || value > static_cast<double>(max)) {
+    throw Error("policy " + name, str("an integer from ", min, " to ", max, " for ", key), str(value));
   }
   return static_cast<int64_t>(value);
-}
-
-int64_t below(RandomStream& random, int64_t count) {
-  return std::min(static_cast<int64_t>(random.uniform() * static_cast<double>(count)), count - 1);
-}
-
-bool coin(RandomStream& random) { return (random.bits() & 1) != 0; }
-
-image::Filter pick(RandomStream& random, const Filters& filters) {
-  return filters.size() == 1 ? filters[0] : filters[below(random, static_cast<int64_t>(filters.size()))];
 }
 
 }  // namespace vitrail::data

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// AutoAugment's policies (Cubuk et al. 2018, tables 7 and 9) as torchvision runs them.
+// The policies of AutoAugment (Cubuk et al. 2018, tables 7 and 9) as torchvision applies them.
 #include <array>
 #include <span>
 
 #include "vitrail/data/auto_augment_policies_internal.h"
+#include "vitrail/data/random_draws_internal.h"
 
 namespace vitrail::data {
 namespace {
 
 using enum ImageOp;
 
-// One operation of an AutoAugment pair: with this probability, at this one of 10 magnitudes.
-struct Step {
+// One of the two operations of a sub-policy.  magnitude: bin 0 to 9.
+struct SubPolicyOp {
   ImageOp op;
   double probability;
   int magnitude;
 };
-using Pair = std::array<Step, 2>;
+using SubPolicy = std::array<SubPolicyOp, 2>;
 
-constexpr Pair kCifar10[]{
+constexpr SubPolicy kCifar10[]{
     {{{invert, 0.1, 0}, {contrast, 0.2, 6}}},          {{{rotate, 0.7, 2}, {translate_x, 0.3, 9}}},
     {{{sharpness, 0.8, 1}, {sharpness, 0.9, 3}}},      {{{shear_y, 0.5, 8}, {translate_y, 0.7, 9}}},
     {{{autocontrast, 0.5, 0}, {equalize, 0.9, 0}}},    {{{shear_y, 0.2, 7}, {posterize, 0.3, 7}}},
@@ -34,7 +35,7 @@ constexpr Pair kCifar10[]{
     {{{translate_y, 0.7, 9}, {autocontrast, 0.9, 0}}},
 };
 
-constexpr Pair kImageNet[]{
+constexpr SubPolicy kImageNet[]{
     {{{posterize, 0.4, 8}, {rotate, 0.6, 9}}},  {{{solarize, 0.6, 5}, {autocontrast, 0.6, 0}}},
     {{{equalize, 0.8, 0}, {equalize, 0.6, 0}}}, {{{posterize, 0.6, 7}, {posterize, 0.6, 6}}},
     {{{equalize, 0.4, 0}, {solarize, 0.2, 4}}}, {{{equalize, 0.4, 0}, {rotate, 0.8, 8}}},
@@ -52,19 +53,20 @@ constexpr Pair kImageNet[]{
 
 class AutoAugment : public AugmentPolicy {
  public:
-  AutoAugment(std::span<const Pair> pairs, const Filters& filters) : pairs_(pairs), filters_(filters) {
+  AutoAugment(std::span<const SubPolicy> sub_policies, const Filters& filters)
+      : sub_policies_(sub_policies), filters_(filters) {
     if (filters_.empty()) filters_ = {image::Filter::nearest};
   }
 
   std::vector<OpCall> draw(RandomStream& random, int64_t width, int64_t height) const override {
     std::vector<OpCall> calls;
-    for (const Step& step : pairs_[below(random, static_cast<int64_t>(pairs_.size()))]) {
-      const bool chosen = random.uniform() < step.probability;
-      const double sign = coin(random) && is_signed(step.op) ? -1.0 : 1.0;
-      if (!chosen) continue;
-      const double argument =
-          torchvision_argument(step.op, kTorchvisionRanges, {10, step.magnitude}, sign, width, height);
-      calls.push_back({step.op, argument, pick(random, filters_)});
+    const SubPolicy& sub_policy = sub_policies_[random_index(random, static_cast<int64_t>(sub_policies_.size()))];
+    for (const SubPolicyOp& op : sub_policy) {
+      const bool applied = random.uniform() < op.probability;
+      const double sign = random_coin(random) && is_signed(op.op) ? -1.0 : 1.0;
+      if (!applied) continue;
+      const double argument = torchvision_argument(op.op, kTorchvisionRanges, {10, op.magnitude}, sign, width, height);
+      calls.push_back({op.op, argument, random_choice(random, filters_)});
     }
     return calls;
   }
@@ -72,7 +74,7 @@ class AutoAugment : public AugmentPolicy {
   bool fills_with_mean() const override { return false; }
 
  private:
-  std::span<const Pair> pairs_;
+  std::span<const SubPolicy> sub_policies_;
   Filters filters_;
 };
 
@@ -80,8 +82,8 @@ class AutoAugment : public AugmentPolicy {
 
 std::unique_ptr<AugmentPolicy> auto_augment(const std::string& name, const Filters& filters) {
   const bool cifar = name == "autoaugment-cifar10";
-  return std::make_unique<AutoAugment>(cifar ? std::span<const Pair>(kCifar10) : std::span<const Pair>(kImageNet),
-                                       filters);
+  const std::span<const SubPolicy> table = cifar ? std::span<const SubPolicy>(kCifar10) : kImageNet;
+  return std::make_unique<AutoAugment>(table, filters);
 }
 
 }  // namespace vitrail::data

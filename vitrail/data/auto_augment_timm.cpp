@@ -6,31 +6,32 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/auto_augment_policies_internal.h"
+#include "vitrail/data/random_draws_internal.h"
 
 namespace vitrail::data {
 namespace {
 
-constexpr double kFullMagnitude = 10;  // timm's _LEVEL_DENOM
+constexpr double kMaxLevel = 10;  // timm's _LEVEL_DENOM
 
 struct Settings {
-  double magnitude = kFullMagnitude, deviation = 0, most = kFullMagnitude, probability = 0.5;
+  double magnitude = kMaxLevel, deviation = 0, max_magnitude = kMaxLevel, probability = 0.5;
   int64_t operations = 2;
   bool increasing = false;
   bool weighted = false;
 };
 
-// The order is timm's, and the weights are those of its "weights" set.
-struct Choice {
+// Order and weights are those of timm's _RAND_TRANSFORMS and _RAND_WEIGHTED_0.
+struct WeightedOp {
   ImageOp op;
   double weight;
 };
-constexpr Choice kChoices[]{
+constexpr WeightedOp kOps[]{
     {ImageOp::autocontrast, 0.25}, {ImageOp::equalize, 0.05},   {ImageOp::invert, 0.05},       {ImageOp::rotate, 3},
     {ImageOp::posterize, 0.05},    {ImageOp::solarize, 0.05},   {ImageOp::solarize_add, 0.05}, {ImageOp::color, 0.25},
     {ImageOp::contrast, 0.05},     {ImageOp::brightness, 0.05}, {ImageOp::sharpness, 0.25},    {ImageOp::shear_x, 2},
     {ImageOp::shear_y, 2},         {ImageOp::translate_x, 1},   {ImageOp::translate_y, 1},
 };
-constexpr int64_t kChoiceCount = std::size(kChoices);
+constexpr int64_t kNumOps = std::size(kOps);
 
 double enhancement(double level, double sign, bool increasing) {
   return increasing ? std::max(0.1, 1.0 + sign * (level * 0.9)) : level * 1.8 + 0.1;
@@ -46,10 +47,10 @@ class RandAugment : public AugmentPolicy {
     std::vector<OpCall> calls;
     for (const ImageOp op : choose(random)) {
       if (settings_.probability < 1 && random.uniform() > settings_.probability) continue;
-      const double level = magnitude(random) / kFullMagnitude;
-      const double sign = coin(random) ? -1.0 : 1.0;
+      const double level = magnitude(random) / kMaxLevel;
+      const double sign = random_coin(random) ? -1.0 : 1.0;
       const double argument = timm_argument(op, level, sign, settings_.increasing, width, height);
-      calls.push_back({op, argument, pick(random, filters_)});
+      calls.push_back({op, argument, random_choice(random, filters_)});
     }
     return calls;
   }
@@ -59,19 +60,19 @@ class RandAugment : public AugmentPolicy {
  private:
   std::vector<ImageOp> choose(RandomStream& random) const {
     std::vector<ImageOp> ops;
-    std::vector<Choice> left(std::begin(kChoices), std::end(kChoices));
+    std::vector<WeightedOp> remaining(std::begin(kOps), std::end(kOps));
     for (int64_t i = 0; i < settings_.operations; ++i) {
       if (!settings_.weighted) {
-        ops.push_back(kChoices[below(random, kChoiceCount)].op);
+        ops.push_back(kOps[random_index(random, kNumOps)].op);
         continue;
       }
       double total = 0;
-      for (const Choice& choice : left) total += choice.weight;
+      for (const WeightedOp& op : remaining) total += op.weight;
       double at = random.uniform() * total;
-      auto chosen = left.begin();
-      while (chosen + 1 != left.end() && at >= chosen->weight) at -= (chosen++)->weight;
+      auto chosen = remaining.begin();
+      while (chosen + 1 != remaining.end() && at >= chosen->weight) at -= (chosen++)->weight;
       ops.push_back(chosen->op);
-      left.erase(chosen);
+      remaining.erase(chosen);
     }
     return ops;
   }
@@ -83,7 +84,7 @@ class RandAugment : public AugmentPolicy {
     } else if (settings_.deviation > 0) {
       magnitude += settings_.deviation * random.normal();
     }
-    return std::clamp(magnitude, 0.0, settings_.most);
+    return std::clamp(magnitude, 0.0, settings_.max_magnitude);
   }
 
   Settings settings_;
@@ -97,7 +98,7 @@ double timm_argument(ImageOp op, double level, double sign, bool increasing, int
     case ImageOp::rotate:
       return sign * (level * 30.0);
     case ImageOp::posterize: {
-      // timm keeps 0 bits and fewer at the far end; so few are none.
+      // timm can ask for 0 bits or fewer at the highest magnitudes; the result is then black.
       const int bits = static_cast<int>(level * 4);
       return std::clamp(increasing ? 4 - bits : bits, 0, 8);
     }
@@ -126,16 +127,16 @@ double timm_argument(ImageOp op, double level, double sign, bool increasing, int
 
 std::unique_ptr<AugmentPolicy> timm_rand_augment(const std::string& name, const Filters& filters) {
   Settings settings;
-  std::string rest = name;
-  if (const size_t at = rest.find("-tweights"); at != rest.npos) {
+  std::string sections = name;
+  if (const size_t at = sections.find("-tweights"); at != sections.npos) {
     settings.weighted = true;
-    rest.erase(at, std::string("-tweights").size());
+    sections.erase(at, std::string("-tweights").size());
   }
-  for (const auto& [key, value] : sections_of(rest, {"m", "n", "p", "mstd", "mmax", "inc"})) {
-    if (key == "m") settings.magnitude = static_cast<double>(whole_section(name, key, value, 0, 1000));
-    if (key == "n") settings.operations = whole_section(name, key, value, 1, settings.weighted ? kChoiceCount : 100);
-    if (key == "mmax") settings.most = static_cast<double>(whole_section(name, key, value, 1, 1000));
-    if (key == "inc") settings.increasing = whole_section(name, key, value, 0, 1) != 0;
+  for (const auto& [key, value] : parse_sections(sections, {"m", "n", "p", "mstd", "mmax", "inc"})) {
+    if (key == "m") settings.magnitude = static_cast<double>(integer_section(name, key, value, 0, 1000));
+    if (key == "n") settings.operations = integer_section(name, key, value, 1, settings.weighted ? kNumOps : 100);
+    if (key == "mmax") settings.max_magnitude = static_cast<double>(integer_section(name, key, value, 1, 1000));
+    if (key == "inc") settings.increasing = integer_section(name, key, value, 0, 1) != 0;
     if (key == "mstd") settings.deviation = value > 100 ? std::numeric_limits<double>::infinity() : value;
     if (key == "p") {
       if (value > 1) throw Error("policy " + name, "a probability p of at most 1", str(value));

@@ -6,14 +6,14 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/auto_augment_policies_internal.h"
 #include "vitrail/data/loader_checks_internal.h"
+#include "vitrail/data/random_draws_internal.h"
 
 namespace vitrail::data {
 namespace {
 
-constexpr int64_t kPairsPerPiece = 4;  // few enough for several threads on one batch, enough to make locking cheap
-constexpr int kReplacements = 100;     // draws for a readable sample before the dataset counts as unreadable
+constexpr int64_t kPairsPerChunk = 4;      // small: several threads share a batch; large enough to make locking cheap
+constexpr int kMaxReplacementDraws = 100;  // after so many unreadable samples the dataset counts as unreadable
 
 }  // namespace
 
@@ -31,7 +31,7 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions
   }
   check(options_, samples_, *dataset_);
   if (options_.augment) augmentation_.emplace(*options_.augment, options_.transform);
-  // A processor may keep the aspect ratio; then every picture has to come out like a square one.
+  // A Hugging Face processor may keep the aspect ratio.  Then every image must give the size that a square one gives.
   size_ = output_size(options_.transform, 64, 64);
 }
 
@@ -40,60 +40,60 @@ int64_t BatchBuilder::steps() const {
   return options_.drop_last ? count / batch : (count + batch - 1) / batch;
 }
 
-int64_t BatchBuilder::pieces() const {
-  return std::max<int64_t>(1, (options_.batch_size / 2 + kPairsPerPiece - 1) / kPairsPerPiece);
+int64_t BatchBuilder::chunks() const {
+  return std::max<int64_t>(1, (options_.batch_size / 2 + kPairsPerChunk - 1) / kPairsPerChunk);
 }
 
-std::shared_ptr<BatchPieces> BatchBuilder::begin(int64_t epoch, int64_t step) const {
+std::shared_ptr<UnfinishedBatch> BatchBuilder::begin(int64_t epoch, int64_t step) const {
   const int64_t batch = options_.batch_size * options_.ranks;
   const int64_t total = std::min(batch, static_cast<int64_t>(samples_.size()) - step * batch);
-  auto pieces = std::make_shared<BatchPieces>();
-  pieces->epoch = epoch, pieces->step = step;
-  pieces->share = share_of(total, options_.rank, options_.ranks);
-  const int64_t b = pieces->share.size();
-  pieces->batch.images = Tensor::empty({b, options_.channels, size_[0], size_[1]});
-  pieces->batch.labels = Tensor::empty({b}, DType::i64);
-  if (options_.augment && !options_.mix.active(epoch)) pieces->batch.view = options_.augment->view_of(epoch);
-  if (options_.mix.active(epoch)) pieces->batch.targets = Tensor::empty({b, options_.mix.classes});
-  pieces->batch.samples.resize(static_cast<size_t>(b));
-  for (int64_t i = 0; i < b; ++i) pieces->batch.positions.push_back(pieces->share.place(i));
-  pieces->left_out.resize(static_cast<size_t>(b));
-  pieces->skipped.resize(static_cast<size_t>(this->pieces()));
-  pieces->failures.resize(static_cast<size_t>(this->pieces()));
-  return pieces;
+  auto unfinished = std::make_shared<UnfinishedBatch>();
+  unfinished->epoch = epoch, unfinished->step = step;
+  unfinished->slice = rank_slice(total, options_.rank, options_.ranks);
+  const int64_t b = unfinished->slice.size();
+  unfinished->batch.images = Tensor::empty({b, options_.channels, size_[0], size_[1]});
+  unfinished->batch.labels = Tensor::empty({b}, DType::i64);
+  if (options_.augment && !options_.mix.active(epoch)) unfinished->batch.view = options_.augment->view_of(epoch);
+  if (options_.mix.active(epoch)) unfinished->batch.targets = Tensor::empty({b, options_.mix.classes});
+  unfinished->batch.samples.resize(static_cast<size_t>(b));
+  for (int64_t i = 0; i < b; ++i) unfinished->batch.positions.push_back(unfinished->slice.position(i));
+  unfinished->omitted.resize(static_cast<size_t>(b));
+  unfinished->skipped.resize(static_cast<size_t>(chunks()));
+  unfinished->failures.resize(static_cast<size_t>(chunks()));
+  return unfinished;
 }
 
-void BatchBuilder::make(BatchPieces& batch, int64_t piece, const std::vector<int64_t>& order) const {
+void BatchBuilder::build(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const {
   try {
-    make_pairs(batch, piece, order);
+    build_pairs(batch, chunk, order);
   } catch (...) {
-    batch.failures[piece] = std::current_exception();
+    batch.failures[chunk] = std::current_exception();
   }
 }
 
-// Both pictures of a pair are made in the same piece, so that they can be mixed at once.
-void BatchBuilder::make_pairs(BatchPieces& batch, int64_t piece, const std::vector<int64_t>& order) const {
-  const StepShare& share = batch.share;
+// Both images of a mixup pair belong to the same chunk.
+void BatchBuilder::build_pairs(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const {
+  const RankSlice& slice = batch.slice;
   Source front, back;
-  const int64_t end = std::min((piece + 1) * kPairsPerPiece, share.pairs);
-  for (int64_t i = piece * kPairsPerPiece; i < end; ++i) {
-    const int64_t partner = share.size() - 1 - i;
-    make_place(batch, i, piece, order, front);
-    make_place(batch, partner, piece, order, back);
+  const int64_t end = std::min((chunk + 1) * kPairsPerChunk, slice.pairs);
+  for (int64_t i = chunk * kPairsPerChunk; i < end; ++i) {
+    const int64_t partner = slice.size() - 1 - i;
+    build_image(batch, i, chunk, order, front);
+    build_image(batch, partner, chunk, order, back);
     if (options_.mix.active(batch.epoch)) mix(batch, i, partner);
   }
-  const bool last = piece == pieces() - 1;
-  if (!share.middle || !last) return;
-  make_place(batch, share.pairs, piece, order, front);
-  if (options_.mix.active(batch.epoch)) mix(batch, share.pairs, share.pairs);
+  const bool last = chunk == chunks() - 1;
+  if (!slice.has_middle || !last) return;
+  build_image(batch, slice.pairs, chunk, order, front);
+  if (options_.mix.active(batch.epoch)) mix(batch, slice.pairs, slice.pairs);
 }
 
-void BatchBuilder::make_place(BatchPieces& batch, int64_t i, int64_t piece, const std::vector<int64_t>& order,
-                              Source& source) const {
-  const int64_t place = batch.step * options_.batch_size * options_.ranks + batch.share.place(i);
-  const int64_t asked = order[place / options_.repeats];
-  if (!read(batch, place, piece, order, source)) {
-    batch.left_out[i] = 1;
+void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk, const std::vector<int64_t>& order,
+                               Source& source) const {
+  const int64_t position = batch.step * options_.batch_size * options_.ranks + batch.slice.position(i);
+  const int64_t requested = order[position / options_.repeats];
+  if (!read(batch, position, chunk, order, source)) {
+    batch.omitted[i] = 1;
     return;
   }
   const int64_t sample = source.sample;
@@ -105,33 +105,33 @@ void BatchBuilder::make_place(BatchPieces& batch, int64_t i, int64_t piece, cons
   batch.batch.labels.data<int64_t>()[i] = dataset_->label(sample);
   float* out = batch.batch.images.data<float>() + i * options_.channels * size_[0] * size_[1];
   if (augmentation_) {
-    // A replacement must not look like the same sample in its own place.
-    const int64_t repeat = sample == asked ? place % options_.repeats : options_.repeats;
+    // A replacement gets other draws than the same sample at its own position.
+    const int64_t repeat = sample == requested ? position % options_.repeats : options_.repeats;
     augmentation_->apply_into(image, {options_.seed, batch.epoch, sample, repeat}, out);
     return;
   }
   const std::array<int64_t, 2> size = output_size(options_.transform, image.width, image.height);
   if (size != size_) {
-    throw Error("loader.transform", str("pictures that all become ", size_[1], "×", size_[0]),
+    throw Error("loader.transform", str("images that all become ", size_[1], "×", size_[0]),
                 str(size[1], "×", size[0], " for ", dataset_->path(sample)));
   }
   apply_into(image, options_.transform, out);
 }
 
-// The picture of a place or its replacement; false: left out.
-bool BatchBuilder::read(BatchPieces& batch, int64_t place, int64_t piece, const std::vector<int64_t>& order,
+// Reads the image of a position or a replacement; returns false if it is omitted.
+bool BatchBuilder::read(UnfinishedBatch& batch, int64_t position, int64_t chunk, const std::vector<int64_t>& order,
                         Source& source) const {
-  const int64_t sample = order[place / options_.repeats];
+  const int64_t sample = order[position / options_.repeats];
   if (decode(sample, source)) return true;
-  batch.skipped[piece].push_back(sample);
+  batch.skipped[chunk].push_back(sample);
   if (options_.unreadable == Unreadable::leave_out) return false;
   RandomStream random(random_key("replace", random_key("epoch", options_.seed, static_cast<uint64_t>(batch.epoch)),
-                                 static_cast<uint64_t>(place)));
-  for (int i = 0; i < kReplacements; ++i) {
-    if (decode(order[below(random, static_cast<int64_t>(order.size()))], source)) return true;
+                                 static_cast<uint64_t>(position)));
+  for (int i = 0; i < kMaxReplacementDraws; ++i) {
+    if (decode(order[random_index(random, static_cast<int64_t>(order.size()))], source)) return true;
   }
-  throw Error("loader", str("a readable picture in place of ", dataset_->path(sample)),
-              str("none in ", kReplacements, " draws"));
+  throw Error("loader", str("a readable image to replace ", dataset_->path(sample)),
+              str("none in ", kMaxReplacementDraws, " draws"));
 }
 
 bool BatchBuilder::decode(int64_t sample, Source& source) const {
@@ -147,43 +147,44 @@ bool BatchBuilder::decode(int64_t sample, Source& source) const {
   return true;
 }
 
-void BatchBuilder::mix(BatchPieces& batch, int64_t i, int64_t partner) const {
-  const auto draw = [&](int64_t local) {
-    return draw_mixup(options_.mix, options_.seed, batch.epoch, batch.step, batch.share.place(local), size_[0],
+void BatchBuilder::mix(UnfinishedBatch& batch, int64_t i, int64_t partner) const {
+  const auto draw = [&](int64_t index) {
+    return draw_mixup(options_.mix, options_.seed, batch.epoch, batch.step, batch.slice.position(index), size_[0],
                       size_[1]);
   };
-  const MixupParams own = draw(i), other = draw(partner);
+  const MixupParams own_params = draw(i), partner_params = draw(partner);
   const int64_t size = options_.channels * size_[0] * size_[1], classes = options_.mix.classes;
   float* images = batch.batch.images.data<float>();
-  mix_pair(own, other, options_.channels, size_[0], size_[1], images + i * size, images + partner * size);
+  mix_pair(own_params, partner_params, options_.channels, size_[0], size_[1], images + i * size,
+           images + partner * size);
   const int64_t* labels = batch.batch.labels.data<int64_t>();
   float* targets = batch.batch.targets.data<float>();
-  mixup_target(options_.mix, own.lambda, labels[i], labels[partner], targets + i * classes);
-  mixup_target(options_.mix, other.lambda, labels[partner], labels[i], targets + partner * classes);
+  mixup_target(options_.mix, own_params.lambda, labels[i], labels[partner], targets + i * classes);
+  mixup_target(options_.mix, partner_params.lambda, labels[partner], labels[i], targets + partner * classes);
 }
 
-Batch BatchBuilder::finish(BatchPieces& pieces) const {
-  for (const std::exception_ptr& failure : pieces.failures) {
+Batch BatchBuilder::finish(UnfinishedBatch& unfinished) const {
+  for (const std::exception_ptr& failure : unfinished.failures) {
     if (failure) std::rethrow_exception(failure);
   }
-  Batch batch = std::move(pieces.batch);
-  for (const std::vector<int64_t>& skipped : pieces.skipped) {
+  Batch batch = std::move(unfinished.batch);
+  for (const std::vector<int64_t>& skipped : unfinished.skipped) {
     batch.skipped.insert(batch.skipped.end(), skipped.begin(), skipped.end());
   }
-  const int64_t picture = options_.channels * size_[0] * size_[1];
+  const int64_t image_size = options_.channels * size_[0] * size_[1];
   int64_t kept = 0;
-  for (int64_t i = 0; i < pieces.share.size(); ++i) {
-    if (pieces.left_out[i] != 0) continue;
+  for (int64_t i = 0; i < unfinished.slice.size(); ++i) {
+    if (unfinished.omitted[i] != 0) continue;
     if (kept != i) {
       float* images = batch.images.data<float>();
-      std::memcpy(images + kept * picture, images + i * picture, static_cast<size_t>(picture) * sizeof(float));
+      std::memcpy(images + kept * image_size, images + i * image_size, static_cast<size_t>(image_size) * sizeof(float));
       batch.labels.data<int64_t>()[kept] = batch.labels.data<int64_t>()[i];
       batch.samples[kept] = batch.samples[i];
       batch.positions[kept] = batch.positions[i];
     }
     ++kept;
   }
-  if (kept == pieces.share.size()) return batch;
+  if (kept == unfinished.slice.size()) return batch;
   batch.images = batch.images.narrow(0, 0, kept);
   batch.labels = batch.labels.narrow(0, 0, kept);
   batch.samples.resize(static_cast<size_t>(kept));

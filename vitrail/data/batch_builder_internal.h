@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a loader's batches are made, piece by piece; inside vitrail/data only.
+// Builds the batches of a Loader in chunks, which several threads process at once.
+#include <array>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -11,47 +12,48 @@
 
 namespace vitrail::data {
 
-// A batch under way.  Its pieces are written by several threads, each to its own places.
-struct BatchPieces {
+// A batch being built.  Each chunk writes its own images; no element is written by two threads.
+struct UnfinishedBatch {
   int64_t epoch = 0, step = 0;
-  StepShare share;
+  RankSlice slice;
   Batch batch;
-  std::vector<uint8_t> left_out;              // [b], by place: nothing was written there
-  std::vector<std::vector<int64_t>> skipped;  // by piece
-  std::vector<std::exception_ptr> failures;   // by piece
+  std::vector<uint8_t> omitted;               // [b]: 1 for an image that could not be read and was not replaced
+  std::vector<std::vector<int64_t>> skipped;  // by chunk
+  std::vector<std::exception_ptr> failures;   // by chunk
 };
 
-// What stays the same over all epochs.  const and thread-safe.
+// Everything that is the same in all epochs.  const and thread-safe.
 class BatchBuilder {
  public:
   BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions options);  // errors as Loader's
 
   const LoaderOptions& options() const { return options_; }
   const std::vector<int64_t>& samples() const { return samples_; }
-  int64_t steps() const;   // an epoch
-  int64_t pieces() const;  // a batch
+  int64_t steps() const;   // per epoch
+  int64_t chunks() const;  // per batch
 
-  std::shared_ptr<BatchPieces> begin(int64_t epoch, int64_t step) const;
-  // Makes one piece; what it throws is kept in the batch's failures.
-  void make(BatchPieces& batch, int64_t piece, const std::vector<int64_t>& order) const;
-  // All pieces made: throws the first failure, or gives the batch without the places left out.
-  Batch finish(BatchPieces& pieces) const;
+  std::shared_ptr<UnfinishedBatch> begin(int64_t epoch, int64_t step) const;
+  // Builds one chunk.  An exception is stored in the batch's failures.
+  void build(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const;
+  // After all chunks: rethrows the first failure, or returns the batch without the omitted images.
+  Batch finish(UnfinishedBatch& unfinished) const;
 
  private:
-  struct Source;  // a decoded picture, kept for a repeated augmentation's next place
+  struct Source;  // a decoded image, kept for the next copy under repeated augmentation
 
-  void make_pairs(BatchPieces& batch, int64_t piece, const std::vector<int64_t>& order) const;
-  void make_place(BatchPieces& batch, int64_t i, int64_t piece, const std::vector<int64_t>& order,
-                  Source& source) const;
-  bool read(BatchPieces& batch, int64_t place, int64_t piece, const std::vector<int64_t>& order, Source& source) const;
-  void mix(BatchPieces& batch, int64_t i, int64_t partner) const;
+  void build_pairs(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const;
+  void build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk, const std::vector<int64_t>& order,
+                   Source& source) const;
+  bool read(UnfinishedBatch& batch, int64_t position, int64_t chunk, const std::vector<int64_t>& order,
+            Source& source) const;
+  void mix(UnfinishedBatch& batch, int64_t i, int64_t partner) const;
   bool decode(int64_t sample, Source& source) const;
 
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::vector<int64_t> samples_;
   std::optional<Augmentation> augmentation_;
-  std::array<int64_t, 2> size_;  // of the pictures made: height, width
+  std::array<int64_t, 2> size_;  // height and width of the batch's images
 };
 
 }  // namespace vitrail::data

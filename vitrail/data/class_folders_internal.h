@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reads a tree of images as class folders, under split folders or not.  Knows paths only, so that a folder on disk and
-// an archive follow the same rules.
+// Reads a listing of image paths as class folders (torchvision's ImageFolder), with or without split folders.  It works
+// on paths only, so folders on disk and archives follow the same rules.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -17,29 +17,28 @@ struct LabelledPath {
 
 struct ClassFolders {
   std::vector<std::string> class_names;  // by label
-  std::vector<LabelledPath> items;       // by class folder, then by path
+  std::vector<LabelledPath> items;       // sorted by class folder, then by path
 };
 
 struct ClassFolderOptions {
   std::string where{};                     // the dataset's path, for messages
   std::string split{};                     // empty: test, else val
-  std::vector<std::string> labels{};       // of the model, in index order; may be empty
-  std::vector<std::string> wordnet_ids{};  // likewise
-  int64_t num_classes = INT64_MAX;         // of the model
-  bool skip_wrapper = false;               // an archive's single outermost folder, made by archiving the folder itself
+  std::vector<std::string> labels{};       // the model's class names in index order; may be empty
+  std::vector<std::string> wordnet_ids{};  // their WordNet ids; may be empty
+  int64_t num_classes = INT64_MAX;         // number of the model's classes
+  bool skip_wrapper = false;               // descends into a single top folder, as archives of a folder have it
 };
 
-// Split folders: those on top that hold folders and no images of their own.  They are read as splits when one is named
-// train, val (valid, validation) or test, or as options.split asks.  Class folders are the folders below, images at any
-// depth in them; an empty class folder keeps its place among the classes.  Names that begin with '.', and __MACOSX,
-// are skipped, images that lie beside the class folders too, with a warning.
+// A top folder is a split if it contains folders but no images, provided that one is named train, val (valid,
+// validation), test or options.split.  Class folders are the folders in the split, or the top folders if there are no
+// splits; their images may be at any depth.  An empty class folder keeps its index.  Names that begin with '.' and
+// __MACOSX are ignored.  Images outside the class folders are ignored with a warning.
 //
-// Class names become labels as match_classes says.  When none of them names a label of the model they are numbered in
-// sorted order, with a warning if the model has labels.
+// match_classes turns class names into labels.  If no name matches, labels are numbers in sorted order, with a warning
+// if the model has labels.
 //
-// Throws Error when a split is not there (listing those that are), when there is neither test nor val and none was
-// named, when there are no class folders or no images in them, when there are more than the model has classes and none
-// names one, and as match_classes.
+// Throws Error for a missing split (listing the existing ones), if there is neither test nor val and none was named,
+// without class folders or images, with more folders than the model's classes if none matches, and as match_classes.
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options);
 
 }  // namespace vitrail::data

@@ -9,7 +9,7 @@
 namespace vitrail::data {
 namespace {
 
-constexpr size_t kListed = 20;  // names that one message lists before it only counts them
+constexpr size_t kMaxListed = 20;  // names that a message lists; it counts the others
 
 std::string normalized(std::string_view name) {
   std::string text;
@@ -28,7 +28,7 @@ void add(Table& table, std::string_view name, int64_t index) {
   if (classes.empty() || classes.back() != index) classes.push_back(index);
 }
 
-// The three tables a name is looked up in, the most exact first.
+// The three lookup tables in order of precedence: WordNet ids, complete labels, synonyms.
 std::vector<Table> make_tables(const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids) {
   std::vector<Table> tables(3);
   for (size_t i = 0; i < wordnet_ids.size(); ++i) add(tables[0], wordnet_ids[i], static_cast<int64_t>(i));
@@ -56,8 +56,8 @@ const std::vector<int64_t>& look_up(const std::vector<Table>& tables, const std:
 
 std::string joined(const std::vector<std::string>& problems) {
   std::string text;
-  for (size_t i = 0; i < std::min(problems.size(), kListed); ++i) text += (i == 0 ? "" : ", ") + problems[i];
-  if (problems.size() > kListed) text += str(" and ", problems.size() - kListed, " more");
+  for (size_t i = 0; i < std::min(problems.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + problems[i];
+  if (problems.size() > kMaxListed) text += str(" and ", problems.size() - kMaxListed, " more");
   return text;
 }
 
@@ -81,8 +81,8 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
     return match;
   }
   if (!problems.empty()) {
-    throw Error(where, "class folders that each name one of the model's labels or WordNet ids",
-                str(problems.size(), " of ", names.size(), " that do not: ", joined(problems)));
+    throw Error(where, "class folders that are named after labels or WordNet ids of the model",
+                str(problems.size(), " of ", names.size(), " that are not: ", joined(problems)));
   }
   match.matched = true;
   return match;

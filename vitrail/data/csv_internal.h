@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Comma-separated values as RFC 4180 has them, read a row at a time.
+// Reads comma-separated values (RFC 4180) row by row.
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -10,17 +10,17 @@
 namespace vitrail::data {
 
 struct CsvRow {
-  size_t line;  // where the row begins, counted from 1
+  size_t line;  // line number of the row's first character, from 1
   std::vector<std::string> fields;
 };
 
-// Lines end with LF or CRLF; a field in double quotes may hold commas, line ends, and quotes written twice; spaces
-// around fields that are not quoted are dropped; a byte order mark is skipped, and so are empty lines.
+// Lines end with LF or CRLF.  A field in double quotes may contain commas, line ends and doubled quotes.  Spaces around
+// unquoted fields are removed.  A byte order mark and empty lines are skipped.
 class CsvReader {
  public:
-  CsvReader(std::string where, std::string_view text);  // `text` has to outlive the reader
+  CsvReader(std::string where, std::string_view text);  // `text` must outlive the reader
 
-  // The next row; nothing at the end.  Throws Error naming the line where a quoted field does not end.
+  // The next row; none at the end.  Throws Error naming the line of a quoted field without closing quote.
   std::optional<CsvRow> next();
 
  private:
@@ -29,7 +29,7 @@ class CsvReader {
   void end_line();
 
   std::string where_;
-  std::string_view rest_;
+  std::string_view remaining_;
   size_t line_ = 1;
 };
 

@@ -17,10 +17,11 @@ class Walk {
   void enter(const fs::path& folder, const std::string& prefix) {
     std::error_code error;
     const fs::path real = fs::canonical(folder, error);
-    if (!error && std::find(inside_.begin(), inside_.end(), real) != inside_.end()) return;  // a link that leads back
+    if (!error && std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
+      return;  // a link to an ancestor
     fs::directory_iterator entries(folder, error);
     if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
-    inside_.push_back(real);
+    ancestors_.push_back(real);
     for (; entries != fs::directory_iterator(); entries.increment(error)) {
       const std::string name = prefix + entries->path().filename().string();
       std::error_code dangling;
@@ -32,11 +33,11 @@ class Walk {
       }
     }
     if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
-    inside_.pop_back();
+    ancestors_.pop_back();
   }
 
  private:
-  std::vector<fs::path> inside_;  // the folders from the first one to the current one
+  std::vector<fs::path> ancestors_;  // from the root to the current folder
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ void expand(const std::string& input, std::vector<InputPath>& expanded) {
   try {
     const std::vector<std::string> images = list_images(input);
     for (const std::string& path : images) expanded.push_back({path, ""});
-    if (images.empty()) expanded.push_back({input, input + ": expected a folder with images, got none in it"});
+    if (images.empty()) expanded.push_back({input, input + ": expected a folder with images, got none"});
   } catch (const Error& error) {
     expanded.push_back({input, error.what()});
   }

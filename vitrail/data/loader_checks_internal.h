@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether a loader's options make sense, alone and with its dataset; inside vitrail/data only.
+// Range checks of a loader's options, alone and against its dataset.
 #include "vitrail/data/loader.h"
 
 namespace vitrail::data {

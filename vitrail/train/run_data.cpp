@@ -6,6 +6,8 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/holdout_split.h"
 #include "vitrail/infer/preprocess.h"
 
 namespace vitrail::train {
