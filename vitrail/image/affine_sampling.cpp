@@ -9,7 +9,7 @@
 namespace vitrail::image {
 namespace {
 
-// Where a position that may be negative lies; −1 stands for everything below 0.
+// The pixel index of a position; −1 for all negative positions.
 int64_t pixel_at(double position) { return position < 0.0 ? -1 : static_cast<int64_t>(position); }
 
 template <int kChannels>
@@ -17,7 +17,7 @@ void copy_pixel(const Image& source, int64_t x, int64_t y, uint8_t* out) {
   std::memcpy(out, source.row(y) + x * kChannels, kChannels);
 }
 
-// Neither axis depends on the other: positions are added up along each, as Pillow does it.
+// A matrix without rotation and shear: positions are accumulated along each axis, as in Pillow.
 template <int kChannels>
 void nearest_scaled(const Image& source, const AffineMatrix& m, Image& result) {
   std::vector<int64_t> columns;
@@ -33,13 +33,13 @@ void nearest_scaled(const Image& source, const AffineMatrix& m, Image& result) {
   }
 }
 
-// Whether 16 bits before the point hold this position.
+// Whether the integer part of the mapped position fits into 16 bits.
 bool fits_fixed(const AffineMatrix& m, int64_t x, int64_t y) {
   const double dx = static_cast<double>(x), dy = static_cast<double>(y);
   return std::abs(dx * m[0] + dy * m[1] + m[2]) < 32768.0 && std::abs(dx * m[3] + dy * m[4] + m[5]) < 32768.0;
 }
 
-// Positions in 16.16 fixed point, which is what Pillow uses wherever they fit.
+// Positions in 16.16 fixed point, as Pillow computes them if they fit.
 template <int kChannels>
 void nearest_fixed(const Image& source, const AffineMatrix& m, Image& result) {
   const auto fixed = [](double x) { return static_cast<int64_t>(std::floor(x * 65536.0 + 0.5)); };
@@ -81,16 +81,16 @@ void nearest(const Image& source, const AffineMatrix& m, Image& result) {
   nearest_double<kChannels>(source, m, result);
 }
 
-// A source position split into the pixel that it falls after and the way from that pixel's centre to the next one's.
+// A source position as the pixel whose centre precedes it and the fraction of the distance to the next centre.
 struct Position {
   int64_t x, y;
   double dx, dy;
 };
 
-// The floor of a number that is at least −0.5.
+// The floor of x ≥ −0.5.
 int64_t floor_of(double x) { return x < 0.0 ? -1 : static_cast<int64_t>(x); }
 
-// Calls pixel(position, out) for each result pixel that comes from inside the source.
+// Calls pixel(position, out) for each result pixel whose source position is inside the source.
 template <int kChannels, class Pixel>
 void for_each_inside(const Image& source, const AffineMatrix& m, Image& result, Pixel pixel) {
   const double width = static_cast<double>(source.width), height = static_cast<double>(source.height);
@@ -124,7 +124,7 @@ void bilinear(const Image& source, const AffineMatrix& m, Image& result) {
   });
 }
 
-// The cubic through four neighbours, between the second and the third, as Pillow writes it.
+// Pillow's cubic interpolation between v2 and v3 at the fraction d.
 double cubic(double v1, double v2, double v3, double v4, double d) {
   const double p2 = -v1 + v3, p3 = 2 * (v1 - v2) + v3 - v4, p4 = -v1 + v2 - v3 + v4;
   return v2 + d * (p2 + d * (p3 + d * p4));
@@ -144,7 +144,7 @@ void bicubic(const Image& source, const AffineMatrix& m, Image& result) {
       const auto along = [&](const uint8_t* row) {
         return cubic(row[x[0] + c], row[x[1] + c], row[x[2] + c], row[x[3] + c], at.dx);
       };
-      // A whole row's distance (a shear or shift along x) needs that row alone: the polynomial is its constant.
+      // dy is 0 for translations by integers and shears along x: the polynomial in y is then its constant term.
       const double value =
           at.dy == 0 ? along(rows[1]) : cubic(along(rows[0]), along(rows[1]), along(rows[2]), along(rows[3]), at.dy);
       out[c] = static_cast<uint8_t>(static_cast<int>(std::min(std::max(value, 0.0), 255.0)));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The three ways in which an affine map reads its source; inside vitrail/image only.  Pixels whose source position lies
-// outside the source are left as they are.
+// The three sampling filters of affine maps.  Result pixels whose source position is outside the source are unchanged.
 #include "vitrail/image/affine_internal.h"
 
 namespace vitrail::image {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One function a file format; inside vitrail/image only.  Each returns what the file holds, converted to `mode`, with
-// its orientation untouched, and throws Error naming `where`.
+// One decoder per file format.  Each converts to options.mode, ignores the EXIF orientation, and throws Error naming
+// `where`.
 #include <cstddef>
 #include <span>
 #include <string>
@@ -17,7 +17,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
 Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& where);
 Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& where);
 
-// Throws unless 0 < width, 0 < height and width · height ≤ max_pixels.
+// Throws Error unless 0 < width, 0 < height and width · height ≤ max_pixels.
 void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);
 
 }  // namespace vitrail::image

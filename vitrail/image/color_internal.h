@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pillow's conversions between colour modes, on rows of pixels; inside vitrail/image only.
+// Pillow's conversions between colour modes.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -16,15 +16,15 @@ inline uint8_t luma(uint8_t red, uint8_t green, uint8_t blue) {
 
 void rgb_to_grey(const uint8_t* rgb, int64_t pixels, uint8_t* grey);
 void grey_to_rgb(const uint8_t* grey, int64_t pixels, uint8_t* rgb);
-// Inks as JPEG files from Adobe programs store them (255 = none), which Pillow assumes of every CMYK JPEG.
+// Inverted CMYK (255 = no ink), which Adobe programs write and Pillow assumes for every CMYK JPEG.
 void inverted_cmyk_to_rgb(const uint8_t* cmyk, int64_t pixels, uint8_t* rgb);
 
-// 256 colours; entries that a file leaves out are black.
+// 256 RGB colours; entries that the file omits are black.
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 Image from_palette(std::span<const uint8_t> indices, int64_t width, int64_t height, const Palette& palette,
                    ColorMode mode);
 
-// The same picture in the channels of `mode`; nothing is copied when it has them.
+// Converts to the channels of `mode`; moves the image if it already has them.
 Image to_mode(Image image, ColorMode mode);
 
 }  // namespace vitrail::image

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The colours of heat maps.
+// The colour map of heat maps.
 #include <array>
 #include <cstdint>
 
 namespace vitrail::image {
 
-// 256 colours from dark violet over red and orange to light yellow.  Lightness rises by equal steps of OKLab, in which
-// equal steps look equal (Ottosson 2020, "A perceptual color space for image processing"), so that the map also reads
-// in grey.
+// 256 sRGB colours from dark violet over red and orange to light yellow.  Lightness increases linearly in OKLab, a
+// perceptually uniform space (Ottosson 2020, "A perceptual color space for image processing"), so the map is also
+// readable in grey.
 const std::array<std::array<uint8_t, 3>, 256>& heat_colors();
 
 }  // namespace vitrail::image

@@ -13,7 +13,7 @@ std::array<Histogram, 3> histograms(const Image& image) {
   const uint8_t* pixel = image.pixels.data();
   const size_t size = image.pixels.size();
   if (image.channels == 1) {
-    // Two sets of counters: neighbours are often equal, and each increment would wait for the one before.
+    // Two sets of counters: adjacent pixels are often equal, and increments of one counter depend on each other.
     Histogram other{};
     for (size_t i = 0; i + 1 < size; i += 2) ++counts[0][pixel[i]], ++other[pixel[i + 1]];
     if (size % 2 != 0) ++counts[0][pixel[size - 1]];
@@ -32,7 +32,7 @@ PointTable identity() {
   return table;
 }
 
-PointTable stretching(const Histogram& counts) {
+PointTable autocontrast_table(const Histogram& counts) {
   int low = 0, high = 255;
   while (low < 255 && counts[low] == 0) ++low;
   while (high > 0 && counts[high] == 0) --high;
@@ -45,14 +45,14 @@ PointTable stretching(const Histogram& counts) {
   return table;
 }
 
-PointTable equalizing(const Histogram& counts) {
-  int64_t total = 0, last = 0, different = 0;
+PointTable equalize_table(const Histogram& counts) {
+  int64_t total = 0, last = 0, distinct = 0;
   for (const int64_t count : counts) {
     if (count == 0) continue;
-    total += count, last = count, ++different;
+    total += count, last = count, ++distinct;
   }
   const int64_t step = (total - last) / 255;
-  if (different <= 1 || step == 0) return identity();
+  if (distinct <= 1 || step == 0) return identity();
   PointTable table;
   int64_t sum = step / 2;
   for (int value = 0; value < 256; ++value) {
@@ -62,12 +62,12 @@ PointTable equalizing(const Histogram& counts) {
   return table;
 }
 
-// Each channel through the table that is made from its histogram.
+// Applies to each channel the table made from its histogram.
 template <class Make>
-void apply_by_histogram(Image& image, Make make) {
+void apply_by_histogram(Image& image, Make make_table) {
   const std::array<Histogram, 3> counts = histograms(image);
-  if (image.channels == 1) return apply_table(image, make(counts[0]));
-  apply_tables(image, {make(counts[0]), make(counts[1]), make(counts[2])});
+  if (image.channels == 1) return apply_table(image, make_table(counts[0]));
+  apply_tables(image, {make_table(counts[0]), make_table(counts[1]), make_table(counts[2])});
 }
 
 }  // namespace
@@ -89,8 +89,8 @@ void invert(Image& image) {
 }
 
 void posterize(Image& image, int bits) {
-  const int kept = 0xff << (8 - bits);
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(value & kept);
+  const int mask = 0xff << (8 - bits);
+  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(value & mask);
 }
 
 void solarize(Image& image, double threshold) {
@@ -109,8 +109,8 @@ void solarize_add(Image& image, int add, int threshold) {
   apply_table(image, table);
 }
 
-void autocontrast(Image& image) { apply_by_histogram(image, stretching); }
+void autocontrast(Image& image) { apply_by_histogram(image, autocontrast_table); }
 
-void equalize(Image& image) { apply_by_histogram(image, equalizing); }
+void equalize(Image& image) { apply_by_histogram(image, equalize_table); }
 
 }  // namespace vitrail::image

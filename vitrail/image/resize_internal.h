@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Resizing equal to Pillow's Image.resize, pixel for pixel, on 8-bit images.
+// Resizing of 8-bit images; the pixels equal those of Pillow's Image.resize.
 #include <optional>
 
 #include "vitrail/image/filter.h"
@@ -8,26 +8,26 @@
 
 namespace vitrail::image {
 
-// A part of the source picture, in pixels: left ≤ x < right.  Fractions count, as in Pillow's `box`.
+// A rectangle of the source in pixels, left ≤ x < right; may have fractions, as Pillow's `box`.
 struct Box {
   double left = 0, top = 0, right = 0, bottom = 0;
 };
 
-// A part of the result, in pixels.
+// A rectangle of integer pixels.
 struct Window {
   int64_t left = 0, top = 0, width = 0, height = 0;
 };
 
 struct ResizeOptions {
-  std::optional<Window> part;    // of the source: resized as if it had been cut out; `box` then counts from its corner
-  std::optional<Box> box;        // what is resized; the whole source otherwise
-  std::optional<Window> window;  // what of the result is computed and returned; all of it otherwise
+  std::optional<Window> crop;    // resizes this crop of the source; `box` is then relative to it.  Default: no crop
+  std::optional<Box> box;        // the part of the (cropped) source that is resampled.  Default: all of it
+  std::optional<Window> window;  // the part of the result that is computed and returned.  Default: all of it
 };
 
-// The picture at width × height.  Every filter but nearest widens with the reduction, so nothing aliases; the
-// arithmetic is Pillow's: weights in double, rounded to 22 fractional bits, a horizontal pass to 8 bits, then a
-// vertical one; a pass that changes nothing is left out.  Runs on the calling thread. Throws Error when a size is not
-// positive, and when the part, the box or the window lies outside its picture.
+// Resamples to width × height.  Filters except nearest are widened by the reduction factor (antialiasing).  The
+// arithmetic is Pillow's: weights in double rounded to 22 fractional bits, a pass along x rounded to 8 bits, then a
+// pass along y; a pass that changes nothing is skipped.  Runs on the calling thread. Throws Error if a size is not
+// positive, or crop, box or window is not inside its image.
 Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options = {});
 
 }  // namespace vitrail::image

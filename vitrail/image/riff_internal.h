@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Chunks of a RIFF file (WebP's container); inside vitrail/image only.
+// Chunks of a RIFF file, the container of WebP.
 #include <optional>
 #include <string_view>
 
@@ -8,8 +8,7 @@
 
 namespace vitrail::image {
 
-// The contents of the first chunk of this four-letter name on the top level, or nothing.  A chunk that is cut off by
-// the end of the file does not count.
+// The contents of the first top-level chunk with this four-character name; none if it is absent or truncated.
 std::optional<Bytes> find_riff_chunk(Bytes file, std::string_view name);
 
 }  // namespace vitrail::image
