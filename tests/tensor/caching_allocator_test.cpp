@@ -10,17 +10,17 @@ namespace {
 
 constexpr int64_t kLarge = 1 << 18;  // floats: a MiB
 
-TEST(CachingAllocatorScope, HandsABlockOutAgain) {
+TEST(CachingAllocator, ReusesFreedBlocks) {
   const CachingAllocatorScope scope;
   const std::byte* const first = Tensor::empty({kLarge}).raw();
   EXPECT_EQ(Tensor::empty({kLarge}).raw(), first);
-  EXPECT_EQ(Tensor::empty({kLarge - 5}).raw(), first) << "a little smaller fits too";
+  EXPECT_EQ(Tensor::empty({kLarge - 5}).raw(), first) << "a slightly smaller block fits";
   EXPECT_NE(Tensor::empty({2 * kLarge}).raw(), first);
   const Tensor a = Tensor::empty({kLarge}), b = Tensor::empty({kLarge});
   EXPECT_NE(a.raw(), b.raw());
 }
 
-TEST(CachingAllocatorScope, GivesEverythingBackWithTheLastUser) {
+TEST(CachingAllocator, FreesTheCacheWithTheLastScope) {
   {
     const CachingAllocatorScope outer;
     {
@@ -32,7 +32,7 @@ TEST(CachingAllocatorScope, GivesEverythingBackWithTheLastUser) {
   EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
 }
 
-TEST(CachingAllocatorScope, TensorsMayOutliveIt) {
+TEST(CachingAllocator, TensorsMayOutliveTheScope) {
   Tensor kept, before = Tensor::zeros({kLarge});
   {
     const CachingAllocatorScope scope;
@@ -44,7 +44,7 @@ TEST(CachingAllocatorScope, TensorsMayOutliveIt) {
   EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
 }
 
-TEST(CachingAllocatorScope, SmallBlocksAreNotKept) {
+TEST(CachingAllocator, SmallBlocksAreNotCached) {
   const CachingAllocatorScope scope;
   Tensor::empty({16});
   EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);

@@ -14,26 +14,26 @@
 namespace vitrail {
 namespace {
 
-constexpr size_t kSmallest = 64 << 10;  // what is smaller comes from malloc's own arenas without a system call
+constexpr size_t kMinCached = 64 << 10;  // bytes; malloc serves smaller blocks from its arenas without a system call
 
-// Sizes are rounded up to eighths of a power of two, so that a block serves its neighbours in size too.
+// Rounds up to a multiple of an eighth of the next lower power of two, so that a block fits similar sizes.
 size_t rounded(size_t bytes) {
-  const size_t step = std::bit_floor(bytes) / 8;
-  return (bytes + step - 1) / step * step;
+  const size_t granularity = std::bit_floor(bytes) / 8;
+  return (bytes + granularity - 1) / granularity * granularity;
 }
 
 class CachingAllocator : public Allocator {
  public:
   void* allocate(size_t bytes) override {
-    if (bytes < kSmallest) return allocate_aligned(bytes);
+    if (bytes < kMinCached) return allocate_aligned(bytes);
     const size_t size = rounded(bytes);
     {
       const std::lock_guard lock(mutex_);
-      const auto found = idle_.find(size);
-      if (found != idle_.end() && !found->second.empty()) {
+      const auto found = free_blocks_.find(size);
+      if (found != free_blocks_.end() && !found->second.empty()) {
         void* const data = found->second.back();
         found->second.pop_back();
-        idle_bytes_ -= size;
+        cached_bytes_ -= size;
         return data;
       }
     }
@@ -41,14 +41,14 @@ class CachingAllocator : public Allocator {
   }
 
   void deallocate(void* data, size_t bytes) noexcept override {
-    if (bytes >= kSmallest && users_ > 0) {
+    if (bytes >= kMinCached && users_ > 0) {
       const std::lock_guard lock(mutex_);
       const size_t size = rounded(bytes);
       try {
-        idle_[size].push_back(data);
-        idle_bytes_ += size;
+        free_blocks_[size].push_back(data);
+        cached_bytes_ += size;
         return;
-      } catch (const std::bad_alloc&) {  // no room for the list: the block itself goes back
+      } catch (const std::bad_alloc&) {  // no memory for the list: frees the block instead
       }
     }
     std::free(data);
@@ -58,26 +58,26 @@ class CachingAllocator : public Allocator {
   void leave() {
     if (--users_ > 0) return;
     const std::lock_guard lock(mutex_);
-    for (const auto& [size, blocks] : idle_) {
+    for (const auto& [size, blocks] : free_blocks_) {
       for (void* const block : blocks) std::free(block);
     }
-    idle_.clear();
-    idle_bytes_ = 0;
+    free_blocks_.clear();
+    cached_bytes_ = 0;
   }
   bool active() const { return users_ > 0; }
   size_t cached_bytes() {
     const std::lock_guard lock(mutex_);
-    return idle_bytes_;
+    return cached_bytes_;
   }
 
  private:
   std::atomic<int> users_ = 0;
   std::mutex mutex_;
-  std::map<size_t, std::vector<void*>> idle_;
-  size_t idle_bytes_ = 0;
+  std::map<size_t, std::vector<void*>> free_blocks_;
+  size_t cached_bytes_ = 0;
 };
 
-// Never destroyed: storages of static tensors may outlive any other static object.
+// Never destroyed, because storages of static tensors may outlive other static objects.
 CachingAllocator& instance() {
   static CachingAllocator& allocator = *new CachingAllocator;
   return allocator;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// A caching allocator for training, as PyTorch has for GPUs: freed blocks are reused instead of returned to the system.
 #include "vitrail/tensor/storage.h"
 
 namespace vitrail {
 
-// While one of these lives, large blocks that tensors give back are kept and handed out again, for every thread.  A
-// training step allocates the same sizes each time: from the system each would come as fresh pages to be cleared (a
-// fifth of a step of the 192-wide CIFAR model on two cores of Zen 3).  What is kept goes back with the last one.
+// While an object of this class exists, large blocks freed by tensors of any thread are cached and reused.  A training
+// step allocates the same sizes as the step before; without the cache the system would map and clear new pages each
+// time.  The cache is freed with the last object.
 class CachingAllocatorScope {
  public:
   CachingAllocatorScope();
@@ -14,10 +15,10 @@ class CachingAllocatorScope {
   CachingAllocatorScope(const CachingAllocatorScope&) = delete;
   CachingAllocatorScope& operator=(const CachingAllocatorScope&) = delete;
 
-  static size_t cached_bytes();  // kept and not in use
+  static size_t cached_bytes();  // size of the cached blocks that are not in use
 };
 
-// What default_allocator() is while CachingAllocatorScope is alive, else null.
+// The caching allocator while a CachingAllocatorScope exists, else null.  default_allocator() uses it.
 Allocator* caching_allocator();
 
 }  // namespace vitrail

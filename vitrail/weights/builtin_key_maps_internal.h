@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The key maps built into the library: the files of key_maps/, embedded when it is built (see key_maps.cmake).
+// The built-in key maps: the files of key_maps/, which key_maps.cmake embeds at build time.
 #include <span>
 #include <string_view>
 
@@ -11,7 +11,7 @@ struct BuiltinKeyMap {
   std::string_view json;
 };
 
-// In the order in which families are recognised: those whose keys include another's come before it.
+// In the order of detection: a family whose keys include those of another comes first.
 std::span<const BuiltinKeyMap> builtin_key_maps();
 
 }  // namespace vitrail::weights

@@ -6,8 +6,8 @@
 namespace vitrail::weights {
 namespace {
 
-// An exponent of all ones is a NaN or an infinity.  Adding one unit of the exponent to the exponent alone carries into
-// the sign bit exactly then.
+// NaN and infinity have all exponent bits set.  Only then does adding the lowest exponent bit to the masked exponent
+// carry into the sign bit.
 template <class Bits>
 bool any_non_finite(const Bits* bits, int64_t count, Bits exponent, Bits unit) {
   Bits seen = 0;
@@ -15,7 +15,7 @@ bool any_non_finite(const Bits* bits, int64_t count, Bits exponent, Bits unit) {
   return seen >> (sizeof(Bits) * 8 - 1) != 0;
 }
 
-// Chunks bound what is read again to find the place.
+// Works in chunks, so that only one chunk is read twice to find the index.
 template <class Bits>
 std::optional<int64_t> search(const std::byte* data, int64_t count, Bits exponent, Bits unit) {
   constexpr int64_t kChunk = 1 << 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether all elements of a tensor are finite.
+// Search for NaN and infinity in a tensor.
 #include <cstdint>
 #include <optional>
 
@@ -8,9 +8,8 @@
 
 namespace vitrail::weights {
 
-// The index (row-major) of the first NaN or infinity of a contiguous tensor; nothing when there is none, or the type is
-// an integer.  One pass over the exponent bits as integers, which the compiler vectorises: it reads at the speed of
-// memory.
+// The row-major index of the first NaN or infinity of a contiguous tensor; none if there is none or the type is an
+// integer.  One vectorisable pass over the exponent bits, limited by memory bandwidth.
 std::optional<int64_t> first_non_finite(const Tensor& tensor);
 
 }  // namespace vitrail::weights

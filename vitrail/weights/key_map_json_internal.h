@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reading the JSON form of a key map; only key_map.cpp needs it.
+// Parses and validates the JSON form of a key map.
 #include <string>
 #include <vector>
 
@@ -8,14 +8,13 @@
 
 namespace vitrail::weights {
 
-// A key map as it is written, checked.
-struct KeyMapText {
+struct ParsedKeyMap {
   std::string name;
-  std::vector<std::vector<std::string>> detect;
+  std::vector<std::vector<std::string>> detect;  // one of each list must be present
   std::vector<KeyRule> rules;
 };
 
-// Throws Error naming `where` and the rule that is wrong.  With `only_detect` the rules are passed over.
-KeyMapText read_key_map(const std::string& json, const std::string& where, bool only_detect = false);
+// Throws Error naming `where` and the invalid rule.  With `only_detect` the rules are skipped.
+ParsedKeyMap parse_key_map(const std::string& json, const std::string& where, bool only_detect = false);
 
 }  // namespace vitrail::weights

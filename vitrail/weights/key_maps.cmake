@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps(), in this list's order,
-# which is the order of recognition (a family whose keys include another's comes before it).
+# Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps() in the order of this list,
+# which is the order of detection (a family whose keys include those of another comes first).
 set(VITRAIL_KEY_MAPS
   dino_hub dinov2_hub_registers dinov2_hub timm
   huggingface_dinov2_registers huggingface_dinov2

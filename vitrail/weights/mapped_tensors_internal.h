@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A checkpoint seen through a key map: which of its tensors make up each native one.
+// A checkpoint under a key map: the native tensors and the source tensors that each is made of.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,45 +14,45 @@ namespace vitrail::weights {
 // Configuration fields by name, for the "sizes" of rules: patch_size, num_heads, in_chans, embed_dim, head_dim, …
 using FieldSizes = std::map<std::string, int64_t>;
 
-// One tensor of the file that is, or is a part of, a native tensor.
+// A tensor of the file that is a native tensor or a part of one.
 struct MappedPart {
   std::string source;             // its name in the file
-  const KeyRule* rule = nullptr;  // null: it keeps its name and its form
+  const KeyRule* rule = nullptr;  // null: name and layout are native
   int64_t part = 0;
 };
 
-// A native tensor: its parts in order, and the shape they make together.  `problem` says, for a user, why it cannot be
-// made (a part is missing, a shape does not fit the rule's pattern); empty when all is well.
+// A native tensor: its parts in order and its shape.  `problem` is a message for the user if it cannot be made (a part
+// is missing, a shape does not fit the rule's pattern), else empty.
 struct MappedTensor {
   std::vector<MappedPart> parts;
   Shape shape;
   std::string problem;
 };
 
-// Native key → what it is made of.  Only shapes are looked at.  Throws Error when two tensors of the file claim the
-// same native key.  Tensors without elements (vit-pytorch's class token when it pools the mean) are left out.
+// The native tensors by name.  The constructor reads only shapes.  It throws Error if two tensors of the file map to
+// the same native name.  Tensors without elements are ignored (vit-pytorch has an empty class token with mean pooling).
 class MappedTensors {
  public:
   MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, FieldSizes sizes);
 
   const std::map<std::string, MappedTensor>& all() const { return tensors_; }
-  // Reads, rearranges and joins.  Contiguous; floating types become `dtype`, others stay; a view of the file when
-  // nothing needs to be done.  `tensor.problem` must be empty.
+  // Reads, rearranges and concatenates the parts.  Contiguous; floating types are converted to `dtype`, others are
+  // kept; a view of the file if no change is needed.  `tensor.problem` must be empty.
   Tensor read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const;
 
  private:
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
-  void settle(const Checkpoint& checkpoint, MappedTensor& tensor) const;
-  void settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
+  void resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const;
+  void resolve_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
   Shape part_shape(const Checkpoint& checkpoint, const MappedPart& part) const;
 
-  KeyMap map_;  // the rules that parts point to
+  KeyMap map_;  // owns the rules that parts point to
   FieldSizes sizes_;
   std::map<std::string, MappedTensor> tensors_;
 };
 
-// Native key → shape, so that a configuration can be read off a checkpoint before a model is built.  Throws Error for a
-// tensor with a problem.
+// The shapes of all native tensors, for reading a configuration from a checkpoint without building a model.  Throws
+// Error for a tensor with a problem.
 std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes);
 
 }  // namespace vitrail::weights

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // NumPy's .npy format, versions 1 to 3 (numpy/lib/format.py): a magic number, a Python dictionary that describes the
-// array, then its elements.
+// array, and its elements.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,17 +17,17 @@ struct NpyHeader {
   std::string unsupported_dtype;  // as in TensorInfo
   Shape shape;
   bool fortran_order = false;  // the first axis varies fastest
-  uint64_t data_offset = 0;    // where the elements begin
+  uint64_t data_offset = 0;    // byte offset of the elements
 };
 
-// The longest header that is looked at; NumPy's are a few hundred bytes.
+// Limit of the header's size; NumPy's headers have a few hundred bytes.
 inline constexpr uint64_t kMaxNpyHeader = 64 * 1024;
 
-// `bytes` hold at least the header (or its first kMaxNpyHeader bytes).  Throws Error naming `where`.
+// `bytes` must contain at least the header, or its first kMaxNpyHeader bytes.  Throws Error naming `where`.
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& where);
 
-// The array whose .npy file lies at [offset, offset + size) of `bytes`.  Throws Error when it is of a type the library
-// does not have, or not exactly as long as its header says.
+// The array of the .npy file at [offset, offset + size) of `bytes`.  Throws Error for an unsupported type, or if the
+// size disagrees with the header.
 Tensor read_npy(const FileBytes& bytes, uint64_t offset, uint64_t size, const NpyHeader& header);
 
 }  // namespace vitrail::weights

@@ -9,12 +9,12 @@
 
 namespace vitrail::weights {
 
-// Reads the header of every array; names are those of the entries without ".npy".  Arrays in Fortran order come as
-// strided views.  Throws Error for an entry that is no array; for an array of objects or of a type the library does not
-// have only when it is asked for.
+// Reads the headers of all arrays; names are those of the entries without ".npy".  Arrays in Fortran order are strided
+// views.  Throws Error for an entry that is no array.  Arrays of objects or of an unsupported type are an Error only
+// when they are read.
 std::unique_ptr<TensorFile> open_npz(const FileBytes& bytes, ZipReader zip);
 
-// Whether an archive holds .npy files.
+// Whether the archive contains .npy files.
 bool is_npz(const ZipReader& zip);
 
 }  // namespace vitrail::weights

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stack machine and its objects.
+// The stack machine: input, objects and stack.
 #include "vitrail/weights/pytorch/pickle_internal.h"
 
 #include "vitrail/base/error.h"
@@ -7,7 +7,7 @@
 namespace vitrail::weights {
 namespace {
 
-// A ViT's checkpoint with its optimizer has some ten thousand objects.  This many take 200 MB.
+// Limits the memory of hostile files to about 200 MB.  A ViT's checkpoint with optimiser state has some 10,000 objects.
 constexpr size_t kMaxObjects = 2'000'000;
 
 }  // namespace
@@ -29,7 +29,7 @@ const PickleValue* PickleValue::find(std::string_view key) const {
 Pickle::Pickle(std::span<const std::byte> bytes, const std::string& where) : bytes_(bytes), where_(where) {
   while (root_ == nullptr) {
     const auto opcode = static_cast<unsigned char>(take(1)[0]);
-    if (!step(opcode)) fail("a pickle as torch.save writes it", str("opcode ", static_cast<int>(opcode)));
+    if (!execute(opcode)) fail("a pickle as torch.save writes it", str("opcode ", static_cast<int>(opcode)));
   }
 }
 
@@ -45,11 +45,11 @@ std::string_view Pickle::take(uint64_t count) {
 }
 
 std::string_view Pickle::take_line() {
-  const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + at_, bytes_.size() - at_);
-  const size_t end = rest.find('\n');
+  const std::string_view remaining(reinterpret_cast<const char*>(bytes_.data()) + at_, bytes_.size() - at_);
+  const size_t end = remaining.find('\n');
   if (end == std::string_view::npos) fail("a line", "the end of the file");
   at_ += end + 1;
-  return rest.substr(0, end);
+  return remaining.substr(0, end);
 }
 
 uint64_t Pickle::take_unsigned(int size) {
@@ -66,9 +66,9 @@ PickleValue* Pickle::make(Kind kind) {
   return &value;
 }
 
-PickleValue* Pickle::make_integer(int64_t number, Kind kind) {
+PickleValue* Pickle::make_integer(int64_t integer, Kind kind) {
   Value* value = make(kind);
-  value->integer = number;
+  value->integer = integer;
   return value;
 }
 
@@ -78,7 +78,7 @@ PickleValue* Pickle::make_text(Kind kind, std::string_view text) {
   return value;
 }
 
-// Objects below the last mark belong to what is being built around it.
+// Objects below the last mark belong to an enclosing container and cannot be popped.
 PickleValue* Pickle::pop() {
   if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("an object on the stack", "none");
   Value* value = stack_.back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the functions and classes known to a Pickle give when it calls them.
+// The results of the functions and classes that a Pickle may call.
 #include <algorithm>
 
 #include "vitrail/base/error.h"
@@ -8,7 +8,7 @@
 namespace vitrail::weights {
 namespace {
 
-// Extents of stride 0 repeat elements; a tensor may be this much larger than its storage, and no more.
+// Axes of stride 0 repeat elements.  This limits the size of a tensor that exceeds its storage.
 constexpr int64_t kMaxRepeated = 1 << 20;
 
 constexpr int64_t kMaxBytes = int64_t{1} << 56;
@@ -67,7 +67,7 @@ PickleValue* Pickle::call(const PickleGlobal& function, const Value& arguments) 
   fail("a function that makes a tensor or a plain container", "another");
 }
 
-// Empty, or of the items of the one argument.  OrderedDict takes its items as pairs.
+// A container of the items of the single argument, or an empty one.  OrderedDict takes pairs.
 PickleValue* Pickle::call_container(const PickleGlobal& function, const Value& arguments) {
   const bool dict = function.id == PickleGlobal::Id::ordered_dict;
   const Kind kind = dict ? Kind::dict : function.id == PickleGlobal::Id::set ? Kind::set : Kind::tuple;
@@ -88,7 +88,8 @@ PickleValue* Pickle::call_container(const PickleGlobal& function, const Value& a
   return result;
 }
 
-// ("storage", type, key, location, count[, view]): view is (key, offset, count) of a part of it, in old legacy files.
+// The persistent id ("storage", type, key, location, count[, view]).  Old legacy files have a view (key, offset,
+// count).
 PickleValue* Pickle::load_storage(const Value& id) {
   if (argument(id, 0, Kind::string, "the word \"storage\"").text != "storage") fail("a storage's id", "another id");
   const PickleGlobal& type = *argument(id, 1, Kind::global, "a storage's type").global;
@@ -109,8 +110,7 @@ PickleValue* Pickle::load_storage(const Value& id) {
   return value;
 }
 
-// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); v3 has the dtype before
-// metadata.
+// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); v3 has dtype before metadata.
 PickleValue* Pickle::rebuild_tensor(const Value& arguments, bool with_dtype) {
   auto tensor = std::make_shared<PickledTensor>();
   tensor->storage = argument(arguments, 0, Kind::storage, "a storage").tensor->storage;
@@ -121,7 +121,7 @@ PickleValue* Pickle::rebuild_tensor(const Value& arguments, bool with_dtype) {
     if (!tensor->storage.type.untyped) fail("an untyped storage", "a typed one");
     tensor->type = dtype.type;
   } else if (tensor->storage.type.untyped) {
-    tensor->type.untyped = false;  // bytes
+    tensor->type.untyped = false;  // read as bytes (u8)
   }
   tensor->offset = count_argument(arguments, 1, "a tensor's offset");
   tensor->shape = shape_argument(arguments, 2, "a tensor's size");
@@ -132,7 +132,7 @@ PickleValue* Pickle::rebuild_tensor(const Value& arguments, bool with_dtype) {
   return value;
 }
 
-// Every element lies inside the storage.
+// Checks that every element is inside the storage.
 void Pickle::check_bounds(const PickledTensor& tensor) const {
   if (tensor.shape.rank() != tensor.strides.rank()) fail("a stride for each axis", tensor.strides.to_string());
   const int64_t numel = checked_numel({tensor.shape.begin(), tensor.shape.end()}, where_);

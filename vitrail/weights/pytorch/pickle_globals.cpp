@@ -8,11 +8,11 @@ namespace {
 
 using Id = PickleGlobal::Id;
 
-struct Known {
+struct KnownGlobal {
   std::string_view module, name;
   Id id;
 };
-constexpr Known kKnown[] = {
+constexpr KnownGlobal kKnownGlobals[] = {
     {"collections", "OrderedDict", Id::ordered_dict},
     {"builtins", "dict", Id::ordered_dict},
     {"__builtin__", "dict", Id::ordered_dict},
@@ -38,7 +38,7 @@ constexpr Known kKnown[] = {
     {"torch", "device", Id::opaque},
 };
 
-// torch's element types: the storage class, the dtype's names, and what they are here.
+// torch's element types: storage class, names of the dtype, and the library's type.
 struct TorchType {
   std::string_view storage, dtype, short_dtype;
   bool supported;
@@ -80,7 +80,7 @@ bool find_type(std::string_view name, PickleGlobal& global) {
 
 PickleGlobal find_pickle_global(std::string_view module, std::string_view name, const std::string& where) {
   PickleGlobal global;
-  for (const Known& known : kKnown) {
+  for (const KnownGlobal& known : kKnownGlobals) {
     if (module != known.module || name != known.name) continue;
     global.id = known.id;
     return global;

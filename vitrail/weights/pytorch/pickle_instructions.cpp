@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instructions of the stack machine.
+// Execution of the stack machine's instructions.
 #include <charconv>
 
 #include "vitrail/base/error.h"
@@ -10,14 +10,14 @@ namespace vitrail::weights {
 
 namespace op = opcode;
 
-// Each of these gives false for an instruction that is not its own.
-bool Pickle::step(unsigned char code) {
+// Each execute function returns false for an opcode of another group.
+bool Pickle::execute(unsigned char code) {
   switch (code) {
     case op::kProto:
       if (const uint64_t protocol = take_unsigned(1); protocol > 5) fail("pickle protocol 0 to 5", str(protocol));
       return true;
     case op::kFrame:
-      take(8);  // only a hint for readers of streams
+      take(8);  // the frame size, a hint for stream readers
       return true;
     case op::kStop:
       root_ = pop();
@@ -39,11 +39,12 @@ bool Pickle::step(unsigned char code) {
       push(pop());
       return push(stack_.back());
     default:
-      return step_constant(code) || step_text(code) || step_container(code) || step_memo(code) || step_call(code);
+      return execute_constant(code) || execute_text(code) || execute_container(code) || execute_memo(code) ||
+             execute_call(code);
   }
 }
 
-bool Pickle::step_constant(unsigned char code) {
+bool Pickle::execute_constant(unsigned char code) {
   switch (code) {
     case op::kNone:
       return push(make(Kind::none));
@@ -64,7 +65,7 @@ bool Pickle::step_constant(unsigned char code) {
     case op::kInt:
     case op::kLong:
       return push_decimal(take_line());
-    case op::kBinFloat:  // no tensor depends on a float's value
+    case op::kBinFloat:  // the value is not needed for tensors
       take(8);
       return push(make(Kind::real));
     case op::kFloat:
@@ -75,7 +76,7 @@ bool Pickle::step_constant(unsigned char code) {
   }
 }
 
-bool Pickle::step_text(unsigned char code) {
+bool Pickle::execute_text(unsigned char code) {
   const auto text = [&](Kind kind, int length_size) { return push(make_text(kind, take(take_unsigned(length_size)))); };
   switch (code) {
     case op::kShortBinUnicode:
@@ -100,7 +101,7 @@ bool Pickle::step_text(unsigned char code) {
   }
 }
 
-bool Pickle::step_container(unsigned char code) {
+bool Pickle::execute_container(unsigned char code) {
   switch (code) {
     case op::kEmptyList:
       return push(make(Kind::list));
@@ -141,7 +142,7 @@ bool Pickle::step_container(unsigned char code) {
   }
 }
 
-bool Pickle::step_memo(unsigned char code) {
+bool Pickle::execute_memo(unsigned char code) {
   switch (code) {
     case op::kBinPut:
       return remember(take_unsigned(1));
@@ -162,7 +163,7 @@ bool Pickle::step_memo(unsigned char code) {
   }
 }
 
-bool Pickle::step_call(unsigned char code) {
+bool Pickle::execute_call(unsigned char code) {
   switch (code) {
     case op::kGlobal: {
       const std::string_view module = take_line();
@@ -186,7 +187,7 @@ bool Pickle::step_call(unsigned char code) {
   }
 }
 
-// Two's complement, as long as it likes.  Longer than 64 bits (the legacy format's magic number) it stays bytes.
+// Two's complement of any length.  More than 64 bits (the legacy format's magic number) are kept as bytes.
 bool Pickle::push_long(std::string_view little_endian) {
   if (little_endian.size() > 8) return push(make_text(Kind::big_integer, little_endian));
   uint64_t value = 0;
@@ -196,7 +197,7 @@ bool Pickle::push_long(std::string_view little_endian) {
   return push(make_integer(static_cast<int64_t>(value)));
 }
 
-// Protocol 0: "12", "12L"; "01" and "00" are True and False.
+// Protocol 0: "12" or "12L"; "01" and "00" are True and False.
 bool Pickle::push_decimal(std::string_view line) {
   if (line == "01" || line == "00") return push(make_integer(line == "01", Kind::boolean));
   if (line.ends_with('L')) line.remove_suffix(1);
@@ -253,7 +254,7 @@ bool Pickle::push_global(std::string_view module, std::string_view name) {
   return push(value);
 }
 
-// The state of an object: attributes, which no tensor needs (an OrderedDict's _metadata, a Namespace's values).
+// Discards an object's attributes, which tensors do not need (an OrderedDict's _metadata, a Namespace's values).
 bool Pickle::build() {
   pop();
   Value* object = pop();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A restricted reader of Python pickles, protocols 0 to 5: enough for what torch.save writes, and no more.
+// A restricted reader of Python pickles, protocols 0 to 5, for files of torch.save.
 //
-// A pickle is a program for a stack machine that may call any Python function.  This machine knows only plain
-// containers, numbers, strings and the functions that rebuild tensors (pickle_globals_internal.h lists all of them);
-// any other name is an Error that says which.  Nothing is executed.
+// A pickle is a program for a stack machine that may call any Python function.  This reader supports only plain
+// containers, numbers, strings and the functions that rebuild tensors (pickle_globals_internal.h lists them).  Any
+// other global is an Error that names it; no Python code is executed.
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,23 +21,23 @@
 
 namespace vitrail::weights {
 
-// A torch storage as a pickle names it; its bytes lie elsewhere.
+// A reference to a torch storage; its bytes are outside the pickle.
 struct PickledStorage {
   std::string key;
   ElementType type;
-  int64_t offset = 0;  // in elements, from the beginning of the bytes called `key`
-  int64_t count = 0;   // elements
+  int64_t offset = 0;  // in elements, from the beginning of the bytes with this key
+  int64_t count = 0;   // number of elements
 };
 
-// A strided view of a storage.  Checked against the storage's count when it was read.
+// A strided view of a storage, validated against the storage's count.
 struct PickledTensor {
   PickledStorage storage;
-  ElementType type;    // the storage's, unless that is untyped bytes
+  ElementType type;    // the storage's type, unless the storage is untyped
   int64_t offset = 0;  // in elements of `type`
   Shape shape, strides;
 };
 
-// One Python object.  Containers refer to others, possibly in cycles: never walk them without a bound.
+// A Python object.  Containers may refer to each other in cycles, so traversal needs a depth limit.
 struct PickleValue {
   enum class Kind : uint8_t {
     none,
@@ -58,28 +58,28 @@ struct PickleValue {
   };
   Kind kind = Kind::none;
   int64_t integer = 0;                    // integer, boolean
-  std::string_view text;                  // string, bytes, big_integer (its little-endian bytes): part of the pickle
-  std::vector<PickleValue*> items;        // list, tuple, set; of a dict key and value in turn
-  const PickleGlobal* global = nullptr;   // global; the pickle owns it
-  std::shared_ptr<PickledTensor> tensor;  // tensor; of a storage only the member of that name is set
+  std::string_view text;                  // string, bytes, big_integer (little-endian bytes); a view of the pickle
+  std::vector<PickleValue*> items;        // list, tuple, set; for a dict alternating keys and values
+  const PickleGlobal* global = nullptr;   // global; owned by the Pickle
+  std::shared_ptr<PickledTensor> tensor;  // tensor; for a storage only its member `storage` is set
 
-  // Of a dict: the value of a string key, the last of that name as in Python; null when there is none.
+  // The value of a dict's string key, the last one if repeated (as in Python); null if there is none.
   const PickleValue* find(std::string_view key) const;
 };
 
 const char* name_of(PickleValue::Kind kind);
 
-// Reads one pickle and owns all its objects.
+// Reads one pickle and owns its objects.
 class Pickle {
  public:
-  // Starts at the beginning of `bytes`, which must outlive this object, and stops behind the first complete pickle.
-  // Throws Error naming `where` for a name that is refused, an opcode that no torch.save writes, a truncated or
-  // malformed pickle, or one of absurdly many objects.
+  // Reads from the beginning of `bytes`, which must outlive this object, to the end of the first pickle.  Throws Error
+  // naming `where` for a refused global, an opcode that torch.save does not write, a truncated or malformed pickle, or
+  // too many objects.
   Pickle(std::span<const std::byte> bytes, const std::string& where);
 
   const PickleValue& root() const { return *root_; }
-  size_t size() const { return at_; }  // bytes it takes
-  // Every storage it mentions, those outside the root's reach too.
+  size_t size() const { return at_; }  // in bytes
+  // All storages in the pickle, including those that the root does not refer to.
   const std::vector<PickledStorage>& storages() const { return storages_; }
 
  private:
@@ -98,13 +98,13 @@ class Pickle {
   Value* pop(Kind kind, const char* what);
   std::vector<Value*> pop_mark();
 
-  // pickle_instructions.cpp: the instructions.  Those that give a bool give true, to be returned by a step.
-  bool step(unsigned char code);
-  bool step_constant(unsigned char code);
-  bool step_text(unsigned char code);
-  bool step_container(unsigned char code);
-  bool step_memo(unsigned char code);
-  bool step_call(unsigned char code);
+  // pickle_instructions.cpp.  execute…() returns whether it knows the opcode; the functions below it return true.
+  bool execute(unsigned char code);
+  bool execute_constant(unsigned char code);
+  bool execute_text(unsigned char code);
+  bool execute_container(unsigned char code);
+  bool execute_memo(unsigned char code);
+  bool execute_call(unsigned char code);
   bool push(Value* value) { return stack_.push_back(value), true; }
   bool push_long(std::string_view little_endian);
   bool push_decimal(std::string_view line);
@@ -117,7 +117,7 @@ class Pickle {
   uint64_t take_memo_index();
   bool build();
 
-  // pickle_calls.cpp: what the known functions and classes give.
+  // pickle_calls.cpp: the results of calling the known functions and classes.
   Value* call(const PickleGlobal& function, const Value& arguments);
   Value* call_container(const PickleGlobal& function, const Value& arguments);
   Value* rebuild_tensor(const Value& arguments, bool with_dtype);
@@ -130,11 +130,11 @@ class Pickle {
   std::span<const std::byte> bytes_;
   std::string where_;
   size_t at_ = 0;
-  std::deque<Value> values_;  // never moved
+  std::deque<Value> values_;  // a deque, because elements must not move
   std::vector<Value*> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint64_t, Value*> memo_;
-  std::deque<PickleGlobal> globals_;  // never moved
+  std::deque<PickleGlobal> globals_;  // a deque, because elements must not move
   std::vector<PickledStorage> storages_;
   Value* root_ = nullptr;
 };

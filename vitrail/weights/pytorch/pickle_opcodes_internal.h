@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The pickle machine's instructions, by the names of Python's pickletools.
+// The opcodes of pickles, with the names of Python's pickletools.
 namespace vitrail::weights::opcode {
 
 // clang-format off
@@ -9,7 +9,7 @@ enum : unsigned char {
   // Constants
   kNone = 'N', kNewTrue = 0x88, kNewFalse = 0x89, kInt = 'I', kLong = 'L', kBinInt = 'J', kBinInt1 = 'K',
   kBinInt2 = 'M', kLong1 = 0x8a, kLong4 = 0x8b, kFloat = 'F', kBinFloat = 'G',
-  // Text and bytes; "String" is Python 2's str
+  // Text and bytes ("String": Python 2's str)
   kUnicode = 'V', kBinUnicode = 'X', kShortBinUnicode = 0x8c, kBinUnicode8 = 0x8d, kBinString = 'T',
   kShortBinString = 'U', kBinBytes = 'B', kShortBinBytes = 'C', kBinBytes8 = 0x8e, kByteArray8 = 0x96,
   // Containers

@@ -11,10 +11,10 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Averaged weights first: they are what such a checkpoint is evaluated with.
-constexpr std::string_view kWrappers[] = {"state_dict_ema",   "model_ema", "state_dict", "model",
-                                          "model_state_dict", "module",    "teacher",    "student"};
-constexpr int kMaxWrappers = 4;
+// Averaged weights (EMA) come first, because they are the ones used for evaluation.
+constexpr std::string_view kWrapperKeys[] = {"state_dict_ema",   "model_ema", "state_dict", "model",
+                                             "model_state_dict", "module",    "teacher",    "student"};
+constexpr int kMaxDepth = 4;
 
 bool has_tensors(const PickleValue& dict) {
   for (size_t i = 1; i < dict.items.size(); i += 2) {
@@ -24,14 +24,14 @@ bool has_tensors(const PickleValue& dict) {
 }
 
 const PickleValue* wrapped_dict(const PickleValue& dict) {
-  for (const std::string_view key : kWrappers) {
+  for (const std::string_view key : kWrapperKeys) {
     const PickleValue* inner = dict.find(key);
     if (inner != nullptr && inner->kind == Kind::dict && !inner->items.empty()) return inner;
   }
   return nullptr;
 }
 
-// The extent of a tensor's elements in its storage, from its offset on.
+// The number of storage elements that a tensor spans from its offset.
 int64_t span_of(const PickledTensor& tensor) {
   int64_t last = 0;
   for (int i = 0; i < tensor.shape.rank(); ++i) last += (tensor.shape[i] - 1) * tensor.strides[i];
@@ -42,7 +42,7 @@ int64_t span_of(const PickledTensor& tensor) {
 
 NamedPickledTensors find_tensors(const PickleValue& root, const std::string& where) {
   const PickleValue* dict = &root;
-  for (int depth = 0; dict->kind == Kind::dict && depth < kMaxWrappers; ++depth) {
+  for (int depth = 0; dict->kind == Kind::dict && depth < kMaxDepth; ++depth) {
     const PickleValue* inner = wrapped_dict(*dict);
     if (inner == nullptr) break;
     dict = inner;
@@ -53,7 +53,7 @@ NamedPickledTensors find_tensors(const PickleValue& root, const std::string& whe
   }
   NamedPickledTensors tensors;
   std::unordered_set<std::string_view> seen;
-  for (size_t i = dict->items.size(); i >= 2; i -= 2) {  // from the back, since the last of equal keys holds in Python
+  for (size_t i = dict->items.size(); i >= 2; i -= 2) {  // backwards: the last of equal keys wins, as in Python
     const PickleValue &key = *dict->items[i - 2], &value = *dict->items[i - 1];
     if (key.kind != Kind::string || !seen.insert(key.text).second || value.kind != Kind::tensor) continue;
     tensors.emplace_back(std::string(key.text), value.tensor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What torch.save writes: a zip archive (the default since PyTorch 1.6), or the older stream of pickles.
+// Files of torch.save: a zip archive (the default since PyTorch 1.6) or the legacy stream of pickles.
 #include <memory>
 #include <string_view>
 
@@ -10,18 +10,18 @@
 
 namespace vitrail::weights {
 
-// NAME/data.pkl describes the objects, NAME/data/KEY are the storages, stored at multiples of 64 bytes and so viewed
-// where they lie.
+// The archive's NAME/data.pkl describes the objects.  NAME/data/KEY are the storages at multiples of 64 bytes, so
+// tensors are views of the file.
 //
-// The tensors are those of the outermost dict, or of the dict inside it that training scripts put under one of these
-// keys, looked for in this order, repeatedly: state_dict_ema, model_ema, state_dict, model, model_state_dict, module,
-// teacher, student.  Other values are passed over.  Throws Error for a refused name, a damaged file, a big-endian one,
-// or one without tensors.
+// The tensors are those of the outermost dict, or of a dict that training scripts store in it under one of these keys,
+// tried in this order and repeatedly: state_dict_ema, model_ema, state_dict, model, model_state_dict, module, teacher,
+// student.  Other values are ignored.  Throws Error for a refused global, a damaged or big-endian file, or a file
+// without tensors.
 std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip);
 bool is_torch_zip(const ZipReader& zip);
 
-// The legacy stream: magic number, protocol, system information, objects, storage keys, then every storage as its count
-// and its bytes.  The same rules hold.
+// The legacy stream: pickles of magic number, protocol, system information, objects and storage keys, then each storage
+// as its element count and bytes.  Tensors and errors as above.
 std::unique_ptr<TensorFile> open_torch_legacy(const FileBytes& bytes);
 bool is_torch_legacy(std::string_view bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stream of pickles that torch.save wrote before PyTorch 1.6.
+// Reads the stream of pickles that torch.save wrote before PyTorch 1.6.
 #include <unordered_map>
 
 #include "vitrail/base/error.h"
@@ -65,7 +65,7 @@ class TorchLegacyFile : public TensorFile {
     }
   }
 
-  // Storages follow one another, each an element count of 8 bytes and the elements, whose size the objects tell.
+  // Locates the storages.  Each is an element count of 8 bytes and the elements, whose size follows from the objects.
   void find_storages(const PickleValue& keys, const Pickle& objects) {
     std::unordered_map<std::string_view, uint64_t> element_bytes;
     for (const PickledStorage& storage : objects.storages()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The zip form of torch.save's files.
+// Reads the zip archives of torch.save.
 #include <algorithm>
 
 #include "vitrail/base/error.h"
@@ -53,7 +53,7 @@ class TorchZipFile : public TensorFile {
   }
 
  private:
-  // Written since PyTorch 2.1; every file before was written by a little-endian machine, or nearly.
+  // The entry exists since PyTorch 2.1.  Older files are assumed to be little-endian.
   void check_byte_order() const {
     const ZipEntry* entry = zip_.find(folder_ + "byteorder");
     if (entry == nullptr) return;
