@@ -27,8 +27,7 @@ TEST(Embedding, GradientAgreesWithDifferences) {
 
 TEST(Embedding, IdsOutsideTheTableOrOfAFloatingTypeAreErrors) {
   const Tensor weight = Tensor::zeros({3, 2});
-  const std::string message =
-      testing::error_of([&] { embedding(Tensor::from<int64_t>({2}, {0, 3}), weight); });
+  const std::string message = testing::error_of([&] { embedding(Tensor::from<int64_t>({2}, {0, 3}), weight); });
   EXPECT_TRUE(testing::contains(message, "ids from 0 to 2, got 3")) << message;
   EXPECT_THROW(embedding(Tensor::from<int64_t>({1}, {-1}), weight), Error);
   EXPECT_THROW(embedding(Tensor::zeros({2}), weight), Error);
