@@ -5,7 +5,7 @@
 
 #include "benchmarks/kernel_benchmark.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/data/inputs.h"
+#include "vitrail/data/input_paths.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/transform.h"
@@ -20,7 +20,7 @@ std::string folder() {
 }
 
 void photographs(benchmark::State& state) {
-  const std::vector<std::string> paths = data::images_below(folder());
+  const std::vector<std::string> paths = data::list_images(folder());
   if (paths.empty()) return state.SkipWithError("no images: set VITRAIL_IMAGES or VITRAIL_ASSETS");
   const int threads = static_cast<int>(state.range(0));
   const image::EvalTransform transform{.size = {224, 224}, .crop_pct = 0.9};

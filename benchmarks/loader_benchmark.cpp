@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/loader.h"
 
 namespace vitrail::data {
@@ -34,7 +35,7 @@ LoaderOptions options_for(int64_t size, const std::string& policy) {
 
 // Times whole epochs.  The first epoch is not timed: it fills the cache of decoded images.
 void run(benchmark::State& state, const std::shared_ptr<const Dataset>& dataset, const LoaderOptions& options) {
-  const auto cached = keep_decoded(dataset, int64_t{1} << 30);
+  const auto cached = cache_decoded(dataset, int64_t{1} << 30);
   Loader loader(cached, options);
   loader.start(0);
   while (loader.next()) {

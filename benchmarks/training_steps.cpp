@@ -11,7 +11,7 @@
 #include "vitrail/models/load.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/optim/optimizer.h"
-#include "vitrail/tensor/reused_memory.h"
+#include "vitrail/tensor/caching_allocator.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -20,7 +20,7 @@ namespace {
 using namespace vitrail;
 
 void train(const std::filesystem::path& folder, int steps, double learning_rate, double smoothing) {
-  const ReusedMemory memory;
+  const CachingAllocatorScope memory;
   models::VisionTransformer model = models::build_model(models::open_model(folder));
   model.train();
   const auto optimizer = optim::make_optimizer({}, optim::parameter_groups(model, {}));

@@ -3,7 +3,7 @@
 // tensors or a vitrail::Error, nothing else.
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint.h"
-#include "vitrail/weights/pickle.h"
+#include "vitrail/weights/pytorch/pickle_internal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail::weights;

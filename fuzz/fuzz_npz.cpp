@@ -4,8 +4,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip.h"
 #include "vitrail/base/zip.h"
-#include "vitrail/weights/npy.h"
-#include "vitrail/weights/npz.h"
+#include "vitrail/weights/npy_internal.h"
+#include "vitrail/weights/npz_internal.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "vitrail/ops/precision.h"
 #include "vitrail/ops/recorder.h"
 #include "vitrail/optim/optimizer.h"
-#include "vitrail/tensor/reused_memory.h"
+#include "vitrail/tensor/caching_allocator.h"
 
 namespace vitrail::app {
 namespace {
@@ -55,7 +55,7 @@ class Training {
   }
 
  private:
-  ReusedMemory memory_;
+  CachingAllocatorScope memory_;
   models::VisionTransformer& model_;
   DType precision_;
   Tensor images_, labels_;

@@ -10,7 +10,7 @@
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/inputs.h"
+#include "vitrail/data/input_paths.h"
 #include "vitrail/data/random_area_crop.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
@@ -54,15 +54,15 @@ CalibrationImages calibration_images(const Int8Options& options, const models::M
                                      const std::string& where) {
   constexpr size_t kMost = 64;
   constexpr int kParts = 3;
-  const std::vector<data::Input> inputs = data::expand_inputs(options.calibrate, std::cin);
+  const std::vector<data::InputPath> inputs = data::expand_input_paths(options.calibrate, std::cin);
   const image::EvalTransform transform = infer::transform_of(config.preprocessing, where);
   const image::DecodeOptions decode{.mode = infer::color_mode_of(config.vit.in_chans)};
   const size_t count = std::min(kMost, inputs.size());
   Batches fitted(transform), measured(transform);
   RandomStream random(random_key("calibration_images"));
   for (size_t i = 0; i < count; ++i) {
-    const data::Input& input = inputs[i * inputs.size() / count];
-    if (!input.problem.empty()) throw Error(with_path(input.path, input.problem));
+    const data::InputPath& input = inputs[i * inputs.size() / count];
+    if (!input.error.empty()) throw Error(with_path(input.path, input.error));
     const image::Image picture = image::read_image(input.path, decode);
     fitted.add(picture);
     for (int part = 0; part < kParts; ++part) fitted.add(data::random_area_crop(picture, random));

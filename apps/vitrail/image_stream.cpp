@@ -7,7 +7,7 @@
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/data/inputs.h"
+#include "vitrail/data/input_paths.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 
@@ -99,12 +99,12 @@ size_t run_images(const ImageSource& source, const ReadyModel& model, const infe
 }
 
 ImageSource source_of(const std::vector<std::string>& inputs, const ReadyModel& model, bool apply_exif) {
-  auto list = std::make_shared<const std::vector<data::Input>>(data::expand_inputs(inputs, std::cin));
+  auto list = std::make_shared<const std::vector<data::InputPath>>(data::expand_input_paths(inputs, std::cin));
   const image::DecodeOptions decode{.mode = model.mode, .apply_exif = apply_exif};
   return {list->size(), [list](size_t i) { return (*list)[i].path; },
           [list, decode](size_t i) {
-            const data::Input& input = (*list)[i];
-            if (!input.problem.empty()) throw Error(with_path(input.path, input.problem));
+            const data::InputPath& input = (*list)[i];
+            if (!input.error.empty()) throw Error(with_path(input.path, input.error));
             return image::read_image(input.path, decode);
           }};
 }

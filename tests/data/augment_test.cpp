@@ -6,18 +6,19 @@
 #include <set>
 
 #include "tests/data/support.h"
-#include "vitrail/data/random_crop.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/data/random_erasing_internal.h"
+#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/resize_internal.h"
 
 namespace vitrail::data {
 namespace {
 
 using image::Image;
 
-Image picture(int64_t width, int64_t height, int64_t channels = 3) {
+Image noise_image(int64_t width, int64_t height, int64_t channels = 3) {
   Image image = image::make_image(width, height, channels);
-  RandomStream random(random_key("picture"));
+  RandomStream random(random_key("image"));
   for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());
   return image;
 }
@@ -30,10 +31,10 @@ image::EvalTransform transform(int64_t size) {
 }
 
 Image augmented(const AugmentOptions& options, const Image& source, const AugmentKey& key, int64_t size = 32) {
-  return Augmentation(options, transform(size)).picture(source, key);
+  return Augmentation(options, transform(size)).augmented_image(source, key);
 }
 
-AugmentOptions everything() {
+AugmentOptions all_transforms() {
   AugmentOptions options;
   options.padded_crop = PaddedCrop{};
   options.flip = Flip::random;
@@ -51,8 +52,8 @@ std::vector<float> values(const Augmentation& augmentation, const Image& source,
 }
 
 TEST(Augment, IsAFunctionOfItsKey) {
-  const Augmentation augmentation(everything(), transform(32));
-  const Image source = picture(32, 32);
+  const Augmentation augmentation(all_transforms(), transform(32));
+  const Image source = noise_image(32, 32);
   const AugmentKey key{.seed = 1, .epoch = 2, .sample = 3};
   const std::vector<float> result = values(augmentation, source, key);
   EXPECT_EQ(values(augmentation, source, key), result);
@@ -62,34 +63,34 @@ TEST(Augment, IsAFunctionOfItsKey) {
   EXPECT_NE(values(augmentation, source, {.seed = 1, .epoch = 2, .sample = 3, .repeat = 1}), result);
 }
 
-TEST(Augment, SwitchingOneStepOffLeavesTheDrawsOfTheOthers) {
+TEST(Augment, SwitchingATransformOnDoesNotChangeTheDrawsOfOthers) {
   AugmentOptions flips, both;
   flips.flip = both.flip = Flip::random;
   both.padded_crop = PaddedCrop{.padding = 0};
   both.affine = RandomAffine{};
-  const Image source = picture(32, 32);
+  const Image source = noise_image(32, 32);
   for (int64_t i = 0; i < 20; ++i) {
     EXPECT_EQ(augmented(flips, source, {.sample = i}).pixels, augmented(both, source, {.sample = i}).pixels);
   }
 }
 
 TEST(Augment, OffEpochLeavesCropAndFlip) {
-  AugmentOptions options = everything(), plain;
+  AugmentOptions options = all_transforms(), plain;
   options.off_epoch = 5;
   plain.padded_crop = options.padded_crop, plain.flip = options.flip;
-  const Augmentation some(options, transform(32)), bare(plain, transform(32));
-  const Image source = picture(32, 32);
-  EXPECT_NE(values(some, source, {.epoch = 4}), values(bare, source, {.epoch = 4}));
-  EXPECT_EQ(values(some, source, {.epoch = 5}), values(bare, source, {.epoch = 5}));
+  const Augmentation limited(options, transform(32)), crop_and_flip(plain, transform(32));
+  const Image source = noise_image(32, 32);
+  EXPECT_NE(values(limited, source, {.epoch = 4}), values(crop_and_flip, source, {.epoch = 4}));
+  EXPECT_EQ(values(limited, source, {.epoch = 5}), values(crop_and_flip, source, {.epoch = 5}));
 }
 
-TEST(Augment, ViewsComeBackAndPlainOnesAreOthers) {
-  AugmentOptions options = everything();
+TEST(Augment, ViewsRepeatAndPlainViewsDiffer) {
+  AugmentOptions options = all_transforms();
   options.flip = Flip::alternate;
   options.views = 2;
   options.off_epoch = 6;
   const Augmentation augmentation(options, transform(32));
-  const Image source = picture(32, 32);
+  const Image source = noise_image(32, 32);
   auto at = [&](int64_t epoch) { return values(augmentation, source, {.seed = 1, .epoch = epoch, .sample = 3}); };
   EXPECT_EQ(at(0), at(2));
   EXPECT_EQ(at(1), at(5));
@@ -99,16 +100,16 @@ TEST(Augment, ViewsComeBackAndPlainOnesAreOthers) {
   for (const auto& [epoch, view] : {std::pair{0, 0}, {1, 1}, {4, 0}, {6, 2}, {7, 3}}) {
     EXPECT_EQ(options.view_of(epoch), view);
   }
-  EXPECT_EQ(everything().view_of(3), -1);
+  EXPECT_EQ(all_transforms().view_of(3), -1);
 }
 
-TEST(Augment, EpochsAfterThoseOfPlainViewsShowNewPictures) {
-  const Image source = picture(32, 32);
-  AugmentOptions plain = everything();
+TEST(Augment, EpochsAfterViewEpochsHaveDrawsOfTheirOwn) {
+  const Image source = noise_image(32, 32);
+  AugmentOptions plain = all_transforms();
   plain.off_epoch = 0;
-  const Augmentation drawn_always(everything(), transform(32)), plainly(plain, transform(32));
+  const Augmentation strong(all_transforms(), transform(32)), weak(plain, transform(32));
   for (const int64_t view_epochs : {0, 3}) {
-    AugmentOptions options = everything();
+    AugmentOptions options = all_transforms();
     options.views = 2;
     options.view_epochs = view_epochs;
     const Augmentation augmentation(options, transform(32));
@@ -117,23 +118,23 @@ TEST(Augment, EpochsAfterThoseOfPlainViewsShowNewPictures) {
       const int64_t as = shows_view ? epoch % 2 : 2 + epoch - view_epochs;
       EXPECT_EQ(options.view_of(epoch), shows_view ? epoch % 2 : -1);
       EXPECT_EQ(values(augmentation, source, {.seed = 1, .epoch = epoch, .sample = 3}),
-                values(shows_view ? plainly : drawn_always, source, {.seed = 1, .epoch = as, .sample = 3}));
+                values(shows_view ? weak : strong, source, {.seed = 1, .epoch = as, .sample = 3}));
     }
   }
 }
 
-TEST(Augment, PolicyIsAppliedToItsShare) {
+TEST(Augment, PolicyIsAppliedToAFractionOfTheImages) {
   AugmentOptions options;
   options.policy = "rand-m10-n1-p1";
   options.policy_share = 0.3;
   const Augmentation augmentation(options, transform(32));
-  const Image source = picture(32, 32);
+  const Image source = noise_image(32, 32);
   int changed = 0;
   constexpr int kDraws = 4000;
   for (int64_t i = 0; i < kDraws; ++i) {
-    if (augmentation.picture(source, {.sample = i}).pixels != source.pixels) ++changed;
+    if (augmentation.augmented_image(source, {.sample = i}).pixels != source.pixels) ++changed;
   }
-  // Two of the fifteen change no noise at this strength: the stretching ones, of which equalize needs more pixels.
+  // Autocontrast and equalize, 2 of the 15 operations, can leave noise unchanged.
   EXPECT_LT(changed, 0.3 * kDraws + 5 * std::sqrt(0.21 * kDraws));
   EXPECT_GT(changed, 0.3 * kDraws * 12 / 15 - 5 * std::sqrt(0.21 * kDraws));
 }
@@ -141,17 +142,17 @@ TEST(Augment, PolicyIsAppliedToItsShare) {
 TEST(Augment, FlipsHalfOrEverySecondEpoch) {
   AugmentOptions random, alternate;
   random.flip = Flip::random, alternate.flip = Flip::alternate;
-  const Image source = picture(32, 32);
+  const Image source = noise_image(32, 32);
   Image mirrored = source;
   image::mirror(mirrored);
   int flipped = 0;
   constexpr int kDraws = 1000;
-  const Augmentation half(random, transform(32)), turns(alternate, transform(32));
+  const Augmentation at_random(random, transform(32)), alternating(alternate, transform(32));
   for (int64_t i = 0; i < kDraws; ++i) {
-    if (half.picture(source, {.sample = i}).pixels == mirrored.pixels) ++flipped;
-    const bool first = turns.picture(source, {.epoch = 0, .sample = i}).pixels == mirrored.pixels;
-    EXPECT_EQ(turns.picture(source, {.epoch = 1, .sample = i}).pixels == mirrored.pixels, !first);
-    EXPECT_EQ(turns.picture(source, {.epoch = 2, .sample = i}).pixels == mirrored.pixels, first);
+    if (at_random.augmented_image(source, {.sample = i}).pixels == mirrored.pixels) ++flipped;
+    const bool first = alternating.augmented_image(source, {.epoch = 0, .sample = i}).pixels == mirrored.pixels;
+    EXPECT_EQ(alternating.augmented_image(source, {.epoch = 1, .sample = i}).pixels == mirrored.pixels, !first);
+    EXPECT_EQ(alternating.augmented_image(source, {.epoch = 2, .sample = i}).pixels == mirrored.pixels, first);
   }
   EXPECT_NEAR(flipped, kDraws / 2, 5 * std::sqrt(kDraws / 4.0));
 }
@@ -160,7 +161,7 @@ TEST(Augment, PaddedCropsReachEveryCornerAndNoFurther) {
   AugmentOptions options;
   options.padded_crop = PaddedCrop{.padding = 2};
   options.fill = {7};
-  const Image source = picture(32, 32);
+  const Image source = noise_image(32, 32);
   const auto bytes = [](const Image& image) { return std::string(image.pixels.begin(), image.pixels.end()); };
   std::set<std::string> seen, possible;
   for (int64_t i = 0; i < 500; ++i) seen.insert(bytes(augmented(options, source, {.sample = i})));
@@ -186,15 +187,15 @@ TEST(RandomResizedCrop, AreaAndRatioAreUniform) {
     if (w.width > w.height) ++wide;
     if (w.left * 2 < 1000 - w.width) ++left;
   }
-  // Areas near the whole are drawn again where the ratio does not fit, so small ones are a little more frequent than
+  // Large areas are redrawn if their ratio does not fit, so small ones are slightly more frequent than
   // (0.3 − 0.08) / 0.92.
   EXPECT_GT(small, 0.2391 * kDraws - 5 * std::sqrt(0.18 * kDraws));
   EXPECT_LT(small, 0.29 * kDraws);
-  EXPECT_NEAR(wide, kDraws / 2, 5 * std::sqrt(kDraws / 4.0) + 0.01 * kDraws) << "the equal ones count as not wide";
+  EXPECT_NEAR(wide, kDraws / 2, 5 * std::sqrt(kDraws / 4.0) + 0.01 * kDraws) << "squares count as not wide";
   EXPECT_NEAR(left, kDraws / 2, 5 * std::sqrt(kDraws / 4.0) + 0.01 * kDraws);
 }
 
-TEST(RandomResizedCrop, FallsBackToTheMiddleAtTheNearestRatio) {
+TEST(RandomResizedCrop, FallsBackToTheCentreAtTheNearestRatio) {
   RandomStream random(random_key("strip"));
   const RandomResizedCrop options{.scale = {1, 1}};
   const image::Window wide = resized_crop_window(options, 300, 30, random);
@@ -209,12 +210,12 @@ TEST(RandomResizedCrop, FallsBackToTheMiddleAtTheNearestRatio) {
 TEST(RandomResizedCrop, IsThatWindowResized) {
   AugmentOptions options;
   options.random_resized_crop = RandomResizedCrop{.scale = {1, 1}, .ratio = {1, 1}};
-  const Image source = picture(50, 50);
+  const Image source = noise_image(50, 50);
   EXPECT_EQ(augmented(options, source, {}).pixels, resize(source, 32, 32, image::Filter::bicubic).pixels);
-  EXPECT_EQ(augmented(options, picture(13, 90), {}).width, 32);
+  EXPECT_EQ(augmented(options, noise_image(13, 90), {}).width, 32);
 }
 
-TEST(RandomErasing, ErasesItsShareOfThePicture) {
+TEST(RandomErasing, ErasesTheExpectedFractionOfTheImage) {
   RandomErasing options;
   options.probability = 0.25;
   RandomStream random(random_key("erasing"));
@@ -224,19 +225,19 @@ TEST(RandomErasing, ErasesItsShareOfThePicture) {
   for (int i = 0; i < kDraws; ++i) {
     std::vector<float> plane(kSize, 100.0f);
     erase(options, 1, 64, 64, random, plane.data());
-    const auto gone = std::count_if(plane.begin(), plane.end(), [](float x) { return x != 100.0f; });
-    if (gone == 0) continue;
+    const auto pixels = std::count_if(plane.begin(), plane.end(), [](float x) { return x != 100.0f; });
+    if (pixels == 0) continue;
     ++erased;
-    area += static_cast<double>(gone) / kSize;
-    EXPECT_GT(gone, 0.015 * kSize);
-    EXPECT_LT(gone, 0.35 * kSize);
+    area += static_cast<double>(pixels) / kSize;
+    EXPECT_GT(pixels, 0.015 * kSize);
+    EXPECT_LT(pixels, 0.35 * kSize);
   }
   EXPECT_NEAR(erased, kDraws / 4, 5 * std::sqrt(kDraws * 0.1875));
-  // Uniform from 0.02 to 1/3, deviation 0.09; large long ones do not fit and are drawn again.
+  // Uniform in [0.02, 1/3] with mean 0.177 and deviation 0.09; large elongated rectangles do not fit and are redrawn.
   EXPECT_NEAR(area / erased, 0.177, 0.02);
 }
 
-TEST(RandomErasing, ModesSayWhatComesIn) {
+TEST(RandomErasing, ModesDetermineTheNewValues) {
   RandomErasing options;
   options.probability = 1, options.area = {0.2, 0.2}, options.ratio = {1, 1};
   const auto erased = [&](RandomErasing::Mode mode) {
@@ -258,16 +259,16 @@ TEST(RandomErasing, ModesSayWhatComesIn) {
   EXPECT_GT(erased(RandomErasing::Mode::pixel)[0].size(), 190u);
 }
 
-TEST(Augment, GreyPicturesGoThroughEverything) {
+TEST(Augment, GreyImagesPassAllTransforms) {
   image::EvalTransform grey = transform(32);
   grey.mean = {0.5}, grey.std = {0.5};
-  const Augmentation augmentation(everything(), grey);
-  const Image source = picture(32, 32, 1);
+  const Augmentation augmentation(all_transforms(), grey);
+  const Image source = noise_image(32, 32, 1);
   const std::vector<float> result = values(augmentation, source, {});
   EXPECT_TRUE(std::all_of(result.begin(), result.end(), [](float x) { return std::isfinite(x); }));
 }
 
-TEST(Augment, NonsenseIsAnErrorThatNamesTheOption) {
+TEST(Augment, OptionsOutOfRangeAreErrorsThatNameThem) {
   const auto refused = [](const std::string& option, auto change) {
     AugmentOptions options;
     change(options);

@@ -29,7 +29,7 @@ TEST(ClassFolders, AreClassesInSortedOrderWithoutLabels) {
   place_images(root, {"dog/2.png", "dog/1.png", "a cat/9.png", "a/8.png"});
   fs::create_directories(root / "cow");
   const auto dataset = open_dataset(root, {});
-  EXPECT_EQ(dataset->class_names(), (Names{"a", "a cat", "cow", "dog"})) << "an empty class keeps its number";
+  EXPECT_EQ(dataset->class_names(), (Names{"a", "a cat", "cow", "dog"})) << "an empty class keeps its index";
   EXPECT_EQ(paths_of(*dataset, root), (Names{"a/8.png", "a cat/9.png", "dog/1.png", "dog/2.png"}));
   EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 1, 3, 3}));
   const Sample sample = dataset->get(2);
@@ -39,7 +39,7 @@ TEST(ClassFolders, AreClassesInSortedOrderWithoutLabels) {
   EXPECT_EQ(sample.image.pixels[1], 0);
 }
 
-TEST(ClassFolders, TakeTheNumbersOfTheLabelsTheyName) {
+TEST(ClassFolders, TakeTheIndicesOfTheLabelsTheyName) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"Dog/1.png", "n02123045/2.png"});
   const DatasetOptions options{.labels = {"zebra", "dog, hound", "tabby"}, .wordnet_ids = {"n1", "n2", "n02123045"}};
@@ -59,7 +59,7 @@ TEST(ClassFolders, ThatNameNoLabelAreNumberedWithAWarning) {
   EXPECT_TRUE(contains(warnings.messages[0], "none of the 2 class folders names one of the model's 2 labels"));
 }
 
-TEST(ClassFolders, MoreThanTheModelHasAreAnError) {
+TEST(ClassFolders, MoreThanTheModelsClassesAreAnError) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a/1.png", "b/2.png", "c/3.png"});
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.num_classes = 2}); }), "at most 2 class folders"));
@@ -83,7 +83,8 @@ TEST(ClassFolders, AnUnknownSplitIsAnErrorThatListsThoseThatExist) {
   const std::string message = error_of([&] { open_dataset(root, {.split = "dev"}); });
   EXPECT_TRUE(contains(message, "a split dev, got these splits: train, val")) << message;
   fs::remove_all(root / "val");
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "these splits: train")) << "never train unasked";
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "these splits: train"))
+      << "train is never the default";
 }
 
 TEST(ClassFolders, AClassCalledTrainIsNoSplit) {
@@ -103,13 +104,13 @@ TEST(ClassFolders, EmptyOrFlatFoldersAreErrors) {
   place_images(root, {"cat/1.png"});
   Warnings warnings;
   EXPECT_EQ(open_dataset(root, {})->size(), 1);
-  EXPECT_EQ(warnings.messages.size(), 1u) << "the image beside the class folders";
+  EXPECT_EQ(warnings.messages.size(), 1u) << "the image outside the class folders";
 }
 
-TEST(ClassFolders, OneBadFileFailsInItsOwnPlace) {
+TEST(ClassFolders, AnUnreadableFileFailsAlone) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"cat/1.png", "cat/3.png"});
-  write_file(root / "cat/2.png", "not a picture");
+  write_file(root / "cat/2.png", "not an image");
   const auto dataset = open_dataset(root, {});
   ASSERT_EQ(dataset->size(), 3);
   EXPECT_EQ(dataset->get(0).label, 0);
@@ -117,7 +118,7 @@ TEST(ClassFolders, OneBadFileFailsInItsOwnPlace) {
   EXPECT_EQ(dataset->get(2).label, 0);
 }
 
-TEST(ClassArchive, ReadsStoredAndPackedEntriesUnderAWrappingFolder) {
+TEST(ClassArchive, ReadsStoredAndDeflatedEntriesUnderAWrapperFolder) {
   const fs::path zip = testing::fixture("data/wrapped.zip");
   const auto dataset = open_dataset(zip, {});
   EXPECT_EQ(dataset->class_names(), (Names{"cat", "dog"}));
@@ -130,7 +131,7 @@ TEST(ClassArchive, ReadsStoredAndPackedEntriesUnderAWrappingFolder) {
   EXPECT_EQ(dataset->image(3).pixels[2], 9);
 }
 
-TEST(ClassArchive, ThatIsNoArchiveIsAnError) {
+TEST(ClassArchive, InvalidArchiveIsAnError) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "a.zip", "PK but no");
   EXPECT_THROW(open_dataset(root / "a.zip", {}), Error);
@@ -151,7 +152,7 @@ TEST(ClassArchiveConcurrent, ThreadsReadOneArchiveAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Dataset, WhatIsNoneIsAnError) {
+TEST(Dataset, UnknownPathsAndFormatsAreErrors) {
   const fs::path root = testing::scratch_folder();
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root / "gone", {}); }), "gone: expected a dataset"));
   write_file(root / "data.tar", "x");

@@ -8,7 +8,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-TEST(CsvDataset, HeaderFurtherColumnsAndOrderOfColumnsAreUnderstood) {
+TEST(CsvDataset, HeaderAndExtraColumnsInAnyOrderAreAccepted) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"in/a.png", "b.png"});
   write_file(root / "1.csv", "in/a.png,3\nb.png, 1 ,\"x, y\"\n");
@@ -43,7 +43,7 @@ TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
   EXPECT_TRUE(contains(message("a.png,1\n", {.split = "test"}), "a split test"));
 }
 
-TEST(CsvDataset, AMissingFileFailsInItsOwnPlace) {
+TEST(CsvDataset, AMissingFileFailsAlone) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a.png"});
   write_file(root / "l.csv", "gone.png,0\na.png,1\n");
@@ -94,13 +94,14 @@ TEST(Cifar, ASplitIsAllOfItsFilesInOrder) {
   EXPECT_EQ(dataset->class_names()[9], "j");
 }
 
-TEST(Cifar, HundredClassesTakeTheFineLabel) {
+TEST(Cifar, Cifar100TakesTheFineLabel) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "test.bin", cifar_record("\x03\x63", 1, 2, 3));
   EXPECT_EQ(open_dataset(root, {})->label(0), 99);
   EXPECT_EQ(open_dataset(root, {})->get(0).image.pixels[2], 3);
   write_file(root / "renamed.bin", cifar_record("\x03\x63", 1, 2, 3));
-  EXPECT_EQ(open_dataset(root / "renamed.bin", {})->label(0), 99) << "a file of another name is told by its size";
+  EXPECT_EQ(open_dataset(root / "renamed.bin", {})->label(0), 99)
+      << "a file with another name is recognised by its size";
 }
 
 TEST(Cifar, TruncatedEmptyOrMislabelledFilesAreErrors) {
@@ -134,7 +135,7 @@ std::string idx_labels(const std::string& labels) {
   return big_endian(0x801) + big_endian(static_cast<uint32_t>(labels.size())) + labels;
 }
 
-TEST(Idx, ImagesAndLabelsStandSideBySide) {
+TEST(Idx, LabelsFileBelongsToTheImagesFile) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "t10k-images-idx3-ubyte", idx_images(2, 3, 5));
   write_file(root / "t10k-labels-idx1-ubyte", idx_labels("\x04\x01"));
@@ -168,8 +169,9 @@ TEST(Idx, DamagedFilesAreErrors) {
   EXPECT_TRUE(contains(message(idx_labels("ab") + good, idx_labels("ab")), "IDX magic 2051"));
   EXPECT_TRUE(contains(message("", ""), "got 0 bytes"));
   EXPECT_TRUE(contains(message(idx_images(0, 3, 5), idx_labels("")), "at least one element"));
-  EXPECT_TRUE(contains(message(big_endian(0x803) + std::string(12, '\xff'), idx_labels("ab")), "sizes that fit"));
-  EXPECT_TRUE(contains(message(good, idx_labels("a")), "2 labels, one an image, got 1"));
+  EXPECT_TRUE(contains(message(big_endian(0x803) + std::string(12, '\xff'), idx_labels("ab")),
+                       "extents with a product below 2^63"));
+  EXPECT_TRUE(contains(message(good, idx_labels("a")), "2 labels, one per image, got 1"));
   EXPECT_TRUE(contains(message(good, idx_labels("\x01\x05")), "labels.idx1-ubyte#1: expected a label below 5"));
   fs::remove(labels);
   EXPECT_TRUE(contains(error_of([&] { open_dataset(images, {}); }), "train-labels.idx1-ubyte"));

@@ -12,7 +12,7 @@
 namespace vitrail::data {
 namespace {
 
-TEST(ImagenetLabels, ThereAreAThousandWithDistinctIds) {
+TEST(ImagenetLabels, ThereAre1000ClassesWithDistinctIds) {
   const auto ids = imagenet_wordnet_ids();
   EXPECT_EQ(imagenet_class_names().size(), 1000u);
   EXPECT_EQ(std::set<std::string_view>(ids.begin(), ids.end()).size(), 1000u);
@@ -20,7 +20,7 @@ TEST(ImagenetLabels, ThereAreAThousandWithDistinctIds) {
   EXPECT_EQ(ids[281], "n02123045");
 }
 
-// The list that Caffe's models came with: another source than the one ours is generated from.
+// The list distributed with Caffe's models, an independent source.
 TEST(ImagenetLabels, AgreeWithThePublishedSynsetWords) {
   VITRAIL_NEED_ASSETS(root);
   std::ifstream file(root / "imagenet/synset_words.txt");

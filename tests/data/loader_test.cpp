@@ -11,6 +11,7 @@
 #include "tests/data/noise_dataset.h"
 #include "tests/data/support.h"
 #include "vitrail/base/random.h"
+#include "vitrail/data/decoded_cache.h"
 
 namespace vitrail::data {
 namespace {
@@ -37,8 +38,8 @@ std::vector<Batch> epoch_of(Loader& loader, int64_t epoch, int64_t first_step = 
 template <class T>
 std::vector<T> elements(const Tensor& tensor) {
   if (!tensor.defined()) return {};
-  const Tensor whole = tensor.contiguous();
-  return {whole.data<T>(), whole.data<T>() + whole.numel()};
+  const Tensor dense = tensor.contiguous();
+  return {dense.data<T>(), dense.data<T>() + dense.numel()};
 }
 
 void expect_same(const Batch& a, const Batch& b) {
@@ -55,7 +56,7 @@ std::vector<int64_t> samples_of(const std::vector<Batch>& batches) {
   return all;
 }
 
-TEST(LoaderConcurrent, ThreadsAndPlacesInFlightChangeNothing) {
+TEST(LoaderConcurrent, BatchesDoNotDependOnThreadsAndPrefetching) {
   const auto dataset = std::make_shared<Noise>(50);
   LoaderOptions options = small(12);
   options.mix.mixup_alpha = 1, options.mix.cutmix_alpha = 1, options.mix.classes = 4;
@@ -73,7 +74,7 @@ TEST(LoaderConcurrent, ThreadsAndPlacesInFlightChangeNothing) {
   }
 }
 
-TEST(Loader, AnEpochShowsEverySampleOnceInAnOrderOfItsOwn) {
+TEST(Loader, AnEpochIsAPermutationOfTheSamples) {
   const auto dataset = std::make_shared<Noise>(48);
   Loader loader(dataset, small(12));
   std::vector<int64_t> first = samples_of(epoch_of(loader, 0)), second = samples_of(epoch_of(loader, 1));
@@ -85,21 +86,21 @@ TEST(Loader, AnEpochShowsEverySampleOnceInAnOrderOfItsOwn) {
   for (int64_t i = 0; i < 48; ++i) EXPECT_EQ(first[i], i);
 }
 
-TEST(Loader, StartsInTheMiddleWithoutReadingWhatCameBefore) {
+TEST(Loader, StartsAtAnyStepWithoutReadingEarlierSamples) {
   const auto dataset = std::make_shared<Noise>(60);
   Loader loader(dataset, small(10));
-  const auto whole = epoch_of(loader, 2);
+  const auto full = epoch_of(loader, 2);
   dataset->decoded = 0;
-  const auto rest = epoch_of(loader, 2, 4);
+  const auto resumed = epoch_of(loader, 2, 4);
   EXPECT_EQ(dataset->decoded, 20);
-  ASSERT_EQ(rest.size(), 2u);
-  expect_same(rest[0], whole[4]);
-  expect_same(rest[1], whole[5]);
+  ASSERT_EQ(resumed.size(), 2u);
+  expect_same(resumed[0], full[4]);
+  expect_same(resumed[1], full[5]);
   EXPECT_TRUE(epoch_of(loader, 2, 6).empty());
   loader.start(2, 0);
   loader.next();
-  loader.start(2, 5);  // what was under way is dropped
-  expect_same(*loader.next(), whole[5]);
+  loader.start(2, 5);  // cancels the running epoch
+  expect_same(*loader.next(), full[5]);
 }
 
 TEST(Loader, LabelsBelongToTheSamples) {
@@ -114,7 +115,7 @@ TEST(Loader, LabelsBelongToTheSamples) {
   }
 }
 
-TEST(Loader, EvaluationIsTheEvaluationTransformInOrder) {
+TEST(Loader, EvaluationAppliesTheEvaluationTransformInOrder) {
   const auto dataset = std::make_shared<Noise>(11);
   LoaderOptions options = evaluation_options(small(4));
   options.subset = {9, 2, 5, 1, 7, 3};
@@ -129,22 +130,22 @@ TEST(Loader, EvaluationIsTheEvaluationTransformInOrder) {
   EXPECT_EQ(elements<float>(batches[0].images.select(0, 1)), elements<float>(expected));
 }
 
-// Two processes of 6 see together what one of 12 sees: the same pictures, mixed with the same partners.
+// Ranks see together the images that one process sees, mixed with the same partners.
 TEST(Loader, RanksTogetherSeeWhatOneProcessSees) {
   const auto dataset = std::make_shared<Noise>(53);
-  for (const auto mode : {MixOptions::Mode::batch, MixOptions::Mode::element}) {
+  for (const auto mode : {MixupOptions::Mode::batch, MixupOptions::Mode::element}) {
     LoaderOptions options = small(12);
     options.mix.mixup_alpha = 1, options.mix.cutmix_alpha = 1, options.mix.classes = 4, options.mix.mode = mode;
     options.drop_last = false;
     Loader one(dataset, options);
-    const auto whole = epoch_of(one, 1);
+    const auto single = epoch_of(one, 1);
     for (const int ranks : {2, 3}) {
       options.ranks = ranks, options.batch_size = 12 / ranks;
       std::map<std::pair<size_t, int64_t>, std::pair<std::vector<float>, std::vector<float>>> seen;  // step, sample
       for (options.rank = 0; options.rank < ranks; ++options.rank) {
         Loader loader(dataset, options);
         const auto part = epoch_of(loader, 1);
-        ASSERT_EQ(part.size(), whole.size());
+        ASSERT_EQ(part.size(), single.size());
         for (size_t step = 0; step < part.size(); ++step) {
           for (size_t i = 0; i < part[step].samples.size(); ++i) {
             const auto [at, fresh] =
@@ -156,11 +157,11 @@ TEST(Loader, RanksTogetherSeeWhatOneProcessSees) {
         }
       }
       EXPECT_EQ(seen.size(), 53u);
-      for (size_t step = 0; step < whole.size(); ++step) {
-        for (size_t i = 0; i < whole[step].samples.size(); ++i) {
-          const auto& [picture, target] = seen.at({step, whole[step].samples[i]});
-          EXPECT_EQ(picture, elements<float>(whole[step].images.select(0, static_cast<int64_t>(i))));
-          EXPECT_EQ(target, elements<float>(whole[step].targets.select(0, static_cast<int64_t>(i))));
+      for (size_t step = 0; step < single.size(); ++step) {
+        for (size_t i = 0; i < single[step].samples.size(); ++i) {
+          const auto& [image, target] = seen.at({step, single[step].samples[i]});
+          EXPECT_EQ(image, elements<float>(single[step].images.select(0, static_cast<int64_t>(i))));
+          EXPECT_EQ(target, elements<float>(single[step].targets.select(0, static_cast<int64_t>(i))));
         }
       }
     }
@@ -175,7 +176,7 @@ TEST(Loader, TargetsSayWhatWasMixed) {
   options.mix.mixup_alpha = 1, options.mix.classes = 4, options.mix.off_epoch = 1;
   Loader loader(dataset, options);
   const Batch batch = epoch_of(loader, 0).at(0);
-  const double lambda = draw_mix(options.mix, options.seed, 0, 0, 0, 8, 8).lambda;
+  const double lambda = draw_mixup(options.mix, options.seed, 0, 0, 0, 8, 8).lambda;
   const Tensor own = image::apply(dataset->image(batch.samples[3]), options.transform);
   const Tensor partner = image::apply(dataset->image(batch.samples[12]), options.transform);
   const float got = elements<float>(batch.images.select(0, 3))[17];
@@ -209,7 +210,7 @@ TEST(Loader, RepeatedAugmentationShowsASampleSeveralTimesInARow) {
   for (const auto& [sample, different] : looks) EXPECT_GT(different.size(), 1u) << sample;
 }
 
-TEST(Loader, AnUnreadablePictureIsAnErrorAndTheNextBatchComesAllTheSame) {
+TEST(Loader, AfterAnUnreadableImageTheNextBatchFollows) {
   const auto dataset = std::make_shared<Noise>(20, std::set<int64_t>{6});
   LoaderOptions options = evaluation_options(small(5));
   Loader loader(dataset, options);
@@ -219,7 +220,7 @@ TEST(Loader, AnUnreadablePictureIsAnErrorAndTheNextBatchComesAllTheSame) {
   EXPECT_EQ(loader.next()->samples[0], 10);
 }
 
-TEST(Loader, AnUnreadablePictureIsReplacedTheSameWayEachTime) {
+TEST(Loader, ReplacementsAreReproducible) {
   const auto dataset = std::make_shared<Noise>(20, std::set<int64_t>{6, 13});
   LoaderOptions options = small(5);
   options.unreadable = Unreadable::replace;
@@ -236,7 +237,7 @@ TEST(Loader, AnUnreadablePictureIsReplacedTheSameWayEachTime) {
   EXPECT_EQ(skipped, (std::vector<int64_t>{6, 13}));
 }
 
-TEST(Loader, AnUnreadablePictureMayShortenItsBatch) {
+TEST(Loader, AnUnreadableImageCanShortenItsBatch) {
   const auto dataset = std::make_shared<Noise>(10, std::set<int64_t>{1, 7});
   LoaderOptions options = small(5);
   options.unreadable = Unreadable::replace;
@@ -250,7 +251,7 @@ TEST(Loader, AnUnreadablePictureMayShortenItsBatch) {
   EXPECT_EQ(batches[1].skipped, (std::vector<int64_t>{7}));
 }
 
-TEST(Loader, AVanishedFileIsNamedOrSkipped) {
+TEST(Loader, AMissingFileIsNamedOrSkipped) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"train/cat/1.png", "train/cat/2.png", "train/dog/1.png", "train/dog/2.png"});
   const std::shared_ptr<const Dataset> dataset = open_dataset(root, {.split = "train"});
@@ -275,7 +276,7 @@ TEST(Loader, ADatasetWithNothingReadableIsAnError) {
   EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "100 draws"));
 }
 
-TEST(Loader, ABatchBeyondAllMemoryIsAnError) {
+TEST(Loader, ABatchThatExceedsMemoryIsAnError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizers' allocators end the process instead";
 #endif
@@ -290,7 +291,7 @@ TEST(Loader, ABatchBeyondAllMemoryIsAnError) {
   EXPECT_TRUE(contains(error_of([&] { loader.next(); }), "memory for batch 0"));
 }
 
-TEST(Loader, NonsenseIsAnErrorThatNamesTheOption) {
+TEST(Loader, OptionsOutOfRangeAreErrorsThatNameThem) {
   const auto dataset = std::make_shared<Noise>(20);
   const auto refused = [&](const std::string& part, auto change) {
     LoaderOptions options = small(4);
@@ -298,7 +299,7 @@ TEST(Loader, NonsenseIsAnErrorThatNamesTheOption) {
     EXPECT_TRUE(contains(error_of([&] { Loader(dataset, options); }), part)) << part;
   };
   refused("at most the 20 samples of the dataset, got 21", [](auto& o) { o.batch_size = 21; });
-  refused("all processes together", [](auto& o) { o.batch_size = 12, o.ranks = 2; });
+  refused("over all ranks", [](auto& o) { o.batch_size = 12, o.ranks = 2; });
   refused("even number", [](auto& o) { o.batch_size = 5, o.ranks = 2; });
   refused("loader.rank", [](auto& o) { o.rank = 1; });
   refused("loader.threads", [](auto& o) { o.threads = 0; });
@@ -331,19 +332,19 @@ TEST(Loader, WaitingIsMeasured) {
   EXPECT_GE(loader.waited_seconds(), waited);
 }
 
-TEST(KeepDecodedConcurrent, EveryPictureIsDecodedOnceWhileThereIsRoom) {
+TEST(DecodedCacheConcurrent, ImagesAreDecodedOnceUpToTheLimit) {
   const auto inner = std::make_shared<Noise>(40);
-  constexpr int64_t kPicture = 8 * 8 * 3;
-  for (const int64_t room : {40, 25, 0}) {
+  constexpr int64_t kImageBytes = 8 * 8 * 3;
+  for (const int64_t capacity : {40, 25, 0}) {
     inner->decoded = 0;
-    const auto kept = keep_decoded(inner, room * kPicture);
+    const auto cached = cache_decoded(inner, capacity * kImageBytes);
     LoaderOptions options = small(20);
     options.threads = 3;
-    Loader loader(kept, options);
+    Loader loader(cached, options);
     const auto first = epoch_of(loader, 0);
     EXPECT_EQ(inner->decoded, 40);
     const auto again = epoch_of(loader, 0);
-    EXPECT_EQ(inner->decoded, 80 - room);
+    EXPECT_EQ(inner->decoded, 80 - capacity);
     for (size_t i = 0; i < first.size(); ++i) expect_same(first[i], again[i]);
   }
 }

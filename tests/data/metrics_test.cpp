@@ -11,7 +11,7 @@
 namespace vitrail::data {
 namespace {
 
-TEST(Softmax, IsTheDefinitionAndDoesNotOverflow) {
+TEST(Softmax, EqualsItsDefinitionWithoutOverflow) {
   const std::vector<float> probabilities = softmax(std::vector<float>{1000, 1001, 999}, "x");
   const double sum = 1 + std::exp(1.0) + std::exp(-1.0);
   // One rounding of a double to float: half an ulp below 1.
@@ -33,7 +33,7 @@ TEST(TopK, OrdersByLogitAndTiesByLowerIndex) {
   EXPECT_EQ(top_k(logits, 6, "x")[5].probability, 0);
 }
 
-TEST(TopK, LogitsThatCannotBeRankedAreErrorsThatNameTheClass) {
+TEST(TopK, NonFiniteLogitsAreErrorsThatNameTheClass) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   try {
     top_k(std::vector<float>{0, nan}, 1, "cat.png");
@@ -47,7 +47,7 @@ TEST(TopK, LogitsThatCannotBeRankedAreErrorsThatNameTheClass) {
   EXPECT_THROW(top_k(std::vector<float>{0, 1}, 0, "x"), Error);
 }
 
-TEST(Accuracy, CountsBestAndAmongTheFiveBest) {
+TEST(Accuracy, CountsTop1AndTop5) {
   const std::vector<float> logits{10, 9, 8, 7, 6, 5};
   Accuracy accuracy;
   EXPECT_EQ(accuracy.top1(), 0);
@@ -60,7 +60,7 @@ TEST(Accuracy, CountsBestAndAmongTheFiveBest) {
   EXPECT_EQ(accuracy.top5(), 0.75);
 }
 
-// A model that answers the same for every class is not right by luck of the comparison: the lowest index wins a tie.
+// Equal logits give chance accuracy, not accuracy 1: the lowest index wins a tie.
 TEST(Accuracy, TiesGoToTheLowerIndex) {
   const std::vector<float> equal(10, 1.0f);
   Accuracy accuracy;
@@ -69,14 +69,14 @@ TEST(Accuracy, TiesGoToTheLowerIndex) {
   EXPECT_EQ(accuracy.top5(), 0.5);
 }
 
-TEST(Accuracy, WithFewerThanFiveClassesTopFiveIsAlwaysRight) {
+TEST(Accuracy, WithFewerThanFiveClassesTop5IsOne) {
   Accuracy accuracy;
   accuracy.add(std::vector<float>{1, 2}, 0, "x");
   EXPECT_EQ(accuracy.top1(), 0);
   EXPECT_EQ(accuracy.top5(), 1);
 }
 
-TEST(Accuracy, BadRowsAreErrorsAndAreNotCounted) {
+TEST(Accuracy, InvalidLogitsAndLabelsAreErrorsAndNotCounted) {
   Accuracy accuracy;
   EXPECT_THROW(accuracy.add(std::vector<float>{1, NAN}, 0, "x"), Error);
   EXPECT_THROW(accuracy.add(std::vector<float>{1, 2}, 2, "x"), Error);

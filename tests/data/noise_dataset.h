@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A dataset that needs no files.
+// A dataset of random images without files.
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -12,7 +12,7 @@
 
 namespace vitrail::data {
 
-// `count` pictures of 8×8 noise in `classes` classes of unequal size; some cannot be read.
+// `count` images of 8×8 noise in `classes` classes of unequal size.  Reading those in `broken` fails.
 class Noise : public Dataset {
  public:
   explicit Noise(int64_t count, std::set<int64_t> broken = {}, int64_t classes = 4)
@@ -23,7 +23,7 @@ class Noise : public Dataset {
   int64_t label(int64_t i) const override { return std::min(i % (classes_ + 2), classes_ - 1); }
   image::Image image(int64_t i) const override {
     ++decoded;
-    if (broken_.contains(i)) throw Error(path(i), "a picture", "noise");
+    if (broken_.contains(i)) throw Error(path(i), "an image", "noise");
     image::Image image = image::make_image(8, 8, 3);
     RandomStream random(random_key("noise", static_cast<uint64_t>(i)));
     for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());

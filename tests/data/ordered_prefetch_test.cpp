@@ -12,7 +12,7 @@
 namespace vitrail::data {
 namespace {
 
-// Some work whose length differs from item to item, so that items end in another order than they began.
+// Work of varying length, so that items finish out of order.
 size_t uneven_work(size_t index) {
   volatile size_t sum = 0;
   for (size_t i = 0; i < (index * 7919 % 13) * 2000; ++i) sum = sum + i;
@@ -30,7 +30,7 @@ TEST(OrderedPrefetchConcurrent, DeliversEveryItemInOrder) {
   }
 }
 
-TEST(OrderedPrefetchConcurrent, ItemsWithoutDefaultOrCopyAreFine) {
+TEST(OrderedPrefetchConcurrent, ItemsNeedNoDefaultConstructorOrCopy) {
   struct Item {
     explicit Item(size_t i) : text(std::make_unique<std::string>(std::to_string(i))) {}
     std::unique_ptr<std::string> text;
@@ -39,7 +39,7 @@ TEST(OrderedPrefetchConcurrent, ItemsWithoutDefaultOrCopyAreFine) {
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(*items.next()->text, std::to_string(i));
 }
 
-TEST(OrderedPrefetchConcurrent, AFailureComesInItsOwnPlaceAndTheRestFollows) {
+TEST(OrderedPrefetchConcurrent, AFailureIsRethrownForItsItemOnly) {
   const auto produce = [](size_t i) {
     if (i % 7 == 3) throw Error(str("item ", i));
     return uneven_work(i);
@@ -56,21 +56,21 @@ TEST(OrderedPrefetchConcurrent, AFailureComesInItsOwnPlaceAndTheRestFollows) {
   EXPECT_EQ(items.next(), std::nullopt);
 }
 
-// Counts how many of its kind are alive.
+// Counts its living instances and their maximum.
 struct Counted {
-  static inline std::atomic<int> alive{0}, most{0};
+  static inline std::atomic<int> alive{0}, max_alive{0};
   Counted() { count(); }
   Counted(Counted&&) { count(); }
   ~Counted() { --alive; }
   static void count() {
     const int now = ++alive;
-    int before = most;
-    while (now > before && !most.compare_exchange_weak(before, now)) {
+    int before = max_alive;
+    while (now > before && !max_alive.compare_exchange_weak(before, now)) {
     }
   }
 };
 
-TEST(OrderedPrefetchConcurrent, NeverMoreThanTheLimitAhead) {
+TEST(OrderedPrefetchConcurrent, ItemsInFlightAreLimited) {
   std::atomic<size_t> consumed{0}, furthest{0};
   {
     const auto produce = [&](size_t i) {
@@ -89,11 +89,11 @@ TEST(OrderedPrefetchConcurrent, NeverMoreThanTheLimitAhead) {
   // Item i may begin once item i − 6 was taken; `consumed` is raised a moment after that.
   EXPECT_LE(furthest, 6u);
   // Six in flight, one being moved out, and the four temporaries of the threads.
-  EXPECT_LE(Counted::most, 11);
+  EXPECT_LE(Counted::max_alive, 11);
   EXPECT_EQ(Counted::alive, 0) << "every item is destroyed";
 }
 
-TEST(OrderedPrefetchConcurrent, DestructionInTheMiddleStartsNoFurtherItem) {
+TEST(OrderedPrefetchConcurrent, DestructionStartsNoFurtherItem) {
   std::atomic<int> started{0};
   for (int taken = 0; taken < 20; ++taken) {
     started = 0;
@@ -108,17 +108,17 @@ TEST(OrderedPrefetchConcurrent, DestructionInTheMiddleStartsNoFurtherItem) {
   EXPECT_LE(started, 19 + 5);
 }
 
-TEST(OrderedPrefetchConcurrent, ParallelLoopsInsideRunOnTheirThreadAlone) {
+TEST(OrderedPrefetchConcurrent, ParallelLoopsInsideAreSerial) {
   OrderedPrefetch<int> items(8, [](size_t) { return num_threads(); }, {.threads = 2, .in_flight = 4});
   while (const auto threads = items.next()) EXPECT_EQ(*threads, 1);
 }
 
-TEST(OrderedPrefetch, NothingToDoEndsAtOnce) {
+TEST(OrderedPrefetch, NoItemsEndAtOnce) {
   OrderedPrefetch<size_t> items(0, uneven_work, {.threads = 2});
   EXPECT_EQ(items.next(), std::nullopt);
 }
 
-TEST(OrderedPrefetch, ImpossibleOptionsAreErrors) {
+TEST(OrderedPrefetch, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 0}), Error);
   EXPECT_THROW(OrderedPrefetch<size_t>(1, uneven_work, {.threads = 1, .in_flight = 0}), Error);
 }

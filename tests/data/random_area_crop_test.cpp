@@ -6,32 +6,32 @@
 namespace vitrail::data {
 namespace {
 
-TEST(RandomPart, IsThreeTenthsToAllOfThePicture) {
-  image::Image picture = image::make_image(60, 40, 1);
-  for (int64_t i = 0; i < 60 * 40; ++i) picture.pixels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % 60 + i / 60);
+TEST(RandomAreaCrop, Covers30To100PercentOfTheArea) {
+  image::Image image = image::make_image(60, 40, 1);
+  for (int64_t i = 0; i < 60 * 40; ++i) image.pixels[static_cast<size_t>(i)] = static_cast<uint8_t>(i % 60 + i / 60);
   RandomStream random(1);
   bool smaller = false;
   for (int draw = 0; draw < 200; ++draw) {
-    const image::Image part = random_area_crop(picture, random);
-    ASSERT_EQ(part.pixels.size(), static_cast<size_t>(part.width * part.height));
-    // The window's sides are rounded to whole pixels: half a row and half a column of it.
-    EXPECT_GE(part.width * part.height, 0.3 * 60 * 40 - 0.5 * (part.width + part.height + 1));
-    EXPECT_LE(part.width, 60);
-    EXPECT_LE(part.height, 40);
-    smaller = smaller || part.width * part.height < 0.5 * 60 * 40;
-    // Cut out, not resized: neighbours differ by one as in the picture.
-    if (part.width > 1) {
-      EXPECT_EQ(part.pixels[1] - part.pixels[0], 1);
+    const image::Image crop = random_area_crop(image, random);
+    ASSERT_EQ(crop.pixels.size(), static_cast<size_t>(crop.width * crop.height));
+    // Rounding the sides to pixels costs up to half a row and half a column.
+    EXPECT_GE(crop.width * crop.height, 0.3 * 60 * 40 - 0.5 * (crop.width + crop.height + 1));
+    EXPECT_LE(crop.width, 60);
+    EXPECT_LE(crop.height, 40);
+    smaller = smaller || crop.width * crop.height < 0.5 * 60 * 40;
+    // Cropped, not resized: adjacent pixels differ by one as in the image.
+    if (crop.width > 1) {
+      EXPECT_EQ(crop.pixels[1] - crop.pixels[0], 1);
     }
   }
   EXPECT_TRUE(smaller);
 }
 
-TEST(RandomPart, OfASinglePixelIsThatPixel) {
+TEST(RandomAreaCrop, OfASinglePixelIsThatPixel) {
   RandomStream random(1);
-  const image::Image part = random_area_crop(image::make_image(1, 1, 3), random);
-  EXPECT_EQ(part.width, 1);
-  EXPECT_EQ(part.height, 1);
+  const image::Image crop = random_area_crop(image::make_image(1, 1, 3), random);
+  EXPECT_EQ(crop.width, 1);
+  EXPECT_EQ(crop.height, 1);
 }
 
 }  // namespace

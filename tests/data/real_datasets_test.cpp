@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared assets, compared with what torchvision and Pillow read in them (tools/golden/data_sets.py).
+// MNIST, CIFAR-10 and ImageNet images in the shared assets, as torchvision and Pillow read them
+// (tools/golden/data_sets.py).
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of datasets share.
+// Helpers of the dataset tests.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,11 +22,11 @@ inline void write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// Puts a small picture at each of these places below `root`.
-inline void place_images(const fs::path& root, const std::vector<std::string>& places) {
-  for (const std::string& place : places) {
-    fs::create_directories((root / place).parent_path());
-    fs::copy_file(testing::fixture("data/red.png"), root / place);
+// Copies a small image to each of these paths below `root`.
+inline void place_images(const fs::path& root, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    fs::create_directories((root / path).parent_path());
+    fs::copy_file(testing::fixture("data/red.png"), root / path);
   }
 }
 

@@ -6,10 +6,10 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/affine.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/enhance.h"
-#include "vitrail/image/point.h"
+#include "vitrail/image/affine_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -19,7 +19,7 @@ using Operation = std::function<Image(Image, const Arguments&, const Fill&)>;
 
 AffineMatrix matrix_of(const Arguments& a) { return {a[0], a[1], a[2], a[3], a[4], a[5]}; }
 
-// An operation in place, on an argument or none.
+// Wraps an operation that works in place.
 template <class Run>
 Operation in_place(Run run) {
   return [run](Image image, const Arguments& a, const Fill&) {
@@ -78,29 +78,29 @@ TEST(AugmentOps, EqualPillowOnOddSizesInColourAndGrey) {
   }
 }
 
-TEST(AugmentOps, NoBitsLeftIsBlack) {
-  Image picture{2, 1, 1, {255, 7}};
-  posterize(picture, 0);
-  EXPECT_EQ(picture.pixels, (std::vector<uint8_t>{0, 0}));
+TEST(AugmentOps, PosterizeToZeroBitsGivesBlack) {
+  Image image{2, 1, 1, {255, 7}};
+  posterize(image, 0);
+  EXPECT_EQ(image.pixels, (std::vector<uint8_t>{0, 0}));
 }
 
-TEST(AugmentOps, OnlyTheThreeFiltersOfAnAffineMap) {
+TEST(AugmentOps, AffineRefusesOtherFilters) {
   EXPECT_THROW(affine(make_image(3, 3, 3), {1, 0, 0, 0, 1, 0}, Filter::lanczos, {}), Error);
 }
 
-TEST(Crop, AWindowFarOutsideIsAllFill) {
-  const Image picture{2, 2, 1, {1, 2, 3, 4}};
+TEST(Crop, AWindowOutsideTheImageIsFill) {
+  const Image image{2, 2, 1, {1, 2, 3, 4}};
   for (const Window& window : {Window{5, 0, 2, 2}, Window{-7, 0, 2, 2}, Window{0, 9, 2, 2}, Window{0, -2, 2, 2}}) {
-    EXPECT_EQ(crop(picture, window, Padding::constant, {9}).pixels, (std::vector<uint8_t>{9, 9, 9, 9}));
+    EXPECT_EQ(crop(image, window, Padding::constant, {9}).pixels, (std::vector<uint8_t>{9, 9, 9, 9}));
   }
 }
 
-TEST(Crop, ImpossibleWindowsAreErrors) {
-  const Image picture = make_image(5, 5, 3);
-  EXPECT_THROW(crop(picture, {0, 0, 0, 2}), Error);
-  EXPECT_THROW(crop(picture, {-5, 0, 5, 5}, Padding::reflect), Error);
-  EXPECT_THROW(crop(picture, {0, 5, 5, 5}, Padding::reflect), Error);
-  EXPECT_NO_THROW(crop(picture, {-4, 4, 5, 5}, Padding::reflect));
+TEST(Crop, InvalidWindowsAreErrors) {
+  const Image image = make_image(5, 5, 3);
+  EXPECT_THROW(crop(image, {0, 0, 0, 2}), Error);
+  EXPECT_THROW(crop(image, {-5, 0, 5, 5}, Padding::reflect), Error);
+  EXPECT_THROW(crop(image, {0, 5, 5, 5}, Padding::reflect), Error);
+  EXPECT_NO_THROW(crop(image, {-4, 4, 5, 5}, Padding::reflect));
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ std::vector<uint8_t> file_bytes(const std::string& name) {
   return read_bytes(testing::fixture("image/decode/" + name));
 }
 
-// The message of the Error that decoding throws, or nothing.
+// The message of the Error that decode throws; empty if it throws none.
 std::string failure(const std::vector<uint8_t>& bytes, const DecodeOptions& options = {}) {
   try {
     decode_bytes(bytes, options);
@@ -30,7 +30,7 @@ std::vector<uint8_t> cut(std::vector<uint8_t> bytes, size_t length) {
   return bytes;
 }
 
-TEST(Decode, EqualsPillowForEveryKindOfFile) {
+TEST(Decode, EqualsPillow) {
   const Golden golden("decode");
   for (const auto& entry : golden.index.at("cases")) {
     const std::string name = entry.at("file");
@@ -42,12 +42,12 @@ TEST(Decode, EqualsPillowForEveryKindOfFile) {
   }
 }
 
-TEST(Decode, OrientationIsIgnoredUnlessAskedFor) {
+TEST(Decode, OrientationIsIgnoredByDefault) {
   const Image plain = decode_bytes(file_bytes("exif_6.png"));
   EXPECT_TRUE(same_pixels(plain, decode_bytes(file_bytes("exif_1.png"))));
 }
 
-TEST(Decode, ATruncatedFileIsAnErrorThatNamesThePlace) {
+TEST(Decode, ATruncatedFileIsAnErrorThatNamesTheFile) {
   for (const char* name : {"ycbcr_420.jpg", "ycbcr_420_progressive.jpg", "rgb_8.png", "rgb_8_interlaced.png",
                            "palette_8.png", "lossy.webp", "lossless.webp", "animated_lossy.webp", "plain.gif"}) {
     const std::vector<uint8_t> bytes = file_bytes(name);
@@ -55,15 +55,15 @@ TEST(Decode, ATruncatedFileIsAnErrorThatNamesThePlace) {
       EXPECT_TRUE(failure(cut(bytes, length)).starts_with("test: expected a ")) << name << " of " << length << " bytes";
     }
   }
-  // Every length: an error or, where only the end of the file is missing, the picture; never anything else.
+  // Every length gives an Error, or the image if only trailing bytes are missing.
   for (const char* name : {"one_pixel.png", "one_pixel.jpg", "part_transparent.gif", "exif_6.webp"}) {
     const std::vector<uint8_t> bytes = file_bytes(name);
     for (size_t length = 0; length < bytes.size(); ++length) failure(cut(bytes, length));
   }
 }
 
-// As Pillow: a JPEG needs its end marker; a PNG or a GIF does not.
-TEST(Decode, AMissingEndMarkerCountsForJpegOnly) {
+// As in Pillow, a JPEG needs its end marker; PNG and GIF do not.
+TEST(Decode, AMissingEndMarkerIsAnErrorForJpegOnly) {
   const auto without_last = [](const std::string& name, size_t count) {
     const std::vector<uint8_t> bytes = file_bytes(name);
     return failure(cut(bytes, bytes.size() - count));
@@ -74,20 +74,19 @@ TEST(Decode, AMissingEndMarkerCountsForJpegOnly) {
   EXPECT_EQ(without_last("plain.gif", 1), "");
 }
 
-// A PNG chunk ends in a checksum, and so does the compressed stream inside.  Pillow looks at the header's and the
-// stream's.
-TEST(Decode, AWrongChecksumOfPngDataCountsWhereItDoesForPillow) {
+// PNG chunks and the compressed stream have checksums.  Pillow checks those of the header and the stream.
+TEST(Decode, WrongPngChecksumsAreErrorsAsInPillow) {
   const auto with_flipped = [](size_t from_end, size_t from_start) {
     std::vector<uint8_t> bytes = file_bytes("rgb_8.png");
     bytes[from_end > 0 ? bytes.size() - from_end : from_start] ^= 1;
     return failure(bytes);
   };
-  EXPECT_NE(with_flipped(0, 8 + 8 + 13 + 3), "");  // the header's
-  EXPECT_EQ(with_flipped(12 + 1, 0), "");          // the data chunk's
-  EXPECT_NE(with_flipped(12 + 4 + 1, 0), "");      // the stream's
+  EXPECT_NE(with_flipped(0, 8 + 8 + 13 + 3), "");  // header chunk
+  EXPECT_EQ(with_flipped(12 + 1, 0), "");          // data chunk
+  EXPECT_NE(with_flipped(12 + 4 + 1, 0), "");      // compressed stream
 }
 
-TEST(Decode, AFileOfAnotherKindIsAnErrorThatSaysWhatCame) {
+TEST(Decode, UnknownFormatsAreErrorsThatDescribeTheFile) {
   const auto text = [](std::string_view content) { return std::vector<uint8_t>(content.begin(), content.end()); };
   EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP or GIF image, got an empty file");
   EXPECT_EQ(failure(text("hello, world")), "test: expected a JPEG, PNG, WebP or GIF image, got an unknown format");
@@ -101,15 +100,15 @@ TEST(Decode, AFileOfAnotherKindIsAnErrorThatSaysWhatCame) {
   EXPECT_THROW(read_image(testing::scratch_folder() / "absent.png"), Error);
 }
 
-// Nothing of that size is allocated: the address sanitizer's limit and the test's own memory would not hold it.
-TEST(Decode, AnAbsurdSizeIsRefusedByItsHeader) {
+// The size is refused before allocation, which would exceed the memory.
+TEST(Decode, AnExcessiveSizeIsRefused) {
   std::vector<uint8_t> jpeg = file_bytes("ycbcr_420.jpg");
   const uint8_t start_of_frame[] = {0xff, 0xc0};
   const auto at = std::search(jpeg.begin(), jpeg.end(), std::begin(start_of_frame), std::end(start_of_frame));
   std::fill(at + 5, at + 9, uint8_t{0xee});
   EXPECT_EQ(failure(jpeg), "test: expected at most 178956970 pixels, got 61166×61166");
 
-  // 2^31 − 1 in both directions, with the checksum that goes with it
+  // Width and height 2^31 − 1, with the matching checksum.
   std::vector<uint8_t> png = file_bytes("rgb_8.png");
   const uint8_t size[] = {0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff}, sum[] = {0x9b, 0xab, 0x9c, 0x31};
   std::copy(std::begin(size), std::end(size), png.begin() + 16);
@@ -127,7 +126,7 @@ TEST(Decode, AnAbsurdSizeIsRefusedByItsHeader) {
   }
 }
 
-TEST(Decode, ImagesAreToldFromOtherFilesByTheirExtension) {
+TEST(Decode, ImagePathsAreRecognisedByExtension) {
   for (const char* name : {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif"}) EXPECT_TRUE(is_image_path(name)) << name;
   for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.bmp"}) {
     EXPECT_FALSE(is_image_path(name)) << name;

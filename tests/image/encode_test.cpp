@@ -14,10 +14,10 @@ Image counting(int64_t width, int64_t height, int64_t channels) {
   return image;
 }
 
-TEST(EncodePng, WhatIsWrittenIsReadBack) {
+TEST(EncodePng, RoundTrip) {
   for (const int64_t channels : {1, 3}) {
     const Image image = counting(31, 17, channels);
-    const std::filesystem::path path = testing::scratch_folder() / "picture.png";
+    const std::filesystem::path path = testing::scratch_folder() / "image.png";
     write_png(path, image);
     DecodeOptions options;
     options.mode = channels == 1 ? ColorMode::grey : ColorMode::rgb;
@@ -25,11 +25,11 @@ TEST(EncodePng, WhatIsWrittenIsReadBack) {
   }
 }
 
-TEST(EncodePng, AnImpossibleImageOrPlaceIsAnErrorAndLeavesNothing) {
+TEST(EncodePng, FailuresAreErrorsAndLeaveNoFile) {
   EXPECT_THROW(encode_png(Image{}), Error);
   EXPECT_THROW(encode_png(Image{4, 4, 3, std::vector<uint8_t>(5)}), Error);
   const std::filesystem::path folder = testing::scratch_folder();
-  EXPECT_THROW(write_png(folder / "absent" / "picture.png", counting(2, 2, 3)), Error);
+  EXPECT_THROW(write_png(folder / "absent" / "image.png", counting(2, 2, 3)), Error);
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared photographs: real files from real cameras and programs.
+// Photographs in the shared assets, from various cameras and programs.
 #include <zlib.h>
 
 #include "tests/image/support.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resize.h"
+#include "vitrail/image/resize_internal.h"
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
-#include "vitrail/image/crop.h"
+#include "vitrail/image/crop_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -21,50 +21,50 @@ TEST(Resize, EqualsPillowForEveryFilterSizeAndBox) {
   }
 }
 
-TEST(Resize, AWindowIsThatPartOfTheWholeResult) {
+TEST(Resize, AWindowIsACropOfTheFullResult) {
   const Golden golden("resize");
   const Image source = golden.image(golden.index.at("sources").at("smooth"), 3);
   for (const auto& [width, height] :
        {std::pair<int64_t, int64_t>{20, 57}, {45, 21}, {source.width, 9}, {11, source.height}}) {
     for (const Filter filter : {Filter::nearest, Filter::bicubic}) {
-      const Image whole = resize(source, width, height, filter);
+      const Image full = resize(source, width, height, filter);
       const Window window{3, 2, 7, 5};
       ResizeOptions options;
       options.window = window;
-      Image part = make_image(window.width, window.height, 3);
+      Image expected = make_image(window.width, window.height, 3);
       for (int64_t y = 0; y < window.height; ++y) {
-        std::memcpy(part.row(y), whole.row(window.top + y) + window.left * 3, part.row_bytes());
+        std::memcpy(expected.row(y), full.row(window.top + y) + window.left * 3, expected.row_bytes());
       }
-      EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), part)) << width << "×" << height;
+      EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), expected)) << width << "×" << height;
     }
   }
 }
 
-TEST(Resize, APartIsResizedAsIfItHadBeenCutOut) {
+TEST(Resize, CropIsAppliedBeforeResizing) {
   const Golden golden("resize");
   const Image source = golden.image(golden.index.at("sources").at("smooth"), 3);
-  for (const Window& part : {Window{3, 5, 20, 30}, Window{0, 0, 9, 9}, Window{19, 21, 10, 19}}) {
-    const Image alone = crop(source, part);
+  for (const Window& window : {Window{3, 5, 20, 30}, Window{0, 0, 9, 9}, Window{19, 21, 10, 19}}) {
+    const Image cropped = crop(source, window);
     ResizeOptions options;
-    options.part = part;
+    options.crop = window;
     for (const auto& [width, height] : {std::pair<int64_t, int64_t>{15, 12},
                                         {40, 50},
-                                        {part.width, 7},
-                                        {8, part.height},
-                                        {part.width, part.height},
-                                        {part.width + 3, 4}}) {
+                                        {window.width, 7},
+                                        {8, window.height},
+                                        {window.width, window.height},
+                                        {window.width + 3, 4}}) {
       for (const Filter filter : {Filter::nearest, Filter::bilinear, Filter::bicubic}) {
-        EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), resize(alone, width, height, filter)))
+        EXPECT_TRUE(same_pixels(resize(source, width, height, filter, options), resize(cropped, width, height, filter)))
             << width << "×" << height;
       }
     }
   }
   ResizeOptions outside;
-  outside.part = Window{20, 0, 10, 10};
+  outside.crop = Window{20, 0, 10, 10};
   EXPECT_THROW(resize(source, 5, 5, Filter::bicubic, outside), Error);
 }
 
-TEST(Resize, ImpossibleRequestsAreErrors) {
+TEST(Resize, InvalidSizesAndRectanglesAreErrors) {
   const Image source = make_image(4, 3, 3);
   EXPECT_THROW(resize(source, 0, 3, Filter::bicubic), Error);
   EXPECT_THROW(resize(source, 3, -1, Filter::bicubic), Error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of vitrail/image share: golden files and comparisons that name the worst element.
+// Helpers of the image tests: golden files, and comparisons that report the largest difference.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +20,7 @@ inline std::vector<uint8_t> read_bytes(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A case file of tools/golden/image_*.py and the data beside it.
+// A golden file of tools/golden/image_*.py with its raw data.
 struct Golden {
   explicit Golden(const std::string& name)
       : index(nlohmann::json::parse(std::ifstream(testing::fixture("image/" + name + ".json")))),

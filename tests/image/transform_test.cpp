@@ -50,7 +50,7 @@ EvalTransform transform_from(const json& entry, const json& index) {
   return transform;
 }
 
-// Same operations in the same precision and order: the floats are equal, not only close.
+// The operations have the reference's order and precision, so the values are equal.
 TEST(EvalTransform, EqualsTimmAndHuggingFaceBitForBit) {
   const Golden golden("transform");
   for (const json& entry : golden.index.at("cases")) {
@@ -65,7 +65,7 @@ TEST(EvalTransform, EqualsTimmAndHuggingFaceBitForBit) {
   }
 }
 
-TEST(EvalTransform, OutputSizeIsKnownWithoutThePicture) {
+TEST(EvalTransform, OutputSizeNeedsOnlyTheImageSize) {
   EvalTransform transform;
   EXPECT_EQ(output_size(transform, 640, 480), (std::array<int64_t, 2>{224, 224}));
   transform.processor = ProcessorSteps{};
@@ -73,7 +73,7 @@ TEST(EvalTransform, OutputSizeIsKnownWithoutThePicture) {
   EXPECT_EQ(output_size(transform, 640, 480), (std::array<int64_t, 2>{224, 298}));
 }
 
-TEST(EvalTransform, GreyPicturesTakeOneMean) {
+TEST(EvalTransform, GreyImagesHaveOneMean) {
   EvalTransform transform;
   transform.size = {8, 8};
   transform.mean = {0.5}, transform.std = {0.25};
@@ -84,23 +84,23 @@ TEST(EvalTransform, GreyPicturesTakeOneMean) {
   EXPECT_EQ(result.data<float>()[0], 2.0f);
 }
 
-// A strip of a pixel's height would become 24 million pixels long; only its middle is computed.
-TEST(EvalTransform, AVeryLongPictureCostsNoMoreThanItsMiddle) {
+// A strip of height 1 would be resized to 24 million columns; only the cropped centre is computed.
+TEST(EvalTransform, OnlyTheCropIsComputed) {
   const Image strip = make_image(100'000, 1, 3);
   EXPECT_EQ(apply(strip, EvalTransform{}).shape(), (Shape{3, 224, 224}));
 }
 
-TEST(EvalTransform, NonsenseIsAnError) {
-  const Image picture = make_image(10, 10, 3);
+TEST(EvalTransform, InvalidConfigurationsAreErrors) {
+  const Image image = make_image(10, 10, 3);
   const auto refused = [&](auto change) {
     EvalTransform transform;
     change(transform);
-    EXPECT_THROW(apply(picture, transform), Error);
+    EXPECT_THROW(apply(image, transform), Error);
   };
   refused([](EvalTransform& t) { t.size = {0, 224}; });
   refused([](EvalTransform& t) { t.size = {224, int64_t{1} << 60}; });
   refused([](EvalTransform& t) { t.crop_pct = 0; });
-  refused([](EvalTransform& t) { t.crop_pct = 1000, t.crop_mode = CropMode::squash; });  // nothing is left
+  refused([](EvalTransform& t) { t.crop_pct = 1000, t.crop_mode = CropMode::squash; });  // resized to zero pixels
   refused([](EvalTransform& t) { t.mean = {0.5, 0.5}; });
   refused([](EvalTransform& t) { t.mean.clear(), t.crop_mode = CropMode::border; });
   refused([](EvalTransform& t) { t.std = {1, 0, 1}; });

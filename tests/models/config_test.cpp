@@ -27,7 +27,7 @@ void expect_error(const std::string& json, const std::string& part) {
   EXPECT_NE(error_of(json).find(part), std::string::npos) << json << "\n" << error_of(json);
 }
 
-TEST(Config, MistakesAreNamedByTheirPath) {
+TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error("", "JSON");
   expect_error("[1]", "a JSON object");
   expect_error("{}", "\"architecture\" (timm) or \"model_type\" (Hugging Face)");
@@ -49,7 +49,7 @@ TEST(Config, MistakesAreNamedByTheirPath) {
   expect_error(std::string(100000, '['), "nesting");
 }
 
-TEST(Config, UnknownKeysOutsideModelArgsAreOtherToolsBusiness) {
+TEST(Config, UnknownKeysOutsideModelArgsAreIgnored) {
   EXPECT_NO_THROW(parse(R"({"architecture": "vit", "some_tool": {"x": 1}, "pretrained_cfg": {"y": 2}})"));
 }
 
@@ -67,7 +67,7 @@ TEST(Config, TimmsSettingsAreRead) {
   EXPECT_TRUE(config.preprocessing.missing().empty());
 }
 
-TEST(Config, WhatIsMissingForPreprocessingIsNamedByItsOption) {
+TEST(Config, MissingPreprocessingIsNamedByItsOption) {
   const Preprocessing none = parse(R"({"architecture": "vit"})").preprocessing;
   EXPECT_EQ(none.missing(),
             (std::vector<std::string>{"--mean", "--std", "--interpolation", "--crop-pct", "--image-size"}));
@@ -77,7 +77,7 @@ TEST(Config, WhatIsMissingForPreprocessingIsNamedByItsOption) {
   EXPECT_THROW(apply_preset("imagnet", preset), Error);
 }
 
-TEST(Config, WrittenAndReadAgainIsTheSame) {
+TEST(Config, RoundTrip) {
   for (
       const std::string json :
       {R"({"architecture": "vit_small_patch16_224", "num_classes": 7, "model_args": {"img_size": [96, 64], "init_values": 0.1}})",
@@ -95,8 +95,8 @@ TEST(Config, WrittenAndReadAgainIsTheSame) {
   }
 }
 
-// It takes its arguments from there alone, and has no pool by average without being told.
-TEST(Config, TimmFindsThePoolAmongTheModelArgs) {
+// timm reads only model_args, so global_pool must be there.
+TEST(Config, GlobalPoolIsWrittenToModelArgs) {
   const auto json = nlohmann::json::parse(write_model_config(parse(
       R"({"architecture": "vit_small_patch16_224", "model_args": {"class_token": false, "global_pool": "avg"}})")));
   EXPECT_EQ(json["model_args"]["global_pool"], "avg");

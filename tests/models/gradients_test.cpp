@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of whole models: every parameter gets the right one, whatever the options.
+// Gradients of complete models for all parameters and various options.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ VisionTransformerConfig small() {
   return config;
 }
 
-// A sum of the logits with fixed weights, in f64.
+// The sum of the logits with fixed random weights, in f64.
 double weighted_logits(const VisionTransformer& model, const Tensor& images, Tensor* graph = nullptr) {
   const nn::RandomScope scope(3, 5);  // the same dropout in every pass
   const Tensor logits = model.forward(images);
@@ -38,14 +38,14 @@ double weighted_logits(const VisionTransformer& model, const Tensor& images, Ten
   return sum;
 }
 
-// Three elements of every parameter against central differences: off by some 1e-10 (tests/autograd/gradients_test.cpp),
-// and ten times that for the layers one behind another.
-void expect_right(const VisionTransformerConfig& config, const Shape& image = {2, 3, 8, 8}) {
+// Compares three gradient elements of every parameter with central differences, whose error is about 1e-10 per layer
+// (tests/autograd/gradients_test.cpp).
+void expect_correct_gradients(const VisionTransformerConfig& config, const Shape& image = {2, 3, 8, 8}) {
   RandomParams params(1, DType::f64);
   VisionTransformer model(config, ParamSource(params));
   const auto parameters = model.named_parameters();
   uint64_t seed = 0;
-  for (const nn::NamedTensor& p : parameters) {  // initialisers leave zeros, whose gradients would hide others
+  for (const nn::NamedTensor& p : parameters) {  // zero-initialised parameters would make other gradients zero
     p.tensor.copy_(Tensor::randn(p.tensor.shape(), ++seed, DType::f64));
     for (int64_t i = 0; i < p.tensor.numel(); ++i) p.tensor.data<double>()[i] *= 0.3;
   }
@@ -73,14 +73,14 @@ void expect_right(const VisionTransformerConfig& config, const Shape& image = {2
   }
 }
 
-TEST(ModelGradient, OfThePlainModel) { expect_right(small()); }
+TEST(ModelGradient, OfThePlainModel) { expect_correct_gradients(small()); }
 
 TEST(ModelGradient, WithAveragePoolingAndLayerScale) {
   VisionTransformerConfig config = small();
   config.global_pool = GlobalPool::avg;
   config.class_token = false;
   config.init_values = 0.5;
-  expect_right(config);
+  expect_correct_gradients(config);
 }
 
 TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
@@ -90,7 +90,7 @@ TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
   config.qk_norm = true;
   config.mlp_layer = MlpLayer::swiglu;
   config.head_hidden = 5;
-  expect_right(config);
+  expect_correct_gradients(config);
 }
 
 TEST(ModelGradient, WithDistillationTokenAndPostNorm) {
@@ -99,7 +99,7 @@ TEST(ModelGradient, WithDistillationTokenAndPostNorm) {
   config.norm_first = false;
   config.patch_norm = PatchNorm::both;
   config.act_layer = kernels::Activation::gelu_tanh;
-  expect_right(config);
+  expect_correct_gradients(config);
 }
 
 TEST(ModelGradient, UnderEveryKindOfDropout) {
@@ -107,18 +107,18 @@ TEST(ModelGradient, UnderEveryKindOfDropout) {
   config.drop_rate = config.pos_drop_rate = config.attn_drop_rate = config.proj_drop_rate = config.drop_path_rate = 0.2;
   config.patch_drop_rate = 0.5;
   config.pre_norm = true;
-  expect_right(config, {4, 3, 8, 8});
+  expect_correct_gradients(config, {4, 3, 8, 8});
 }
 
 TEST(ModelGradient, AtAnotherImageSize) {
   VisionTransformerConfig config = small();
   config.dynamic_img_size = true;
-  expect_right(config, {2, 3, 12, 16});
+  expect_correct_gradients(config, {2, 3, 12, 16});
   config.pos_interp.antialias = false;
-  expect_right(config, {2, 3, 12, 4});
+  expect_correct_gradients(config, {2, 3, 12, 4});
 }
 
-// In training the last block gives the heads' tokens alone: the same logits as of all tokens.
+// In training the last block computes only the tokens that the heads read; the logits are the same.
 TEST(TrainingPass, GivesTheLogitsOfInference) {
   VisionTransformerConfig distilled = small();
   distilled.dist_token = true;
@@ -153,15 +153,15 @@ std::vector<Tensor> gradients(const VisionTransformerConfig& config, bool checkp
 
 TEST(CheckpointedBlocks, GiveTheSameGradientsBitForBit) {
   VisionTransformerConfig config = small();
-  config.proj_drop_rate = config.drop_path_rate = 0.3;  // drawn again, the same
+  config.proj_drop_rate = config.drop_path_rate = 0.3;  // recomputation repeats the draws
   for (const DType precision : {DType::f32, DType::bf16}) {
     const auto plain = gradients(config, false, precision), checkpointed = gradients(config, true, precision);
     for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(testing::close(checkpointed[i], plain[i], 0)) << i;
   }
 }
 
-// bf16 keeps 8 bits: each product is off by 2^-9 of its operands' size, and a gradient by some of these in a row.
-TEST(MixedPrecision, GivesGradientsInFloatThatPointTheSameWay) {
+// bf16 has 8 significant bits, so a product has a relative error of 2^-9; errors accumulate over the layers.
+TEST(MixedPrecision, GradientsAreF32AndCloseInDirection) {
   const auto exact = gradients(small(), false), mixed = gradients(small(), false, DType::bf16);
   for (size_t i = 0; i < exact.size(); ++i) {
     ASSERT_EQ(mixed[i].dtype(), DType::f32);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every model fixture against the reference implementation that made it: the eager model, layer by layer.
+// The eager model against the reference implementation of every model fixture.
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
@@ -11,8 +11,8 @@ namespace {
 
 class Parity : public ::testing::TestWithParam<std::string> {};
 
-// The fixtures were computed in double; PyTorch's own f32 is off by at most 1.3e-6 on them.  1e-5 leaves room for
-// another order of summation and stays below what any wrong option moves (tools/golden/README.md).
+// The fixtures were computed in double; PyTorch's f32 has an error of at most 1.3e-6 on them.  1e-5 allows for another
+// order of summation and is below the effect of any wrong option (tools/golden/README.md).
 constexpr double kTolerance = 1e-5;
 
 TEST_P(Parity, LogitsAndTokensEqualTheReference) {

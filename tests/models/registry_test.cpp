@@ -36,10 +36,10 @@ TEST(Registry, ArchitecturesHaveTimmsParametersAndSizes) {
     EXPECT_EQ(row->config.img_size[0], std::stoll(image)) << name;
     ++rows;
   }
-  EXPECT_EQ(rows + 4, static_cast<int>(architectures().size()));  // and the documents' four
+  EXPECT_EQ(rows + 4, static_cast<int>(architectures().size()));  // four are not registered in timm
 }
 
-TEST(Registry, TheDocumentsModelsAreAsDescribed) {
+TEST(Registry, ModelsOutsideTimmHaveTheirParameters) {
   const VisionTransformerConfig& cifar = find_architecture("cifar_vit_d384")->config;
   EXPECT_FALSE(cifar.qkv_bias);
   EXPECT_EQ(cifar.norm_eps, 1e-5);

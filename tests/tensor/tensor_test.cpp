@@ -38,7 +38,7 @@ TEST(Tensor, QkvSplitIsAView) {
 TEST(Tensor, ViewsOfNonContiguousTensorsSplitAndMergeWhereStridesAllow) {
   const Tensor t = counting({4, 6, 5}).narrow(1, 1, 2);
   EXPECT_EQ(t.view({2, 2, 2, 5}).storage(), t.storage());
-  EXPECT_EQ(t.view({4, 10}).shape(), (Shape{4, 10}));  // the last two axes are one run
+  EXPECT_EQ(t.view({4, 10}).shape(), (Shape{4, 10}));  // the last two axes are contiguous
   EXPECT_THROW(t.view({40}), Error);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views against copies: every view of a view must read the elements that a copy would.
+// Views against copies: a view of a view must have the elements of the copy.
 #include <gtest/gtest.h>
 
 #include "tests/support/golden.h"
@@ -16,28 +16,29 @@ Tensor counting(const Shape& shape) {
   return Tensor::from(shape, values);
 }
 
-int64_t below(RandomStream& random, int64_t n) {
+int64_t random_index(RandomStream& random, int64_t n) {
   return static_cast<int64_t>(random.uniform() * static_cast<double>(n));
 }
 
-// A tensor of rank 4 that had a few axes exchanged, narrowed and repeated; extents of 1 are frequent.
+// A random tensor of rank 4 with transposed, narrowed and expanded axes; extents of 1 are frequent.
 Tensor strided_tensor(RandomStream& random) {
-  Tensor t = counting({1 + below(random, 3), 1 + below(random, 4), 1 + below(random, 3), 1 + below(random, 4)});
-  for (int64_t step = below(random, 4); step > 0; --step) {
-    const int axis = static_cast<int>(below(random, 4));
-    switch (below(random, 3)) {
+  Tensor t = counting({1 + random_index(random, 3), 1 + random_index(random, 4), 1 + random_index(random, 3),
+                       1 + random_index(random, 4)});
+  for (int64_t step = random_index(random, 4); step > 0; --step) {
+    const int axis = static_cast<int>(random_index(random, 4));
+    switch (random_index(random, 3)) {
       case 0:
-        t = t.transpose(axis, static_cast<int>(below(random, 4)));
+        t = t.transpose(axis, static_cast<int>(random_index(random, 4)));
         break;
       case 1: {
-        const int64_t start = below(random, t.size(axis));
-        t = t.narrow(axis, start, 1 + below(random, t.size(axis) - start));
+        const int64_t start = random_index(random, t.size(axis));
+        t = t.narrow(axis, start, 1 + random_index(random, t.size(axis) - start));
         break;
       }
       default:
         if (t.size(axis) == 1) {
           Shape wider = t.shape();
-          wider[axis] = 1 + below(random, 3);
+          wider[axis] = 1 + random_index(random, 3);
           t = t.expand(wider);
         }
     }
@@ -49,7 +50,7 @@ Tensor strided_tensor(RandomStream& random) {
 Shape shape_of(RandomStream& random, int64_t numel) {
   Shape shape;
   while (numel > 1 && shape.rank() < 6) {
-    int64_t factor = 1 + below(random, numel);
+    int64_t factor = 1 + random_index(random, numel);
     while (numel % factor != 0) --factor;
     shape.push_back(factor);
     numel /= factor;
@@ -58,13 +59,13 @@ Shape shape_of(RandomStream& random, int64_t numel) {
   return shape;
 }
 
-TEST(View, ReadsWhatACopyWouldOrRefuses) {
+TEST(View, EqualsTheCopyOrThrows) {
   RandomStream random(1);
   int views = 0, refusals = 0;
   for (int round = 0; round < 4000; ++round) {
     const Tensor t = strided_tensor(random);
     const Shape shape = shape_of(random, t.numel());
-    const Tensor expected = t.clone().view(shape);  // a contiguous tensor can always be viewed
+    const Tensor expected = t.clone().view(shape);  // a contiguous tensor allows every view
     ASSERT_TRUE(testing::close(t.reshape(shape), expected, 0)) << t.shape() << t.strides() << " → " << shape;
     try {
       const Tensor view = t.view(shape);
@@ -79,19 +80,19 @@ TEST(View, ReadsWhatACopyWouldOrRefuses) {
   EXPECT_GT(refusals, 500);
 }
 
-TEST(View, OfOneTokenOfAFusedProjectionIsNotOneRun) {
-  // [B, 1, 3, H, d] → q [B, 1, H, d]: the strides of B and of the one token are equal, yet q is no run of memory.
+TEST(View, OfOneTokenOfAFusedProjectionIsNotContiguous) {
+  // [B, 1, 3, H, d] → q [B, 1, H, d]: the strides of B and of the single token are equal, but q is not contiguous.
   const Tensor q = counting({2, 1, 3, 2, 4}).select(2, 0);
   EXPECT_TRUE(testing::close(q.view({2, 1, 8}), q.clone().view({2, 1, 8}), 0));
   EXPECT_THROW(q.view({16}), Error);
 }
 
-TEST(View, LooksThroughAnExtentOfOneBetweenTwoOfARun) {
+TEST(View, MergesAxesAcrossAnExtentOfOne) {
   const Tensor t = counting({2, 3, 2}).select(2, 0).unsqueeze(1).transpose(0, 1);  // [1, 2, 3], every second element
   EXPECT_EQ(t.view({6}).storage(), t.storage());
 }
 
-TEST(View, OpensOneExtentAtMost) {
+TEST(View, InfersOneExtent) {
   const Tensor one = counting({1}), six = counting({6}), none = counting({0});
   EXPECT_EQ(six.view({2, -1}).shape(), (Shape{2, 3}));
   EXPECT_THROW(six.view({4, -1}), Error);
@@ -103,7 +104,7 @@ TEST(View, OpensOneExtentAtMost) {
   EXPECT_THROW(none.view({int64_t{1} << 62, 4}), Error);  // 2^64 wraps around to 0
 }
 
-TEST(View, RangesOutsideAreRefused) {
+TEST(View, InvalidAxesAndRangesAreErrors) {
   const Tensor t = counting({2, 5});
   EXPECT_THROW(t.narrow(1, 3, 3), Error);
   EXPECT_THROW(t.narrow(1, -1, 1), Error);
@@ -118,7 +119,7 @@ TEST(View, RangesOutsideAreRefused) {
   EXPECT_THROW(t.flatten(1, 0), Error);
 }
 
-TEST(View, ExpandRepeatsOnlyExtentsOfOne) {
+TEST(View, ExpandRepeatsExtentsOfOneOnly) {
   const Tensor row = counting({1, 3});
   const Tensor rows = row.expand({2, 4, -1});
   EXPECT_EQ(rows.shape(), (Shape{2, 4, 3}));

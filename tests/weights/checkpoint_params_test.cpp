@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/checkpoint_params.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/weights/finite.h"
+#include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/safetensors.h"
 

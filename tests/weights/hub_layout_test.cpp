@@ -25,7 +25,7 @@ std::string error_of(const fs::path& folder) {
   return "no error";
 }
 
-TEST(HubLayout, AWrittenFolderIsFoundAgain) {
+TEST(HubLayout, RoundTrip) {
   const fs::path folder = testing::scratch_folder() / "new" / "model";
   write_hub_folder(folder, "{\"architecture\": \"vit\"}", {{"w", Tensor::full({2}, 3)}});
   const HubFiles files = find_hub_files(folder);
@@ -51,13 +51,13 @@ TEST(HubLayout, ShardsAreOneCheckpoint) {
   EXPECT_THROW(find_hub_files(folder).open(), Error) << "a name in two shards";
 }
 
-TEST(HubLayout, AFolderOrIndexThatCannotBeUsedIsAnError) {
+TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
   const fs::path folder = testing::scratch_folder();
-  EXPECT_NE(error_of(folder / "absent").find("nothing there"), std::string::npos);
+  EXPECT_NE(error_of(folder / "absent").find("nothing at this path"), std::string::npos);
   EXPECT_NE(error_of(folder).find("none of them"), std::string::npos);
   const fs::path index = folder / "model.safetensors.index.json";
-  const std::pair<const char*, const char*> bad[] = {
-      {"{", "no JSON"},
+  const std::pair<const char*, const char*> invalid[] = {
+      {"{", "invalid JSON"},
       {"{}", "weight_map"},
       {R"({"weight_map": {}})", "at least one shard"},
       {R"({"weight_map": {"x": 1}})", "number"},
@@ -65,7 +65,7 @@ TEST(HubLayout, AFolderOrIndexThatCannotBeUsedIsAnError) {
       {R"({"weight_map": {"x": "/etc/passwd"}})", "/etc/passwd"},
       {R"({"weight_map": {"x": ".."}})", "\"..\""},
       {R"({"weight_map": {"x": "gone.safetensors"}})", "gone.safetensors"}};
-  for (const auto& [text, part] : bad) {
+  for (const auto& [text, part] : invalid) {
     write(index, text);
     EXPECT_NE(error_of(folder).find(part), std::string::npos) << error_of(folder);
   }

@@ -5,8 +5,8 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/weights/checkpoint_params.h"
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
+#include "vitrail/weights/key_pattern_internal.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
@@ -39,7 +39,7 @@ Checkpoint open_model(const std::string& name) {
   throw Error(folder.string() + ": no weights");
 }
 
-TEST(KeyMap, TheFirstRuleThatMatchesTheWholeKeyWinsAndOthersKeepTheirName) {
+TEST(KeyMap, TheFirstRuleThatMatchesTheCompleteKeyApplies) {
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "layer\\.(\\d+)\\.(w|b)", "to": "blocks.$1.$2"},
                                                {"from": "layer\\..*", "drop": true})~"),
                                    "map.json");
@@ -50,7 +50,7 @@ TEST(KeyMap, TheFirstRuleThatMatchesTheWholeKeyWinsAndOthersKeepTheirName) {
   EXPECT_EQ(map.match("a.layer.12.w").rule, nullptr);
 }
 
-TEST(KeyMap, SmallCountsMayBeUsed) {
+TEST(KeyMap, SmallCountsAreAllowed) {
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "l(\\d{1,2})\\.(w{2,})", "to": "$1.$2"})~"), "map.json");
   EXPECT_EQ(map.match("l12.www").native, "12.www");
   EXPECT_EQ(map.match("l123.www").rule, nullptr);
@@ -62,9 +62,9 @@ TEST(KeyMap, AVeryLongKeyMatchesNothing) {
   EXPECT_EQ(map.match(std::string(500, 'a')).native, "b");
 }
 
-TEST(KeyMap, APatternThatGoesBackAndForthElsewhereTakesNoTimeHere) {
+TEST(KeyMap, MatchingDoesNotBacktrack) {
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "(a+)+(a|a)*b", "to": "b"})~"), "map.json");
-  EXPECT_EQ(map.match(std::string(500, 'a')).rule, nullptr);  // 2^500 ways for a matcher that tries them in turn
+  EXPECT_EQ(map.match(std::string(500, 'a')).rule, nullptr);  // exponential for a backtracking matcher
 }
 
 TEST(KeyPattern, TheRequiredLiteralIsPartOfEveryMatch) {
@@ -78,7 +78,7 @@ TEST(KeyPattern, TheRequiredLiteralIsPartOfEveryMatch) {
   EXPECT_EQ(required_literal(".*"), "");
 }
 
-TEST(KeyMap, BadMapsAreErrorsThatNameTheRule) {
+TEST(KeyMap, InvalidMapsAreErrorsThatNameTheRule) {
   const auto has = [](const std::string& error, const std::string& part) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
     EXPECT_EQ(error.rfind("map.json", 0), 0u) << error;
@@ -108,7 +108,7 @@ TEST(KeyMap, BadMapsAreErrorsThatNameTheRule) {
   has(error_of(map_with(R"~({"from": "a", "to": [[[[[[[[[[1]]]]]]]]]]})~")), "nested deeper");
 }
 
-TEST(KeyMap, PartsAreJoinedInTheirOrderWhateverTheFilesOrderIs) {
+TEST(KeyMap, PartsAreConcatenatedInTheirOrder) {
   const auto file = checkpoint_of(
       {{"v.w", Tensor::full({1, 2}, 3)}, {"q.w", Tensor::full({2, 2}, 1)}, {"k.w", Tensor::full({1, 2}, 2)}});
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "q\\.w", "to": "qkv", "part": [0, 3]},
@@ -121,7 +121,7 @@ TEST(KeyMap, PartsAreJoinedInTheirOrderWhateverTheFilesOrderIs) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(qkv.data<float>()[i], expected[i]);
 }
 
-TEST(KeyMap, WhatCannotBeJoinedIsReportedWithItsSource) {
+TEST(KeyMap, PartsThatDoNotFitAreReportedWithTheirSource) {
   const std::string rules = R"~({"from": "q", "to": "qkv", "part": [0, 2]}, {"from": "k", "to": "qkv", "part": [1, 2]},
       {"from": "p", "to": "patch", "rearrange": "d (p c) -> d c p", "sizes": {"p": "patch_size"}})~";
   const KeyMap map = KeyMap::parse(map_with(rules), "map.json");
@@ -147,7 +147,7 @@ TEST(KeyMap, WhatCannotBeJoinedIsReportedWithItsSource) {
   EXPECT_NE(report({{"p", t}}, {{"patch_size", 3}}).find("\"d (p c) -> d c p\""), std::string::npos);
 }
 
-TEST(KeyMap, KeysOfNoFamilyAreAnErrorThatSaysWhatWasSeen) {
+TEST(KeyMap, UnknownKeysAreAnErrorThatListsSome) {
   try {
     KeyMap::detect({"conv1.weight", "fc.bias"});
     FAIL();
@@ -159,7 +159,7 @@ TEST(KeyMap, KeysOfNoFamilyAreAnErrorThatSaysWhatWasSeen) {
   EXPECT_THROW(KeyMap::builtin("resnet"), Error);
 }
 
-TEST(KeyMap, EveryBuiltInFamilyCanBeReadAndHasDetectKeysOfItsOwn) {
+TEST(KeyMap, BuiltInFamiliesAreValidAndHaveDetectKeys) {
   for (const std::string& name : KeyMap::builtin_names()) {
     const KeyMap map = KeyMap::builtin(name);
     EXPECT_EQ(map.name(), name);
@@ -167,12 +167,12 @@ TEST(KeyMap, EveryBuiltInFamilyCanBeReadAndHasDetectKeysOfItsOwn) {
   }
 }
 
-// The reference models' checkpoints: the family that is chosen, and all that would recognise the keys.
-TEST(KeyMap, EveryFixtureIsRecognisedAsItsFamily) {
+// For each reference model all families that recognise its keys; the first one is detected.
+TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
   const std::map<std::string, std::vector<std::string>> expected{
       {"timm_token", {"timm"}},
       {"timm_pth_bf16", {"timm"}},
-      {"dino_hub", {"timm"}},  // its backbone has timm's names exactly
+      {"dino_hub", {"timm"}},  // the backbone has timm's names
       {"dinov2_hub", {"dinov2_hub", "timm"}},
       {"dinov2_hub_chunked", {"dinov2_hub"}},
       {"dinov2_hub_registers", {"dinov2_hub_registers", "dinov2_hub", "timm"}},
@@ -207,7 +207,7 @@ TEST(KeyMap, EveryFixtureIsRecognisedAsItsFamily) {
   }
 }
 
-// Prefixes of training scripts, and heads that are no part of the model.
+// A training checkpoint has prefixes and projection heads that are not part of the model.
 TEST(KeyMap, ADinoTrainingCheckpointGivesItsBackbone) {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const char* key : {"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight"}) {
@@ -222,8 +222,8 @@ TEST(KeyMap, ADinoTrainingCheckpointGivesItsBackbone) {
   EXPECT_EQ(mapped_shapes(*file, map, {}).size(), 3u);
 }
 
-// One element of each tensor whose axes move, against the file itself.
-TEST(KeyMap, GooglesKernelsAreMovedToTheNativeLayout) {
+// Compares one element of each rearranged tensor with the file.
+TEST(KeyMap, GooglesKernelsAreRearrangedToTheNativeLayout) {
   const auto file = std::make_shared<const Checkpoint>(open_model("google_npz"));
   CheckpointParams params(file, KeyMap::detect(file->names()));
   const Tensor qkv = params.get("blocks.1.attn.qkv.weight", {72, 24}, {}),
@@ -241,7 +241,7 @@ TEST(KeyMap, GooglesKernelsAreMovedToTheNativeLayout) {
   EXPECT_EQ(patch.data<float>()[((7 * 3 + 2) * 4 + 1) * 4 + 3], kernel.data<float>()[((1 * 4 + 3) * 3 + 2) * 24 + 7]);
 }
 
-TEST(KeyMap, VitPytorchsPatchesAndTokensAreMovedToTheNativeLayout) {
+TEST(KeyMap, VitPytorchsPatchesAndTokensAreRearrangedToTheNativeLayout) {
   const auto file = std::make_shared<const Checkpoint>(open_model("lucidrains_vit"));
   CheckpointParams params(file, KeyMap::detect(file->names()), {{"patch_size", 4}});
   const Tensor patch = params.get("patch_embed.proj.weight", {24, 3, 4, 4}, {}),
@@ -254,7 +254,7 @@ TEST(KeyMap, VitPytorchsPatchesAndTokensAreMovedToTheNativeLayout) {
             file->tensor("to_patch_embedding.1.bias").data<float>()[(1 * 4 + 3) * 3 + 2]);
 }
 
-TEST(KeyMap, AClassTokenWithoutElementsIsNone) {
+TEST(KeyMap, AnEmptyClassTokenIsIgnored) {
   const Checkpoint file = open_model("lucidrains_vit_mean");
   EXPECT_EQ(file.info("cls_token").shape, (Shape{0, 24}));
   EXPECT_FALSE(mapped_shapes(file, KeyMap::detect(file.names()), {{"patch_size", 4}}).contains("cls_token"));

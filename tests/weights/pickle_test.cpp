@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pickles written by hand: what torch.save never writes, and what only old versions wrote.
-#include "vitrail/weights/pickle.h"
+// Handwritten pickles: malformed ones, and forms that only old versions of torch.save wrote.
+#include "vitrail/weights/pytorch/pickle_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// The pickle views its text, which is kept for the test program's life.
+// A Pickle is a view of its text, which is kept until the test program ends.
 Pickle read(const std::string& text) {
   static std::deque<std::string> texts;
   const std::string& kept = texts.emplace_back(text);
@@ -27,7 +27,7 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-std::string text_of(const std::string& word) { return std::string("\x8c") + static_cast<char>(word.size()) + word; }
+std::string text_of(const std::string& text) { return std::string("\x8c") + static_cast<char>(text.size()) + text; }
 std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
 std::string integer(int64_t value) { return "I" + std::to_string(value) + "\n"; }
 std::string tuple(const std::string& items) { return "(" + items + "t"; }
@@ -45,7 +45,7 @@ std::string tensor(const std::string& of, int64_t offset, const std::string& sha
          "R.";
 }
 
-TEST(Pickle, NumbersOfEveryProtocolAreRead) {
+TEST(Pickle, ReadsIntegersOfEveryProtocol) {
   EXPECT_EQ(read("J\xff\xff\xff\xff.").root().integer, -1);
   EXPECT_EQ(read("M\xff\xff.").root().integer, 65535);
   EXPECT_EQ(read("L-12L\n.").root().integer, -12);
@@ -59,7 +59,7 @@ TEST(Pickle, NumbersOfEveryProtocolAreRead) {
   EXPECT_EQ(read("I01\n.").root().kind, Kind::boolean);
 }
 
-TEST(Pickle, ContainersMayBeMarkedEmptySharedOrTheirOwnItems) {
+TEST(Pickle, ContainersMayBeSharedAndCyclic) {
   EXPECT_EQ(read("(I1\nI2\nl.").root().items.size(), 2u);
   EXPECT_EQ(read("(I1\nI2\nd.").root().items.size(), 2u);
   EXPECT_EQ(read("((I1\n1I2\nt.").root().items.size(), 1u) << "POP_MARK";
@@ -69,12 +69,12 @@ TEST(Pickle, ContainersMayBeMarkedEmptySharedOrTheirOwnItems) {
   EXPECT_EQ(own.root().items[0], &own.root());
 }
 
-TEST(Pickle, TheLastOfEqualKeysHolds) {
+TEST(Pickle, TheLastOfEqualKeysWins) {
   EXPECT_EQ(read("}(" + text_of("a") + "K\x01" + text_of("a") + "K\x02u.").root().find("a")->integer, 2);
 }
 
 TEST(Pickle, MalformedPicklesAreErrors) {
-  const std::pair<std::string, const char*> bad[] = {
+  const std::pair<std::string, const char*> invalid[] = {
       {"", "truncated"},
       {"\x80\x06.", "protocol 0 to 5"},
       {"\x80\x02", "truncated"},
@@ -116,30 +116,30 @@ TEST(Pickle, MalformedPicklesAreErrors) {
       {global("collections", "OrderedDict") + "((I1\ntt"
                                               "R.",
        "pairs of key and value"}};
-  for (const auto& [text, part] : bad) {
+  for (const auto& [text, part] : invalid) {
     const std::string error = error_of(text);
     EXPECT_NE(error.find(part), std::string::npos) << error << "\n  for " << ::testing::PrintToString(text);
     EXPECT_EQ(error.rfind("file.pt", 0), 0u) << error;
   }
 }
 
-TEST(Pickle, DeepNestingNeedsNoStack) {
+TEST(Pickle, DeepNestingDoesNotOverflowTheStack) {
   std::string deep(500000, ']');
   for (int i = 0; i < 499999; ++i) deep += 'a';
   EXPECT_EQ(read(deep + ".").root().items.size(), 1u);
 }
 
-TEST(Pickle, FunctionsThatCallFunctionsAreNotFollowedForEver) {
+TEST(Pickle, NestedRebuildFunctionsAreErrors) {
   const std::string from_type = global("torch._tensor", "_rebuild_from_type_v2");
   const std::string call = from_type + "(" + from_type + global("torch", "Tensor") + ")NtR.";
   EXPECT_NE(error_of(call).find("calls another"), std::string::npos) << error_of(call);
 }
 
-TEST(Pickle, TensorsLieInsideTheirStorage) {
+TEST(Pickle, TensorsMustBeInsideTheirStorage) {
   EXPECT_EQ(read(tensor(storage(6), 0, integer(2) + integer(3), integer(3) + integer(1))).root().tensor->shape,
             (Shape{2, 3}));
   const std::string huge = integer(int64_t{1} << 40);
-  const std::pair<std::string, const char*> bad[] = {
+  const std::pair<std::string, const char*> invalid[] = {
       {tensor(storage(6), 1, integer(2) + integer(3), integer(3) + integer(1)), "inside its storage of 6"},
       {tensor(storage(6), 0, integer(2), integer(6)), "inside its storage of 6"},
       {tensor(storage(6), 0, integer(2), integer(-1)), "from 0 to 2^56"},
@@ -151,17 +151,17 @@ TEST(Pickle, TensorsLieInsideTheirStorage) {
       {tensor(storage(6), 0, huge, huge), "inside its storage"},
       {tensor(storage(int64_t{1} << 60), 0, integer(1), integer(1)), "2^56"},
       {tensor("N", 0, integer(1), integer(1)), "a storage, got None"}};
-  for (const auto& [text, part] : bad) EXPECT_NE(error_of(text).find(part), std::string::npos) << error_of(text);
+  for (const auto& [text, part] : invalid) EXPECT_NE(error_of(text).find(part), std::string::npos) << error_of(text);
 }
 
-TEST(Pickle, AViewOfAStorageInOldFilesMovesTheTensor) {
+TEST(Pickle, StorageViewsOfOldFilesHaveAnOffset) {
   const auto pickle =
       read(tensor(storage(6, tuple(text_of("v") + integer(2) + integer(3))), 1, integer(2), integer(1)));
   EXPECT_EQ(pickle.root().tensor->storage.offset, 2);
   EXPECT_EQ(pickle.root().tensor->storage.count, 3);
 }
 
-TEST(Pickle, UntypedStoragesTakeTheTypeOfTheTensor) {
+TEST(Pickle, UntypedStoragesHaveTheTypeOfTheTensor) {
   const std::string untyped = tuple(text_of("storage") + global("torch.storage", "UntypedStorage") + text_of("0") +
                                     text_of("cpu") + integer(8)) +
                               "Q";

@@ -21,7 +21,7 @@ Tensor rearranged(const std::string& pattern, const Tensor& from, const std::map
   return to.contiguous();
 }
 
-TEST(Rearrange, PixelsOfAPatchMoveFromLastToFirstChannel) {
+TEST(Rearrange, ChannelsOfAPatchMoveFromLastToFirst) {
   const Tensor from = counting({2, 2 * 3 * 4});  // d (p1 p2 c) with p1 2, p2 3, c 4
   const Tensor to = rearranged("d (p1 p2 c) -> d c p1 p2", from, {{"p1", 2}, {"p2", 3}});
   ASSERT_EQ(to.shape(), (Shape{2, 4, 2, 3}));
@@ -42,7 +42,7 @@ TEST(Rearrange, HeadsMergeAsInGooglesKernels) {
   EXPECT_EQ(to.data<float>()[4 * 5 + 3], 3 * 6 + 1 * 3 + 1);  // h 1, k 1, d 3
 }
 
-TEST(Rearrange, AxesOfOneComeAndGo) {
+TEST(Rearrange, AxesOfOneAreAddedAndRemoved) {
   EXPECT_EQ(rearranged("n d -> 1 n d", counting({7, 3})).shape(), (Shape{1, 7, 3}));
   EXPECT_EQ(rearranged("1 n (1 d) -> (n d) 1", counting({1, 7, 3})).shape(), (Shape{21, 1}));
   EXPECT_EQ(rearranged("d -> () d", counting({3})).shape(), (Shape{1, 3}));
@@ -57,7 +57,7 @@ TEST(Rearrange, AnEllipsisStandsForAnyNumberOfAxes) {
   EXPECT_EQ(to.data<float>()[((4 * 3 + 2) * 4 + 1) * 2 + 1], ((1 * 3 + 2) * 4 + 1) * 5 + 4);
 }
 
-TEST(Rearrange, PatternsThatCannotBeReadAreErrors) {
+TEST(Rearrange, MalformedPatternsAreErrors) {
   for (const char* pattern :
        {"", "a b", "a -> b", "a b -> a", "a a -> a", "a -> a a", "(a b -> a b", "a) -> a", "a ((b)) -> a b", "a-b -> a",
         "2 a -> a", "a .. -> a ..", "(...) a -> a (...)", "a b c d e f g h i -> (a b c d e f g h i)",

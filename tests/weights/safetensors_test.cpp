@@ -36,7 +36,7 @@ std::string entry(const std::string& dtype, const std::string& shape, const std:
   return "{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets + "}";
 }
 
-TEST(Safetensors, WrittenTensorsAreReadBackBitForBit) {
+TEST(Safetensors, RoundTripIsBitForBit) {
   const auto path = testing::scratch_folder() / "a.safetensors";
   const Tensor f32 = Tensor::randn({3, 5}, 1), f64 = Tensor::randn({2}, 2, DType::f64);
   const Tensor bf16 = Tensor::randn({7}, 3, DType::bf16), flags = Tensor::from<bool>({3}, {true, false, true});
@@ -68,8 +68,8 @@ TEST(Safetensors, TensorsAreViewsOfTheMappedFileAndTheirPagesCanBeReleased) {
   EXPECT_EQ(second.data<float>()[65535], weight.data<float>()[65535]);
 }
 
-// The reference's own file, read and written again.
-TEST(Safetensors, AWrittenFileIsByteForByteThatOfTheReference) {
+// A file of the reference implementation, read and rewritten.
+TEST(Safetensors, WrittenFilesEqualTheReferenceByteForByte) {
   for (const char* name : {"weights/expected.safetensors", "weights/expected_npz.safetensors"}) {
     const Checkpoint reference = Checkpoint::open(testing::fixture(name));
     std::vector<std::pair<std::string, Tensor>> tensors;
@@ -88,7 +88,7 @@ TEST(Safetensors, DuplicateOrReservedNamesCannotBeWritten) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
-TEST(Safetensors, BadHeadersAreNamedErrors) {
+TEST(Safetensors, InvalidHeadersAreErrorsThatNameTheFile) {
   const auto has = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
     EXPECT_EQ(text.rfind("bad.safetensors: ", 0), 0u) << text;
@@ -113,12 +113,12 @@ TEST(Safetensors, BadHeadersAreNamedErrors) {
   has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[0,4]") + "}", 4)),
       "overlap");
   has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"b\":" + entry("F32", "[1]", "[8,12]") + "}", 12)),
-      "hole");
+      "gap");
   has(error_of(file_of("{\"a\":" + entry("F32", "[1]", "[0,4]") + ",\"a\":" + entry("F32", "[1]", "[4,8]") + "}", 8)),
       "twice");
 }
 
-TEST(Safetensors, AnUnsupportedTypeIsAnErrorOnlyWhenAskedFor) {
+TEST(Safetensors, AnUnsupportedTypeIsAnErrorOnlyWhenRead) {
   const std::string header =
       "{\"a\":" + entry("F8_E4M3", "[4]", "[0,4]") + ",\"b\":" + entry("U8", "[4]", "[4,8]") + "}";
   const Checkpoint checkpoint = Checkpoint::open(file_of(header, 8));
@@ -139,7 +139,7 @@ TEST(Safetensors, AMisalignedTensorIsCopied) {
   }
 }
 
-TEST(Checkpoint, FilesOfNoKnownFormatAreErrors) {
+TEST(Checkpoint, UnknownFormatsAreErrors) {
   const auto folder = testing::scratch_folder();
   const auto error_for = [&](const std::string& content) {
     std::ofstream(folder / "x.bin", std::ios::binary) << content;
@@ -152,7 +152,7 @@ TEST(Checkpoint, FilesOfNoKnownFormatAreErrors) {
     return std::string("no error");
   };
   EXPECT_NE(error_for("").find("empty file"), std::string::npos);
-  EXPECT_NE(error_for("hello").find("another kind"), std::string::npos);
+  EXPECT_NE(error_for("hello").find("unknown format"), std::string::npos);
   EXPECT_NE(error_for("version https://git-lfs.github.com/spec/v1\n").find("LFS"), std::string::npos);
   EXPECT_THROW(Checkpoint::open(folder / "absent"), Error);
   EXPECT_THROW(Checkpoint::open(folder), Error);

@@ -36,8 +36,8 @@ void expect_same(const Checkpoint& actual, const Checkpoint& expected) {
     expect_same(actual.tensor(info.name), expected.tensor(info.name), info.name);
 }
 
-// Every dtype, views, shared storages, parameters, tensors with attributes, inside {"model": …, "args": …, …}.
-TEST(TorchFile, EveryFormGivesTheTensorsThatSafetensorsGives) {
+// The files contain every dtype, views, shared storages, parameters and tensors with attributes in {"model": …, …}.
+TEST(TorchFile, EveryFormatHasTheTensorsOfTheSafetensorsFile) {
   const Checkpoint expected = open_fixture("expected.safetensors");
   for (const char* name : {"zip.pt", "zip_protocol4.pt", "legacy.pt"}) {
     const Checkpoint checkpoint = open_fixture(name);
@@ -54,7 +54,7 @@ TEST(TorchFile, StoredTensorsAreViewsOfTheArchive) {
   EXPECT_EQ(checkpoint.tensor("transposed").strides(), (Shape{1, 8}));
 }
 
-TEST(TorchFile, AnyFunctionThatIsNotKnownIsRefusedByName) {
+TEST(TorchFile, UnknownFunctionsAreRefusedByName) {
   const std::pair<const char*, const char*> hostile[] = {{"hostile_system.pt", "posix.system, which is refused"},
                                                          {"hostile_eval.pt", "__builtin__.eval, which is refused"},
                                                          {"hostile_getattr.pt", "__builtin__.getattr, which is"},
@@ -74,7 +74,7 @@ TEST(TorchFile, AFileWithoutADictOfTensorsIsAnError) {
   EXPECT_NE(error_of("list.pt").find("a dict of tensors"), std::string::npos);
 }
 
-TEST(TorchFile, AnUnsupportedTypeIsAnErrorOnlyWhenAskedFor) {
+TEST(TorchFile, AnUnsupportedTypeIsAnErrorOnlyWhenRead) {
   const Checkpoint checkpoint = open_fixture("unsupported_type.pt");
   EXPECT_EQ(checkpoint.tensor("bias").data<float>()[1], 1.0f);
   EXPECT_EQ(checkpoint.info("weight").unsupported_dtype, "uint16");
@@ -95,7 +95,7 @@ TEST(Npz, StoredAndDeflatedArraysAreRead) {
   }
 }
 
-TEST(Npz, ArraysOfObjectsAndForeignTypesAreRefusedWhenAskedFor) {
+TEST(Npz, ArraysOfObjectsAndUnsupportedTypesAreErrorsWhenRead) {
   const Checkpoint checkpoint = open_fixture("objects.npz");
   EXPECT_EQ(checkpoint.tensor("weight").data<float>()[1], 1.0f);
   for (const auto& [name, part] : {std::pair("trap", "pickled objects, refused"), std::pair("big_endian", ">f4")}) {
@@ -118,7 +118,7 @@ void read_everything(std::vector<std::byte> bytes) {
   for (const TensorInfo& info : checkpoint.tensors()) checkpoint.tensor(info.name).contiguous();
 }
 
-TEST(Checkpoint, EveryTruncationOfEveryFormatIsAnError) {
+TEST(Checkpoint, TruncatedFilesAreErrors) {
   for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
     const auto bytes = bytes_of(name);
     for (size_t length = 0; length < bytes.size(); length += length < 512 || bytes.size() - length < 256 ? 1 : 17) {
@@ -127,7 +127,7 @@ TEST(Checkpoint, EveryTruncationOfEveryFormatIsAnError) {
   }
 }
 
-TEST(Checkpoint, AChangedByteOfAnyFormatGivesAnErrorOrTensors) {
+TEST(Checkpoint, AChangedByteGivesAnErrorOrTensors) {
   for (const char* name : {"zip.pt", "legacy.pt", "stored.npz", "deflated.npz", "expected.safetensors"}) {
     const auto bytes = bytes_of(name);
     for (size_t at = 0; at < bytes.size(); at += 3) {

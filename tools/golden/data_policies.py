@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/data/policy_test.cpp: the magnitudes of timm and torchvision, and the images that follow.
+"""Golden data of tests/data/auto_augment_test.cpp: the magnitudes of timm and torchvision, and the images that follow.
 
 Run from the repository root: python tools/golden/data_policies.py
 Writes tests/fixtures/data/policies.json.

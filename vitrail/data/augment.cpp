@@ -7,13 +7,15 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/augment_checks.h"
-#include "vitrail/data/policies.h"
-#include "vitrail/data/random_crop.h"
-#include "vitrail/image/crop.h"
-#include "vitrail/image/enhance.h"
-#include "vitrail/image/normalize.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/data/augment_checks_internal.h"
+#include "vitrail/data/auto_augment_internal.h"
+#include "vitrail/data/random_draws_internal.h"
+#include "vitrail/data/random_erasing_internal.h"
+#include "vitrail/data/random_resized_crop_internal.h"
+#include "vitrail/image/crop_internal.h"
+#include "vitrail/image/enhance_internal.h"
+#include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/resize_internal.h"
 
 namespace vitrail::data {
 namespace {
@@ -21,17 +23,15 @@ namespace {
 using image::Fill;
 using image::Image;
 
-// What a stream of draws is for: switching one step on or off leaves the draws of the others as they are.
+// Each transform has a random stream of its own, so that switching one on or off leaves the draws of the others alone.
 enum class Draw : uint64_t { crop, flip, affine, policy, jitter, erasing, count };
 
 RandomStream stream_for(Draw draw, const AugmentKey& key) {
   const uint64_t epoch = random_key("augment", key.seed, static_cast<uint64_t>(key.epoch));
-  const uint64_t number = static_cast<uint64_t>(key.repeat) * static_cast<uint64_t>(Draw::count);
+  const uint64_t first_stream = static_cast<uint64_t>(key.repeat) * static_cast<uint64_t>(Draw::count);
   return RandomStream(random_key("sample", epoch, static_cast<uint64_t>(key.sample)),
-                      number + static_cast<uint64_t>(draw));
+                      first_stream + static_cast<uint64_t>(draw));
 }
-
-double between(RandomStream& random, double low, double high) { return low + (high - low) * random.uniform(); }
 
 Fill fill_from(const std::vector<int>& values) {
   Fill fill{};
@@ -41,7 +41,7 @@ Fill fill_from(const std::vector<int>& values) {
   return fill;
 }
 
-// timm's img_mean: min(255, round(255 · mean)), Python's rounding.
+// timm's img_mean: min(255, round(255 · mean)) with Python's rounding (halves to even).
 Fill mean_fill(const std::vector<double>& mean) {
   Fill fill{};
   for (size_t c = 0; c < 3; ++c) {
@@ -51,29 +51,30 @@ Fill mean_fill(const std::vector<double>& mean) {
   return fill;
 }
 
-void jitter(const ColorJitter& options, RandomStream& random, Image& picture) {
+void jitter(const ColorJitter& options, RandomStream& random, Image& image) {
   if (options.probability < 1 && random.uniform() >= options.probability) return;
   std::array<int, 4> order{0, 1, 2, 3};
-  for (int i = 3; i > 0; --i) std::swap(order[i], order[below(random, i + 1)]);
-  const auto factor = [&](double x) { return between(random, std::max(0.0, 1.0 - x), 1.0 + x); };
+  for (int i = 3; i > 0; --i) std::swap(order[i], order[random_index(random, i + 1)]);
+  const auto factor = [&](double x) { return random_uniform(random, std::max(0.0, 1.0 - x), 1.0 + x); };
   const double brightness = factor(options.brightness), contrast = factor(options.contrast),
-               saturation = factor(options.saturation), hue = between(random, -options.hue, options.hue);
-  for (const int step : order) {
-    if (step == 0 && options.brightness > 0) adjust_brightness(picture, brightness);
-    if (step == 1 && options.contrast > 0) adjust_contrast(picture, contrast);
-    if (step == 2 && options.saturation > 0) adjust_color(picture, saturation);
-    if (step == 3 && options.hue > 0) adjust_hue(picture, hue);
+               saturation = factor(options.saturation), hue = random_uniform(random, -options.hue, options.hue);
+  for (const int operation : order) {
+    if (operation == 0 && options.brightness > 0) adjust_brightness(image, brightness);
+    if (operation == 1 && options.contrast > 0) adjust_contrast(image, contrast);
+    if (operation == 2 && options.saturation > 0) adjust_color(image, saturation);
+    if (operation == 3 && options.hue > 0) adjust_hue(image, hue);
   }
 }
 
-image::AffineMatrix drawn_matrix(const RandomAffine& options, RandomStream& random, int64_t width, int64_t height) {
+image::AffineMatrix random_affine_matrix(const RandomAffine& options, RandomStream& random, int64_t width,
+                                         int64_t height) {
   image::AffineParts parts;
-  const double across = options.shift[0] * static_cast<double>(width);
-  const double down = options.shift[1] * static_cast<double>(height);
-  parts.degrees = between(random, -options.degrees, options.degrees);
-  parts.shift_x = std::nearbyint(between(random, -across, across));
-  parts.shift_y = std::nearbyint(between(random, -down, down));
-  parts.scale = between(random, options.scale[0], options.scale[1]);
+  const double max_x = options.shift[0] * static_cast<double>(width);
+  const double max_y = options.shift[1] * static_cast<double>(height);
+  parts.degrees = random_uniform(random, -options.degrees, options.degrees);
+  parts.shift_x = std::nearbyint(random_uniform(random, -max_x, max_x));
+  parts.shift_y = std::nearbyint(random_uniform(random, -max_y, max_y));
+  parts.scale = random_uniform(random, options.scale[0], options.scale[1]);
   return affine_matrix(parts, width, height);
 }
 
@@ -100,16 +101,16 @@ struct Augmentation::Steps {
 
   Image cropped(const Image& source, const AugmentKey& key) const;
   bool flips(const AugmentKey& key) const;
-  Image picture(const Image& source, const AugmentKey& key, bool strong) const;
-  // The key under which is drawn.
-  AugmentKey drawn(AugmentKey key) const {
-    key.epoch = options.drawn_as(key.epoch);
+  Image augmented_image(const Image& source, const AugmentKey& key, bool strong) const;
+  // The key of the draws: views are drawn with the key of their first epoch.
+  AugmentKey draw_key(AugmentKey key) const {
+    key.epoch = options.draw_epoch(key.epoch);
     return key;
   }
 
   AugmentOptions options;
   image::EvalTransform transform;
-  std::unique_ptr<const Policy> policy;
+  std::unique_ptr<const AugmentPolicy> policy;
   image::Normalizer normalizer;
   Fill fill, policy_fill;
 };
@@ -119,39 +120,38 @@ Image Augmentation::Steps::cropped(const Image& source, const AugmentKey& key) c
   RandomStream random = stream_for(Draw::crop, key);
   if (options.random_resized_crop) {
     const RandomResizedCrop& crop = *options.random_resized_crop;
-    image::ResizeOptions cut;
-    cut.part = resized_crop_window(crop, source.width, source.height, random);
-    return resize(source, width, height, pick(random, crop.interpolation), cut);
+    image::ResizeOptions resize_options;
+    resize_options.crop = resized_crop_window(crop, source.width, source.height, random);
+    return resize(source, width, height, random_choice(random, crop.interpolation), resize_options);
   }
   if (!options.padded_crop) return apply_geometry(source, transform);
   const int64_t padding = options.padded_crop->padding;
-  const int64_t left = below(random, 2 * padding + 1) - padding, top = below(random, 2 * padding + 1) - padding;
+  const int64_t left = random_integer(random, -padding, padding), top = random_integer(random, -padding, padding);
   const bool reflect = options.padded_crop->mode == PaddedCrop::Mode::reflect;
-  const auto cut = [&](const Image& picture) {
-    return crop(picture, {left, top, width, height}, reflect ? image::Padding::reflect : image::Padding::constant,
-                fill);
+  const auto random_window = [&](const Image& image) {
+    return crop(image, {left, top, width, height}, reflect ? image::Padding::reflect : image::Padding::constant, fill);
   };
-  if (source.width == width && source.height == height) return cut(source);
-  return cut(resize(source, width, height, transform.interpolation));
+  if (source.width == width && source.height == height) return random_window(source);
+  return random_window(resize(source, width, height, transform.interpolation));
 }
 
 bool Augmentation::Steps::flips(const AugmentKey& key) const {
   if (options.flip == Flip::none) return false;
   if (options.flip == Flip::random) {
     RandomStream random = stream_for(Draw::flip, key);
-    return coin(random);
+    return random_coin(random);
   }
   RandomStream random(random_key("flip", key.seed, static_cast<uint64_t>(key.sample)));
-  return coin(random) != ((key.epoch + key.repeat) % 2 != 0);
+  return random_coin(random) != ((key.epoch + key.repeat) % 2 != 0);
 }
 
-Image Augmentation::Steps::picture(const Image& source, const AugmentKey& key, bool strong) const {
+Image Augmentation::Steps::augmented_image(const Image& source, const AugmentKey& key, bool strong) const {
   Image result = cropped(source, key);
   if (flips(key)) mirror(result);
   if (!strong) return result;
   if (options.affine) {
     RandomStream random = stream_for(Draw::affine, key);
-    const image::AffineMatrix matrix = drawn_matrix(*options.affine, random, result.width, result.height);
+    const image::AffineMatrix matrix = random_affine_matrix(*options.affine, random, result.width, result.height);
     result = affine(result, matrix, options.affine->interpolation, fill);
   }
   if (policy) {
@@ -175,15 +175,15 @@ Augmentation::Augmentation(const AugmentOptions& options, const image::EvalTrans
 Augmentation::~Augmentation() = default;
 Augmentation::Augmentation(Augmentation&&) noexcept = default;
 
-Image Augmentation::picture(const Image& source, const AugmentKey& key) const {
-  return steps_->picture(source, steps_->drawn(key), steps_->options.strong(key.epoch));
+Image Augmentation::augmented_image(const Image& source, const AugmentKey& key) const {
+  return steps_->augmented_image(source, steps_->draw_key(key), steps_->options.strong(key.epoch));
 }
 
 void Augmentation::apply_into(const Image& source, const AugmentKey& key, float* out) const {
-  const Image result = picture(source, key);
+  const Image result = augmented_image(source, key);
   steps_->normalizer.apply_into(result, out);
   if (!steps_->options.strong(key.epoch) || steps_->options.erasing.probability <= 0) return;
-  RandomStream random = stream_for(Draw::erasing, steps_->drawn(key));
+  RandomStream random = stream_for(Draw::erasing, steps_->draw_key(key));
   erase(steps_->options.erasing, result.channels, result.height, result.width, random, out);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/augment_checks.h"
+#include "vitrail/data/augment_checks_internal.h"
 
 #include "vitrail/base/error.h"
 
@@ -12,19 +12,19 @@ void require(bool holds, const std::string& option, const std::string& expected,
 
 std::string text(const std::array<double, 2>& range) { return str("[", range[0], ", ", range[1], "]"); }
 
-bool is_range(const std::array<double, 2>& range, double most) {
-  return range[0] > 0 && range[0] <= range[1] && range[1] <= most;
+bool is_range(const std::array<double, 2>& range, double max) {
+  return range[0] > 0 && range[0] <= range[1] && range[1] <= max;
 }
 
-bool is_share(double x) { return x >= 0 && x <= 1; }
+bool is_fraction(double x) { return x >= 0 && x <= 1; }
 
 void check_geometry(const AugmentOptions& options) {
-  constexpr double kAny = 1e6;
+  constexpr double kNoLimit = 1e6;
   require(!options.random_resized_crop || !options.padded_crop, "padded_crop", "one kind of crop",
           "random_resized_crop as well");
   if (const auto& crop = options.random_resized_crop) {
     require(is_range(crop->scale, 1), "random_resized_crop.scale", "0 < low ≤ high ≤ 1", text(crop->scale));
-    require(is_range(crop->ratio, kAny), "random_resized_crop.ratio", "0 < low ≤ high", text(crop->ratio));
+    require(is_range(crop->ratio, kNoLimit), "random_resized_crop.ratio", "0 < low ≤ high", text(crop->ratio));
     require(!crop->interpolation.empty(), "random_resized_crop.interpolation", "a filter", "none");
   }
   if (const auto& crop = options.padded_crop) {
@@ -33,17 +33,17 @@ void check_geometry(const AugmentOptions& options) {
   }
   if (const auto& affine = options.affine) {
     require(affine->degrees >= 0 && affine->degrees <= 180, "affine.degrees", "0 to 180", str(affine->degrees));
-    require(is_share(affine->shift[0]) && is_share(affine->shift[1]), "affine.shift", "two shares from 0 to 1",
+    require(is_fraction(affine->shift[0]) && is_fraction(affine->shift[1]), "affine.shift", "two fractions from 0 to 1",
             text(affine->shift));
-    require(is_range(affine->scale, kAny), "affine.scale", "0 < low ≤ high", text(affine->scale));
+    require(is_range(affine->scale, kNoLimit), "affine.scale", "0 < low ≤ high", text(affine->scale));
     const image::Filter filter = affine->interpolation;
     require(filter == image::Filter::nearest || filter == image::Filter::bilinear || filter == image::Filter::bicubic,
             "affine.interpolation", "nearest, bilinear or bicubic", image::name_of(filter));
   }
 }
 
-void check_colour(const AugmentOptions& options) {
-  require(is_share(options.policy_share), "policy_share", "0 to 1", str(options.policy_share));
+void check_policy_and_color(const AugmentOptions& options) {
+  require(is_fraction(options.policy_share), "policy_share", "0 to 1", str(options.policy_share));
   if (const auto& jitter = options.color_jitter) {
     for (const auto& [name, value] : {std::pair{"brightness", jitter->brightness},
                                       {"contrast", jitter->contrast},
@@ -51,12 +51,12 @@ void check_colour(const AugmentOptions& options) {
       require(value >= 0 && value <= 100, str("color_jitter.", name), "at least 0", str(value));
     }
     require(jitter->hue >= 0 && jitter->hue <= 0.5, "color_jitter.hue", "0 to 0.5", str(jitter->hue));
-    require(is_share(jitter->probability), "color_jitter.probability", "0 to 1", str(jitter->probability));
+    require(is_fraction(jitter->probability), "color_jitter.probability", "0 to 1", str(jitter->probability));
   }
 }
 
 void check_erasing(const RandomErasing& erasing) {
-  require(is_share(erasing.probability), "erasing.probability", "0 to 1", str(erasing.probability));
+  require(is_fraction(erasing.probability), "erasing.probability", "0 to 1", str(erasing.probability));
   require(is_range(erasing.area, 1), "erasing.area", "0 < low ≤ high ≤ 1", text(erasing.area));
   require(is_range(erasing.ratio, 1e6), "erasing.ratio", "0 < low ≤ high", text(erasing.ratio));
   require(erasing.count[0] >= 1 && erasing.count[0] <= erasing.count[1] && erasing.count[1] <= 1000, "erasing.count",
@@ -67,7 +67,7 @@ void check_erasing(const RandomErasing& erasing) {
 
 void check(const AugmentOptions& options, const image::EvalTransform& transform) {
   check_geometry(options);
-  check_colour(options);
+  check_policy_and_color(options);
   check_erasing(options.erasing);
   require(options.views >= 0, "views", "at least 0", str(options.views));
   require(options.fill.empty() || options.fill.size() == 1 || options.fill.size() == 3, "fill", "1 or 3 values",
@@ -76,7 +76,7 @@ void check(const AugmentOptions& options, const image::EvalTransform& transform)
   require(!transform.mean.empty() && transform.mean.size() != 2 && transform.mean.size() <= 3, "mean", "1 or 3 values",
           str(transform.mean.size()));
   if ((options.random_resized_crop || options.padded_crop) && transform.processor) {
-    throw Error("augment", "a transform given by size and mean for random crops", "a Hugging Face processor's");
+    throw Error("augment", "a timm transform (size, mean, std) for random crops", "a Hugging Face processor");
   }
   for (const int64_t size : transform.size) require(size > 0 && size <= 1 << 16, "size", "1 to 65536", str(size));
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CIFAR-10's and CIFAR-100's binary versions (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html): records of
-// one label byte (CIFAR-100: coarse label, fine label) and 3,072 bytes of a 32×32 image, plane by plane.
+// The binary versions of CIFAR-10 and CIFAR-100 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html).  A
+// record is a label byte (CIFAR-100: coarse label, fine label) and 3,072 bytes of a 32×32 image in planar RGB order.
 #include <algorithm>
 #include <fstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/data/formats.h"
-#include "vitrail/image/color.h"
+#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -18,7 +18,7 @@ constexpr size_t kPlane = kSide * kSide;
 constexpr size_t kPixels = 3 * kPlane;
 
 struct Variant {
-  size_t label_bytes;  // before the pixels; the last of them is the label
+  size_t label_bytes;  // before the pixels; the last one is the label
   int64_t classes;
   const char* names_file;
   std::vector<std::string> train, test;  // files of each split
@@ -26,34 +26,35 @@ struct Variant {
 };
 
 const std::vector<Variant>& variants() {
-  static const std::vector<Variant> both = {
+  static const std::vector<Variant> table = {
       {1,
        10,
        "batches.meta.txt",
        {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
        {"test_batch.bin"}},
       {2, 100, "fine_label_names.txt", {"train.bin"}, {"test.bin"}}};
-  return both;
+  return table;
 }
 
-bool holds(const std::vector<std::string>& files, const std::string& name) {
+bool contains(const std::vector<std::string>& files, const std::string& name) {
   return std::find(files.begin(), files.end(), name) != files.end();
 }
 
-// The variant of one file: by its name, else by its size.  Both would fit only where the number of records is a
-// multiple of 3,073 × 3,074.
+// The variant of a file: by its name, else by its size.  The size is ambiguous only if it is a multiple of
+// 3,073 × 3,074 bytes.
 const Variant& variant_of(const fs::path& file, size_t size) {
   for (const Variant& variant : variants()) {
-    if (holds(variant.train, file.filename()) || holds(variant.test, file.filename())) return variant;
+    if (contains(variant.train, file.filename()) || contains(variant.test, file.filename())) return variant;
   }
   for (const Variant& variant : variants()) {
     if (size % variant.record() == 0) return variant;
   }
-  throw Error(file.string(), "whole records of CIFAR-10 (3073 bytes) or CIFAR-100 (3074 bytes)", str(size, " bytes"));
+  throw Error(file.string(), "complete records of CIFAR-10 (3073 bytes) or CIFAR-100 (3074 bytes)",
+              str(size, " bytes"));
 }
 
-// The files of a split that are there.
-std::vector<fs::path> present(const fs::path& folder, const std::vector<std::string>& names) {
+// The files of a split that exist.
+std::vector<fs::path> existing_files(const fs::path& folder, const std::vector<std::string>& names) {
   std::vector<fs::path> files;
   for (const std::string& name : names) {
     if (is_present(folder / name)) files.push_back(folder / name);
@@ -78,7 +79,7 @@ class CifarDataset : public Dataset {
     class_names_ = options.labels;
     if (class_names_.empty()) class_names_ = read_names(files.front().parent_path() / variant_->names_file);
     if (class_names_.size() != static_cast<size_t>(variant_->classes) && options.labels.empty()) {
-      class_names_ = numbered_names(variant_->classes, options);
+      class_names_ = default_class_names(variant_->classes, options);
     }
   }
 
@@ -134,7 +135,7 @@ class CifarDataset : public Dataset {
 
 bool is_cifar_folder(const fs::path& folder) {
   return std::any_of(variants().begin(), variants().end(), [&](const Variant& variant) {
-    return !present(folder, variant.train).empty() || !present(folder, variant.test).empty();
+    return !existing_files(folder, variant.train).empty() || !existing_files(folder, variant.test).empty();
   });
 }
 
@@ -147,7 +148,7 @@ std::unique_ptr<Dataset> open_cifar(const fs::path& path, const DatasetOptions& 
   std::vector<fs::path> files;
   std::string existing;
   for (const Variant& variant : variants()) {
-    const std::vector<fs::path> train = present(path, variant.train), test = present(path, variant.test);
+    const std::vector<fs::path> train = existing_files(path, variant.train), test = existing_files(path, variant.test);
     if (train.empty() && test.empty()) continue;
     existing = train.empty() ? "test" : test.empty() ? "train" : "test, train";
     files = split == "train" ? train : split == "test" ? test : files;

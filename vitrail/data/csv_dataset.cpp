@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset listed in a CSV: file,class_index.
+// A dataset listed in a CSV file with the columns file,class_index.
 #include <charconv>
 #include <optional>
 #include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/data/csv.h"
-#include "vitrail/data/formats.h"
+#include "vitrail/data/csv_internal.h"
+#include "vitrail/data/dataset_formats_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -20,13 +20,13 @@ std::optional<int64_t> integer(std::string_view text) {
   return value;
 }
 
-// Where the two columns stand.
+// The positions of the two columns.
 struct Columns {
   size_t file = 0, class_index = 1;
 };
 
-// A header's first field names no image file and its second is no number; a row that is merely wrong has to be
-// reported.
+// The first field of a header is no image path and the second no integer.  If only one of these holds, the row is data
+// and its error is reported.
 bool is_header(const std::vector<std::string>& fields) {
   return fields.size() >= 2 && !image::is_image_path(fields[0]) && !integer(fields[1]);
 }
@@ -72,17 +72,17 @@ class CsvDataset : public Dataset {
   };
 
   void add(const CsvRow& row, Columns columns) {
-    const std::string here = str(where_, ":", row.line);
+    const std::string row_where = str(where_, ":", row.line);
     if (row.fields.size() <= std::max(columns.file, columns.class_index)) {
-      throw Error(here, "file,class_index", str(row.fields.size(), " field(s)"));
+      throw Error(row_where, "file,class_index", str(row.fields.size(), " field(s)"));
     }
     const std::string& file = row.fields[columns.file];
-    const std::string& number = row.fields[columns.class_index];
-    const std::optional<int64_t> label = integer(number);
-    if (file.empty()) throw Error(here, "a file", "an empty field");
-    if (!label) throw Error(here, "a class index", "'" + number + "'");
-    if (*label < 0) throw Error(here, "a class index of at least 0", number);
-    if (*label >= limit_) throw Error(here, str("a class index below the model's ", limit_, " classes"), number);
+    const std::string& index = row.fields[columns.class_index];
+    const std::optional<int64_t> label = integer(index);
+    if (file.empty()) throw Error(row_where, "a file", "an empty field");
+    if (!label) throw Error(row_where, "a class index", "'" + index + "'");
+    if (*label < 0) throw Error(row_where, "a class index of at least 0", index);
+    if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), index);
     rows_.push_back({file, *label});
   }
 

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "vitrail/base/error.h"
-#include "vitrail/data/formats.h"
+#include "vitrail/data/dataset_formats_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -35,7 +35,7 @@ int64_t class_limit(const DatasetOptions& options) {
   return options.labels.empty() ? INT64_MAX : static_cast<int64_t>(options.labels.size());
 }
 
-std::vector<std::string> numbered_names(int64_t classes, const DatasetOptions& options) {
+std::vector<std::string> default_class_names(int64_t classes, const DatasetOptions& options) {
   if (!options.labels.empty()) return options.labels;
   std::vector<std::string> names;
   for (int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
@@ -49,7 +49,7 @@ void require_no_split(const fs::path& path, const DatasetOptions& options) {
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw Error(path.string(), "a dataset", error ? error.message() : "nothing there");
+  if (!fs::exists(status)) throw Error(path.string(), "a dataset", error ? error.message() : "nothing at this path");
   if (fs::is_directory(status)) {
     if (is_cifar_folder(path)) return open_cifar(path, options);
     if (is_idx_folder(path)) return open_idx(path, options);

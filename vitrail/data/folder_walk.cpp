@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/folder_walk.h"
+#include "vitrail/data/folder_walk_internal.h"
 
 #include <algorithm>
 
@@ -12,15 +12,16 @@ namespace {
 
 class Walk {
  public:
-  TreeListing listing;
+  FolderListing listing;
 
   void enter(const fs::path& folder, const std::string& prefix) {
     std::error_code error;
     const fs::path real = fs::canonical(folder, error);
-    if (!error && std::find(inside_.begin(), inside_.end(), real) != inside_.end()) return;  // a link that leads back
+    if (!error && std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
+      return;  // a link to an ancestor
     fs::directory_iterator entries(folder, error);
     if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
-    inside_.push_back(real);
+    ancestors_.push_back(real);
     for (; entries != fs::directory_iterator(); entries.increment(error)) {
       const std::string name = prefix + entries->path().filename().string();
       std::error_code dangling;
@@ -32,16 +33,16 @@ class Walk {
       }
     }
     if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
-    inside_.pop_back();
+    ancestors_.pop_back();
   }
 
  private:
-  std::vector<fs::path> inside_;  // the folders from the first one to the current one
+  std::vector<fs::path> ancestors_;  // from the root to the current folder
 };
 
 }  // namespace
 
-TreeListing walk_folder(const fs::path& folder) {
+FolderListing walk_folder(const fs::path& folder) {
   Walk walk;
   walk.enter(folder, "");
   std::sort(walk.listing.images.begin(), walk.listing.images.end());

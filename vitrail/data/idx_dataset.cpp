@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// MNIST's IDX files (LeCun, Cortes, Burges: http://yann.lecun.com/exdb/mnist): a big-endian magic 00 00 TYPE AXES, the
-// sizes as 32-bit numbers, the elements.  Images are [n, height, width] of unsigned bytes, labels [n].
+// MNIST's IDX files (LeCun, Cortes, Burges: http://yann.lecun.com/exdb/mnist): the magic bytes 00 00 TYPE AXES, the
+// extents as 32-bit big-endian integers, the elements.  Images are unsigned bytes [n, height, width], labels [n].
 #include <algorithm>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/data/formats.h"
-#include "vitrail/image/color.h"
+#include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
 namespace {
 
-// What a packed file may hold: more than any published set of this form (EMNIST's largest is 0.5 GiB).
-constexpr uint64_t kMaxUnpacked = uint64_t{2} << 30;
+// Limit of a decompressed file: above the largest published one (EMNIST, 0.5 GiB).
+constexpr uint64_t kMaxDecompressed = uint64_t{2} << 30;
 
-// A file's bytes, unpacked when they are gzip.
+// A file's bytes, decompressed if it is gzip.
 class Contents {
  public:
   explicit Contents(const fs::path& path) : file_(std::make_unique<MappedFile>(path)), bytes_(file_->bytes()) {
-    if (!is_gzip(bytes_)) return;  // the magic of IDX begins with zeros
-    unpacked_ = gunzip(bytes_, kMaxUnpacked, path.string());
-    bytes_ = unpacked_;
+    if (!is_gzip(bytes_)) return;  // IDX begins with zeros, gzip does not
+    decompressed_ = gunzip(bytes_, kMaxDecompressed, path.string());
+    bytes_ = decompressed_;
     file_.reset();
   }
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
   std::unique_ptr<MappedFile> file_;
-  std::vector<std::byte> unpacked_;
+  std::vector<std::byte> decompressed_;
   std::span<const std::byte> bytes_;
 };
 
-// An array of unsigned bytes; the elements lie in the file's contents.
+// An array of unsigned bytes; the elements are a view of the file's bytes.
 struct IdxArray {
   std::vector<int64_t> shape;
   std::span<const std::byte> elements;
 };
 
 IdxArray parse(const std::string& where, std::span<const std::byte> bytes, size_t axes) {
-  const auto number = [&](size_t at) {
+  const auto big_endian_32 = [&](size_t offset) {
     int64_t value = 0;
-    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<int64_t>(bytes[at + i]);
+    for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<int64_t>(bytes[offset + i]);
     return value;
   };
   const size_t header = 4 + 4 * axes;
   if (bytes.size() < header)
     throw Error(where, str("an IDX header of ", header, " bytes"), str(bytes.size(), " bytes"));
   const int64_t magic = 0x800 + static_cast<int64_t>(axes);  // 08: unsigned bytes
-  if (number(0) != magic) throw Error(where, str("IDX magic ", magic, " (bytes, ", axes, " axes)"), str(number(0)));
+  if (big_endian_32(0) != magic) {
+    throw Error(where, str("IDX magic ", magic, " (bytes, ", axes, " axes)"), str(big_endian_32(0)));
+  }
   IdxArray array{{}, bytes.subspan(header)};
   int64_t count = 1;
   for (size_t axis = 0; axis < axes; ++axis) {
-    array.shape.push_back(number(4 + 4 * axis));
-    if (__builtin_mul_overflow(count, array.shape.back(), &count)) throw Error(where, "sizes that fit", "larger ones");
+    array.shape.push_back(big_endian_32(4 + 4 * axis));
+    if (__builtin_mul_overflow(count, array.shape.back(), &count))
+      throw Error(where, "extents with a product below 2^63", "larger ones");
   }
   if (count == 0) throw Error(where, "at least one element", "none");
   if (static_cast<size_t>(count) != array.elements.size()) {
@@ -63,9 +66,9 @@ IdxArray parse(const std::string& where, std::span<const std::byte> bytes, size_
   return array;
 }
 
-// The labels file that belongs to an images file: its name with "labels" for "images" and "idx1" for "idx3".  Packed
-// or not, whichever is there.
-fs::path labels_of(const fs::path& images) {
+// The labels file of an images file: "labels" instead of "images" and "idx1" instead of "idx3" in its name, with or
+// without .gz.
+fs::path labels_path_of(const fs::path& images) {
   std::string name = images.filename().string();
   name.replace(name.rfind("images"), 6, "labels");
   name.replace(name.rfind("idx3"), 4, "idx1");
@@ -80,23 +83,23 @@ class IdxDataset : public Dataset {
   IdxDataset(const fs::path& images_path, const DatasetOptions& options)
       : where_(images_path.string()), decode_(options.decode), images_file_(images_path) {
     images_ = parse(where_, images_file_.bytes(), 3);
-    const fs::path labels_path = labels_of(images_path);
+    const fs::path labels_path = labels_path_of(images_path);
     const Contents labels_file(labels_path);
     const IdxArray labels = parse(labels_path.string(), labels_file.bytes(), 1);
     if (labels.shape[0] != images_.shape[0]) {
-      throw Error(labels_path.string(), str(images_.shape[0], " labels, one an image"), str(labels.shape[0]));
+      throw Error(labels_path.string(), str(images_.shape[0], " labels, one per image"), str(labels.shape[0]));
     }
-    int64_t most = 0;
+    int64_t max_label = 0;
     for (const std::byte value : labels.elements) {
       const auto label = static_cast<int64_t>(value);
       if (label >= class_limit(options)) {
         throw Error(str(labels_path.string(), "#", labels_.size()), str("a label below ", class_limit(options)),
                     str(label));
       }
-      most = std::max(most, label);
+      max_label = std::max(max_label, label);
       labels_.push_back(static_cast<uint8_t>(value));
     }
-    class_names_ = numbered_names(most + 1, options);
+    class_names_ = default_class_names(max_label + 1, options);
   }
 
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
@@ -124,7 +127,7 @@ std::string split_of(const fs::path& file) {
   return name.find("train") != name.npos ? "train" : "";
 }
 
-// The images files of a folder, sorted; of a file and its packed twin only the former.
+// The images files of a folder, sorted.  If a file exists with and without .gz, only the latter is listed.
 std::vector<fs::path> images_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -156,14 +159,14 @@ std::unique_ptr<Dataset> open_idx(const fs::path& path, const DatasetOptions& op
     return std::make_unique<IdxDataset>(path, options);
   }
   const std::string split = options.split.empty() ? "test" : options.split;
-  std::vector<fs::path> fitting;
+  std::vector<fs::path> matches;
   std::string existing;
   for (const fs::path& file : images_files(path)) {
-    if (split_of(file) == split) fitting.push_back(file);
+    if (split_of(file) == split) matches.push_back(file);
     existing += (existing.empty() ? "" : ", ") + file.filename().string() + " (" + split_of(file) + ")";
   }
-  if (fitting.size() != 1) throw Error(path.string(), "one images file of the split " + split, existing);
-  return std::make_unique<IdxDataset>(fitting.front(), options);
+  if (matches.size() != 1) throw Error(path.string(), "one images file of the split " + split, existing);
+  return std::make_unique<IdxDataset>(matches.front(), options);
 }
 
 }  // namespace vitrail::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/data/loader_checks.h"
+#include "vitrail/data/loader_checks_internal.h"
 
 #include "vitrail/base/error.h"
 
@@ -18,14 +18,14 @@ void check(const LoaderOptions& options) {
   require(options.ranks >= 1, "ranks", "at least 1", str(options.ranks));
   require(options.rank >= 0 && options.rank < options.ranks, "rank", str("0 to ", options.ranks - 1),
           str(options.rank));
-  require(options.ranks == 1 || options.batch_size % 2 == 0, "batch_size", "an even number on each of several ranks",
+  require(options.ranks == 1 || options.batch_size % 2 == 0, "batch_size", "an even number if there are several ranks",
           str(options.batch_size));
   require(options.threads >= 1 && options.threads <= 1024, "threads", "1 to 1024", str(options.threads));
   require(options.in_flight >= 1 && options.in_flight <= 1024, "in_flight", "1 to 1024", str(options.in_flight));
   require(options.repeats >= 1, "repeats", "at least 1", str(options.repeats));
   require(options.channels == 1 || options.channels == 3, "channels", "1 or 3", str(options.channels));
   require(!options.mix.any() || options.unreadable != Unreadable::leave_out, "unreadable",
-          "error or replace where pictures are mixed", "leave_out");
+          "error or replace with mixup or CutMix", "leave_out");
   check(options.mix);
 }
 
@@ -37,7 +37,7 @@ void check(const LoaderOptions& options, const std::vector<int64_t>& samples, co
   }
   const int64_t count = static_cast<int64_t>(samples.size()), batch = options.batch_size * options.ranks;
   require(!options.drop_last || batch <= count, "batch_size",
-          str("at most the ", count, " samples of the dataset", options.ranks > 1 ? ", all processes together" : ""),
+          str("at most the ", count, " samples of the dataset", options.ranks > 1 ? ", over all ranks" : ""),
           str(batch));
 }
 

@@ -36,12 +36,12 @@ std::vector<float> softmax(std::span<const float> logits, const std::string& whe
 }
 
 std::vector<Prediction> top_k(std::span<const float> logits, int64_t k, const std::string& where) {
-  if (k < 1) throw Error(where, "the number of best classes to be at least 1", str(k));
+  if (k < 1) throw Error(where, "k of at least 1 for the top-k classes", str(k));
   const std::vector<float> probabilities = softmax(logits, where);
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto count = std::min<int64_t>(k, static_cast<int64_t>(order.size()));
-  // By logit, not by probability: two different logits may round to one probability.
+  // Sorted by logit: different logits may round to equal probabilities.
   std::partial_sort(order.begin(), order.begin() + count, order.end(),
                     [&](int64_t a, int64_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   std::vector<Prediction> best;
@@ -53,13 +53,13 @@ void Accuracy::add(std::span<const float> logits, int64_t label, const std::stri
   require_rankable(logits, where);
   const auto classes = static_cast<int64_t>(logits.size());
   if (label < 0 || label >= classes) throw Error(where, str("a class index below ", classes), str(label));
-  int64_t better = 0;
+  int64_t rank = 0;  // number of classes before the label
   for (int64_t i = 0; i < classes; ++i) {
-    better += logits[i] > logits[label] || (logits[i] == logits[label] && i < label);
+    rank += logits[i] > logits[label] || (logits[i] == logits[label] && i < label);
   }
   ++images_;
-  top1_ += better < 1;
-  top5_ += better < 5;
+  top1_ += rank < 1;
+  top5_ += rank < 5;
 }
 
 }  // namespace vitrail::data

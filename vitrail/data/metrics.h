@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From logits to answers: probabilities, the best classes, and how often they are right.
+// Classification metrics: probabilities, top-k predictions, top-1 and top-5 accuracy.
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,23 +13,23 @@ struct Prediction {
   float probability = 0;  // softmax over all classes
 };
 
-// softmax(logits), computed in double.  Throws Error (`where` names the image) where a logit is NaN or +infinity, which
-// have no probabilities; −infinity is a class ruled out.
+// softmax(logits), computed in double.  A logit of −infinity has probability 0.  Throws Error naming `where` (the
+// image) if a logit is NaN or +infinity, or all are −infinity.
 std::vector<float> softmax(std::span<const float> logits, const std::string& where);
 
-// The k classes with the largest logits, best first, equal ones by lower index; all of them when k exceeds their
-// number.  Errors as softmax, and k < 1.
+// The k classes with the largest logits in descending order, ties by lower index; all classes if k exceeds their
+// number.  Throws Error for k < 1 and as softmax.
 std::vector<Prediction> top_k(std::span<const float> logits, int64_t k, const std::string& where);
 
-// Counts how often the right class is the best, and among the five best, of the images added.
+// Top-1 and top-5 accuracy over the images added.
 class Accuracy {
  public:
-  // logits [classes], label in [0, classes).  A class that ties with the label comes before it when its index is
-  // lower, as in top_k.  Errors as softmax (nothing is counted then), and a label out of range.
+  // logits [classes], label in [0, classes).  Ties count as in top_k: the lower index comes first.
+  // Throws Error for a label out of range and as softmax; the image is then not counted.
   void add(std::span<const float> logits, int64_t label, const std::string& where);
 
   int64_t images() const { return images_; }
-  double top1() const { return fraction(top1_); }  // fractions of images(), 0 when there are none
+  double top1() const { return fraction(top1_); }  // fraction of images(); 0 without images
   double top5() const { return fraction(top5_); }
 
  private:

@@ -11,12 +11,12 @@
 namespace vitrail::data {
 namespace {
 
-// The calling thread gives way to those that compute.  A parallel loop is as slow as its slowest thread, and the others
-// wait for it at full speed; so a core lent to decoding in the middle of a loop costs both cores.  With the lowest
-// priority decoding gets what computing leaves: all of it, when the consumer waits for pictures.
-void give_way() {
+// Gives the calling thread the lowest priority.  A parallel loop is as slow as its slowest thread and the others spin
+// meanwhile, so a decoding thread must not take a core from a compute thread.  While the consumer waits for images, the
+// compute threads are idle and decoding gets all cores.
+void lower_priority() {
 #ifdef __linux__
-  ::setpriority(PRIO_PROCESS, 0, 19);  // of this thread alone: Linux keeps the priority by thread
+  ::setpriority(PRIO_PROCESS, 0, 19);  // Linux: of this thread only
 #endif
 }
 
@@ -26,7 +26,7 @@ PrefetchThreads::PrefetchThreads(size_t count, PrefetchOptions options, Step ste
     : count_(count), in_flight_(options.in_flight), step_(std::move(step)), done_(options.in_flight, false) {
   if (options.threads < 1) throw Error("prefetch", "at least 1 thread", str(options.threads));
   if (options.in_flight < 1) throw Error("prefetch", "at least 1 item in flight", "0");
-  // More threads than items that may be in flight would only wait.
+  // More threads than items in flight would only wait.
   const size_t threads = std::min({static_cast<size_t>(options.threads), in_flight_, count_});
   try {
     for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
@@ -48,8 +48,8 @@ void PrefetchThreads::stop() {
 }
 
 void PrefetchThreads::work() {
-  const ThreadCount alone(1);
-  give_way();
+  const ThreadCount single_threaded(1);
+  lower_priority();
   std::unique_lock lock(mutex_);
   while (true) {
     room_.wait(lock, [&] { return stop_ || next_ == count_ || next_ < consumed_ + in_flight_; });

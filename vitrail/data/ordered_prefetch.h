@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Work done ahead of its consumer by a few threads, delivered in order: how decoding and inference share the cores.
+// Items produced ahead of their consumer by worker threads and delivered in order, such as images decoded during
+// inference.
 #include <algorithm>
 #include <condition_variable>
 #include <cstddef>
@@ -17,25 +18,25 @@ namespace vitrail::data {
 
 struct PrefetchOptions {
   int threads = 1;        // that produce items, at least 1
-  size_t in_flight = 16;  // items being produced or waiting for the consumer, at least 1: this bounds the memory
+  size_t in_flight = 16;  // items in production or ready, at least 1; bounds the memory
 };
 
-// Runs step(slot, index) for index 0, 1, … count − 1 on its own threads, in any order, never more than `in_flight`
-// ahead of the consumer; slot is index mod in_flight, so no two running steps share one.  The threads are plain ones
-// whose parallel loops run on themselves alone: they never start an OpenMP team.
+// Runs step(slot, index) for index 0, 1, … count − 1 on its own threads, in any order, at most `in_flight` indices
+// ahead of the consumer.  slot is index mod in_flight, so running steps have distinct slots.  Parallel loops inside a
+// step are serial: the threads start no OpenMP team.
 //
-// One consumer: wait() until the next index is done, use its slot, release() it.
+// The single consumer calls wait() for the next index, uses its slot, and calls release().
 class PrefetchThreads {
  public:
   using Step = std::function<void(size_t slot, size_t index)>;  // must not throw
 
-  PrefetchThreads(size_t count, PrefetchOptions options, Step step);  // throws Error when an option is below 1
-  ~PrefetchThreads();  // starts no further step, waits for those that run
+  PrefetchThreads(size_t count, PrefetchOptions options, Step step);  // throws Error for an option below 1
+  ~PrefetchThreads();  // cancels steps that have not started, waits for running ones
   PrefetchThreads(const PrefetchThreads&) = delete;
   PrefetchThreads& operator=(const PrefetchThreads&) = delete;
 
-  std::optional<size_t> wait();  // the slot of the next index; nothing after the last
-  void release();                // the slot of the last wait() may be filled again
+  std::optional<size_t> wait();  // the slot of the next index, when it is done; none after the last
+  void release();                // makes the slot of the last wait() available
 
  private:
   void work();
@@ -46,13 +47,13 @@ class PrefetchThreads {
   std::mutex mutex_;
   std::condition_variable room_, ready_;
   std::vector<bool> done_;  // per slot
-  size_t next_ = 0;         // index to be started next
+  size_t next_ = 0;         // index to start next
   size_t consumed_ = 0;     // indices released
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
 
-// The items produce(0) … produce(count − 1), in that order, made ahead of time.
+// The items produce(0) … produce(count − 1) in order, produced ahead of time.
 //
 //   OrderedPrefetch<Sample> samples(n, [&](size_t i) { return dataset.get(i); }, {.threads = 2});
 //   for (size_t i = 0; i < n; ++i) {
@@ -61,15 +62,15 @@ class PrefetchThreads {
 template <class Item>
 class OrderedPrefetch {
  public:
-  // produce is called from several threads at once and must outlive the object's use of what it refers to.
+  // Calls produce from several threads at once.  Objects that it refers to must outlive this one.
   OrderedPrefetch(size_t count, std::function<Item(size_t)> produce, PrefetchOptions options)
       : produce_(std::move(produce)),
         slots_(std::min(options.in_flight, count)),
         threads_(count, {options.threads, options.in_flight},
                  [this](size_t slot, size_t index) { fill(slot, index); }) {}
 
-  // The next item, waiting for it; nothing after the last.  Throws what produce threw for it; the call after that gives
-  // the item after it.
+  // Waits for the next item and returns it; none after the last.  Rethrows the exception of its produce(); the
+  // following call continues with the item after it.
   std::optional<Item> next() {
     const std::optional<size_t> slot = threads_.wait();
     if (!slot) return std::nullopt;
@@ -97,7 +98,7 @@ class OrderedPrefetch {
 
   std::function<Item(size_t)> produce_;
   std::vector<Slot> slots_;
-  PrefetchThreads threads_;  // last: its threads end before what they use goes
+  PrefetchThreads threads_;  // last member: destroyed first, before the slots that its threads use
 };
 
 }  // namespace vitrail::data

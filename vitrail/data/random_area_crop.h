@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Parts of pictures, to calibrate by.
+// Random crops of calibration images for post-training quantisation.
 #include "vitrail/base/random.h"
 #include "vitrail/image/image.h"
 
 namespace vitrail::data {
 
-// A rectangle of the picture with three tenths to all of its area, as pictures are cut for training (Szegedy et al.
-// 2015, section 6; there from 0.08 on).
-image::Image random_area_crop(const image::Image& picture, RandomStream& random);
+// A random rectangle with 30 % to 100 % of the image's area, not resized: the window of RandomResizedCrop (Szegedy et
+// al. 2015, section 6) with a larger minimum area, so that most of the object stays visible.
+image::Image random_area_crop(const image::Image& image, RandomStream& random);
 
 }  // namespace vitrail::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/affine.h"
+#include "vitrail/image/affine_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <numbers>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/affine_sample.h"
+#include "vitrail/image/affine_sampling_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -34,7 +34,7 @@ double rounded(double x) {
   return std::strtod(text, nullptr);
 }
 
-Image half_turn(const Image& source) {
+Image rotate_180(const Image& source) {
   Image result = make_image(source.width, source.height, source.channels);
   const int64_t pixels = source.width * source.height, channels = source.channels;
   for (int64_t i = 0; i < pixels; ++i) {
@@ -44,8 +44,8 @@ Image half_turn(const Image& source) {
   return result;
 }
 
-// A quarter of a square, counter-clockwise or clockwise.
-Image quarter_turn(const Image& source, bool clockwise) {
+// Rotates a square by 90°, clockwise or counter-clockwise.
+Image rotate_90(const Image& source, bool clockwise) {
   Image result = make_image(source.width, source.height, source.channels);
   const int64_t last = source.width - 1, channels = source.channels;
   for (int64_t y = 0; y <= last; ++y) {
@@ -94,13 +94,13 @@ Image rotate(const Image& source, double degrees, Filter filter, const Fill& fil
   if (angle < 0) angle += 360.0;
   const bool square = source.width == source.height;
   if (angle == 0) return source;
-  if (angle == 180) return half_turn(source);
-  if (angle == 90 && square) return quarter_turn(source, false);
-  if (angle == 270 && square) return quarter_turn(source, true);
-  const double turn = -radians(angle);
+  if (angle == 180) return rotate_180(source);
+  if (angle == 90 && square) return rotate_90(source, false);
+  if (angle == 270 && square) return rotate_90(source, true);
+  const double theta = -radians(angle);
   const double center_x = static_cast<double>(source.width) / 2, center_y = static_cast<double>(source.height) / 2;
-  AffineMatrix m{rounded(std::cos(turn)),  rounded(std::sin(turn)), 0,
-                 rounded(-std::sin(turn)), rounded(std::cos(turn)), 0};
+  AffineMatrix m{rounded(std::cos(theta)),  rounded(std::sin(theta)), 0,
+                 rounded(-std::sin(theta)), rounded(std::cos(theta)), 0};
   m[2] = m[0] * -center_x + m[1] * -center_y + center_x;
   m[5] = m[3] * -center_x + m[4] * -center_y + center_y;
   return affine(source, m, filter, fill);

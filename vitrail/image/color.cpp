@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/color.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 
@@ -13,10 +13,10 @@ void grey_to_rgb(const uint8_t* grey, int64_t pixels, uint8_t* rgb) {
 
 void inverted_cmyk_to_rgb(const uint8_t* cmyk, int64_t pixels, uint8_t* rgb) {
   for (int64_t i = 0; i < pixels; ++i) {
-    const int white = cmyk[4 * i + 3];  // what the black ink leaves
+    const int white = cmyk[4 * i + 3];  // the inverted black channel
     for (int c = 0; c < 3; ++c) {
-      const int product = (255 - cmyk[4 * i + c]) * white + 128;  // ink · white / 255, rounded without a division
-      rgb[3 * i + c] = static_cast<uint8_t>(white - (((product >> 8) + product) >> 8));
+      const int scaled = (255 - cmyk[4 * i + c]) * white + 128;  // ink · white / 255, rounded without a division
+      rgb[3 * i + c] = static_cast<uint8_t>(white - (((scaled >> 8) + scaled) >> 8));
     }
   }
 }

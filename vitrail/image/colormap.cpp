@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/colormap.h"
+#include "vitrail/image/colormap_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace {
 
 using Rgb = std::array<double, 3>;
 
-// OKLab to linear sRGB: cube the cone responses, then mix them (the constants are the paper's).
+// OKLab to linear sRGB: the cubed cone responses times a matrix (constants of the paper).
 Rgb linear_rgb(double lightness, double a, double b) {
   const auto cube = [](double x) { return x * x * x; };
   const double l = cube(lightness + 0.3963377774 * a + 0.2158037573 * b);
@@ -21,7 +21,7 @@ Rgb linear_rgb(double lightness, double a, double b) {
           -0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s};
 }
 
-bool displayable(const Rgb& color) {
+bool in_gamut(const Rgb& color) {
   return std::all_of(color.begin(), color.end(), [](double x) { return x >= 0 && x <= 1; });
 }
 
@@ -33,9 +33,9 @@ uint8_t encoded(double linear) {  // sRGB's transfer curve
 std::array<uint8_t, 3> heat_color(double t) {
   const double lightness = 0.20 + 0.75 * t;
   const double hue = (300 + 165 * t) * std::numbers::pi / 180;   // violet, red at 30°, yellow at 105°
-  double chroma = 0.10 + 0.10 * std::sin(std::numbers::pi * t);  // strongest in the middle
+  double chroma = 0.10 + 0.10 * std::sin(std::numbers::pi * t);  // maximal in the middle
   Rgb color = linear_rgb(lightness, chroma * std::cos(hue), chroma * std::sin(hue));
-  while (!displayable(color) && chroma > 0) {  // what a screen cannot show is made paler, not darker
+  while (!in_gamut(color) && chroma > 0) {  // outside the sRGB gamut: reduces the chroma, keeps the lightness
     chroma -= 0.002;
     color = linear_rgb(lightness, chroma * std::cos(hue), chroma * std::sin(hue));
   }

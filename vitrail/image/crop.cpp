@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/crop.h"
+#include "vitrail/image/crop_internal.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace vitrail::image {
 namespace {
 
-// The part of the window that lies in the source along one axis: window positions [begin, end).
+// The window positions [begin, end) of one axis that are inside the source.
 std::pair<int64_t, int64_t> inside(int64_t offset, int64_t length, int64_t size) {
   const int64_t begin = std::clamp<int64_t>(-offset, 0, length);
   return {begin, std::max(begin, std::min(length, size - offset))};
@@ -36,7 +36,7 @@ void check_window(const Image& source, const Window& window, Padding padding) {
   if (padding == Padding::reflect && (beyond(window.left, window.width, source.width) >= source.width ||
                                       beyond(window.top, window.height, source.height) >= source.height)) {
     throw Error(
-        "crop", "reflected padding smaller than the picture",
+        "crop", "reflect padding smaller than the image",
         str("a window that reaches ", beyond(window.left, window.width, source.width), " and ",
             beyond(window.top, window.height, source.height), " pixels beyond ", source.width, "×", source.height));
   }

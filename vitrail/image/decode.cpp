@@ -10,8 +10,8 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/exif.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/exif_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -41,7 +41,7 @@ Codec codec_for(Bytes bytes) {
   return nullptr;
 }
 
-// What a file that no codec takes looks like, for the message.
+// Describes a file that no codec accepts, for the error message.
 std::string description(Bytes bytes) {
   if (bytes.empty()) return "an empty file";
   if (starts_with(bytes, "BM")) return "BMP, which is not supported";
@@ -64,10 +64,10 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, con
   if (codec == nullptr) throw Error(where, "a JPEG, PNG, WebP or GIF image", description(bytes));
   try {
     Image image = codec(bytes, options, where);
-    if (options.apply_exif) image = upright(std::move(image), exif_orientation(bytes));
+    if (options.apply_exif) image = exif_transpose(std::move(image), exif_orientation(bytes));
     return image;
   } catch (const std::bad_alloc&) {
-    throw Error(where, "memory for the picture", "none: it is too large for this machine");
+    throw Error(where, "memory for the image", "an image that is too large for this machine");
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Image files to pixels, equal to those that Pillow's Image.open(file).convert("RGB") or convert("L") gives.
+// Decodes JPEG, PNG, WebP and GIF files.  The pixels equal those of Pillow's Image.open(file).convert("RGB") or
+// convert("L").
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -12,25 +13,23 @@ namespace vitrail::image {
 
 struct DecodeOptions {
   ColorMode mode = ColorMode::rgb;
-  // Turn the picture as its EXIF orientation says (Pillow's ImageOps.exif_transpose).  timm does not, hence the
-  // default.
+  // Applies the EXIF orientation (Pillow's ImageOps.exif_transpose).  Off by default, as in timm.
   bool apply_exif = false;
-  // Larger pictures are refused before anything is allocated.  The default is where Pillow stops: twice the pixels that
-  // fill a quarter of a GiB at 3 bytes each; 512 MiB of RGB here.
+  // Larger images are refused before their pixels are allocated.  The default is Pillow's decompression-bomb limit:
+  // 2 · (2^30 / 4 / 3) pixels, which is 512 MiB of RGB.
   int64_t max_pixels = 178'956'970;
 };
 
-// JPEG (grey, YCbCr, RGB, CMYK, YCCK; baseline and progressive), PNG (every bit depth and colour type, interlaced too),
-// WebP (lossy, lossless, alpha) and GIF; of an animation the first picture.  The format is told by the first bytes.
-// Alpha and transparent colours are dropped, as convert() does.  Throws Error naming `where`: unknown or unsupported
-// format, truncated or broken data, more than max_pixels.
+// Decodes JPEG (grey, YCbCr, RGB, CMYK, YCCK; baseline and progressive), PNG (all bit depths and colour types,
+// interlaced or not), WebP (lossy, lossless, alpha) and GIF; of an animation the first frame.  The first bytes
+// determine the format.  Alpha and transparent colours are dropped, as in convert(). Throws Error naming `where` for an
+// unknown or unsupported format, truncated or damaged data, and too many pixels.
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where);
 
 // decode() of a file; errors name its path.
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options = {});
 
-// Whether a walk through a folder takes this file for an image: .jpg .jpeg .jpe .jfif .png .apng .webp .gif, in any
-// case.
+// Whether the file name has an image extension, in any case: .jpg .jpeg .jpe .jfif .png .apng .webp .gif.
 bool is_image_path(const std::filesystem::path& path);
 
 }  // namespace vitrail::image

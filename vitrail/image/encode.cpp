@@ -12,7 +12,8 @@
 namespace vitrail::image {
 namespace {
 
-// libpng reports errors by longjmp; what the writing uses lives here, outside the function that sets the jump target.
+// libpng reports errors by longjmp.  Objects with destructors are members of this struct, outside the function that
+// calls setjmp.
 struct Writer {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -36,7 +37,7 @@ bool append(std::vector<uint8_t>& out, const uint8_t* data, size_t count) noexce
     out.insert(out.end(), data, data + count);
     return true;
   } catch (...) {
-    return false;  // an exception must not cross libpng's frames
+    return false;  // an exception must not unwind libpng's frames
   }
 }
 
@@ -70,7 +71,7 @@ std::vector<uint8_t> encode_png(const Image& image) {
     throw Error("encode_png", "at most 2147483647 pixels a side", str(image.width, "×", image.height));
   }
   Writer writer;
-  if (!write(writer, image)) throw Error("encode_png", "an image that PNG can hold", writer.message);
+  if (!write(writer, image)) throw Error("encode_png", "an image that PNG can represent", writer.message);
   return std::move(writer.out);
 }
 

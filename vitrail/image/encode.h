@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Pixels to PNG files.
+// Encodes images as PNG.
 #include <filesystem>
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace vitrail::image {
 
-// The file's bytes: 8-bit grey or RGB, not interlaced.  Throws Error for an image without pixels.
+// The bytes of a PNG file: 8-bit grey or RGB, not interlaced.  Throws Error for an empty or inconsistent image.
 std::vector<uint8_t> encode_png(const Image& image);
 
-// Writes beside `path` and renames into place, so that there is never half a file.  Throws Error naming the path.
+// Writes a temporary file and renames it, so that `path` never holds a partial file.  Throws Error naming the path.
 void write_png(const std::filesystem::path& path, const Image& image);
 
 }  // namespace vitrail::image

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/enhance.h"
+#include "vitrail/image/enhance_internal.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
 
-#include "vitrail/image/color.h"
-#include "vitrail/image/point.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/point_operations_internal.h"
 
 namespace vitrail::image {
 namespace {
 
-// Pillow's ImagingBlend for one value.  Between 0 and 1 nothing needs clipping, and clipping changes nothing.
+// Pillow's ImagingBlend for one value.  Pillow clamps only factors outside [0, 1]; for others clamping has no effect.
 uint8_t blend(int degenerate, int value, float factor) {
   const float mixed = static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
   return static_cast<uint8_t>(static_cast<int>(std::min(std::max(mixed, 0.0f), 255.0f)));
@@ -24,8 +24,8 @@ void blend_with_constant(Image& image, int degenerate, double factor) {
   apply_table(image, table);
 }
 
-// The middle row's sums over 3×3 with the middle counted five times, divided by 13 and rounded.  A multiple of 1/13 is
-// never closer than 1/26 to a half, so integers give what Pillow's single precision gives.
+// Pillow's SMOOTH kernel, 3×3 with weights 1 and 5 in the centre over 13, rounded.  A multiple of 1/13 is never closer
+// than 1/26 to a half, so integer arithmetic equals Pillow's single precision.
 void smooth_row(const uint8_t* above, const uint8_t* row, const uint8_t* below, int64_t length, int64_t channels,
                 uint8_t* out) {
   std::memcpy(out, row, static_cast<size_t>(std::min(channels, length)));
@@ -43,17 +43,17 @@ struct Hsv {
 };
 
 Hsv to_hsv(int red, int green, int blue) {
-  const int most = std::max({red, green, blue}), least = std::min({red, green, blue});
-  if (most == least) return {0, 0, most};
-  const float range = static_cast<float>(most - least);
-  const float saturation = range / static_cast<float>(most);
-  const float r = static_cast<float>(most - red) / range, g = static_cast<float>(most - green) / range,
-              b = static_cast<float>(most - blue) / range;
+  const int max = std::max({red, green, blue}), min = std::min({red, green, blue});
+  if (max == min) return {0, 0, max};
+  const float range = static_cast<float>(max - min);
+  const float saturation = range / static_cast<float>(max);
+  const float r = static_cast<float>(max - red) / range, g = static_cast<float>(max - green) / range,
+              b = static_cast<float>(max - blue) / range;
   float hue = b - g;
-  if (red != most) hue = static_cast<float>(green == most ? 2.0 + r - b : 4.0 + g - r);
+  if (red != max) hue = static_cast<float>(green == max ? 2.0 + r - b : 4.0 + g - r);
   hue = static_cast<float>(std::fmod(hue / 6.0 + 1.0, 1.0));
   return {std::clamp(static_cast<int>(hue * 255.0), 0, 255), std::clamp(static_cast<int>(saturation * 255.0), 0, 255),
-          most};
+          max};
 }
 
 void to_rgb(const Hsv& color, uint8_t* out) {
@@ -89,7 +89,7 @@ void adjust_contrast(Image& image, double factor) {
 }
 
 void adjust_color(Image& image, double factor) {
-  if (image.channels == 1) return;  // the grey picture is the picture
+  if (image.channels == 1) return;  // the degenerate image equals the image
   const float weight = static_cast<float>(factor);
   uint8_t* pixel = image.pixels.data();
   for (const uint8_t* end = pixel + image.pixels.size(); pixel < end; pixel += 3) {
@@ -99,7 +99,7 @@ void adjust_color(Image& image, double factor) {
 }
 
 void adjust_sharpness(Image& image, double factor) {
-  if (image.height < 3 || image.width < 3) return;  // nothing but edges
+  if (image.height < 3 || image.width < 3) return;  // edge pixels only, which do not change
   const float weight = static_cast<float>(factor);
   const int64_t length = image.row_bytes();
   std::vector<uint8_t> above(image.row(0), image.row(0) + length), current(length), smooth(length);
@@ -114,11 +114,11 @@ void adjust_sharpness(Image& image, double factor) {
 
 void adjust_hue(Image& image, double shift) {
   if (image.channels == 1) return;
-  const int turn = static_cast<int>(shift * 255);
+  const int offset = static_cast<int>(shift * 255);
   uint8_t* pixel = image.pixels.data();
   for (const uint8_t* end = pixel + image.pixels.size(); pixel < end; pixel += 3) {
     Hsv color = to_hsv(pixel[0], pixel[1], pixel[2]);
-    color.hue = (color.hue + turn) & 0xff;
+    color.hue = (color.hue + offset) & 0xff;
     to_rgb(color, pixel);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/exif.h"
+#include "vitrail/image/exif_internal.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "vitrail/image/riff.h"
+#include "vitrail/image/riff_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -26,7 +26,7 @@ struct Metadata {
   std::string exif, xmp;
 };
 
-// JPEG: APP1 segments before the first scan.  A long EXIF block is spread over several.
+// JPEG: the APP1 segments before the first scan.  A long EXIF block spans several.
 Metadata jpeg_metadata(std::string_view file) {
   constexpr std::string_view kExif("Exif\0\0", 6), kXmp("http://ns.adobe.com/xap/1.0/\0", 29);
   Metadata found;
@@ -69,7 +69,7 @@ Metadata webp_metadata(Bytes file) {
   return found;
 }
 
-// The orientation tag (0x0112) of the first directory of a TIFF structure.
+// The orientation tag (0x0112) in the first directory of a TIFF structure.
 std::optional<uint32_t> tiff_orientation(std::string_view tiff) {
   while (tiff.starts_with(std::string_view("Exif\0\0", 6))) tiff.remove_prefix(6);
   if (tiff.size() < 8) return std::nullopt;
@@ -100,15 +100,15 @@ std::optional<uint32_t> tiff_orientation(std::string_view tiff) {
 std::optional<uint32_t> xmp_orientation(std::string_view xmp) {
   constexpr std::string_view kName = "tiff:Orientation";
   for (size_t at = xmp.find(kName); at != std::string_view::npos; at = xmp.find(kName, at + 1)) {
-    std::string_view rest = xmp.substr(at + kName.size());
-    if (rest.starts_with("=\"")) {
-      rest.remove_prefix(2);
-    } else if (rest.starts_with(">")) {
-      rest.remove_prefix(1);
+    std::string_view value = xmp.substr(at + kName.size());
+    if (value.starts_with("=\"")) {
+      value.remove_prefix(2);
+    } else if (value.starts_with(">")) {
+      value.remove_prefix(1);
     } else {
       continue;
     }
-    if (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') return static_cast<uint32_t>(rest[0] - '0');
+    if (!value.empty() && value[0] >= '0' && value[0] <= '9') return static_cast<uint32_t>(value[0] - '0');
   }
   return std::nullopt;
 }
@@ -126,18 +126,18 @@ int exif_orientation(Bytes file) {
   return orientation && *orientation >= 1 && *orientation <= 8 ? static_cast<int>(*orientation) : 1;
 }
 
-Image upright(Image image, int orientation) {
+Image exif_transpose(Image image, int orientation) {
   if (orientation == 1) return image;
-  // Each orientation is: swap x and y or not (5 to 8), then mirror the result's columns, its rows, or both.
-  const bool swapped = orientation >= 5;
+  // Orientations 5 to 8 transpose the image.  Then columns, rows, or both are mirrored.
+  const bool transposed = orientation >= 5;
   const bool mirror_x = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
   const bool mirror_y = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
-  Image result = swapped ? make_image(image.height, image.width, image.channels)
-                         : make_image(image.width, image.height, image.channels);
+  Image result = transposed ? make_image(image.height, image.width, image.channels)
+                            : make_image(image.width, image.height, image.channels);
   for (int64_t y = 0; y < result.height; ++y) {
     for (int64_t x = 0; x < result.width; ++x) {
       const int64_t u = mirror_x ? result.width - 1 - x : x, v = mirror_y ? result.height - 1 - y : y;
-      const uint8_t* from = swapped ? image.row(u) + v * image.channels : image.row(v) + u * image.channels;
+      const uint8_t* from = transposed ? image.row(u) + v * image.channels : image.row(v) + u * image.channels;
       std::copy_n(from, image.channels, result.row(y) + x * image.channels);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first picture of a GIF through giflib.
+// Decodes the first frame of a GIF with giflib.
 #include <gif_lib.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -35,17 +35,17 @@ using File = std::unique_ptr<GifFileType, Close>;
   throw Error(where, "a complete GIF image", reason != nullptr ? reason : "broken data");
 }
 
-// Reads up to the first picture; returns the index of the transparent colour, or −1.
-int find_picture(GifFileType& file, const std::string& where) {
+// Reads up to the first frame; returns the index of the transparent colour, or −1.
+int find_frame(GifFileType& file, const std::string& where) {
   int transparent = -1;
   for (;;) {
     GifRecordType record;
     if (DGifGetRecordType(&file, &record) == GIF_ERROR) fail(where, file.Error);
     if (record == IMAGE_DESC_RECORD_TYPE) return transparent;
-    if (record == TERMINATE_RECORD_TYPE) throw Error(where, "a GIF image", "a file without a picture");
+    if (record == TERMINATE_RECORD_TYPE) throw Error(where, "a GIF image", "a file without a frame");
     if (record != EXTENSION_RECORD_TYPE) continue;
     int function = 0;
-    GifByteType* block = nullptr;  // a length byte, then as many bytes
+    GifByteType* block = nullptr;  // a length byte and the data
     int status = DGifGetExtension(&file, &function, &block);
     while (status != GIF_ERROR && block != nullptr) {
       if (function == GRAPHICS_EXT_FUNC_CODE && block[0] >= 4 && (block[1] & 1) != 0) transparent = block[4];
@@ -55,8 +55,8 @@ int find_picture(GifFileType& file, const std::string& where) {
   }
 }
 
-// A picture's own colours, else the file's, else grey.  Colours that a palette leaves out are black, but a palette that
-// is just the beginning of a grey ramp makes Pillow take the file for a grey one.
+// The frame's palette, else the file's, else grey.  Colours beyond a palette's end are black.  If the palette is the
+// beginning of a grey ramp, Pillow reads the file as a grey image with the full ramp.
 Palette palette_of(const GifFileType& file) {
   const ColorMapObject* map = file.Image.ColorMap != nullptr ? file.Image.ColorMap : file.SColorMap;
   Palette ramp{}, palette{};
@@ -94,10 +94,10 @@ Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& w
   int error = 0;
   const File file(DGifOpen(&source, read_bytes, &error));
   if (file == nullptr) fail(where, error);
-  const int transparent = find_picture(*file, where);
+  const int transparent = find_frame(*file, where);
   if (DGifGetImageDesc(file.get()) == GIF_ERROR) fail(where, file->Error);
   const GifImageDesc& frame = file->Image;
-  // The canvas grows where a picture leaves it; around the picture it has the transparent colour, or the first one.
+  // The canvas is enlarged to contain the frame.  Around the frame it has the transparent colour, or colour 0.
   const int64_t width = std::max(file->SWidth, frame.Left + frame.Width);
   const int64_t height = std::max(file->SHeight, frame.Top + frame.Height);
   check_size(width, height, options.max_pixels, where);

@@ -8,7 +8,7 @@ namespace vitrail::image {
 void check_image(const Image& image, const std::string& where) {
   const bool has_size = image.width > 0 && image.height > 0;
   if (!has_size || (image.channels != 1 && image.channels != 3)) {
-    throw Error(where, "an image with pixels, of 1 or 3 channels",
+    throw Error(where, "a non-empty image with 1 or 3 channels",
                 str(image.width, "×", image.height, " with ", image.channels, " channels"));
   }
   if (static_cast<int64_t>(image.pixels.size()) != image.height * image.row_bytes()) {

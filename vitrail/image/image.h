@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A picture in memory: 8 bits a channel, interleaved, rows from top to bottom without padding.
+// An 8-bit image in memory: channels interleaved, rows from top to bottom without padding.
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace vitrail::image {
 
-// What a decoded file is converted to: Pillow's convert("RGB") or convert("L").
+// The colour mode of a decoded image: Pillow's convert("RGB") or convert("L").
 enum class ColorMode { rgb, grey };
 
 inline int64_t channels_of(ColorMode mode) { return mode == ColorMode::rgb ? 3 : 1; }
 
-// pixels [height, width, channels]; channels is 1 (grey) or 3 (red, green, blue) for everything this folder makes.
+// pixels [height, width, channels].  All functions of this folder give 1 channel (grey) or 3 (red, green, blue).
 struct Image {
   int64_t width = 0, height = 0, channels = 0;
   std::vector<uint8_t> pixels;
@@ -22,12 +22,13 @@ struct Image {
   const uint8_t* row(int64_t y) const { return pixels.data() + y * row_bytes(); }
 };
 
-// An image of this size, cleared to zero.
+// An image of this size with all values zero.
 inline Image make_image(int64_t width, int64_t height, int64_t channels) {
   return {width, height, channels, std::vector<uint8_t>(static_cast<size_t>(width * height * channels))};
 }
 
-// Throws Error naming `where` unless the image has a size, 1 or 3 channels, and as many pixels as it claims.
+// Throws Error naming `where` unless width and height are positive, there are 1 or 3 channels, and the size of `pixels`
+// agrees.
 void check_image(const Image& image, const std::string& where);
 
 }  // namespace vitrail::image

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// JPEG through libjpeg-turbo, with the settings Pillow leaves it at: the accurate integer DCT, smooth upsampling.
+// Decodes JPEG with libjpeg-turbo and Pillow's settings, which are the defaults: accurate integer DCT, smooth
+// upsampling.
 //
-// libjpeg reports errors by longjmp.  The functions that set a jump target hold nothing with a destructor, and what
-// they use lives in a Reader that outlives them.
+// libjpeg reports errors by longjmp.  Functions that call setjmp have no local objects with destructors; the state is
+// in a Reader that outlives them.
 #include <cstdio>
 // libjpeg's header needs FILE and size_t declared before it.
 #include <jpeglib.h>
-// and its error codes need it
+// jerror.h needs jpeglib.h.
 #include <jerror.h>
 
 #include <csetjmp>
 #include <vector>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 namespace {
 
-// A progressive file may name the same coefficients again and again; each scan costs a pass over the whole picture.
-// Real encoders write about ten.
+// Limits the decoding time of hostile files: a progressive file can have any number of scans, and each is a pass over
+// the image.  Encoders write about ten.
 constexpr int kMaxScans = 500;
 
 struct Reader {
@@ -40,11 +41,11 @@ struct Reader {
   std::longjmp(reader.failed, 1);
 }
 
-// Warnings (bad but readable data) are passed over, as Pillow does.
+// Warnings (damaged but readable data) are ignored, as in Pillow.
 void ignore_message(j_common_ptr, int) {}
 void print_nothing(j_common_ptr) {}
 
-// The whole file is in memory: asked for more, it is truncated.
+// The complete file is in memory, so a request for more input means that it is truncated.
 boolean no_more_input(j_decompress_ptr info) {
   ERREXIT(info, JERR_INPUT_EOF);
   return FALSE;
@@ -102,13 +103,13 @@ bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
   if (setjmp(reader.failed) != 0) return false;
   jpeg_start_decompress(&reader.info);
   while (reader.info.output_scanline < reader.info.output_height) {
-    JSAMPROW rows[4];  // as many as the upsampler makes at once
+    JSAMPROW rows[4];  // the upsampler produces up to 4 rows at once
     const JDIMENSION left = reader.info.output_height - reader.info.output_scanline;
     const JDIMENSION count = left < 4 ? left : 4;
     for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (reader.info.output_scanline + i) * row_bytes;
     jpeg_read_scanlines(&reader.info, rows, count);
   }
-  jpeg_finish_decompress(&reader.info);  // fails when the end marker is missing: the file was cut off
+  jpeg_finish_decompress(&reader.info);  // fails if the end marker is missing, i.e. the file is truncated
   return true;
 }
 

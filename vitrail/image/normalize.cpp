@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/normalize.h"
+#include "vitrail/image/normalize_internal.h"
 
 #include "vitrail/base/error.h"
 
 namespace vitrail::image {
 namespace {
 
-// The value of a channel for each of the 256 bytes, with the reference's operations in its order and precision.
+// The normalised value of each of the 256 bytes, in the order and precision of the reference's operations.
 std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
   const auto pick = [&](const std::vector<double>& values) {
     return static_cast<float>(values.size() == 1 ? values[0] : values[channel]);
@@ -19,7 +19,7 @@ std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t
     if (!transform.processor) {
       x /= 255.0f;  // torchvision's ToTensor
     } else if (transform.processor->rescale) {
-      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: in double, then rounded
+      x = static_cast<float>(i * *transform.processor->rescale);  // NumPy: computed in double, rounded to float
     }
     values[i] = normalize ? (x - mean) / std : x;
   }

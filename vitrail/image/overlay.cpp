@@ -6,16 +6,16 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/color.h"
-#include "vitrail/image/colormap.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/colormap_internal.h"
 
 namespace vitrail::image {
 namespace {
 
-// Between which two cells a pixel lies, and how near to the second.
+// The two cells around a pixel and the interpolation weight.
 struct Position {
   int64_t first = 0, second = 0;
-  double weight = 0;  // of the second
+  double weight = 0;  // weight of the second cell
 };
 
 std::vector<Position> positions(int64_t pixels, int64_t cells) {
@@ -31,10 +31,10 @@ std::vector<Position> positions(int64_t pixels, int64_t cells) {
 }
 
 void check_map(const HeatMap& map) {
-  const bool whole = map.width > 0 && map.height > 0 && map.width <= static_cast<int64_t>(map.values.size()) &&
-                     static_cast<int64_t>(map.values.size()) / map.width == map.height &&
-                     static_cast<int64_t>(map.values.size()) % map.width == 0;
-  if (!whole) throw Error("overlay", str(map.width, "×", map.height, " values"), str(map.values.size()));
+  const bool consistent = map.width > 0 && map.height > 0 && map.width <= static_cast<int64_t>(map.values.size()) &&
+                          static_cast<int64_t>(map.values.size()) / map.width == map.height &&
+                          static_cast<int64_t>(map.values.size()) % map.width == 0;
+  if (!consistent) throw Error("overlay", str(map.width, "×", map.height, " values"), str(map.values.size()));
   for (const float value : map.values) {
     if (!std::isfinite(value)) throw Error("overlay", "finite values", str(value));
   }
@@ -47,8 +47,8 @@ struct Scale {
 };
 
 Scale scale_of(const HeatMap& map, const OverlayOptions& options) {
-  const auto [least, greatest] = std::minmax_element(map.values.begin(), map.values.end());
-  const double low = options.low.value_or(*least), high = options.high.value_or(*greatest);
+  const auto [min, max] = std::minmax_element(map.values.begin(), map.values.end());
+  const double low = options.low.value_or(*min), high = options.high.value_or(*max);
   return {low, high > low ? 255.0 / (high - low) : 0.0};
 }
 
@@ -78,25 +78,24 @@ Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& opti
   return result;
 }
 
-Image grid(std::span<const Image> pictures, int64_t columns, int64_t gap) {
-  if (pictures.empty()) throw Error("grid", "at least one picture", "none");
+Image grid(std::span<const Image> images, int64_t columns, int64_t gap) {
+  if (images.empty()) throw Error("grid", "at least one image", "none");
   if (columns < 0 || gap < 0) throw Error("grid", "columns and a gap of at least 0", str(columns, " and ", gap));
-  const int64_t count = static_cast<int64_t>(pictures.size());
+  const int64_t count = static_cast<int64_t>(images.size());
   if (columns == 0) columns = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
   columns = std::min(columns, count);
   const int64_t rows = (count + columns - 1) / columns;
-  const int64_t width = pictures[0].width, height = pictures[0].height;
+  const int64_t width = images[0].width, height = images[0].height;
   Image result = make_image(columns * (width + gap) - gap, rows * (height + gap) - gap, 3);
   std::fill(result.pixels.begin(), result.pixels.end(), uint8_t{255});
   for (int64_t i = 0; i < count; ++i) {
-    check_image(pictures[i], "grid");
-    if (pictures[i].width != width || pictures[i].height != height) {
-      throw Error("grid", str("pictures of ", width, "×", height), str(pictures[i].width, "×", pictures[i].height));
+    check_image(images[i], "grid");
+    if (images[i].width != width || images[i].height != height) {
+      throw Error("grid", str("images of ", width, "×", height), str(images[i].width, "×", images[i].height));
     }
-    const Image picture = to_mode(pictures[i], ColorMode::rgb);
+    const Image image = to_mode(images[i], ColorMode::rgb);
     const int64_t left = i % columns * (width + gap), top = i / columns * (height + gap);
-    for (int64_t y = 0; y < height; ++y)
-      std::memcpy(result.row(top + y) + left * 3, picture.row(y), picture.row_bytes());
+    for (int64_t y = 0; y < height; ++y) std::memcpy(result.row(top + y) + left * 3, image.row(y), image.row_bytes());
   }
   return result;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PNG through libpng.  The file's bits are taken as Pillow takes them: alpha, transparent colours, gamma and colour
-// profiles are left out; 16-bit colour keeps its high byte, 16-bit grey is clipped at 255.
+// Decodes PNG with libpng as Pillow does: alpha, transparent colours, gamma and colour profiles are ignored; 16-bit
+// colour keeps its high byte, 16-bit grey is clamped at 255.
 //
-// libpng reports errors by longjmp.  The functions that set a jump target hold nothing with a destructor, and what they
-// use lives in a Reader that outlives them.
+// libpng reports errors by longjmp.  Functions that call setjmp have no local objects with destructors; the state is in
+// a Reader that outlives them.
 #include <png.h>
 
 #include <csetjmp>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -45,7 +45,7 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
   reader.left = reader.left.subspan(count);
 }
 
-// Chunks that do not change the pixels: not parsed, so what is wrong in them does not matter either.
+// Chunks that do not affect the pixels.  They are not parsed, so errors in them are ignored.
 constexpr png_byte kIgnoredChunks[] =
     "bKGD\0cHRM\0eXIf\0gAMA\0hIST\0iCCP\0iTXt\0oFFs\0pCAL\0pHYs\0sBIT\0sCAL\0sPLT\0sRGB\0tEXt\0tIME\0tRNS\0zTXt";
 
@@ -58,7 +58,7 @@ bool read_header(Reader& reader) {
     return false;
   }
   png_set_read_fn(reader.png, &reader, read_bytes);
-  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller checks width · height itself
+  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // the caller checks width · height
   png_set_keep_unknown_chunks(reader.png, PNG_HANDLE_CHUNK_NEVER, kIgnoredChunks, sizeof(kIgnoredChunks) / 5);
   png_read_info(reader.png, reader.info);
   png_get_IHDR(reader.png, reader.info, &reader.width, &reader.height, &reader.depth, &reader.color_type, nullptr,
@@ -66,25 +66,25 @@ bool read_header(Reader& reader) {
   return true;
 }
 
-// Asks for one byte a sample: no alpha, and indices and grey below 8 bits unpacked.  libpng allocates rows here.
+// Requests one byte per sample without alpha; indices and grey below 8 bits are unpacked.  libpng allocates rows here.
 bool start(Reader& reader) {
   if (setjmp(reader.failed) != 0) return false;
-  // From here on there is pixel data only.  Its checksums are left to zlib, which has one of its own, as Pillow does.
+  // Pixel data follows.  As in Pillow, its chunk checksums are ignored; zlib checks its own.
   png_set_crc_action(reader.png, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
   png_set_packing(reader.png);  // indices below 8 bits to a byte each
   if (reader.color_type == PNG_COLOR_TYPE_GRAY && reader.depth < 8) png_set_expand_gray_1_2_4_to_8(reader.png);
   if ((reader.color_type & PNG_COLOR_MASK_ALPHA) != 0) png_set_strip_alpha(reader.png);
-  // 16-bit grey without alpha is read whole: Pillow clips it where it takes the high byte of every other kind.
+  // 16-bit grey without alpha keeps 16 bits here: Pillow clamps it, but takes the high byte of all other kinds.
   if (reader.depth == 16 && reader.color_type != PNG_COLOR_TYPE_GRAY) png_set_strip_16(reader.png);
   reader.passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   return true;
 }
 
-// `pixels` has height · row_bytes bytes; an interlaced picture needs them all at once.
+// `pixels` has height · row_bytes bytes.  An interlaced image is decoded in several passes over them.
 bool read_pixels(Reader& reader, uint8_t* pixels, size_t row_bytes) {
   if (setjmp(reader.failed) != 0) return false;
-  if (png_get_rowbytes(reader.png, reader.info) != row_bytes) png_error(reader.png, "rows of another length");
+  if (png_get_rowbytes(reader.png, reader.info) != row_bytes) png_error(reader.png, "unexpected row length");
   for (int pass = 0; pass < reader.passes; ++pass) {
     for (png_uint_32 y = 0; y < reader.height; ++y) png_read_row(reader.png, pixels + y * row_bytes, nullptr);
   }
@@ -100,7 +100,8 @@ Palette palette_of(Reader& reader) {
   return palette;
 }
 
-Image clip_16_bits(const Image& pairs) {  // big-endian values, two bytes each, to one byte
+// Clamps big-endian 16-bit values, two bytes each, to 8 bits.
+Image clamp_16_bits(const Image& pairs) {
   Image grey = make_image(pairs.width, pairs.height, 1);
   for (size_t i = 0; i < grey.pixels.size(); ++i) {
     grey.pixels[i] = pairs.pixels[2 * i] != 0 ? 255 : pairs.pixels[2 * i + 1];
@@ -123,7 +124,7 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
     throw Error(where, "a complete PNG image", reader.message);
   }
   if (indexed) return from_palette(image.pixels, image.width, image.height, palette_of(reader), options.mode);
-  if (wide_grey) image = clip_16_bits(image);
+  if (wide_grey) image = clamp_16_bits(image);
   return to_mode(std::move(image), options.mode);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resample_weights.h"
+#include "vitrail/image/resample_weights_internal.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ double sinc(double x) {
   return std::sin(x) / x;
 }
 
-// The window's two constants are single precision in Pillow, so they are here.
+// The constants are in single precision, as in Pillow.
 double hamming(double x) {
   x = std::fabs(x);
   if (x == 0.0) return 1.0;
@@ -48,13 +48,13 @@ double lanczos3(double x) { return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0
 
 struct Kernel {
   double (*at)(double);
-  double support;  // the weight is zero farther than this from the centre
+  double support;  // distance from the centre beyond which the weight is zero
 };
 
 Kernel kernel_of(Filter filter) {
   switch (filter) {
     case Filter::nearest:
-      break;  // has no weights
+      break;  // nearest has no weights
     case Filter::box:
       return {box, 0.5};
     case Filter::bilinear:
@@ -83,7 +83,7 @@ double scale_of(const Axis& axis) {
 ResampleWeights resample_weights(const Axis& axis, Filter filter) {
   const Kernel kernel = kernel_of(filter);
   const double scale = scale_of(axis);
-  const double stretch = std::max(scale, 1.0);  // the filter widens when the picture shrinks
+  const double stretch = std::max(scale, 1.0);  // antialiasing: the filter widens if the image shrinks
   const double support = kernel.support * stretch;
   const double inverse = 1.0 / stretch;
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/image/resize.h"
+#include "vitrail/image/resize_internal.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/resample_weights.h"
+#include "vitrail/image/resample_weights_internal.h"
 #include "vitrail/kernels/rowwise/resample.h"
 
 namespace vitrail::image {
 namespace {
 
-constexpr int64_t kMaxSize = 0x7fffffff;  // Pillow's sizes are 32-bit too
+constexpr int64_t kMaxSize = 0x7fffffff;  // as Pillow, whose sizes have 32 bits
 
 kernels::ResampleAxis view(const ResampleWeights& weights) {
   return {static_cast<int64_t>(weights.firsts.size()), weights.taps, weights.firsts.data(), weights.counts.data(),
@@ -35,7 +35,7 @@ Image resample_columns(const Image& source, const ResampleWeights& weights, int6
   return result;
 }
 
-// What a pass reads: source positions [first, last).
+// The source positions [first, last) that a pass reads.
 struct Extent {
   int64_t first = 0, last = 0;
 };
@@ -44,12 +44,12 @@ Extent extent_of(const ResampleWeights& weights) {
   return {weights.firsts.front(), weights.firsts.back() + weights.counts.back()};
 }
 
-// The same weights for a source that begins at `position` of the one they were made for.
-void count_from(int64_t position, ResampleWeights& weights) {
+// Shifts the source positions: the new source begins at `position` of the old one.
+void rebase(int64_t position, ResampleWeights& weights) {
   for (int64_t& first : weights.firsts) first -= position;
 }
 
-Image crop(const Image& source, const Window& window) {
+Image cropped(const Image& source, const Window& window) {
   Image result = make_image(window.width, window.height, source.channels);
   for (int64_t y = 0; y < window.height; ++y) {
     std::memcpy(result.row(y), source.row(window.top + y) + window.left * source.channels,
@@ -58,8 +58,8 @@ Image crop(const Image& source, const Window& window) {
   return result;
 }
 
-// The source position of each of the positions [begin, begin + count) of a nearest resize, or −1 outside the source.
-// Pillow adds the step up from the first position, so the rounding of every sum before counts.
+// The source positions of a nearest resize, or −1 outside the source.  Positions are accumulated from the first one, as
+// in Pillow, so that they have the same rounding errors.
 std::vector<int64_t> nearest_positions(const Axis& axis) {
   std::vector<int64_t> positions;
   const double step = scale_of(axis);
@@ -72,12 +72,12 @@ std::vector<int64_t> nearest_positions(const Axis& axis) {
   return positions;
 }
 
-Image resize_nearest(const Image& source, const Window& part, const Axis& x_axis, const Axis& y_axis) {
+Image resize_nearest(const Image& source, const Window& crop, const Axis& x_axis, const Axis& y_axis) {
   const std::vector<int64_t> columns = nearest_positions(x_axis), rows = nearest_positions(y_axis);
   Image result = make_image(x_axis.end - x_axis.begin, y_axis.end - y_axis.begin, source.channels);
   for (int64_t y = 0; y < result.height; ++y) {
     if (rows[y] < 0) continue;
-    const uint8_t* from = source.row(part.top + rows[y]) + part.left * source.channels;
+    const uint8_t* from = source.row(crop.top + rows[y]) + crop.left * source.channels;
     uint8_t* out = result.row(y);
     for (const int64_t column : columns) {
       for (int64_t c = 0; c < source.channels; ++c, ++out) {
@@ -92,48 +92,48 @@ bool changes_nothing(const Axis& axis) {
   return axis.size == axis.source_size && axis.from == 0 && axis.to == static_cast<double>(axis.size);
 }
 
-// Pillow 13 starts with the pass along y where the height shrinks by more than twice as many pixels as the width
-// (earlier versions always start along x).  The order shows: 8 bits are kept in between.
-bool columns_first(const Axis& x_axis, const Axis& y_axis) {
-  const int64_t fewer_rows = y_axis.source_size - y_axis.size, fewer_columns = x_axis.source_size - x_axis.size;
-  return fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
+// Pillow 13 begins with the pass along y if the height shrinks by more than twice as many pixels as the width. (Earlier
+// versions always begin along x.)  The order matters because the intermediate image has 8 bits.
+bool vertical_first(const Axis& x_axis, const Axis& y_axis) {
+  const int64_t removed_rows = y_axis.source_size - y_axis.size, removed_columns = x_axis.source_size - x_axis.size;
+  return removed_rows > 0 && removed_rows > 2 * removed_columns;
 }
 
-// The weights for a source of which the axis sees a part that begins at `offset`.
+// The weights of an axis whose positions begin at `offset` of the source.
 ResampleWeights weights_at(int64_t offset, const Axis& axis, Filter filter) {
   ResampleWeights weights = resample_weights(axis, filter);
-  count_from(-offset, weights);
+  rebase(-offset, weights);
   return weights;
 }
 
-Image resize_filtered(const Image& source, const Window& part, const Axis& x_axis, const Axis& y_axis, Filter filter) {
+Image resize_filtered(const Image& source, const Window& crop, const Axis& x_axis, const Axis& y_axis, Filter filter) {
   const int64_t width = x_axis.end - x_axis.begin, height = y_axis.end - y_axis.begin;
   if (changes_nothing(y_axis)) {
-    return resample_rows(source, weights_at(part.left, x_axis, filter), part.top + y_axis.begin, height);
+    return resample_rows(source, weights_at(crop.left, x_axis, filter), crop.top + y_axis.begin, height);
   }
-  ResampleWeights y_weights = weights_at(part.top, y_axis, filter);
-  if (changes_nothing(x_axis)) return resample_columns(source, y_weights, part.left + x_axis.begin, width);
-  ResampleWeights x_weights = weights_at(part.left, x_axis, filter);
-  // The first pass makes only what the second one reads.
-  if (columns_first(x_axis, y_axis)) {
+  ResampleWeights y_weights = weights_at(crop.top, y_axis, filter);
+  if (changes_nothing(x_axis)) return resample_columns(source, y_weights, crop.left + x_axis.begin, width);
+  ResampleWeights x_weights = weights_at(crop.left, x_axis, filter);
+  // The first pass computes only what the second one reads.
+  if (vertical_first(x_axis, y_axis)) {
     const Extent used = extent_of(x_weights);
     const Image columns = resample_columns(source, y_weights, used.first, used.last - used.first);
-    count_from(used.first, x_weights);
+    rebase(used.first, x_weights);
     return resample_rows(columns, x_weights, 0, height);
   }
   const Extent used = extent_of(y_weights);
   const Image rows = resample_rows(source, x_weights, used.first, used.last - used.first);
-  count_from(used.first, y_weights);
+  rebase(used.first, y_weights);
   return resample_columns(rows, y_weights, 0, width);
 }
 
-void check_part(const Image& source, const Window& part) {
+void check_crop(const Image& source, const Window& crop) {
   check_image(source, "resize");
-  const bool inside = part.left >= 0 && part.top >= 0 && part.width > 0 && part.height > 0 &&
-                      part.width <= source.width - part.left && part.height <= source.height - part.top;
+  const bool inside = crop.left >= 0 && crop.top >= 0 && crop.width > 0 && crop.height > 0 &&
+                      crop.width <= source.width - crop.left && crop.height <= source.height - crop.top;
   if (!inside) {
-    throw Error("resize", str("a part of ", source.width, "×", source.height),
-                str(part.width, "×", part.height, " at ", part.left, ", ", part.top));
+    throw Error("resize", str("a crop inside ", source.width, "×", source.height),
+                str(crop.width, "×", crop.height, " at ", crop.left, ", ", crop.top));
   }
 }
 
@@ -154,20 +154,20 @@ void check(const Axis& x_axis, const Axis& y_axis) {
 }  // namespace
 
 Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options) {
-  const Window part = options.part.value_or(Window{0, 0, source.width, source.height});
-  const Box box = options.box.value_or(Box{0, 0, static_cast<double>(part.width), static_cast<double>(part.height)});
+  const Window crop = options.crop.value_or(Window{0, 0, source.width, source.height});
+  const Box box = options.box.value_or(Box{0, 0, static_cast<double>(crop.width), static_cast<double>(crop.height)});
   const Window window = options.window.value_or(Window{0, 0, width, height});
   // Pillow keeps the box in single precision.
   const auto single = [](double x) { return static_cast<double>(static_cast<float>(x)); };
-  const Axis x_axis{part.width, single(box.left), single(box.right), width, window.left, window.left + window.width};
-  const Axis y_axis{part.height, single(box.top), single(box.bottom), height, window.top, window.top + window.height};
-  check_part(source, part);
+  const Axis x_axis{crop.width, single(box.left), single(box.right), width, window.left, window.left + window.width};
+  const Axis y_axis{crop.height, single(box.top), single(box.bottom), height, window.top, window.top + window.height};
+  check_crop(source, crop);
   check(x_axis, y_axis);
   if (changes_nothing(x_axis) && changes_nothing(y_axis)) {
-    return crop(source, {part.left + window.left, part.top + window.top, window.width, window.height});
+    return cropped(source, {crop.left + window.left, crop.top + window.top, window.width, window.height});
   }
-  if (filter == Filter::nearest) return resize_nearest(source, part, x_axis, y_axis);
-  return resize_filtered(source, part, x_axis, y_axis, filter);
+  if (filter == Filter::nearest) return resize_nearest(source, crop, x_axis, y_axis);
+  return resize_filtered(source, crop, x_axis, y_axis, filter);
 }
 
 }  // namespace vitrail::image

@@ -5,17 +5,17 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/geometry.h"
-#include "vitrail/image/normalize.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/resize_internal.h"
+#include "vitrail/image/transform_geometry_internal.h"
 
 namespace vitrail::image {
 namespace {
 
-// The part of the resized picture that the frame shows.  Only this part is ever computed.
+// The part of the resized image that the crop shows, along one axis.  Only this part is computed.
 struct Overlap {
-  int64_t first = 0, length = 0;  // in the resized picture
-  int64_t at = 0;                 // where it lies in the result
+  int64_t first = 0, length = 0;  // positions in the resized image
+  int64_t at = 0;                 // offset in the result
 };
 
 Overlap overlap(int64_t resized, int64_t offset, int64_t length) {
@@ -23,9 +23,9 @@ Overlap overlap(int64_t resized, int64_t offset, int64_t length) {
   return {first, std::max<int64_t>(last - first, 0), first - offset};
 }
 
-Image filled(const Frame& frame, int64_t channels, const EvalTransform& transform) {
-  Image image = make_image(frame.width, frame.height, channels);
-  const std::vector<uint8_t> fill = fill_of(transform, channels);
+Image padding_image(const ResizeAndCrop& plan, int64_t channels, const EvalTransform& transform) {
+  Image image = make_image(plan.width, plan.height, channels);
+  const std::vector<uint8_t> fill = padding_of(transform, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = fill[i % fill.size()];
   return image;
 }
@@ -40,21 +40,21 @@ CropMode crop_mode_from_name(const std::string& name) {
 }
 
 std::array<int64_t, 2> output_size(const EvalTransform& transform, int64_t width, int64_t height) {
-  const Frame frame = frame_of(transform, width, height);
-  return {frame.height, frame.width};
+  const ResizeAndCrop plan = resize_and_crop_of(transform, width, height);
+  return {plan.height, plan.width};
 }
 
 Image apply_geometry(const Image& source, const EvalTransform& transform) {
   check_image(source, "image transform");
   check_statistics(transform, source.channels);
-  const Frame frame = frame_of(transform, source.width, source.height);
-  const Overlap x = overlap(frame.resized_width, frame.left, frame.width);
-  const Overlap y = overlap(frame.resized_height, frame.top, frame.height);
+  const ResizeAndCrop plan = resize_and_crop_of(transform, source.width, source.height);
+  const Overlap x = overlap(plan.resized_width, plan.left, plan.width);
+  const Overlap y = overlap(plan.resized_height, plan.top, plan.height);
   ResizeOptions options;
   options.window = Window{x.first, y.first, x.length, y.length};
-  Image visible = resize(source, frame.resized_width, frame.resized_height, transform.interpolation, options);
-  if (visible.width == frame.width && visible.height == frame.height) return visible;
-  Image result = filled(frame, source.channels, transform);
+  Image visible = resize(source, plan.resized_width, plan.resized_height, transform.interpolation, options);
+  if (visible.width == plan.width && visible.height == plan.height) return visible;
+  Image result = padding_image(plan, source.channels, transform);
   for (int64_t row = 0; row < visible.height; ++row) {
     std::memcpy(result.row(y.at + row) + x.at * source.channels, visible.row(row),
                 static_cast<size_t>(visible.row_bytes()));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// WebP through libwebp.  libwebp decodes still pictures only, so the first frame of an animation is cut out of its
-// container here.
+// Decodes WebP with libwebp.  libwebp decodes still images only, so the first frame of an animation is extracted from
+// the container here.
 #include <webp/decode.h>
 
 #include <cstring>
 #include <optional>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/codecs.h"
-#include "vitrail/image/color.h"
-#include "vitrail/image/riff.h"
+#include "vitrail/image/codecs_internal.h"
+#include "vitrail/image/color_internal.h"
+#include "vitrail/image/riff_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -33,8 +33,7 @@ WebPBitstreamFeatures features_of(Bytes bytes, const std::string& where) {
   return features;
 }
 
-// Decodes a still picture into `image` with its first pixel at (left, top).  Alpha is dropped, the colours under it
-// stay.
+// Decodes a still image into `image` at (left, top).  Alpha is dropped without changing the colours.
 void decode_still(Bytes bytes, Image& image, int64_t left, int64_t top, const std::string& where) {
   const int64_t offset = top * image.row_bytes() + left * image.channels;
   const uint8_t* done = WebPDecodeRGBInto(raw(bytes), bytes.size(), image.pixels.data() + offset,
@@ -44,10 +43,10 @@ void decode_still(Bytes bytes, Image& image, int64_t left, int64_t top, const st
 
 struct AnimationFrame {
   int64_t canvas_width = 0, canvas_height = 0, left = 0, top = 0, width = 0, height = 0;
-  Bytes data;  // the chunks of a still picture
+  Bytes data;  // the chunks of a still image
 };
 
-// The container's extended header gives the canvas, its first ANMF chunk the frame.
+// Reads the canvas size from the extended header (VP8X) and the frame from the first ANMF chunk.
 AnimationFrame first_frame(Bytes bytes, const std::string& where) {
   AnimationFrame frame;
   const std::optional<Bytes> header = find_riff_chunk(bytes, "VP8X"), chunk = find_riff_chunk(bytes, "ANMF");

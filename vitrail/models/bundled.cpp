@@ -9,7 +9,7 @@ namespace vitrail::models {
 namespace fs = std::filesystem;
 namespace {
 
-std::vector<fs::path> shelves() {
+std::vector<fs::path> search_folders() {
   std::vector<fs::path> folders;
   if (const auto home = environment("VITRAIL_HOME")) folders.push_back(fs::path(*home) / "models");
   std::error_code unknown;
@@ -26,9 +26,9 @@ std::vector<fs::path> shelves() {
 
 std::vector<BundledModel> bundled_models() {
   std::vector<BundledModel> models;
-  for (const fs::path& shelf : shelves()) {
+  for (const fs::path& folder : search_folders()) {
     std::error_code unreadable;
-    for (const fs::directory_entry& entry : fs::directory_iterator(shelf, unreadable)) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
       const std::string name = entry.path().filename().string();
       const bool known =
           std::any_of(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Models that come with vitrail, known by name.
+// Models that are distributed with vitrail, found by name.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -10,16 +10,17 @@ namespace vitrail::models {
 
 struct BundledModel {
   std::string name;
-  std::filesystem::path folder;  // hub layout
+  std::filesystem::path folder;  // in hub layout
 };
 
-constexpr const char* kDefaultModel = "cifar10-vit";  // what the program runs when none is named
+constexpr const char* kDefaultModel = "cifar10-vit";  // the program's default model
 
-// All that there are, sorted by name: folders with a config.json under $VITRAIL_HOME/models, in the installation that
-// the program belongs to (share/vitrail/models), in the source tree it was built in, and in the installation that the
-// library was configured for.  Where two have a name, the first wins.
+// All bundled models, sorted by name: folders with a config.json in $VITRAIL_HOME/models, in the installation of the
+// running program (share/vitrail/models), in the source tree of its build, and in the configured installation prefix.
+// If a name occurs several times, the first folder in this order is used.
 std::vector<BundledModel> bundled_models();
 
+// The folder of the model with this name, if there is one.
 std::optional<std::filesystem::path> find_bundled(const std::string& name);
 
 }  // namespace vitrail::models

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
 
 namespace vitrail::models {
 namespace {
 
-int64_t required(const JsonFields& file, const char* key, int64_t transformers_default) {
+int64_t integer_or(const JsonFields& file, const char* key, int64_t transformers_default) {
   return file.integer(key).value_or(transformers_default);
 }
 
@@ -33,7 +33,7 @@ bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
   return false;
 }
 
-// id2label {"0": "tench", …}: in index order.
+// id2label {"0": "tench", …} in index order.
 std::vector<std::string> labels_of(const JsonFields& file) {
   std::vector<std::string> labels;
   if (!file.has("id2label")) return labels;
@@ -56,10 +56,10 @@ std::vector<std::string> labels_of(const JsonFields& file) {
 void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
   if (const auto size = file.size("image_size")) vit.img_size = *size;
   if (const auto size = file.size("patch_size")) vit.patch_size = *size;
-  vit.in_chans = required(file, "num_channels", 3);
-  vit.embed_dim = required(file, "hidden_size", 768);
-  vit.depth = required(file, "num_hidden_layers", 12);
-  vit.num_heads = required(file, "num_attention_heads", 12);
+  vit.in_chans = integer_or(file, "num_channels", 3);
+  vit.embed_dim = integer_or(file, "hidden_size", 768);
+  vit.depth = integer_or(file, "num_hidden_layers", 12);
+  vit.num_heads = integer_or(file, "num_attention_heads", 12);
   vit.qkv_bias = file.boolean("qkv_bias").value_or(true);
   vit.act_layer = activation_of(file);
   vit.attn_drop_rate = file.number("attention_probs_dropout_prob").value_or(0.0);
@@ -70,10 +70,10 @@ void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
 
 void read_vit(const JsonFields& file, bool deit, VisionTransformerConfig& vit) {
   vit.norm_eps = file.number("layer_norm_eps").value_or(1e-12);
-  vit.mlp_hidden = required(file, "intermediate_size", 3072);
+  vit.mlp_hidden = integer_or(file, "intermediate_size", 3072);
   if (!deit) return;
-  // Only the model "WithTeacher" has a second head; elsewhere the distillation token is read by no head, as a register
-  // with a position of its own.
+  // Only the model "WithTeacher" has a distillation head.  In others no head reads the distillation token, so it is a
+  // register with a position embedding.
   if (architecture_ends_with(file, "WithTeacher")) {
     vit.dist_token = true;
   } else {
@@ -89,7 +89,7 @@ void read_dinov2(const JsonFields& file, bool registers, VisionTransformerConfig
   vit.drop_path_rate = file.number("drop_path_rate").value_or(0.0);
   vit.dynamic_img_size = true;
   if (registers) {
-    vit.reg_tokens = required(file, "num_register_tokens", 4);
+    vit.reg_tokens = integer_or(file, "num_register_tokens", 4);
     vit.no_embed_reg = true;
     vit.pos_interp.antialias = true;
   }
@@ -116,7 +116,8 @@ void read_size(const JsonFields& file, const char* key, std::optional<std::array
 std::string filter_name(const JsonFields& file) {
   static const char* const kPillow[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
   const int64_t number = file.integer("resample").value_or(2);
-  if (number < 0 || number > 5) throw Error(file.path("resample"), "Pillow's filter number, 0 to 5", str(number));
+  if (number < 0 || number > 5)
+    throw Error(file.path("resample"), "a value of Pillow's Image.Resampling, 0 to 5", str(number));
   return kPillow[number];
 }
 

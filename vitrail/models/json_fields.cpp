@@ -28,7 +28,7 @@ std::optional<int64_t> integer_of(const Json& value) {
 
 Json parse_json(const std::string& text, const std::string& where) {
   try {
-    // A depth limit: nlohmann's parser does not recurse, but destroying a value nested a million deep would.
+    // Limits the depth: parsing does not recurse, but destroying a deeply nested value would overflow the stack.
     return Json::parse(text, [&where](int depth, Json::parse_event_t, Json&) {
       if (depth > 200) throw Error(where, "at most 200 levels of nesting", "more");
       return true;

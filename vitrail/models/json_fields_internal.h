@@ -13,16 +13,16 @@ namespace vitrail::models {
 
 using Json = nlohmann::ordered_json;
 
-// Parses text; an Error names `where` and the place of the mistake.
+// Parses JSON.  Throws Error naming `where` and the position of a syntax error.
 Json parse_json(const std::string& text, const std::string& where);
 
-// An integer, also when it is written as 12.0 or 1e3; nothing where it is none, or leaves 64 bits.
+// The value as an integer, also if it is written as 12.0 or 1e3; none if it is no integer or exceeds 64 bits.
 std::optional<int64_t> integer_of(const Json& value);
 
-// One object of a file.  A field that is absent or null is "not there".
+// A JSON object of a file.  A field with the value null counts as absent.
 class JsonFields {
  public:
-  JsonFields(const Json& object, std::string where);  // Error when it is not an object
+  JsonFields(const Json& object, std::string where);  // throws Error if it is not an object
 
   bool has(const char* key) const;
   const Json& at(const char* key) const { return object_.at(key); }
@@ -30,7 +30,7 @@ class JsonFields {
   const Json& object() const { return object_; }
   const std::string& where() const { return where_; }
 
-  // Each reads the field when it is there, and throws an Error with its path when its type is wrong.
+  // Each returns the field's value, none if it is absent, and throws Error naming its path if the type is wrong.
   std::optional<int64_t> integer(const char* key) const;
   std::optional<double> number(const char* key) const;
   std::optional<bool> boolean(const char* key) const;

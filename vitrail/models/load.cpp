@@ -7,8 +7,9 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
-#include "vitrail/models/model_options.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::models {

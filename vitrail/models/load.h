@@ -8,7 +8,7 @@
 #include "vitrail/models/model_config.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/weights/checkpoint.h"
-#include "vitrail/weights/checkpoint_params.h"
+#include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {

@@ -8,7 +8,7 @@ namespace {
 
 using Config = VisionTransformerConfig;
 
-// One row a field: how it is read and how it is written.  The table is what "known" means.
+// A field of model_args with its reader and writer.
 struct Field {
   const char* name;
   std::function<void(const JsonFields&, Config&)> read;
@@ -44,25 +44,25 @@ Field optional(const char* name, std::optional<T> Config::*member, Read read) {
           [=](const Config& c) { return c.*member ? Json(*(c.*member)) : Json(nullptr); }};
 }
 
-// A field whose values are words.
+// A field with an enumeration of names.
 template <class E>
-Field choice(const char* name, E Config::*member, std::vector<std::pair<const char*, E>> words) {
+Field choice(const char* name, E Config::*member, std::vector<std::pair<const char*, E>> values) {
   return {name,
           [=](const JsonFields& f, Config& c) {
-            const auto word = f.text(name);
-            if (!word) return;
+            const auto given = f.text(name);
+            if (!given) return;
             std::string known;
-            for (const auto& [spelling, value] : words) {
-              if (*word == spelling) {
+            for (const auto& [spelling, value] : values) {
+              if (*given == spelling) {
                 c.*member = value;
                 return;
               }
               known += (known.empty() ? "\"" : ", \"") + std::string(spelling) + "\"";
             }
-            throw Error(f.path(name), "one of " + known, "\"" + *word + "\"");
+            throw Error(f.path(name), "one of " + known, "\"" + *given + "\"");
           },
           [=](const Config& c) {
-            for (const auto& [spelling, value] : words) {
+            for (const auto& [spelling, value] : values) {
               if (value == c.*member) return Json(spelling);
             }
             return Json(nullptr);

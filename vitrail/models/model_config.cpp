@@ -2,13 +2,13 @@
 #include "vitrail/models/model_config.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
-#include "vitrail/models/model_options.h"
+#include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/derived_config_internal.h"
 
 namespace vitrail::models {
 namespace {
 
-// "key_map" is a name, a path, or the map itself.
+// "key_map" is a name, a path, or a JSON object.
 std::string key_map_of(const JsonFields& file) {
   if (!file.has("key_map")) return "";
   const Json& value = file.at("key_map");
@@ -25,7 +25,7 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
   ModelConfig config;
   if (file.text("architecture")) {
     config = read_timm_config(json, where);
-    // A model converted from Hugging Face keeps its processor's steps.
+    // A model converted from Hugging Face keeps the steps of its processor.
     if (!preprocessor.is_null() && !config.preprocessing.crop_pct) {
       config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
     }
@@ -42,7 +42,7 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
   }
   const size_t labels = config.labels.size();
   if (labels != 0 && labels != static_cast<size_t>(config.vit.num_classes)) {
-    throw Error(where, str(config.vit.num_classes, " label names, as num_classes says"), str(labels));
+    throw Error(where, str(config.vit.num_classes, " label names, as num_classes requires"), str(labels));
   }
   return config;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// config.json, read: the model, its preprocessing, its labels.
+// The contents of config.json: the model, its preprocessing and its labels.
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,23 +19,23 @@ struct ModelConfig {
   std::string architecture;  // the registered name, "vit", or Hugging Face's model_type
   VisionTransformerConfig vit;
   Preprocessing preprocessing;
-  std::vector<std::string> labels;        // in index order; empty when the file names none
-  std::vector<std::string> descriptions;  // longer names, in index order; may be empty
+  std::vector<std::string> labels;        // class names in index order; empty if the file has none
+  std::vector<std::string> descriptions;  // longer class names in index order; may be empty
   std::optional<Int8Config> int8;
-  std::string key_map;  // "key_map": a path or a built-in family's name, or its JSON; empty: detect
+  std::string key_map;  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
-// preprocessor_config.json (empty text when there is none).  `where` names the file in errors.  An unknown key inside
-// model_args, a wrong type or a value that makes no model is an Error that names its path in the file.
+// preprocessor_config.json (empty if there is none).  `where` names the file in errors.  Throws Error naming the path
+// of an unknown key in model_args, a wrong type, or an invalid value.
 ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where);
 
-// config.json for hub layout; parse_model_config reads it back to the same configuration.  "architecture" is a name
-// that timm registers where the model is that architecture but for arguments that timm takes (in model_args; what timm
-// has no argument for stands in vitrail_args); otherwise "vit".
+// config.json for the hub layout; parse_model_config reads the same configuration from it.  "architecture" is a name
+// that timm registers if timm's arguments (model_args) can express the differences; fields without such an argument
+// that do not change the parameters are in vitrail_args.  Otherwise "architecture" is "vit".
 std::string write_model_config(const ModelConfig& config);
 
-// preprocessor_config.json, for preprocessing by Hugging Face's rules; empty for timm's, which config.json holds.
+// preprocessor_config.json for rule huggingface; empty for rule timm, whose settings are in config.json.
 std::string write_preprocessor_config(const Preprocessing& preprocessing);
 
 }  // namespace vitrail::models

@@ -15,8 +15,8 @@ struct Preset {
   double crop_pct;
 };
 
-// Means and deviations of the data sets as their reference training code states them; the crops are timm's defaults for
-// ImageNet, and the whole picture for the small ones.
+// Mean and standard deviation of the datasets as in their reference training code.  crop_pct is timm's default for
+// ImageNet, and 1 for small images.
 const std::array<Preset, 4>& presets() {
   static const std::array<Preset, 4> table{{
       {"imagenet", {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}, "bicubic", 0.875},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How an image becomes a model's input, as a configuration file states it.
+// The preprocessing of images, as a model's configuration files describe it.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -9,32 +9,30 @@
 
 namespace vitrail::models {
 
-// timm: resize so that size / crop_pct fits (crop_mode), then crop.  huggingface: the steps of a
-// preprocessor_config.json.
+// timm: resize to size / crop_pct by crop_mode, then crop.  huggingface: the steps of preprocessor_config.json.
 enum class ResizeRule : uint8_t { timm, huggingface };
 
-// Unset fields were not in the file: nothing is guessed (see missing()).
+// An unset field was not in the file.  No defaults are assumed; see missing().
 struct Preprocessing {
-  std::optional<std::array<int64_t, 2>> input_size;  // height, width that the model gets
+  std::optional<std::array<int64_t, 2>> input_size;  // height and width of the model's input
   std::optional<std::string> interpolation;          // "bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"
   std::optional<std::vector<double>> mean, std;      // per channel, of values in [0, 1]
 
   ResizeRule rule = ResizeRule::timm;
-  // timm
+  // For rule timm.
   std::optional<double> crop_pct;
-  std::string crop_mode = "center";  // or "squash", "border"
-  // Hugging Face; the unset steps are left out
-  std::optional<std::array<int64_t, 2>> resize_to;  // exactly height × width
-  std::optional<int64_t> resize_shortest;           // the shorter side
+  std::string crop_mode = "center";  // "center", "squash" or "border"
+  // For rule huggingface; unset steps are omitted.
+  std::optional<std::array<int64_t, 2>> resize_to;  // height, width
+  std::optional<int64_t> resize_shortest;           // size of the shorter edge
   std::optional<std::array<int64_t, 2>> center_crop;
   double rescale_factor = 1.0 / 255.0;
 
-  // The settings that must be given and are not, by the names of the options that supply them ("--mean"); empty:
-  // complete.
+  // The required settings that are unset, by the command-line options that supply them ("--mean").
   std::vector<std::string> missing() const;
 };
 
-// "imagenet", "inception", "cifar10", "mnist": fills mean, std, and where unset interpolation and crop_pct.
+// Presets "imagenet", "inception", "cifar10" and "mnist": sets mean and std, and interpolation and crop_pct if unset.
 // Throws Error for another name.
 void apply_preset(const std::string& preset, Preprocessing& preprocessing);
 

@@ -26,7 +26,7 @@ Config sized(const Size& size, int64_t patch, int64_t image) {
   return config;
 }
 
-// The pairs of patch and image size that timm registers.
+// Google's ViTs with the patch and image sizes that timm registers.
 void add_google(std::vector<Architecture>& table) {
   struct Row {
     Size size;
@@ -76,28 +76,28 @@ void add_dinov2(std::vector<Architecture>& table) {
   }
 }
 
-// The models of the project's five source documents.
-void add_documents(std::vector<Architecture>& table) {
+// ViTs for CIFAR-10 and ViTs of PyTorch tutorials.
+void add_tutorial_models(std::vector<Architecture>& table) {
   Config cifar = sized({"", 384, 12, 8, 1536}, 4, 32);
   cifar.num_classes = 10;
   cifar.qkv_bias = false;
   cifar.norm_eps = 1e-5;
-  table.push_back({"cifar_vit_d384", "document 000", cifar});
+  table.push_back({"cifar_vit_d384", "ViT for CIFAR-10, width 384", cifar});
 
   Config small = sized({"", 192, 9, 12, 384}, 4, 32);
   small.num_classes = 10;
-  table.push_back({"cifar_vit_d192", "the small model of the speed and training figures", small});
+  table.push_back({"cifar_vit_d192", "ViT for CIFAR-10, width 192", small});
 
   Config google = sized(kBase, 16, 224);
   google.weight_init = "xavier";
   google.pos_drop_rate = google.proj_drop_rate = 0.1;
-  table.push_back({"google_vit_b16", "document 003", google});
+  table.push_back({"google_vit_b16", "jeonsworld/ViT-pytorch", google});
 
   Config scratch = sized(kBase, 16, 224);
   scratch.weight_init = "torch";
   scratch.norm_eps = 1e-5;
   scratch.pos_drop_rate = scratch.proj_drop_rate = 0.1;
-  table.push_back({"scratch_vit_b16", "document 004", scratch});
+  table.push_back({"scratch_vit_b16", "ViT written from scratch in PyTorch", scratch});
 }
 
 size_t edit_distance(const std::string& a, const std::string& b) {
@@ -123,7 +123,7 @@ const std::vector<Architecture>& architectures() {
     add_google(rows);
     add_deit(rows);
     add_dinov2(rows);
-    add_documents(rows);
+    add_tutorial_models(rows);
     return rows;
   }();
   return table;

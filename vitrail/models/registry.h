@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The registered architectures: model variants are rows of a table.
+// The table of named architectures.
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,19 +9,18 @@
 
 namespace vitrail::models {
 
-// A name as timm registers it (or one of the documents' models), and what it is.
 struct Architecture {
-  std::string name;
-  std::string source;  // the paper or document it comes from
+  std::string name;    // as registered by timm, or one of the library's own
+  std::string source;  // the paper or code that it comes from
   VisionTransformerConfig config;
 };
 
 const std::vector<Architecture>& architectures();
 
-// The architecture of that name; null when there is none.
+// The architecture with this name; null if there is none.
 const Architecture* find_architecture(const std::string& name);
 
-// The registered names most like `name`, for an error that helps.
+// The three registered names with the smallest edit distance to `name`, for error messages.
 std::vector<std::string> similar_architectures(const std::string& name);
 
 }  // namespace vitrail::models

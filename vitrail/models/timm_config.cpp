@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// timm's config.json, and the "vit" form.
+// Reads timm's config.json and the "vit" form.
 #include "vitrail/base/error.h"
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
 
@@ -18,7 +18,7 @@ VisionTransformerConfig base_of(const std::string& architecture, const JsonField
               "\"" + architecture + "\"");
 }
 
-// One source of preprocessing settings; later calls overwrite.
+// Reads preprocessing settings; overwrites those of earlier calls.
 void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto size = fields.numbers("input_size")) {
     if (size->size() != 3)
@@ -32,7 +32,7 @@ void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto value = fields.numbers("std")) to.std = value;
 }
 
-// Empty where the field is absent.
+// The strings of an array field; empty if it is absent.
 std::vector<std::string> names(const JsonFields& fields, const char* key) {
   std::vector<std::string> names;
   if (!fields.has(key)) return names;
@@ -71,7 +71,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
     const Json pool{{"global_pool", file.at("global_pool")}};
     read_model_args(JsonFields(pool, where), config.vit);
   }
-  // vitrail_args: what timm has no argument for, kept out of model_args so that timm can open the file.
+  // vitrail_args are the fields for which timm has no argument; they are separate so that timm can open the file.
   if (file.has("vitrail_args"))
     read_model_args(JsonFields(file.at("vitrail_args"), file.path("vitrail_args")), config.vit);
   if (file.has("model_args")) read_model_args(JsonFields(file.at("model_args"), file.path("model_args")), config.vit);

@@ -2,7 +2,7 @@
 #include "vitrail/models/vision_transformer.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/model_options.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/nn/checkpointed.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/nn/trace.h"

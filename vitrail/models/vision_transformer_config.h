@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a Vision Transformer is made of: the fields of config.json's model_args, under the same names.
+// The hyperparameters of a Vision Transformer.  Fields have the names of config.json's model_args, most of them timm's.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace vitrail::models {
 
 enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
-enum class PatchNorm { none, pre, post, both };  // LayerNorm around the patch projection, as vit-pytorch has it
+enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
 enum class MlpLayer { mlp, swiglu };
 
 struct VisionTransformerConfig {
@@ -34,16 +34,16 @@ struct VisionTransformerConfig {
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;              // timm: LayerNorm before the blocks, and no bias in the patch embedding
-  bool final_norm = true;             // a LayerNorm after the blocks: before pooling ("norm"), or after it ("fc_norm")
-  std::optional<bool> fc_norm;        // after pooling; none: when global_pool is avg (timm)
-  std::optional<double> init_values;  // LayerScale
+  bool final_norm = true;             // a LayerNorm before pooling ("norm") or after it ("fc_norm")
+  std::optional<bool> fc_norm;        // LayerNorm after pooling; unset: if global_pool is avg (timm)
+  std::optional<double> init_values;  // initial LayerScale; unset: no LayerScale
   bool class_token = true;
   int64_t reg_tokens = 0;
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
   nn::PositionResampling pos_interp;
   bool no_embed_class = false;  // positions for patches only
-  bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2's own code)
+  bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2)
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;
@@ -53,7 +53,8 @@ struct VisionTransformerConfig {
   std::string head_act = "tanh";
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
   double drop_path_rate = 0;
-  std::string weight_init = "";  // "", "jax", "jax_nlhb", "moco": timm's; "xavier": document 003's; "torch": 004's
+  // timm's "", "jax", "jax_nlhb", "moco"; "xavier" (jeonsworld/ViT-pytorch); "torch" (PyTorch's defaults).
+  std::string weight_init = "";
 };
 
 }  // namespace vitrail::models

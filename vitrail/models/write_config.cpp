@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json and preprocessor_config.json for hub layout.
+// Writes config.json and preprocessor_config.json for the hub layout.
 #include <algorithm>
 #include <set>
 
-#include "vitrail/models/config_forms_internal.h"
+#include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/model_args_internal.h"
-#include "vitrail/models/model_options.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::models {
 namespace {
 
-// Schema that timm's VisionTransformer takes as arguments under the same name and with the same meaning.
+// Fields that are arguments of timm's VisionTransformer with the same name and meaning.
 const std::set<std::string>& timm_fields() {
   static const std::set<std::string> names{
       "img_size",       "patch_size",      "in_chans",      "num_classes",     "global_pool",    "embed_dim",
@@ -22,14 +22,14 @@ const std::set<std::string>& timm_fields() {
   return names;
 }
 
-// Schema that change no parameter's name or shape: timm opens the file without them, its numbers differ by what they
-// do.
+// Fields that do not change the name or shape of any parameter: timm can open the file without them, with slightly
+// different outputs.
 const std::set<std::string>& harmless_fields() {
   static const std::set<std::string> names{"norm_eps", "pos_interp", "weight_init"};
   return names;
 }
 
-// mlp_ratio says the same as mlp_hidden where it can, as timm has it.
+// Replaces mlp_hidden by an equivalent mlp_ratio, timm's argument, if there is one.
 VisionTransformerConfig normalized(VisionTransformerConfig config) {
   if (!config.mlp_hidden || config.mlp_layer != MlpLayer::mlp) return config;
   VisionTransformerConfig ratio = config;
@@ -38,12 +38,13 @@ VisionTransformerConfig normalized(VisionTransformerConfig config) {
   return mlp_hidden_of(ratio) == *config.mlp_hidden ? ratio : config;
 }
 
-// The registered architecture that is this model but for arguments timm takes; null when there is none.
+// The registered architecture that differs from this model in the fewest arguments of timm; null if there is none.
 const Architecture* timm_architecture(const VisionTransformerConfig& config, const std::string& own_name) {
   const Architecture* best = nullptr;
-  size_t least = SIZE_MAX;
+  size_t min_cost = SIZE_MAX;
   for (const Architecture& row : architectures()) {
-    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit_")) continue;  // timm does not know the others
+    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit_"))
+      continue;  // the others are not registered in timm
     const Json differences = write_model_args(config, row.config);
     bool expressible = true;
     for (const auto& item : differences.items()) {
@@ -51,8 +52,8 @@ const Architecture* timm_architecture(const VisionTransformerConfig& config, con
     }
     if (!expressible) continue;
     const size_t cost = row.name == own_name ? 0 : 1 + differences.size();
-    if (cost < least) {
-      least = cost;
+    if (cost < min_cost) {
+      min_cost = cost;
       best = &row;
     }
   }
@@ -82,7 +83,7 @@ std::string write_model_config(const ModelConfig& model) {
   Json json{{"architecture", timm ? timm->name : "vit"},
             {"num_classes", config.num_classes},
             {"num_features", config.embed_dim}};
-  // Where the hub shows it; timm takes its arguments from model_args alone.
+  // The hub shows this field; timm reads model_args only.
   if (args.contains("global_pool")) json["global_pool"] = args["global_pool"];
   args.erase("num_classes");
   Json ours = Json::object();

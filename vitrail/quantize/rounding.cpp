@@ -15,7 +15,7 @@
 #include "vitrail/nn/trace.h"
 #include "vitrail/quantize/layer_inputs.h"
 #include "vitrail/quantize/output_gradients.h"
-#include "vitrail/weights/finite.h"
+#include "vitrail/weights/finite_check_internal.h"
 
 namespace vitrail::quantize {
 namespace {

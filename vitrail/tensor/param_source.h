@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a layer's parameters come from: an initialiser, or a weight file.  A layer asks and does not know which.
+// Sources of a layer's parameters: random initialisation or a checkpoint.  A layer requests its parameters by name and
+// does not know which source it has.
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,22 +10,22 @@
 
 namespace vitrail {
 
-// Fills a freshly allocated tensor; `key` is unique to the parameter (made from its path and the seed).
+// Fills a newly allocated tensor; `key` is unique to the parameter (derived from its path and the seed).
 using Initializer = std::function<void(Tensor& parameter, uint64_t key)>;
 
-// What answers: one per file, or one for random initialisation.
+// Provides the parameters of a model: one object per checkpoint, or one for random initialisation.
 class ParamProvider {
  public:
   virtual ~ParamProvider() = default;
-  // The tensor called `path`, of exactly this shape.  A provider backed by a file notes a missing or misshapen key and
-  // answers with a meta tensor, so that finish() can report all of them at once.
+  // The parameter with this path and exactly this shape.  A provider that reads a file records a missing key or a wrong
+  // shape and returns a meta tensor, so that finish() can report all of them.
   virtual Tensor get(const std::string& path, const Shape& shape, const Initializer& init) = 0;
   virtual bool has(const std::string& path) const = 0;
-  // Throws one Error that lists every missing, extra and misshapen key.
+  // Throws one Error that lists all missing and unexpected keys and all wrong shapes.
   virtual void finish() = 0;
 };
 
-// A place in the tree of names: "blocks.3.attn".  Cheap to copy; the provider must outlive it.
+// A node in the tree of parameter names, such as "blocks.3.attn".  Cheap to copy; the provider must outlive it.
 class ParamSource {
  public:
   explicit ParamSource(ParamProvider& provider, std::string path = "") : provider_(&provider), path_(std::move(path)) {}
@@ -43,8 +44,8 @@ class ParamSource {
   std::string path_;
 };
 
-// Initialises: every parameter is allocated as `dtype` and filled by its initialiser, keyed by (seed, path).  With
-// Device::meta nothing is allocated or filled.
+// Random initialisation: each parameter is allocated as `dtype` and filled by its initialiser with a key of (seed,
+// path).  On Device::meta nothing is allocated or filled.
 class RandomParams : public ParamProvider {
  public:
   explicit RandomParams(uint64_t seed = 0, DType dtype = DType::f32, Device device = Device::cpu)

@@ -20,9 +20,9 @@ void Shape::push_back(int64_t extent) {
 }
 
 int64_t Shape::numel() const {
-  int64_t product = 1;
-  for (const int64_t extent : *this) product *= extent;
-  return product;
+  int64_t count = 1;
+  for (const int64_t extent : *this) count *= extent;
+  return count;
 }
 
 bool Shape::operator==(const Shape& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
@@ -44,17 +44,17 @@ Shape contiguous_strides(const Shape& shape) {
 }
 
 int64_t checked_numel(std::span<const int64_t> extents, const std::string& where) {
-  int64_t product = 1;
+  int64_t count = 1;
   bool empty = false;
   for (const int64_t extent : extents) {
     if (extent < 0) throw Error(where, "extents of at least 0", std::to_string(extent));
     if (extent == 0) {
       empty = true;
-    } else if (__builtin_mul_overflow(product, extent, &product)) {
-      throw Error(where, "fewer than 2^63 elements", "a shape whose product overflows");
+    } else if (__builtin_mul_overflow(count, extent, &count)) {
+      throw Error(where, "fewer than 2^63 elements", "a larger shape");
     }
   }
-  return empty ? 0 : product;
+  return empty ? 0 : count;
 }
 
 Shape broadcast_shapes(const Shape& a, const Shape& b, const std::string& where) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The extents of a tensor, and strides, without a heap allocation.
+// Extents or strides of a tensor, stored without heap allocation.
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -10,14 +10,14 @@
 
 namespace vitrail {
 
-// Up to kMaxRank integers.  Used for shapes (extents ≥ 0) and for strides (in elements, may be 0 or negative).
+// Up to kMaxRank integers: extents (≥ 0) or strides (in elements; may be 0 or negative).
 class Shape {
  public:
   static constexpr int kMaxRank = 8;
 
   Shape() = default;
   Shape(std::initializer_list<int64_t> extents);
-  explicit Shape(std::span<const int64_t> extents);  // throws Error beyond kMaxRank
+  explicit Shape(std::span<const int64_t> extents);  // throws Error for more than kMaxRank
 
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return extents_[i]; }
@@ -25,9 +25,9 @@ class Shape {
   int64_t back(int from_end = 0) const { return extents_[rank_ - 1 - from_end]; }
   const int64_t* begin() const { return extents_.data(); }
   const int64_t* end() const { return extents_.data() + rank_; }
-  void push_back(int64_t extent);
+  void push_back(int64_t extent);  // throws Error beyond kMaxRank
 
-  int64_t numel() const;  // 1 for rank 0
+  int64_t numel() const;  // number of elements; 1 for rank 0
   bool operator==(const Shape& other) const;
   std::string to_string() const;  // "[2, 197, 768]"
 
@@ -38,10 +38,10 @@ class Shape {
 
 Shape contiguous_strides(const Shape& shape);  // row-major, in elements
 
-// The product of extents, or an Error naming `where` if one is negative or the product leaves 63 bits.
+// The number of elements.  Throws Error naming `where` if an extent is negative or the result exceeds 63 bits.
 int64_t checked_numel(std::span<const int64_t> extents, const std::string& where);
 
-// The shape both broadcast to, as NumPy does it; throws Error naming `where` and both when they do not.
+// The shape to which both broadcast, by NumPy's rules.  Throws Error naming `where` and both shapes if there is none.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const std::string& where);
 
 std::ostream& operator<<(std::ostream& out, const Shape& shape);

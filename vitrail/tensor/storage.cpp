@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "vitrail/base/aligned_memory.h"
-#include "vitrail/tensor/reused_memory.h"
+#include "vitrail/tensor/caching_allocator.h"
 
 namespace vitrail {
 namespace {
@@ -21,7 +21,7 @@ const char* name_of(Device device) { return device == Device::cpu ? "cpu" : "met
 
 Allocator& default_allocator() {
   static MallocAllocator allocator;
-  Allocator* const reusing = reusing_allocator();
+  Allocator* const reusing = caching_allocator();
   return reusing ? *reusing : allocator;
 }
 

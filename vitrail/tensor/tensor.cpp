@@ -11,7 +11,7 @@
 namespace vitrail {
 namespace {
 
-// Calls fn(a, b) with the offsets of each element in two tensors of one shape.
+// Calls fn(a, b) with the offsets of each element in two tensors of equal shape and different strides.
 template <class Fn>
 void for_each_offset(const Shape& shape, const Shape& a, const Shape& b, Fn fn) {
   if (shape.numel() == 0) return;
@@ -33,9 +33,9 @@ void for_each_offset(const Shape& shape, const Shape& a, const Shape& b, Fn fn) 
   }
 }
 
-constexpr int64_t kConvertedPerTask = 1 << 16;  // elements; some ten µs, several times what a team costs to wake
+constexpr int64_t kConvertedPerTask = 1 << 16;  // elements: large compared with the overhead of a parallel loop
 
-// Two tensors of one shape and dtype whose last axes are dense.
+// Copies between tensors of equal shape and dtype whose last axes are contiguous.
 void copy_rows(const Tensor& to, const Tensor& from) {
   const int64_t width = to.size(-1), bytes = static_cast<int64_t>(size_of(to.dtype()));
   Shape rows = to.shape();
@@ -118,8 +118,7 @@ bool Tensor::is_contiguous() const {
 
 std::byte* Tensor::raw() const {
   if (!defined()) throw Error("tensor", "a defined tensor", "an undefined one");
-  if (is_meta())
-    throw Error("tensor", "data", str("a tensor of shape ", shape_, " on the meta device, which has none"));
+  if (is_meta()) throw Error("tensor", "data", str("a meta tensor of shape ", shape_));
   return storage_->data() + offset_ * static_cast<int64_t>(size_of(dtype_));
 }
 
@@ -169,7 +168,7 @@ Tensor Tensor::to(DType dtype) const {
 
 Tensor Tensor::to(Device device) const {
   if (device == this->device()) return *this;
-  if (device == Device::cpu) throw Error("to", "a tensor with data", "one on the meta device");
+  if (device == Device::cpu) throw Error("to", "a tensor with data", "a meta tensor");
   return empty(shape_, dtype_, Device::meta);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tensor: a strided view of a shared storage.
+// A strided n-dimensional array that views a shared storage.
 #include <memory>
 #include <vector>
 
@@ -13,38 +13,39 @@ namespace vitrail {
 class Tensor;
 struct QuantizedTensor;  // quantized_tensor.h
 
-// What autograd hangs on a tensor; this folder does not look inside.
+// Autograd's data of a tensor, opaque to this folder.
 struct AutogradSlot {
   virtual ~AutogradSlot() = default;
-  // Called for what a Tensor's own methods make of `source`: `result` is a view of its memory or a copy of it,
-  // converted or not.  So no gradient gets lost between two operations.
+  // Called by Tensor's methods: `result` is a view or a (converted) copy of `source`.  Autograd records it, so that
+  // gradients flow through views and copies.
   virtual void derived(const Tensor& source, Tensor& result) const = 0;
 };
 
-// A handle: copying a Tensor copies no data.  A default-constructed one is undefined (defined() is false).
-// Views and copies pass gradients on (AutogradSlot::derived) but for copy_ and to(Device); the other differentiable
-// operations are in vitrail/ops.
+// A handle: copying a Tensor copies no data.  A default-constructed Tensor is undefined: defined() is false.
+// Views and copies are differentiable, except copy_ and to(Device).  Other differentiable operations are in
+// vitrail/ops.
 class Tensor {
  public:
   Tensor() = default;
   Tensor(std::shared_ptr<Storage> storage, DType dtype, const Shape& shape, const Shape& strides, int64_t offset);
 
-  static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = Device::cpu);  // not cleared
+  // Uninitialised.
+  static Tensor empty(const Shape& shape, DType dtype = DType::f32, Device device = Device::cpu);
   static Tensor zeros(const Shape& shape, DType dtype = DType::f32);
   static Tensor full(const Shape& shape, double value, DType dtype = DType::f32);
   template <class T>
-  static Tensor from(const Shape& shape, const std::vector<T>& values);  // row-major; sizes must agree
-  // A weight in int8 as one tensor: dtype i8 and the values' memory, with scales and correction behind quantized().
-  // to() with a floating type and copies into floating tensors dequantise it.  Its only views are ranges of rows.
+  static Tensor from(const Shape& shape, const std::vector<T>& values);  // row-major; throws Error if sizes differ
+  // An int8 weight as one tensor: dtype i8, with its scales and correction in quantized().  Conversions to a floating
+  // type and copies into floating tensors dequantise it.  Its only views are ranges of rows.
   static Tensor from_quantized(QuantizedTensor weight);
-  // Draws from N(0, 1) with the given seed; the same seed gives the same tensor on every machine.
+  // Values of N(0, 1); a seed gives the same values on every machine.
   static Tensor randn(const Shape& shape, uint64_t seed, DType dtype = DType::f32);
 
   bool defined() const { return storage_ != nullptr; }
   const Shape& shape() const { return shape_; }
   const Shape& strides() const { return strides_; }  // in elements
   int rank() const { return shape_.rank(); }
-  int64_t size(int axis) const;  // negative axes count from the end
+  int64_t size(int axis) const;  // a negative axis counts from the end
   int64_t numel() const { return shape_.numel(); }
   DType dtype() const { return dtype_; }
   Device device() const { return storage_->device(); }
@@ -53,40 +54,40 @@ class Tensor {
   int64_t offset() const { return offset_; }  // in elements
   bool is_contiguous() const;
 
-  // The first element.  T must be the tensor's dtype and the data must be there; otherwise an Error.
+  // Pointer to the first element.  Throws Error unless T is the tensor's type and the tensor has data.
   template <class T>
   T* data() const;
-  std::byte* raw() const;  // the first element's address, of whatever dtype; an Error on the meta device
+  std::byte* raw() const;  // the same for any dtype; throws Error for a meta tensor
   template <class T>
   T item() const;  // the value of a one-element tensor, converted to T
 
-  // Views: no data is moved.
-  Tensor view(const Shape& shape) const;  // one extent may be -1; an Error when the strides do not allow it
+  // Views share the storage.  Each throws Error for arguments that do not fit the shape.
+  Tensor view(const Shape& shape) const;  // one extent may be -1; throws Error if strides do not allow it
   Tensor permute(std::initializer_list<int> axes) const;
   Tensor transpose(int a, int b) const;
   Tensor narrow(int axis, int64_t start, int64_t length) const;
-  Tensor select(int axis, int64_t index) const;  // drops the axis
+  Tensor select(int axis, int64_t index) const;  // removes the axis
   Tensor unsqueeze(int axis) const;
   Tensor squeeze(int axis) const;
-  Tensor flatten(int first = 0, int last = -1) const;  // a view when it can be one, else a copy, as reshape
-  Tensor expand(const Shape& shape) const;             // extents of 1 repeat with stride 0
+  Tensor flatten(int first = 0, int last = -1) const;  // a view if possible, else a copy, as reshape
+  Tensor expand(const Shape& shape) const;             // axes of extent 1 get stride 0
 
-  // Copies where it must.
+  // These copy if necessary.
   Tensor reshape(const Shape& shape) const;
-  Tensor contiguous() const;               // itself when it already is
-  Tensor clone() const;                    // always a new contiguous storage
-  Tensor to(DType dtype) const;            // itself when it already is; PyTorch's conversions
-  Tensor to(Device device) const;          // cpu → meta drops the data; meta → cpu is an Error
-  void copy_(const Tensor& source) const;  // writes source (broadcast, converted) into this tensor's memory
+  Tensor contiguous() const;               // the tensor itself if it is contiguous
+  Tensor clone() const;                    // a contiguous copy with a storage of its own
+  Tensor to(DType dtype) const;            // the tensor itself if it has the dtype; converts as PyTorch
+  Tensor to(Device device) const;          // cpu → meta drops the data; meta → cpu throws Error
+  void copy_(const Tensor& source) const;  // overwrites the elements with source (broadcast, converted)
 
   const QuantizedTensor* quantized() const { return quantized_.get(); }  // null: a plain tensor
 
   const std::shared_ptr<AutogradSlot>& autograd() const { return autograd_; }
   void set_autograd(std::shared_ptr<AutogradSlot> slot) { autograd_ = std::move(slot); }
-  Tensor detach() const;  // the same memory, without a slot
+  Tensor detach() const;  // a view without autograd data
 
  private:
-  Tensor derive(Tensor result) const;  // tells the slot of `result`
+  Tensor derive(Tensor result) const;  // reports `result` to the autograd slot
   void refuse_if_quantized(const char* what) const;
 
   std::shared_ptr<Storage> storage_;

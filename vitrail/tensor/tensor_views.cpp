@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views of a tensor: other shapes and strides over the same memory.
+// Views: tensors of other shapes and strides over the same storage.
 #include "vitrail/base/error.h"
 #include "vitrail/tensor/quantized_tensor.h"
 #include "vitrail/tensor/tensor.h"
@@ -13,31 +13,31 @@ int wrap_axis(int axis, int rank, const char* where) {
   return wrapped;
 }
 
-// Resolves one extent of -1 so that the product is `numel`.
+// Replaces an extent of -1 so that the shape has `numel` elements.
 Shape resolve(const Shape& wanted, int64_t numel, const char* where) {
   Shape shape = wanted;
-  int open = -1;
+  int inferred = -1;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] != -1) continue;
-    if (open >= 0) throw Error(where, "at most one extent of -1", wanted.to_string());
-    open = i;
+    if (inferred >= 0) throw Error(where, "at most one extent of -1", wanted.to_string());
+    inferred = i;
     shape[i] = 1;
   }
   const int64_t known = checked_numel({shape.begin(), shape.end()}, where);
-  if (open >= 0 && known > 0) shape[open] = numel / known;
-  if ((open >= 0 && known == 0) || shape.numel() != numel) {
+  if (inferred >= 0 && known > 0) shape[inferred] = numel / known;
+  if ((inferred >= 0 && known == 0) || shape.numel() != numel) {
     throw Error(where, str("a shape of ", numel, " elements"), wanted.to_string());
   }
   return shape;
 }
 
-// Strides with which the same memory has the new shape, as PyTorch's view computes them; false when there are none.
+// Computes strides of the new shape over the same memory, as PyTorch's view does; false if there are none.
 bool view_strides(const Tensor& tensor, const Shape& shape, Shape& strides) {
   strides = contiguous_strides(shape);
   if (tensor.numel() == 0 || tensor.is_contiguous()) return true;
   int axis = shape.rank() - 1;
   int64_t chunk = 1, base = tensor.strides().back();
-  for (int i = tensor.rank() - 1; i >= 0; --i) {  // walk runs of old axes that lie one after another in memory
+  for (int i = tensor.rank() - 1; i >= 0; --i) {  // for each run of old axes that is contiguous in memory
     chunk *= tensor.shape()[i];
     const bool run_ends = i == 0 || (tensor.shape()[i - 1] != 1 && tensor.strides()[i - 1] != chunk * base);
     if (!run_ends) continue;

@@ -7,7 +7,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
-#include "vitrail/weights/finite.h"
+#include "vitrail/weights/finite_check_internal.h"
 
 namespace vitrail::train {
 namespace {

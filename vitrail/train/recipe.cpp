@@ -157,7 +157,7 @@ void describe_augment(Schema& schema, Recipe& recipe) {
   schema.integer("repeats", recipe.repeats, 1, 64);
   schema.number("plain_epochs", recipe.plain_epochs, kNonNegative);
 
-  using Mode = data::MixOptions::Mode;
+  using Mode = data::MixupOptions::Mode;
   schema.number("mixup", recipe.mix.mixup_alpha, kNonNegative);
   schema.number("cutmix", recipe.mix.cutmix_alpha, kNonNegative);
   schema.number("mix_probability", recipe.mix.probability, kFraction);

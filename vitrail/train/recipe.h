@@ -115,7 +115,7 @@ struct Recipe {
   optim::GroupOptions groups;
   ScheduleRecipe schedule;
   data::AugmentOptions augment;
-  data::MixOptions mix;
+  data::MixupOptions mix;
   std::optional<TokenDropRecipe> token_drop;
   int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
   double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing

@@ -6,6 +6,8 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/holdout_split.h"
 #include "vitrail/infer/preprocess.h"
 
 namespace vitrail::train {
@@ -45,7 +47,7 @@ DatasetPtr open_split(const std::string& path, const std::string& requested, con
 
 // Caches decoded images in memory up to the recipe's limit.
 DatasetPtr with_cache(DatasetPtr dataset, const DataRecipe& recipe) {
-  return recipe.keep_decoded_mb > 0 ? data::keep_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
+  return recipe.keep_decoded_mb > 0 ? data::cache_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
 }
 
 std::vector<std::string> classes_of(const data::Dataset& dataset, const std::string& path) {
@@ -82,7 +84,7 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
     throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));
   run.train.name = str(train.size() - held_out, " images of ", recipe.train);
   if (held_out == 0) return;
-  data::HoldOut split = data::hold_out(train, held_out, recipe.holdout_seed);
+  data::HoldoutSplit split = data::holdout_split(train, held_out, recipe.holdout_seed);
   run.train.samples = std::move(split.train);
   if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
   run.validation = Subset{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};

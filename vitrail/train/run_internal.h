@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "vitrail/tensor/reused_memory.h"
+#include "vitrail/tensor/caching_allocator.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/process_group_internal.h"
@@ -59,7 +59,7 @@ class Run {
   void final_evaluation();
   void update_report(const Evaluation& evaluation, const Subset& subset, bool finished) const;
 
-  ReusedMemory memory_;  // recycles tensor memory from step to step
+  CachingAllocatorScope memory_;  // recycles tensor memory from step to step
   ProcessGroup group_;
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;

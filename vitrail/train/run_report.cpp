@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "vitrail/base/error.h"
-#include "vitrail/image/resize.h"
+#include "vitrail/image/resize_internal.h"
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 

@@ -60,7 +60,7 @@ data::Batch placeholder_batch(const data::Batch& empty) {
   data::Batch batch;
   batch.images = Tensor::zeros(shape);
   batch.labels = Tensor::zeros({1}, DType::i64);
-  batch.places = {0};
+  batch.positions = {0};
   return batch;
 }
 
@@ -134,7 +134,7 @@ BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPositi
   BatchResult local{.images = given.images.size(0)};
   if (local.images == 0 && group_.size() == 1) return local;
   const data::Batch batch = local.images > 0 ? given : placeholder_batch(given);
-  const nn::RandomScope random(recipe_.seed, position.number, batch.places);
+  const nn::RandomScope random(recipe_.seed, position.number, batch.positions);
   const ops::MixedPrecision precision(recipe_.precision == "bf16" ? DType::bf16 : DType::f32);
   model_.train();
   const models::VisionTransformer::Heads heads = model_.forward_heads(batch.images);

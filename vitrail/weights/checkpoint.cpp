@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/npz.h"
+#include "vitrail/weights/npz_internal.h"
+#include "vitrail/weights/pytorch/torch_file_internal.h"
 #include "vitrail/weights/safetensors.h"
-#include "vitrail/weights/torch_file.h"
-#include "vitrail/weights/wrapper_prefixes.h"
+#include "vitrail/weights/wrapper_prefixes_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -28,7 +28,7 @@ std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
     throw Error(bytes.where, "a weights file", "a Git LFS pointer: fetch the file itself with `git lfs pull`");
   }
   throw Error(bytes.where, "a safetensors file, a PyTorch archive or an .npz",
-              str("a file of another kind, or a damaged one (", text.size(), " bytes)"));
+              str("an unknown format or a damaged file (", text.size(), " bytes)"));
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void Checkpoint::index() {
   for (size_t file = 0; file < files_.size(); ++file) {
     for (size_t index = 0; index < files_[file]->tensors().size(); ++index, ++i) {
       tensors_[i].name = names[i];
-      if (!places_.emplace(names[i], Place{file, index}).second) {
+      if (!locations_.emplace(names[i], Location{file, index}).second) {
         throw Error(path_, "each tensor once", str("\"", names[i], "\" twice"));
       }
     }
@@ -82,20 +82,20 @@ std::vector<std::string> Checkpoint::names() const {
   return names;
 }
 
-const Checkpoint::Place& Checkpoint::place(const std::string& name) const {
-  const auto found = places_.find(name);
-  if (found == places_.end()) throw Error(path_, "a tensor called \"" + name + "\"", "none of that name");
+const Checkpoint::Location& Checkpoint::location(const std::string& name) const {
+  const auto found = locations_.find(name);
+  if (found == locations_.end()) throw Error(path_, "a tensor called \"" + name + "\"", "none of that name");
   return found->second;
 }
 
 const TensorInfo& Checkpoint::info(const std::string& name) const {
-  const Place& at = place(name);
-  return files_[at.file]->tensors()[at.index];
+  const Location& found = location(name);
+  return files_[found.file]->tensors()[found.index];
 }
 
 Tensor Checkpoint::tensor(const std::string& name) const {
-  const Place& at = place(name);
-  return files_[at.file]->tensor(at.index);
+  const Location& found = location(name);
+  return files_[found.file]->tensor(found.index);
 }
 
 }  // namespace vitrail::weights

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/checkpoint_params.h"
+#include "vitrail/weights/checkpoint_params_internal.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/finite.h"
+#include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
 
 namespace vitrail::weights {

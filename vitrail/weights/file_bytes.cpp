@@ -13,7 +13,7 @@ void release_pages(void* file, const std::byte* data, size_t bytes) {
   static_cast<const MappedFile*>(file)->release(data, bytes);
 }
 
-// Any byte but 0 is true; a C++ bool must hold 0 or 1.
+// Non-zero bytes are true; a C++ bool must be 0 or 1.
 void copy_booleans(std::byte* to, const std::byte* from, size_t count) {
   for (size_t i = 0; i < count; ++i) to[i] = std::byte{from[i] != std::byte{0}};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The bytes of an opened weights file, and tensors that view them.
+// The bytes of an open checkpoint file, and tensors that view them.
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace vitrail::weights {
 
-// Copyable handle: tensors made from it keep the bytes alive.
+// A copyable handle; tensors made from it keep the bytes alive.
 struct FileBytes {
   std::span<const std::byte> data;
-  std::shared_ptr<void> owner;  // keeps `data` where it is
+  std::shared_ptr<void> owner;  // keeps `data` alive
   std::string where;            // the path, for errors
-  bool mapped = false;          // `owner` is a MappedFile: tensors' pages are fetched and given back in one call
+  bool mapped = false;          // `owner` is a MappedFile, whose pages are prefetched and released per tensor
 
   static FileBytes map(const std::filesystem::path& path);                        // throws Error as MappedFile does
-  static FileBytes hold(std::vector<std::byte> bytes, const std::string& where);  // in memory: tests, inflated entries
+  static FileBytes hold(std::vector<std::byte> bytes, const std::string& where);  // in memory
 
-  // The row-major tensor that begins at `offset` bytes: a view where its elements are aligned there, otherwise (and for
-  // booleans, whose bytes are brought to 0 and 1) a copy.  Releasing its storage gives the pages back.  Throws Error
-  // when it does not lie inside the file.
+  // The row-major tensor at `offset` bytes: a view if its elements are aligned, otherwise a copy.  Booleans are copied
+  // and normalised to 0 and 1.  Releasing the storage of a view releases the file's pages.  Throws Error if the tensor
+  // exceeds the file.
   Tensor tensor(uint64_t offset, DType dtype, const Shape& shape) const;
 };
 

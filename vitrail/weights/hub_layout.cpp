@@ -20,24 +20,25 @@ constexpr const char* kWeightFiles[] = {"model.safetensors", "model.safetensors.
                                         "model.pth",         "model.pt",
                                         "model.npz"};
 
-// A shard's name is a plain file name: an index must not reach out of its folder.
+// A shard's name must be a plain file name, so that an index cannot refer to files outside its folder.
 fs::path shard_in(const fs::path& folder, const std::string& name, const fs::path& index) {
   const fs::path shard = name;
   if (name.empty() || name == "." || name == ".." || shard.filename() != shard ||
       name.find('\0') != std::string::npos) {
     throw Error(index.string(), "file names in \"weight_map\"", "\"" + name.substr(0, 80) + "\"");
   }
-  if (!fs::exists(folder / shard)) throw Error(index.string(), "the shard " + name + " beside it", "none");
+  if (!fs::exists(folder / shard)) throw Error(index.string(), "the shard " + name + " in the same folder", "none");
   return folder / shard;
 }
 
-// {"weight_map": {tensor's name: file's name}}.  Which tensors a file has it says itself.
+// The index is {"weight_map": {tensor name: file name}}.  Only the file names are used; each file lists its tensors.
 std::vector<fs::path> shards_of(const fs::path& index) {
   const FileBytes bytes = FileBytes::map(index);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   const json parsed = json::parse(text, nullptr, false);
   if (!parsed.is_object() || !parsed.contains("weight_map") || !parsed["weight_map"].is_object()) {
-    throw Error(index.string(), "a JSON object with \"weight_map\"", parsed.is_discarded() ? "no JSON" : "another");
+    throw Error(index.string(), "a JSON object with \"weight_map\"",
+                parsed.is_discarded() ? "invalid JSON" : "another value");
   }
   std::set<std::string> names;
   for (const auto& [tensor, file] : parsed["weight_map"].items()) {
@@ -50,16 +51,18 @@ std::vector<fs::path> shards_of(const fs::path& index) {
   return shards;
 }
 
-std::optional<fs::path> if_there(const fs::path& path) { return fs::exists(path) ? std::optional(path) : std::nullopt; }
+std::optional<fs::path> if_exists(const fs::path& path) {
+  return fs::exists(path) ? std::optional(path) : std::nullopt;
+}
 
 }  // namespace
 
 HubFiles find_hub_files(const fs::path& folder) {
   if (!fs::is_directory(folder)) {
     throw Error(folder.string(), "a folder with config.json and model.safetensors",
-                fs::exists(folder) ? "a file" : "nothing there");
+                fs::exists(folder) ? "a file" : "nothing at this path");
   }
-  HubFiles files{folder, if_there(folder / "config.json"), if_there(folder / "preprocessor_config.json"), {}};
+  HubFiles files{folder, if_exists(folder / "config.json"), if_exists(folder / "preprocessor_config.json"), {}};
   for (const char* name : kWeightFiles) {
     const fs::path path = folder / name;
     if (!fs::exists(path)) continue;
@@ -73,8 +76,8 @@ void write_hub_folder(const fs::path& folder, const std::string& config_json,
                       const std::vector<std::pair<std::string, Tensor>>& tensors) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) throw Error(str(folder.string(), ": cannot be made: ", error.message()));
-  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});  // transformers wants the format named
+  if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
+  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});  // transformers requires the format
   AtomicFile config(folder / "config.json");
   config.write(config_json);
   config.commit();

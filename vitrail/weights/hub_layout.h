@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A model's folder as the Hugging Face hub has it: config.json beside its weights.
+// The folder layout of the Hugging Face hub: config.json and weights in one folder.
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -16,19 +16,19 @@ struct HubFiles {
   std::filesystem::path folder;
   std::optional<std::filesystem::path> config;               // config.json
   std::optional<std::filesystem::path> preprocessor_config;  // preprocessor_config.json
-  std::vector<std::filesystem::path> weights;                // one file, or all shards; never empty
+  std::vector<std::filesystem::path> weights;                // one file, or all shards; not empty
 
   Checkpoint open() const { return Checkpoint::open(weights); }
 };
 
-// Weights are the first there is of model.safetensors, model.safetensors.index.json (shards), pytorch_model.bin,
-// pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz.  Throws Error for a path that is no folder, a
-// folder without any of them, or an index that cannot be read, names files outside the folder, or files that are
-// absent.
+// The weights are the first existing one of model.safetensors, model.safetensors.index.json (shards),
+// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz.  Throws Error if the path
+// is not a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing or
+// outside the folder.
 HubFiles find_hub_files(const std::filesystem::path& folder);
 
-// Writes config.json and model.safetensors, each whole or not at all, and makes the folder where it is missing.  timm,
-// transformers and safetensors open the result.
+// Writes config.json and model.safetensors, each atomically, and creates the folder if necessary.  The result can be
+// opened by timm, transformers and safetensors.
 void write_hub_folder(const std::filesystem::path& folder, const std::string& config_json,
                       const std::vector<std::pair<std::string, Tensor>>& tensors);
 

@@ -5,18 +5,19 @@
 #include <unordered_set>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/builtin_key_maps.h"
-#include "vitrail/weights/key_map_json.h"
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/builtin_key_maps_internal.h"
+#include "vitrail/weights/key_map_json_internal.h"
+#include "vitrail/weights/key_pattern_internal.h"
 
 namespace vitrail::weights {
 namespace {
 
 using KeySet = std::unordered_set<std::string>;
 
-std::string joined(const std::vector<std::string>& words, size_t most) {
+std::string joined(const std::vector<std::string>& words, size_t max_count) {
   std::string text;
-  for (size_t i = 0; i < std::min(words.size(), most); ++i) text.append(i ? ", " : "").append(words[i].substr(0, 80));
+  for (size_t i = 0; i < std::min(words.size(), max_count); ++i)
+    text.append(i ? ", " : "").append(words[i].substr(0, 80));
   return text;
 }
 
@@ -27,19 +28,19 @@ bool recognises(const std::vector<std::vector<std::string>>& detect, const KeySe
 }
 
 bool recognises(const BuiltinKeyMap& map, const KeySet& keys) {
-  return recognises(read_key_map(std::string(map.json), str("key map ", map.name), true).detect, keys);
+  return recognises(parse_key_map(std::string(map.json), str("key map ", map.name), true).detect, keys);
 }
 
 }  // namespace
 
 struct KeyMap::Impl {
-  KeyMapText text;
-  std::vector<KeyPattern> patterns;  // of the rules
+  ParsedKeyMap text;
+  std::vector<KeyPattern> patterns;  // one per rule
 };
 
 KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
   auto impl = std::make_shared<Impl>();
-  impl->text = read_key_map(json, where);
+  impl->text = parse_key_map(json, where);
   for (const KeyRule& rule : impl->text.rules) impl->patterns.emplace_back(rule.from, rule.label);
   KeyMap result;
   result.impl_ = std::move(impl);

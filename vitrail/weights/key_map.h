@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the tensor names of another family of checkpoints become the native ones (timm's).  The form is that of a key
-// map in docs/cli.md; the built-in families are files of the same form in key_maps/.
+// Key maps: rules that translate the tensor names and layouts of other libraries' checkpoints to the native ones, which
+// are timm's.  docs/cli.md describes the JSON form; the built-in families are files of this form in key_maps/.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,40 +14,40 @@
 
 namespace vitrail::weights {
 
-// One rule, checked.  `label` names it in errors ("huggingface_vit: rule 3 (\"…\")").
+// One validated rule.  `label` names it in errors ("huggingface_vit: rule 3 (\"…\")").
 struct KeyRule {
   std::string from, to;
   bool drop = false;
-  int64_t part = 0, parts = 1;  // the part-th of `parts` tensors joined along axis 0
+  int64_t part = 0, parts = 1;  // the source is part `part` of `parts` that are concatenated along axis 0
   std::optional<Rearrange> rearrange;
-  AxisSizes sizes;  // of axes that do not follow from the shape
+  AxisSizes sizes;  // sizes of axes that cannot be inferred from the shape
   std::string label;
 };
 
-// What a key becomes.  `rule` is null where no rule matched; it lives as long as the map it came from, or a copy of it.
+// The native name of a key.  `rule` is null if no rule matched; it is valid while the map or a copy of it exists.
 struct KeyMatch {
   std::string native;
   const KeyRule* rule = nullptr;
   bool dropped() const { return rule != nullptr && rule->drop; }
 };
 
-// Immutable; cheap to copy.  Rules are compiled when a map is parsed, so a built-in one costs nothing until chosen.
+// Immutable and cheap to copy.  Rules are compiled when a map is parsed; built-in maps are parsed on use.
 class KeyMap {
  public:
-  // Throws Error naming `where` and the rule that is wrong.
+  // Throws Error naming `where` and the invalid rule.
   static KeyMap parse(const std::string& json, const std::string& where);
-  // A built-in family.  Throws Error with the list of families when there is none of that name.
+  // A built-in family.  Throws Error with the list of families if there is none with that name.
   static KeyMap builtin(const std::string& name);
-  static std::vector<std::string> builtin_names();  // in the order in which detect() tries them
-  // The first built-in family that recognises `keys`.  Throws Error that says what was seen.
+  static std::vector<std::string> builtin_names();  // in the order of detection
+  // The first built-in family that recognises `keys`.  Throws Error with some of the keys if there is none.
   static KeyMap detect(const std::vector<std::string>& keys);
-  // All families that recognise the keys, in order: detect() takes the first.
+  // All built-in families that recognise the keys; detect() takes the first.
   static std::vector<std::string> matching(const std::vector<std::string>& keys);
 
   const std::string& name() const;
-  bool recognises(const std::vector<std::string>& keys) const;  // all its `detect` keys are among them
+  bool recognises(const std::vector<std::string>& keys) const;  // whether all its `detect` keys are present
   const std::vector<KeyRule>& rules() const;
-  // The first rule that matches the whole key wins; without one the key keeps its name.
+  // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.
   KeyMatch match(const std::string& key) const;
 
  private:

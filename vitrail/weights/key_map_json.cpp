@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/key_map_json.h"
+#include "vitrail/weights/key_map_json_internal.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -52,7 +52,8 @@ void read_sizes(const json& value, KeyRule& rule) {
     } else if (size.is_number_integer() && size.get<int64_t>() > 0) {
       rule.sizes[axis] = size.get<int64_t>();
     } else {
-      throw Error(rule.label, "a size as a positive integer or a field's name", "another value for \"" + axis + "\"");
+      throw Error(rule.label, "a size as a positive integer or the name of a field",
+                  "another value for \"" + axis + "\"");
     }
   }
 }
@@ -83,7 +84,7 @@ KeyRule read_rule(const json& object, const std::string& where) {
 
 json parse_json(const std::string& text, const std::string& where) {
   const auto shallow = [&](int depth, json::parse_event_t, json&) {
-    if (depth > 8) throw Error(where, "a key map", "JSON nested deeper than one");
+    if (depth > 8) throw Error(where, "a key map", "JSON that is nested deeper");
     return true;
   };
   json parsed;
@@ -96,7 +97,7 @@ json parse_json(const std::string& text, const std::string& where) {
   return parsed;
 }
 
-// An element is a key, or a list of keys of which one must exist.
+// An element is a key, or a list of alternative keys.
 std::vector<std::vector<std::string>> read_detect(const json& map, const std::string& where) {
   std::vector<std::vector<std::string>> detect;
   const auto found = map.find("detect");
@@ -114,10 +115,10 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
 
 }  // namespace
 
-KeyMapText read_key_map(const std::string& text, const std::string& where, bool only_detect) {
+ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
   check_keys(map, {"name", "detect", "rules"}, where);
-  KeyMapText result;
+  ParsedKeyMap result;
   result.name = text_of(map, "name", where);
   result.detect = read_detect(map, where);
   const auto rules = map.find("rules");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps(), in this list's order,
-# which is the order of recognition (a family whose keys include another's comes before it).
+# Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps() in the order of this list,
+# which is the order of detection (a family whose keys include those of another comes first).
 set(VITRAIL_KEY_MAPS
   dino_hub dinov2_hub_registers dinov2_hub timm
   huggingface_dinov2_registers huggingface_dinov2
@@ -18,7 +18,7 @@ foreach(name ${VITRAIL_KEY_MAPS})
 endforeach()
 file(CONFIGURE OUTPUT ${key_maps_source} @ONLY CONTENT [[
 // Generated from vitrail/weights/key_maps/*.json by key_maps.cmake.
-#include "vitrail/weights/builtin_key_maps.h"
+#include "vitrail/weights/builtin_key_maps_internal.h"
 
 namespace vitrail::weights {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/key_pattern.h"
+#include "vitrail/weights/key_pattern_internal.h"
 
 #include <algorithm>
 #include <string_view>
@@ -9,14 +9,14 @@
 namespace vitrail::weights {
 namespace {
 
-// Far above what real names need; they bound the memory and the recursion of the expression compiler.
+// Far above the length of real names.  They limit the memory and the recursion depth of the expression compiler.
 constexpr size_t kMaxPattern = 512;
 constexpr size_t kMaxKey = 512;
-// Counts such as {2,4} unroll what they count, and nested ones multiply.  With these bounds the worst pattern on the
-// longest key takes about a second; names need no counts at all.
+// Counts such as {2,4} unroll their operand, and nested counts multiply.  The limit bounds the time of the worst
+// pattern on the longest key to about a second.
 constexpr int kMaxCounts = 20;
 
-// The largest number between the braces that open at `at`; beyond kMaxCounts only that it is.
+// The largest number between the braces that open at `at`, clamped to kMaxCounts + 1.
 int largest_count(std::string_view pattern, size_t at) {
   int largest = 1, number = 0;
   for (++at; at < pattern.size() && pattern[at] != '}'; ++at) {
@@ -27,8 +27,8 @@ int largest_count(std::string_view pattern, size_t at) {
   return largest;
 }
 
-// What the expression compiler must not see: back-references, which nothing can match in linear time, and large counts
-// (it also computes with them unchecked).
+// Refuses back-references, which cannot be matched in linear time, and large counts, which the expression compiler does
+// not check for overflow.
 void check_pattern(const std::string& pattern, const std::string& where) {
   int counts = 1;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -52,7 +52,7 @@ std::regex compile(const std::string& pattern, const std::string& where) {
   check_pattern(pattern, where);
   try {
 #ifdef __GLIBCXX__
-    // The breadth-first matcher: the default one goes back over the key, by recursion.
+    // The breadth-first matcher takes linear time; the default one backtracks recursively.
     return std::regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
 #else
     return std::regex(pattern, std::regex::ECMAScript);
@@ -62,7 +62,7 @@ std::regex compile(const std::string& pattern, const std::string& where) {
   }
 }
 
-// Where the bracketed class or the group that opens at `at` closes.
+// The position at which the character class or group that opens at `at` closes.
 size_t skip_brackets(std::string_view pattern, size_t at) {
   int depth = 0;
   bool in_class = false;
@@ -86,7 +86,7 @@ size_t skip_brackets(std::string_view pattern, size_t at) {
 
 }  // namespace
 
-// Only characters outside of groups and classes count, so what is optional inside them does not matter.
+// Considers only characters outside of groups and classes, so optional parts inside them do not matter.
 std::string required_literal(const std::string& pattern) {
   std::string longest, run;
   const auto end_run = [&] {
@@ -99,7 +99,7 @@ std::string required_literal(const std::string& pattern) {
     if (c == '(' || c == '[') {
       end_run();
       i = skip_brackets(pattern, i);
-    } else if (c == '*' || c == '?' || c == '{') {  // the character before may be absent
+    } else if (c == '*' || c == '?' || c == '{') {  // the preceding character is optional
       if (!run.empty()) run.pop_back();
       end_run();
       if (c == '{') i = pattern.find('}', i);

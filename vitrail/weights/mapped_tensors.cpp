@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/mapped_tensors.h"
+#include "vitrail/weights/mapped_tensors_internal.h"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 int64_t parts_of(const MappedPart& part) { return part.rule == nullptr ? 1 : part.rule->parts; }
 
-// Parts by number: a tensor that needs no joining is part 0 of 1.
+// Sorts the parts and checks that all are present.  A tensor without parts is part 0 of 1.
 std::string check_parts(MappedTensor& tensor) {
   std::sort(tensor.parts.begin(), tensor.parts.end(),
             [](const MappedPart& a, const MappedPart& b) { return a.part < b.part; });
@@ -40,14 +40,14 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
     }
     tensor.parts.push_back(part);
   }
-  for (auto& [native, tensor] : tensors_) settle(checkpoint, tensor);
+  for (auto& [native, tensor] : tensors_) resolve(checkpoint, tensor);
 }
 
-void MappedTensors::settle(const Checkpoint& checkpoint, MappedTensor& tensor) const {
+void MappedTensors::resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const {
   tensor.problem = check_parts(tensor);
   if (!tensor.problem.empty()) return;
   try {
-    settle_shape(checkpoint, tensor);
+    resolve_shape(checkpoint, tensor);
   } catch (const Error& error) {
     tensor.problem = error.what();
   }
@@ -63,7 +63,7 @@ std::map<std::string, int64_t> MappedTensors::axis_sizes(const KeyRule& rule) co
     const auto& field = std::get<std::string>(size);
     const auto known = sizes_.find(field);
     if (known == sizes_.end()) {
-      throw Error(rule.label, "the configuration's " + field, "a checkpoint alone, which does not say it");
+      throw Error(rule.label, "the configuration's " + field, "a checkpoint without configuration");
     }
     result[axis] = known->second;
   }
@@ -76,14 +76,14 @@ Shape MappedTensors::part_shape(const Checkpoint& checkpoint, const MappedPart& 
   return part.rule->rearrange->shape(shape, axis_sizes(*part.rule), str(part.rule->label, ": ", part.source));
 }
 
-// Joined along axis 0: all other extents must agree.
-void MappedTensors::settle_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const {
+// Parts are concatenated along axis 0; all other extents must be equal.
+void MappedTensors::resolve_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const {
   tensor.shape = part_shape(checkpoint, tensor.parts.front());
   for (size_t i = 1; i < tensor.parts.size(); ++i) {
     Shape other = part_shape(checkpoint, tensor.parts[i]);
-    const bool joins = other.rank() > 0 && other.rank() == tensor.shape.rank() &&
-                       std::equal(other.begin() + 1, other.end(), tensor.shape.begin() + 1);
-    if (!joins) {
+    const bool compatible = other.rank() > 0 && other.rank() == tensor.shape.rank() &&
+                            std::equal(other.begin() + 1, other.end(), tensor.shape.begin() + 1);
+    if (!compatible) {
       throw Error(tensor.parts[i].source, str("a shape that joins ", tensor.shape, " along axis 0"), other.to_string());
     }
     tensor.shape[0] += other[0];

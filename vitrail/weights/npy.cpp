@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/npy.h"
+#include "vitrail/weights/npy_internal.h"
 
 #include <algorithm>
 #include <charconv>
@@ -11,7 +11,7 @@
 namespace vitrail::weights {
 namespace {
 
-// Reads the dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }: the only Python there is in a .npy.
+// Parses the dictionary {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
@@ -40,7 +40,7 @@ class HeaderParser {
         break;
       }
     }
-    if (seen != 7) fail("one that lacks descr, fortran_order or shape");
+    if (seen != 7) fail("a header without descr, fortran_order or shape");
     return header;
   }
 
@@ -71,7 +71,7 @@ class HeaderParser {
     const char quote = at_ < text_.size() ? text_[at_] : ' ';
     if (quote != '\'' && quote != '"') fail(str("no string at character ", at_));
     const size_t end = text_.find(quote, at_ + 1);
-    if (end == std::string_view::npos) fail("a string without an end");
+    if (end == std::string_view::npos) fail("an unterminated string");
     const std::string_view content = text_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     return content;
@@ -88,7 +88,7 @@ class HeaderParser {
       skip_blanks();
       int64_t extent = -1;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), extent);
-      if (error != std::errc() || extent < 0) fail("a shape of other things than integers");
+      if (error != std::errc() || extent < 0) fail("a shape with an element that is no non-negative integer");
       at_ = static_cast<size_t>(end - text_.data());
       accept_word("L");  // Python 2's long
       if (shape.rank() == Shape::kMaxRank) fail(str("more than ", Shape::kMaxRank, " axes"));
@@ -127,7 +127,7 @@ class HeaderParser {
 NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& where) {
   const auto byte = [&](size_t i) { return static_cast<uint64_t>(bytes[i]); };
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {
-    throw Error(where, "a .npy array", str("something else of ", bytes.size(), " bytes"));
+    throw Error(where, "a .npy array", str("another file of ", bytes.size(), " bytes"));
   }
   const uint64_t version = byte(6);
   if (version < 1 || version > 3) throw Error(where, ".npy version 1 to 3", str(version));
@@ -135,7 +135,7 @@ NpyHeader read_npy_header(std::span<const std::byte> bytes, const std::string& w
   const uint64_t length =
       version == 1 ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
   if (length > std::min<uint64_t>(bytes.size(), kMaxNpyHeader) - begin) {
-    throw Error(where, "a .npy header inside the file", str("one of ", length, " bytes"));
+    throw Error(where, "a .npy header inside the file", str("a header of ", length, " bytes"));
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + begin, length);
   NpyHeader header = HeaderParser(text, where).parse();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/npz.h"
+#include "vitrail/weights/npz_internal.h"
 
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/weights/npy.h"
+#include "vitrail/weights/npy_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -18,7 +18,7 @@ class NpzFile : public TensorFile {
     for (const ZipEntry& entry : zip_.entries()) {
       if (entry.is_folder()) continue;
       const std::string where = bytes_.where + ": " + entry.name;
-      if (!entry.name.ends_with(kSuffix)) throw Error(where, "a .npy array in an .npz", "another file");
+      if (!entry.name.ends_with(kSuffix)) throw Error(where, "only .npy arrays in an .npz", "another file");
       headers_.push_back(entry.method == 0 ? read_npy_header(zip_.stored(entry), where)
                                            : read_npy_header(zip_.read_beginning(entry, kMaxNpyHeader), where));
       entries_.push_back(&entry);
@@ -44,7 +44,7 @@ class NpzFile : public TensorFile {
  private:
   FileBytes bytes_;
   ZipReader zip_;
-  std::vector<const ZipEntry*> entries_;  // of each tensor; the reader owns them
+  std::vector<const ZipEntry*> entries_;  // one per tensor, owned by zip_
   std::vector<NpyHeader> headers_;
 };
 

@@ -26,7 +26,7 @@ bool is_name(const std::string& word) {
 
 }  // namespace
 
-// The left side introduces the names, the right one may only use them.
+// The left side declares the names; the right side may only use them.
 int Rearrange::add_axis(const std::string& name, const std::string& where, bool left) {
   const auto known = std::find(names_.begin(), names_.end(), name);
   if (known != names_.end()) return static_cast<int>(known - names_.begin());
@@ -35,7 +35,7 @@ int Rearrange::add_axis(const std::string& name, const std::string& where, bool 
   return static_cast<int>(names_.size()) - 1;
 }
 
-// Splits one side at blanks and parentheses.
+// Splits one side at spaces and parentheses.
 Rearrange::Side Rearrange::parse_side(const std::string& text, const std::string& where, bool left) {
   Side side;
   std::set<int> seen;
@@ -54,7 +54,7 @@ Rearrange::Side Rearrange::parse_side(const std::string& text, const std::string
       while (i < text.size() && is_name_char(text[i])) ++i;
       const std::string name = text.substr(first, i - first);
       if (!grouped) side.emplace_back();
-      if (name == "1") continue;  // an axis without a name
+      if (name == "1") continue;  // an unnamed axis
       if (!is_name(name)) fail(where, str("the axis \"", name, "\" in \"", pattern_, "\""));
       if (left && grouped && name == kEllipsis)
         fail(where, str("\"...\" in parentheses on the left of \"", pattern_, "\""));
@@ -90,7 +90,7 @@ bool Rearrange::has_axis(const std::string& name) const {
   return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
-// "..." written out as the axes that a tensor of this rank has there.
+// Replaces "..." by the axes that a tensor of this rank has in its position.
 Rearrange Rearrange::without_ellipsis(int rank) const {
   const auto found = std::find(names_.begin(), names_.end(), kEllipsis);
   const int axes = rank - static_cast<int>(left_.size()) + 1;
@@ -102,7 +102,7 @@ Rearrange Rearrange::without_ellipsis(int rank) const {
   result.names_ = names_;
   result.names_.erase(result.names_.begin() + at);
   for (int i = 0; i < axes; ++i) result.names_.insert(result.names_.begin() + at + i, str(kEllipsis, i));
-  const auto write_out = [&](const Side& from, Side& to) {
+  const auto expand = [&](const Side& from, Side& to) {
     for (const Dimension& dimension : from) {
       Dimension group{{}, dimension.grouped};
       for (const int axis : dimension.axes) {
@@ -121,12 +121,12 @@ Rearrange Rearrange::without_ellipsis(int rank) const {
       if (dimension.grouped || dimension.axes != std::vector<int>{at}) to.push_back(std::move(group));
     }
   };
-  write_out(left_, result.left_);
-  write_out(right_, result.right_);
+  expand(left_, result.left_);
+  expand(right_, result.right_);
   return result;
 }
 
-// The extent of every named axis; within a dimension the one that is not given follows from the rest.
+// The extents of all named axes.  A dimension may have one unknown axis, whose extent is inferred.
 std::vector<int64_t> Rearrange::extents(const Shape& from, const std::map<std::string, int64_t>& sizes,
                                         const std::string& where) const {
   const auto misfit = [&](const std::string& got) {
@@ -139,20 +139,20 @@ std::vector<int64_t> Rearrange::extents(const Shape& from, const std::map<std::s
   }
   for (int d = 0; d < from.rank(); ++d) {
     int64_t known = 1;
-    int open = -1;
+    int inferred = -1;
     for (const int axis : left_[d].axes) {
       if (result[axis] < 0) {
-        if (open >= 0) misfit(str("no size for \"", names_[open], "\" or \"", names_[axis], "\""));
-        open = axis;
+        if (inferred >= 0) misfit(str("no size for \"", names_[inferred], "\" or \"", names_[axis], "\""));
+        inferred = axis;
       } else if (__builtin_mul_overflow(known, result[axis], &known)) {
         misfit(from.to_string());
       }
     }
-    if (open >= 0 && known > 0 && from[d] % known == 0) {
-      result[open] = from[d] / known;
+    if (inferred >= 0 && known > 0 && from[d] % known == 0) {
+      result[inferred] = from[d] / known;
       known = from[d];
     }
-    if ((open >= 0 && result[open] < 0) || known != from[d]) misfit(from.to_string());
+    if ((inferred >= 0 && result[inferred] < 0) || known != from[d]) misfit(from.to_string());
   }
   return result;
 }
@@ -179,7 +179,7 @@ Tensor Rearrange::apply(const Tensor& from, const std::map<std::string, int64_t>
 }
 
 Tensor Rearrange::apply_plain(const Tensor& from, const std::vector<int64_t>& extents) const {
-  Shape split;  // the left side with one axis a name, in names_'s order
+  Shape split;  // the left side with one dimension per name
   for (const int64_t extent : extents) split.push_back(extent);
   const Tensor parts = from.reshape(split);
   Shape shape, strides;

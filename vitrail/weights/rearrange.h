@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Axes moved, split and merged as an einops pattern says: "d (p1 p2 c) -> d c p1 p2".
+// Rearranges a tensor by an einops pattern such as "d (p1 p2 c) -> d c p1 p2".
 #include <cstdint>
 #include <map>
 #include <string>
@@ -11,21 +11,21 @@
 
 namespace vitrail::weights {
 
-// The size of an axis: a number, or the name of a configuration field that has it.
+// Sizes of axes: an integer, or the name of a configuration field.
 using AxisSizes = std::map<std::string, std::variant<int64_t, std::string>>;
 
-// A pattern of https://einops.rocks: axes by name, "1" for an axis of extent 1, "..." for any number of axes, one level
-// of parentheses for axes that share a dimension, the last of them varying fastest.  Every name stands once on each
-// side.
+// A pattern of einops (https://einops.rocks): names of axes, "1" for an axis of extent 1, "..." for any number of axes,
+// and one level of parentheses for axes that are merged into one dimension, the last varying fastest.  Every name
+// occurs once on each side.
 class Rearrange {
  public:
-  // Throws Error naming `where` for a pattern that cannot be read, or axes of which one side lacks some.
+  // Throws Error naming `where` for a malformed pattern, or if the two sides have different axes.
   static Rearrange parse(const std::string& pattern, const std::string& where);
 
-  // The shape that apply() gives.  `sizes` are the known extents of axes; within one dimension at most one axis may
-  // be missing there, and follows.  Throws Error naming `where` when the shape does not fit.
+  // The shape of apply()'s result.  `sizes` are known extents of axes; one axis per dimension may be missing and is
+  // inferred.  Throws Error naming `where` if the shape does not fit.
   Shape shape(const Shape& from, const std::map<std::string, int64_t>& sizes, const std::string& where) const;
-  // A view where strides allow, else a copy.
+  // A view if strides allow, else a copy.
   Tensor apply(const Tensor& from, const std::map<std::string, int64_t>& sizes, const std::string& where) const;
 
   const std::string& pattern() const { return pattern_; }
@@ -33,7 +33,7 @@ class Rearrange {
 
  private:
   struct Dimension {
-    std::vector<int> axes;  // indices into names_
+    std::vector<int> axes;  // indices in names_
     bool grouped = false;   // written in parentheses
   };
   using Side = std::vector<Dimension>;
@@ -46,7 +46,7 @@ class Rearrange {
   Shape joined(const Side& side, const std::vector<int64_t>& extents) const;
 
   std::string pattern_;
-  std::vector<std::string> names_;  // in the left side's order; "..." is one of them until the rank is known
+  std::vector<std::string> names_;  // in the order of the left side; contains "..." until the rank is known
   Side left_, right_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading safetensors.
+// Reads safetensors.
 #include "vitrail/weights/safetensors.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using nlohmann::json;
 constexpr uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 constexpr int kMaxDepth = 3;                  // {name: {"shape": […]}}
 
-// Bits of an element, and the library's type where it has one.
+// A dtype of the format: the bits of an element, and the library's type if it has one.
 struct FileDType {
   const char* name;
   uint64_t bits;
@@ -34,15 +34,15 @@ constexpr FileDType kDTypes[] = {
     {"F6_E3M2", 6, false, DType::f32}, {"F4", 4, false, DType::f32},
 };
 
-// A JSON value for an error message, cut where it is long.
-std::string brief(const json& value) {
+// A JSON value for an error message, truncated to 80 characters.
+std::string truncated(const json& value) {
   std::string text = value.dump(-1, ' ', true);
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return text;
 }
 
 struct Range {
-  uint64_t begin, end;  // in the data behind the header
+  uint64_t begin, end;  // byte offsets after the header
   size_t index;
 };
 
@@ -88,11 +88,11 @@ class SafetensorsFile : public TensorFile {
     return {reinterpret_cast<const char*>(data.data()) + 8, length};
   }
 
-  // JSON objects keep the last of equal keys; here that would hide a tensor, so keys are watched while parsing.
+  // The JSON parser keeps the last of equal keys, which would hide a tensor.  So repeated keys are detected here.
   json parse_header(std::string_view text) const {
     std::vector<std::set<std::string>> keys;
-    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-      if (depth > kMaxDepth) throw Error(bytes_.where, "a safetensors header", "JSON nested deeper than that");
+    const auto check_keys = [&](int depth, json::parse_event_t event, json& parsed) {
+      if (depth > kMaxDepth) throw Error(bytes_.where, "a safetensors header", "JSON that is nested deeper");
       if (event == json::parse_event_t::object_start) keys.resize(depth + 1);
       if (event == json::parse_event_t::object_end) keys.resize(depth);
       if (event == json::parse_event_t::key && !keys[depth - 1].insert(parsed.get<std::string>()).second) {
@@ -103,7 +103,7 @@ class SafetensorsFile : public TensorFile {
     };
     json parsed;
     try {
-      parsed = json::parse(text, watch);
+      parsed = json::parse(text, check_keys);
     } catch (const json::exception& error) {
       throw Error(bytes_.where, "JSON in the safetensors header", error.what());
     }
@@ -121,7 +121,7 @@ class SafetensorsFile : public TensorFile {
 
   static int64_t integer(const json& value, const std::string& where) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-      throw Error(where, "integers of at least 0", brief(value));
+      throw Error(where, "integers of at least 0", truncated(value));
     }
     return value.get<int64_t>();
   }
@@ -129,25 +129,25 @@ class SafetensorsFile : public TensorFile {
   void read_entry(const std::string& name, const json& entry) {
     const std::string where = str(bytes_.where, ": ", name);
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets")) {
-      throw Error(where, "an object with dtype, shape and data_offsets", brief(entry));
+      throw Error(where, "an object with dtype, shape and data_offsets", truncated(entry));
     }
     const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
     const auto known = std::find_if(std::begin(kDTypes), std::end(kDTypes),
                                     [&](const FileDType& d) { return dtype.is_string() && dtype == d.name; });
-    if (known == std::end(kDTypes)) throw Error(where, "a dtype of the safetensors format", brief(dtype));
+    if (known == std::end(kDTypes)) throw Error(where, "a dtype of the safetensors format", truncated(dtype));
     if (!shape.is_array() || shape.size() > Shape::kMaxRank) {
-      throw Error(where, str("a shape of at most ", Shape::kMaxRank, " extents"), brief(shape));
+      throw Error(where, str("a shape of at most ", Shape::kMaxRank, " extents"), truncated(shape));
     }
     TensorInfo info{name, known->dtype, {}, known->supported ? "" : known->name};
     for (const json& extent : shape) info.shape.push_back(integer(extent, where));
-    if (!offsets.is_array() || offsets.size() != 2) throw Error(where, "two data_offsets", brief(offsets));
+    if (!offsets.is_array() || offsets.size() != 2) throw Error(where, "two data_offsets", truncated(offsets));
     const Range range{static_cast<uint64_t>(integer(offsets[0], where)),
                       static_cast<uint64_t>(integer(offsets[1], where)), tensors_.size()};
 
     const uint64_t count = static_cast<uint64_t>(checked_numel({info.shape.begin(), info.shape.end()}, where));
     uint64_t bits = 0;
     if (__builtin_mul_overflow(count, known->bits, &bits) || bits % 8 != 0) {
-      throw Error(where, "a whole number of bytes below 2^61", str(count, " elements of ", known->name));
+      throw Error(where, "complete bytes, fewer than 2^61", str(count, " elements of ", known->name));
     }
     if (range.end < range.begin || range.end - range.begin != bits / 8) {
       throw Error(where, str(bits / 8, " bytes for ", known->name, " ", info.shape),
@@ -158,7 +158,7 @@ class SafetensorsFile : public TensorFile {
     tensors_.push_back(std::move(info));
   }
 
-  // The tensors, sorted by place, must follow one another without overlap or hole and end with the file.
+  // The tensors, sorted by offset, must cover the data without overlap or gap to the end of the file.
   void check_coverage() {
     std::sort(ranges_.begin(), ranges_.end(),
               [](const Range& a, const Range& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
@@ -167,17 +167,17 @@ class SafetensorsFile : public TensorFile {
     for (const Range& range : ranges_) {
       const std::string where = str(bytes_.where, ": ", tensors_[range.index].name);
       if (range.begin != at) {
-        throw Error(where, str("its data at byte ", at, ", behind the tensor before it"),
-                    str("byte ", range.begin, range.begin < at ? ": they overlap" : ": a hole between them"));
+        throw Error(where, str("its data at byte ", at, ", after the preceding tensor"),
+                    str("byte ", range.begin, range.begin < at ? ": the tensors overlap" : ": a gap between tensors"));
       }
       if (range.end > available) {
-        throw Error(where, str("data inside the file, which has ", available, " bytes behind its header"),
+        throw Error(where, str("data inside the file, which has ", available, " bytes after its header"),
                     str("an end at byte ", range.end, ": the file is truncated or damaged"));
       }
       at = range.end;
     }
     if (at != available) {
-      throw Error(bytes_.where, str(at, " bytes of tensors behind the header"), str(available, " bytes"));
+      throw Error(bytes_.where, str(at, " bytes of tensors after the header"), str(available, " bytes"));
     }
     ranges_.clear();
     ranges_.shrink_to_fit();
@@ -185,8 +185,8 @@ class SafetensorsFile : public TensorFile {
 
   FileBytes bytes_;
   uint64_t data_begin_ = 0;
-  std::vector<uint64_t> begins_;  // of each tensor, in the data behind the header
-  std::vector<Range> ranges_;     // only while opening
+  std::vector<uint64_t> begins_;  // byte offset of each tensor after the header
+  std::vector<Range> ranges_;     // used while opening
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing safetensors.
+// Writes safetensors.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -37,8 +37,8 @@ const char* file_name_of(DType dtype) {
   return "BOOL";
 }
 
-// The place of a type in the reference implementation's enumeration; it lays out tensors by falling place, so that
-// each begins at a multiple of its element size.
+// The position of a type in the reference implementation's enumeration.  Tensors are written by descending position, so
+// that each begins at a multiple of its element size.
 int layout_rank(DType dtype) {
   switch (dtype) {
     case DType::boolean:

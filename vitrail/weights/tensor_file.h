@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every file format of named tensors looks like to the rest of the library.
+// The interface that all checkpoint formats implement.
 #include <map>
 #include <string>
 #include <vector>
@@ -9,21 +9,21 @@
 
 namespace vitrail::weights {
 
-// One tensor as the file's index describes it.
+// A tensor's entry in the file's index.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::f32;
   Shape shape;
-  // Empty, or the file's own name of an element type that the library has no use for ("F8_E4M3").  `dtype` means
-  // nothing then, and asking for the tensor is an error; the file's other tensors can be read.
+  // The file's name of an element type that the library does not support ("F8_E4M3"), else empty.  If it is set,
+  // `dtype` is meaningless and reading the tensor is an Error; other tensors of the file can be read.
   std::string unsupported_dtype;
 };
 
-// An opened file.  Opening reads and checks the index; tensor() reads the data.  Immutable, so safe across threads.
+// An open file.  Opening reads and validates the index; tensor() reads the data.  Immutable and thread-safe.
 class TensorFile {
  public:
   virtual ~TensorFile() = default;
-  virtual Tensor tensor(size_t index) const = 0;  // of tensors()[index]
+  virtual Tensor tensor(size_t index) const = 0;  // the data of tensors()[index]
 
   const std::string& format() const { return format_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }

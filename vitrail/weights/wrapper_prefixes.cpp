@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/weights/wrapper_prefixes.h"
+#include "vitrail/weights/wrapper_prefixes_internal.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/decoded_cache.h"
+
+#include <set>
+
+#include "tests/data/noise_dataset.h"
+#include "tests/data/support.h"
+
+namespace vitrail::data {
+namespace {
+
+TEST(DecodedCache, IsTheSameDataset) {
+  const auto cached = cache_decoded(std::make_shared<Noise>(5, std::set<int64_t>{2}), 1 << 20);
+  EXPECT_EQ(cached->size(), 5);
+  EXPECT_EQ(cached->path(3), "noise/3");
+  EXPECT_EQ(cached->label(3), 3);
+  EXPECT_THROW(cached->image(2), Error);
+  EXPECT_THROW(cached->image(2), Error) << "a failure is not cached";
+}
+
+}  // namespace
+}  // namespace vitrail::data

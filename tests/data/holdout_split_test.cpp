@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/holdout_split.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/data/noise_dataset.h"
+#include "tests/data/support.h"
+
+namespace vitrail::data {
+namespace {
+
+TEST(HoldoutSplit, IsStratifiedAndReproducible) {
+  const Noise dataset(100, {}, 4);  // class sizes 17, 17, 17 and 49
+  const HoldoutSplit split = holdout_split(dataset, 20, 1);
+  EXPECT_EQ(split.held_out.size(), 20u);
+  EXPECT_EQ(split.train.size(), 80u);
+  std::set<int64_t> all(split.train.begin(), split.train.end());
+  all.insert(split.held_out.begin(), split.held_out.end());
+  EXPECT_EQ(all.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(split.train.begin(), split.train.end()));
+  std::map<int64_t, int> counts;
+  for (const int64_t i : split.held_out) ++counts[dataset.label(i)];
+  for (const auto& [label, count] :
+       std::map<int64_t, std::pair<int, int>>{{0, {3, 4}}, {1, {3, 4}}, {2, {3, 4}}, {3, {9, 10}}}) {
+    EXPECT_GE(counts[label], count.first);
+    EXPECT_LE(counts[label], count.second);
+  }
+  EXPECT_EQ(holdout_split(dataset, 20, 1).held_out, split.held_out);
+  EXPECT_NE(holdout_split(dataset, 20, 2).held_out, split.held_out);
+  EXPECT_TRUE(holdout_split(dataset, 0, 1).held_out.empty());
+  EXPECT_THROW(holdout_split(dataset, 100, 1), Error);
+  EXPECT_THROW(holdout_split(dataset, -1, 1), Error);
+}
+
+TEST(HoldoutSplit, TakesEqualPartsOfCifarsClasses) {
+  VITRAIL_NEED_ASSETS(assets);
+  const auto dataset = open_dataset(assets / "cifar10/cifar10_jpeg.zip", {.split = "train"});
+  const HoldoutSplit split = holdout_split(*dataset, 5000, 0);
+  EXPECT_EQ(split.train.size(), 45000u);
+  std::map<int64_t, int> counts;
+  for (const int64_t i : split.held_out) ++counts[dataset->label(i)];
+  EXPECT_EQ(counts.size(), 10u);
+  for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
+}
+
+}  // namespace
+}  // namespace vitrail::data

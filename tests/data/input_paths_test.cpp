@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/input_paths.h"
+
+#include <sstream>
+
+#include "tests/data/support.h"
+
+namespace vitrail::data {
+namespace {
+
+std::vector<std::string> paths_of(const std::vector<InputPath>& inputs, const fs::path& root) {
+  std::vector<std::string> paths;
+  for (const InputPath& input : inputs) paths.push_back(fs::path(input.path).lexically_relative(root).string());
+  return paths;
+}
+
+std::vector<InputPath> expand(const std::vector<std::string>& inputs, const std::string& standard_input = "") {
+  std::istringstream stream(standard_input);
+  return expand_input_paths(inputs, stream);
+}
+
+TEST(InputPaths, AFolderIsWalkedRecursivelyAndSortedByPath) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"b.png", "a/z.JPG", "a/deep/er/m.webp", "a.gif", "B.jpeg"});
+  write_file(root / "a/readme.txt", "no image");
+  EXPECT_EQ(paths_of(expand({root.string()}), root),
+            (std::vector<std::string>{"B.jpeg", "a.gif", "a/deep/er/m.webp", "a/z.JPG", "b.png"}));
+}
+
+TEST(InputPaths, KeepTheirOrder) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"x/2.png", "x/1.png", "lone.data"});
+  const std::vector<InputPath> inputs =
+      expand({(root / "missing.png").string(), (root / "x").string(), (root / "lone.data").string()});
+  EXPECT_EQ(paths_of(inputs, root), (std::vector<std::string>{"missing.png", "x/1.png", "x/2.png", "lone.data"}));
+  EXPECT_TRUE(inputs[0].error.empty()) << "a missing file fails when it is decoded";
+}
+
+TEST(InputPaths, ADashReadsTheLinesOfStandardInput) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"x/2.png", "x/1.png", "with space.png"});
+  const std::string lines =
+      (root / "with space.png").string() + "\r\n\n" + (root / "x").string() + "\n" + (root / "gone.png").string();
+  const std::vector<InputPath> inputs = expand({"-", (root / "last.png").string(), "-"}, lines);
+  EXPECT_EQ(paths_of(inputs, root),
+            (std::vector<std::string>{"with space.png", "x/1.png", "x/2.png", "gone.png", "last.png"}));
+}
+
+TEST(InputPaths, AFolderWithoutImagesGivesAnError) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"full/1.png"});
+  fs::create_directories(root / "empty/inner");
+  const std::vector<InputPath> inputs = expand({(root / "empty").string(), (root / "full").string()});
+  ASSERT_EQ(inputs.size(), 2u);
+  EXPECT_TRUE(contains(inputs[0].error, "empty: expected a folder with images"));
+  EXPECT_TRUE(inputs[1].error.empty());
+}
+
+TEST(InputPaths, LinksAreFollowedExceptToAncestors) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "elsewhere/2.png"});
+  fs::create_directory_symlink(root / "a", root / "a/again");
+  fs::create_directory_symlink(root / "elsewhere", root / "a/link");
+  fs::create_symlink(root / "nowhere", root / "a/dangling");
+  EXPECT_EQ(paths_of(expand({(root / "a").string()}), root), (std::vector<std::string>{"a/1.png", "a/link/2.png"}));
+}
+
+}  // namespace
+}  // namespace vitrail::data

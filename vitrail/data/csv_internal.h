@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Reads comma-separated values (RFC 4180) row by row.
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::data {
+
+struct CsvRow {
+  size_t line;  // line number of the row's first character, from 1
+  std::vector<std::string> fields;
+};
+
+// Lines end with LF or CRLF.  A field in double quotes may contain commas, line ends and doubled quotes.  Spaces around
+// unquoted fields are removed.  A byte order mark and empty lines are skipped.
+class CsvReader {
+ public:
+  CsvReader(std::string where, std::string_view text);  // `text` must outlive the reader
+
+  // The next row; none at the end.  Throws Error naming the line of a quoted field without closing quote.
+  std::optional<CsvRow> next();
+
+ private:
+  std::string quoted_field();
+  std::string plain_field();
+  void end_line();
+
+  std::string where_;
+  std::string_view remaining_;
+  size_t line_ = 1;
+};
+
+}  // namespace vitrail::data

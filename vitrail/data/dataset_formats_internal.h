@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The formats that open_dataset (dataset.h) chooses from, and what they share.  Errors as documented there.
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+
+std::unique_ptr<Dataset> open_class_folders(const std::filesystem::path& folder, const DatasetOptions& options);
+std::unique_ptr<Dataset> open_class_archive(const std::filesystem::path& zip, const DatasetOptions& options);
+std::unique_ptr<Dataset> open_csv(const std::filesystem::path& csv, const DatasetOptions& options);
+// `path`: one .bin file, or a folder of them.
+std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& path, const DatasetOptions& options);
+// `path`: one images file, or a folder.
+std::unique_ptr<Dataset> open_idx(const std::filesystem::path& path, const DatasetOptions& options);
+
+bool is_cifar_folder(const std::filesystem::path& folder);
+bool is_idx_folder(const std::filesystem::path& folder);
+bool is_idx_images(const std::filesystem::path& file);  // by its name
+
+// Whether the path exists, or is a folder.  False if it cannot be accessed.
+bool is_present(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
+// The exclusive upper limit of labels: options.num_classes, else the number of labels, else no limit.
+int64_t class_limit(const DatasetOptions& options);
+
+// Class names for a format without names: the model's labels, or "0", "1", ….
+std::vector<std::string> default_class_names(int64_t classes, const DatasetOptions& options);
+
+// Throws Error if a split was named for a single file, which has none.
+void require_no_split(const std::filesystem::path& path, const DatasetOptions& options);
+
+}  // namespace vitrail::data

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/holdout_split.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/data/sampler_internal.h"
+
+namespace vitrail::data {
+
+HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed) {
+  const int64_t size = dataset.size();
+  if (held_out < 0 || held_out >= size) throw Error("hold out", str("0 to ", size - 1, " samples"), str(held_out));
+  std::map<int64_t, std::vector<int64_t>> classes;
+  for (int64_t i = 0; i < size; ++i) classes[dataset.label(i)].push_back(i);
+
+  // Largest-remainder apportionment: the integer part of each quota first, then one each to the largest fractions.
+  std::map<int64_t, int64_t> quotas;
+  std::vector<std::pair<int64_t, int64_t>> remainders;  // −remainder, class
+  int64_t unassigned = held_out;
+  for (const auto& [label, members] : classes) {
+    const int64_t scaled = held_out * static_cast<int64_t>(members.size());
+    quotas[label] = scaled / size;
+    unassigned -= scaled / size;
+    remainders.emplace_back(-(scaled % size), label);
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (int64_t i = 0; i < unassigned; ++i) ++quotas[remainders[i].second];
+
+  HoldoutSplit split;
+  for (const auto& [label, members] : classes) {
+    const uint64_t key = random_key("hold out", seed, static_cast<uint64_t>(label));
+    const std::vector<int64_t> order = epoch_order(members, true, key, 0);
+    split.held_out.insert(split.held_out.end(), order.begin(), order.begin() + quotas[label]);
+    split.train.insert(split.train.end(), order.begin() + quotas[label], order.end());
+  }
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.held_out.begin(), split.held_out.end());
+  return split;
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Stratified split of a dataset into training and held-out samples.
+#include <cstdint>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+
+struct HoldoutSplit {
+  std::vector<int64_t> train, held_out;  // sorted indices
+};
+
+// Each class gives held-out samples in proportion to its size (largest remainders, ties by class index), chosen by the
+// seed.  Throws Error unless 0 ≤ held_out < dataset size.
+HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed);
+
+}  // namespace vitrail::data

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/input_paths.h"
+
+#include <istream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/data/folder_walk_internal.h"
+
+namespace vitrail::data {
+namespace fs = std::filesystem;
+namespace {
+
+void expand(const std::string& input, std::vector<InputPath>& expanded) {
+  std::error_code ignored;
+  if (!fs::is_directory(input, ignored)) {
+    expanded.push_back({input, ""});
+    return;
+  }
+  try {
+    const std::vector<std::string> images = list_images(input);
+    for (const std::string& path : images) expanded.push_back({path, ""});
+    if (images.empty()) expanded.push_back({input, input + ": expected a folder with images, got none"});
+  } catch (const Error& error) {
+    expanded.push_back({input, error.what()});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> list_images(const fs::path& folder) {
+  std::vector<std::string> paths = walk_folder(folder).images;
+  for (std::string& path : paths) path = (folder / path).string();
+  return paths;
+}
+
+std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs, std::istream& standard_input) {
+  std::vector<InputPath> expanded;
+  for (const std::string& input : inputs) {
+    if (input != "-") {
+      expand(input, expanded);
+      continue;
+    }
+    for (std::string line; std::getline(standard_input, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (!line.empty()) expand(line, expanded);
+    }
+  }
+  return expanded;
+}
+
+}  // namespace vitrail::data

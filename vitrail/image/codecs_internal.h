@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One decoder per file format.  Each converts to options.mode, ignores the EXIF orientation, and throws Error naming
+// `where`.
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "vitrail/image/decode.h"
+
+namespace vitrail::image {
+
+using Bytes = std::span<const std::byte>;
+
+Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& where);
+
+// Throws Error unless 0 < width, 0 < height and width · height ≤ max_pixels.
+void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);
+
+}  // namespace vitrail::image

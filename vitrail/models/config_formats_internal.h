@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Readers of the two formats of config.json.  All throw Error naming the field's path.
+#include "vitrail/models/json_fields_internal.h"
+#include "vitrail/models/model_config.h"
+
+namespace vitrail::models {
+
+// timm's format and the "vit" form.  Requires the field "architecture".
+ModelConfig read_timm_config(const Json& json, const std::string& where);
+// Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
+// preprocessor_config.json.
+ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
+
+}  // namespace vitrail::models

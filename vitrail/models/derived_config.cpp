@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/models/derived_config_internal.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/nn/swiglu.h"
+
+namespace vitrail::models {
+namespace {
+
+void check_range(const char* field, int64_t value, int64_t min, int64_t max) {
+  if (value < min || value > max) throw Error(field, str("a value from ", min, " to ", max), str(value));
+}
+
+// Above any published model; products of two limits do not overflow.
+constexpr int64_t kMaxPixels = 1 << 16, kMaxWidth = 1 << 20, kMaxDepth = 4096;
+
+}  // namespace
+
+const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
+  for (const int64_t side : config.img_size) check_range("img_size", side, 1, kMaxPixels);
+  for (const int64_t side : config.patch_size) check_range("patch_size", side, 1, kMaxPixels);
+  check_range("in_chans", config.in_chans, 1, 1024);
+  check_range("num_classes", config.num_classes, 0, kMaxWidth * 64);
+  check_range("embed_dim", config.embed_dim, 1, kMaxWidth);
+  check_range("depth", config.depth, 0, kMaxDepth);
+  check_range("num_heads", config.num_heads, 1, kMaxWidth);
+  if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMaxWidth);
+  check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
+  check_range("reg_tokens", config.reg_tokens, 0, 4096);
+  check_range("head_hidden", config.head_hidden, 0, kMaxWidth);
+  if (!(config.norm_eps >= 0 && config.norm_eps < 1))
+    throw Error("norm_eps", "a value in [0, 1)", str(config.norm_eps));
+  const bool needs_class = config.global_pool == GlobalPool::token || config.global_pool == GlobalPool::token_avg;
+  if (needs_class && !config.class_token) {
+    throw Error("global_pool", "avg or \"\" without a class token", "a pooling that reads the class token");
+  }
+  if (config.dist_token && !(config.class_token && config.global_pool == GlobalPool::token)) {
+    throw Error("dist_token", "a class token and global_pool token", "another combination");
+  }
+  scheme_of(config);
+  head_activation(config);
+  return config;
+}
+
+int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
+  if (config.mlp_hidden) return *config.mlp_hidden;
+  const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);
+  return config.mlp_layer == MlpLayer::swiglu ? nn::dinov2_swiglu_hidden(nominal) : nominal;
+}
+
+nn::init::Scheme scheme_of(const VisionTransformerConfig& config) {
+  using nn::init::Scheme;
+  if (config.weight_init.empty()) return Scheme::timm;
+  if (config.weight_init == "jax") return Scheme::jax;
+  if (config.weight_init == "jax_nlhb") return Scheme::jax_nlhb;
+  if (config.weight_init == "moco") return Scheme::moco;
+  if (config.weight_init == "xavier") return Scheme::xavier;
+  if (config.weight_init == "torch") return Scheme::torch;
+  throw Error("weight_init", "\"\", jax, jax_nlhb, moco, xavier or torch", "'" + config.weight_init + "'");
+}
+
+kernels::Activation head_activation(const VisionTransformerConfig& config) {
+  return kernels::activation_from_name(config.head_act);
+}
+
+TokenInit token_init_of(const VisionTransformerConfig& config) {
+  switch (scheme_of(config)) {
+    case nn::init::Scheme::torch:
+      return {nn::init::normal(1.0), nn::init::normal(1.0)};  // learnpytorch.io
+    case nn::init::Scheme::xavier:
+      return {nn::init::zeros(), nn::init::normal(0.02)};  // google-research/vision_transformer
+    default:
+      return {nn::init::normal(1e-6), nn::init::truncated_normal(0.02)};  // timm
+  }
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/tensor/caching_allocator.h"
+
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "vitrail/base/aligned_memory.h"
+
+namespace vitrail {
+namespace {
+
+constexpr size_t kMinCached = 64 << 10;  // bytes; malloc serves smaller blocks from its arenas without a system call
+
+// Rounds up to a multiple of an eighth of the next lower power of two, so that a block fits similar sizes.
+size_t rounded(size_t bytes) {
+  const size_t granularity = std::bit_floor(bytes) / 8;
+  return (bytes + granularity - 1) / granularity * granularity;
+}
+
+class CachingAllocator : public Allocator {
+ public:
+  void* allocate(size_t bytes) override {
+    if (bytes < kMinCached) return allocate_aligned(bytes);
+    const size_t size = rounded(bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = free_blocks_.find(size);
+      if (found != free_blocks_.end() && !found->second.empty()) {
+        void* const data = found->second.back();
+        found->second.pop_back();
+        cached_bytes_ -= size;
+        return data;
+      }
+    }
+    return allocate_aligned(size);
+  }
+
+  void deallocate(void* data, size_t bytes) noexcept override {
+    if (bytes >= kMinCached && users_ > 0) {
+      const std::lock_guard lock(mutex_);
+      const size_t size = rounded(bytes);
+      try {
+        free_blocks_[size].push_back(data);
+        cached_bytes_ += size;
+        return;
+      } catch (const std::bad_alloc&) {  // no memory for the list: frees the block instead
+      }
+    }
+    std::free(data);
+  }
+
+  void enter() { ++users_; }
+  void leave() {
+    if (--users_ > 0) return;
+    const std::lock_guard lock(mutex_);
+    for (const auto& [size, blocks] : free_blocks_) {
+      for (void* const block : blocks) std::free(block);
+    }
+    free_blocks_.clear();
+    cached_bytes_ = 0;
+  }
+  bool active() const { return users_ > 0; }
+  size_t cached_bytes() {
+    const std::lock_guard lock(mutex_);
+    return cached_bytes_;
+  }
+
+ private:
+  std::atomic<int> users_ = 0;
+  std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_blocks_;
+  size_t cached_bytes_ = 0;
+};
+
+// Never destroyed, because storages of static tensors may outlive other static objects.
+CachingAllocator& instance() {
+  static CachingAllocator& allocator = *new CachingAllocator;
+  return allocator;
+}
+
+}  // namespace
+
+CachingAllocatorScope::CachingAllocatorScope() { instance().enter(); }
+CachingAllocatorScope::~CachingAllocatorScope() { instance().leave(); }
+size_t CachingAllocatorScope::cached_bytes() { return instance().cached_bytes(); }
+
+Allocator* caching_allocator() { return instance().active() ? &instance() : nullptr; }
+
+}  // namespace vitrail

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Parses and validates the JSON form of a key map.
+#include <string>
+#include <vector>
+
+#include "vitrail/weights/key_map.h"
+
+namespace vitrail::weights {
+
+struct ParsedKeyMap {
+  std::string name;
+  std::vector<std::vector<std::string>> detect;  // one of each list must be present
+  std::vector<KeyRule> rules;
+};
+
+// Throws Error naming `where` and the invalid rule.  With `only_detect` the rules are skipped.
+ParsedKeyMap parse_key_map(const std::string& json, const std::string& where, bool only_detect = false);
+
+}  // namespace vitrail::weights

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The state dict of an unpickled checkpoint, common to both formats of torch.save.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "vitrail/weights/file_bytes.h"
+#include "vitrail/weights/pytorch/pickle_internal.h"
+#include "vitrail/weights/tensor_file.h"
+
+namespace vitrail::weights {
+
+using NamedPickledTensors = std::vector<std::pair<std::string, std::shared_ptr<const PickledTensor>>>;
+
+// The tensors of the checkpoint's state dict, found as torch_file_internal.h describes.  Throws Error naming `where` if
+// there are none.
+NamedPickledTensors find_tensors(const PickleValue& root, const std::string& where);
+
+TensorInfo describe(const std::string& name, const PickledTensor& tensor);
+
+// The tensor whose storage is [begin, begin + size) of `bytes`.  Throws Error naming bytes.where if the storage is too
+// small or the element type is not supported.
+Tensor make_tensor(const FileBytes& bytes, uint64_t begin, uint64_t size, const PickledTensor& tensor);
+
+}  // namespace vitrail::weights
