@@ -54,8 +54,9 @@ int main() {
   // One block, with weights this time; it hands back its attention weights, which document 003 calls vis.
   std::printf("\n");
   const nn::Block block(block_config(), ParamSource(params, "layer.0"));
-  Tensor weights;
-  const Tensor out = block.forward(tokens, &weights);
+  nn::AttentionOutput attention;
+  const Tensor out = block.feed_forward(block.attend(tokens, {.need_weights = true}, &attention));
+  const Tensor weights = attention.weights;
   show::shape("block", out, {2, 196, 768});
   show::shape("attention weights of 12 heads", weights, {2, 12, 196, 196});
   show::values("head 0, the first tokens' weights", weights);
