@@ -53,10 +53,11 @@ Axis make_axis(double min, double max, double from, double to, bool round_to_tic
 void draw_grid(std::string& svg, const Chart& chart, const Axis& x, const Axis& y) {
   for (double value = y.low; value <= y.high + y.step / 2; value += y.step) {
     const std::string y_position = decimal(y.position(value), 1);
-    svg += str(
-        "<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", y_position, "\" y2=\"", at,
-        "\"/><text x=\"", kLeft - 8, "\" y=\"", y_position, "\" text-anchor=\"end\" dominant-baseline=\"middle\">",
-        chart.percent ? percent(value, tick_digits(100 * y.step)) : decimal(value, tick_digits(y.step)), "</text>\n");
+    svg += str("<line class=\"grid\" x1=\"", kLeft, "\" x2=\"", kWidth - kRight, "\" y1=\"", y_position, "\" y2=\"",
+               y_position, "\"/><text x=\"", kLeft - 8, "\" y=\"", y_position,
+               "\" text-anchor=\"end\" dominant-baseline=\"middle\">",
+               chart.percent ? percent(value, tick_digits(100 * y.step)) : decimal(value, tick_digits(y.step)),
+               "</text>\n");
   }
   for (double value = std::ceil(x.low / x.step) * x.step; value <= x.high + 1e-9; value += x.step) {
     svg += str("<text x=\"", decimal(x.position(value), 1), "\" y=\"", kHeight - kBottom + 18,
