@@ -34,8 +34,6 @@ class NpyWriter {
   // Writes the header and moves the file to its path.  Throws Error if the number of rows is not the announced one.
   void finish();
 
-  int64_t rows_written() const { return written_rows_; }
-
  private:
   void write(const void* values, DType dtype, int64_t count);
 

@@ -38,7 +38,8 @@ struct TrainerCallbacks {
   std::function<void(const Progress&)> progress;
   std::function<void(const EpochResult&)> epoch;    // after each epoch
   std::function<void(const std::string&)> message;  // lines for a log
-  std::function<bool()> stop;  // called after each step; true in any process makes all save a checkpoint and return
+  // Called after each step and each evaluation batch.  True in any process makes all processes save and return.
+  std::function<bool()> stop;
 };
 
 struct TrainerOptions {
