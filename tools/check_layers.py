@@ -68,13 +68,17 @@ def without(text, literals):
 
 
 class Table:
-    """The table's rows: folder → the folders (or single headers) and the libraries that it may include."""
+    """The table's rows: folder (or single file) → the folders and headers, and the libraries, that it may include.
+
+    A file belongs to the row of its innermost folder.  A subfolder without a row belongs to its parent's row, and a row
+    that names a folder also allows its subfolders.
+    """
 
     def __init__(self, text):
         self.folders, self.libraries, self.problems = {}, {}, []
         for line in text.splitlines():
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if len(cells) == 4 and re.fullmatch(r"`[\w/]+/`", cells[0]):
+            if len(cells) == 4 and re.fullmatch(r"`[\w/]+(/|\.h)`", cells[0]):
                 self.add(cells[0].strip("`/"), cells[2], cells[3])
         if not self.folders:
             self.problems.append("the table of folders was not found")
@@ -90,16 +94,14 @@ class Table:
     def check(self):
         for folder, allowed in self.folders.items():
             for name in allowed:
-                if name != "everything" and f"vitrail/{name.split('/')[0]}" not in self.folders:
+                if name != "everything" and self.row_of(f"vitrail/{name}") is None:
                     self.problems.append(f"{folder} may include {name}, which has no row")
             for library in self.libraries[folder]:
                 if library not in LIBRARIES:
                     self.problems.append(f"{folder} names the library {library}, unknown to tools/check_layers.py")
         open_rows = {folder for folder in self.folders if "everything" not in self.folders[folder]}
-        while True:  # take away rows that need nothing that is left; what stays is a cycle
-            leaves = {
-                f for f in open_rows if not any(f"vitrail/{n.split('/')[0]}" in open_rows for n in self.folders[f])
-            }
+        while True:  # removes rows that include no remaining row; only cycles remain
+            leaves = {folder for folder in open_rows if not self.rows_below(folder) & open_rows}
             if not leaves:
                 break
             open_rows -= leaves
@@ -107,9 +109,18 @@ class Table:
             self.problems.append("rows include each other in a circle: " + ", ".join(sorted(open_rows)))
 
     def row_of(self, path):
-        """The row that a file belongs to: that of the innermost folder, or None."""
-        rows = [folder for folder in self.folders if path.startswith(folder + "/")]
+        """The row of a file or folder: its own, or that of the innermost folder around it, or None."""
+        rows = [row for row in self.folders if path == row or path.startswith(row + "/")]
         return max(rows, key=len, default=None)
+
+    def rows_below(self, folder):
+        """The other rows that a row may include: those of the names in its third column, and of their subfolders."""
+        rows = set()
+        for name in self.folders[folder]:
+            path = f"vitrail/{name}"
+            rows.add(self.row_of(path))
+            rows.update(row for row in self.folders if row.startswith(path + "/"))
+        return rows - {folder}
 
     def allows(self, row, header):
         """Whether a row names the header itself or a folder that it is in."""

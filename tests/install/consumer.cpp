@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classifies an image with the installed library.   consumer MODEL IMAGE
-#include <vitrail/data/imagenet_labels.h>
-#include <vitrail/data/metrics.h>
-#include <vitrail/image/decode.h>
-#include <vitrail/infer/preprocess.h>
-#include <vitrail/infer/session.h>
-#include <vitrail/models/load.h>
+#include <vitrail/vitrail.h>
 
 #include <cstdio>
 #include <exception>

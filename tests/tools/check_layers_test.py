@@ -17,6 +17,8 @@ TABLE = """
 | `vitrail/tensor/` | tensors | base | – |
 | `vitrail/kernels/` | loops | base | hwy, intrinsics |
 | `vitrail/nn/` | layers | base, tensor, kernels/rowwise/activation.h | – |
+| `vitrail/nn/experimental/` | new layers | nn, tensor | fmt |
+| `vitrail/vitrail.h` | the umbrella header | nn, tensor | – |
 | `apps/vitrail/` | the program | everything | fmt |
 | `tests/` | tests | everything | gtest |
 | `fuzz/` | fuzzing | everything | – |
@@ -80,6 +82,22 @@ class Includes(unittest.TestCase):
     def test_folder_without_a_row_is_caught(self):
         self.assert_caught("vitrail/misc/a.cpp", "int x;", "no row")
 
+    def test_subfolder_without_a_row_belongs_to_its_parent(self):
+        self.assert_fine("vitrail/kernels/gemm/a.cpp", '#include <hwy/highway.h>\n#include "vitrail/kernels/isa.h"\n')
+        self.assert_caught("vitrail/kernels/gemm/a.cpp", '#include "vitrail/nn/block.h"', "does not name nn")
+        self.assert_fine("vitrail/nn/a.cpp", '#include "vitrail/base/detail/random.h"')
+
+    def test_row_of_a_subfolder_replaces_that_of_its_parent(self):
+        self.assert_fine("vitrail/nn/experimental/a.cpp", '#include <fmt/core.h>\n#include "vitrail/nn/block.h"\n')
+        self.assert_caught("vitrail/nn/experimental/a.cpp", '#include "vitrail/base/zip.h"', "does not name base")
+        self.assert_caught("vitrail/nn/a.cpp", '#include "vitrail/nn/experimental/a.h"', "does not name nn/experimental")
+
+    def test_file_may_have_a_row_of_its_own(self):
+        self.assert_fine("vitrail/vitrail.h", '#include "vitrail/nn/block.h"')
+        self.assert_caught("vitrail/vitrail.h", '#include "vitrail/base/zip.h"', "does not name base")
+        self.assert_caught("vitrail/other.h", "int x;", "no row")
+        self.assert_caught("vitrail/nn/a.cpp", '#include "vitrail/vitrail.h"', "does not name vitrail.h")
+
     def test_library_does_not_include_program_or_tests(self):
         self.assert_caught("vitrail/nn/a.cpp", '#include "apps/vitrail/options.h"', "not part of the library")
         self.assert_fine("fuzz/fuzz_a.cpp", '#include "tests/support/paths.h"')
@@ -120,6 +138,7 @@ class Rows(unittest.TestCase):
 
         self.assertEqual(problems("", ""), [])
         self.assertIn("circle", problems("basics | –", "basics | tensor")[0])
+        self.assertIn("circle", problems("layers | base", "layers | nn/experimental, base")[0])
         self.assertIn("no row", problems("tensors | base", "tensors | bass")[0])
         self.assertIn("unknown", problems("zlib, omp", "zlip")[0])
         self.assertIn("not found", check_layers.Table("# no table").problems[0])
