@@ -2,18 +2,19 @@
 #pragma once
 // The umbrella header: everything that most programs need.
 //
-//   base/error.h            Error, which every function throws for invalid input
-//   tensor/tensor.h         Tensor: strided n-dimensional arrays
-//   models/load.h           open_model, build_model: checkpoints and configurations of timm, Hugging Face, torchvision, …
-//   models/registry.h       architectures: the table of named model variants
-//   image/decode.h          read_image: JPEG, PNG, WebP and GIF files
-//   image/transform.h       EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
-//   infer/preprocess.h      transform_of: the EvalTransform of a model's configuration
-//   infer/session.h         Session: compiled inference; logits, features and pooled embeddings
-//   data/metrics.h          softmax, top_k, Accuracy
-//   data/imagenet_labels.h  class names and WordNet ids of ImageNet-1k
-//   train/recipe.h          parse_recipe: training configurations
-//   train/trainer.h         train: training and fine-tuning
+//   base/error.h              Error, which every function throws for invalid input
+//   tensor/tensor.h           Tensor: strided n-dimensional arrays
+//   models/load.h             open_model, build_model: checkpoints and configurations of timm, Hugging Face, torchvision, …
+//   models/registry.h         architectures: the table of named model variants
+//   image/decode.h            read_image: JPEG, PNG, WebP and GIF files
+//   image/transform.h         EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
+//   infer/preprocess.h        transform_of: the EvalTransform of a model's configuration
+//   infer/function_session.h  FunctionSession: compiled inference of any function of named tensors
+//   infer/session.h           Session: compiled inference; logits, features and pooled embeddings
+//   data/metrics.h            softmax, top_k, Accuracy
+//   data/imagenet_labels.h    class names and WordNet ids of ImageNet-1k
+//   train/recipe.h            parse_recipe: training configurations
+//   train/trainer.h           train: training and fine-tuning
 //
 // Layers and differentiable operations for models of one's own are in vitrail/nn/ and vitrail/ops/, one header each.
 #include "vitrail/base/error.h"
@@ -21,6 +22,7 @@
 #include "vitrail/data/metrics.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/transform.h"
+#include "vitrail/infer/function_session.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
