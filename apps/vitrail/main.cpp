@@ -44,8 +44,8 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   program
       .add_option("--precision", global.precision,
-                  "Of the matrix products: fp32, bf16, int8 (default: the model's own, else fp32)")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8"}));
+                  "Of the matrix products: fp32, half, int8 (default: the model's own, else fp32)")
+      ->check(CLI::IsMember({"fp32", "half", "bf16", "int8"}));
   program.add_flag("--quiet", global.quiet, "No progress and no warnings");
 
   app::Run run;

@@ -76,7 +76,7 @@ constexpr int kMostThreads = 2;
 TEST(Session, ASteadyForwardPassAllocatesNothing) {
   const kernels::Isa isa = kernels::active_isa();
   if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the references take memory as they like";
-  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16, kernels::Precision::int8}) {
+  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::half, kernels::Precision::int8}) {
     for (int threads = 1; threads <= kMostThreads; ++threads) {
       const Session session(testing::model_of("timm_token"), {.threads = threads, .precision = precision});
       for (const Output output : {Output::logits, Output::features, Output::attention}) {

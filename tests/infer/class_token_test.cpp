@@ -70,7 +70,7 @@ TEST(ClassToken, HasRowsOfTwiceTheBitsInInt8) {
 
 // Others have bits enough.
 TEST(ClassToken, ChangesNothingInOtherPrecisions) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::half}) {
     const Tensor with = multiplied(precision, true, false), without = multiplied(precision, false, false);
     EXPECT_EQ(apart(with, without), 0);
   }

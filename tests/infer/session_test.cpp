@@ -72,7 +72,7 @@ TEST_P(LeftOutTokens, ChangeNothingOfTheTokenThatIsRead) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, LeftOutTokens,
-                         ::testing::Values(kernels::Precision::fp32, kernels::Precision::bf16,
+                         ::testing::Values(kernels::Precision::fp32, kernels::Precision::half,
                                            kernels::Precision::int8),
                          [](const auto& info) { return std::string(kernels::name_of(info.param)); });
 
@@ -132,7 +132,7 @@ TEST_P(SessionOfFixture, LowerPrecisionStaysNear) {
   const Request tokens{.output = Output::features, .tokens = Tokens::all};
   const Tensor exact = Session(model_of(GetParam(), input)).run(input, tokens)[0];
   for (const auto& [precision, limit] :
-       {std::pair{kernels::Precision::bf16, 0.01}, std::pair{kernels::Precision::int8, 0.06}}) {
+       {std::pair{kernels::Precision::half, 0.01}, std::pair{kernels::Precision::int8, 0.06}}) {
     const Session session(model_of(GetParam(), input), {.precision = precision});
     const double distance = relative_distance(session.run(input, tokens)[0], exact);
     if (precision == kernels::Precision::int8) {  // bf16 may be what the file has

@@ -166,7 +166,7 @@ TEST(Int16Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
   }
 }
 
-// What Precision::bf16 is: whole numbers of 16 bits by VNNI, elsewhere weights rounded to bf16.
+// What Precision::half is: whole numbers of 16 bits by VNNI, elsewhere weights rounded to bf16.
 TEST(Bf16Precision, IsNearerToFp32WhereTheProcessorHasVnni) {
   const Problem problem(9, 300, 40);
   const std::vector<double> exact = problem.expected(Activation::none);
@@ -174,7 +174,7 @@ TEST(Bf16Precision, IsNearerToFp32WhereTheProcessorHasVnni) {
   for (float& value : rounded.weight) value = static_cast<float>(BFloat16(value));
   const std::vector<double> of_rounded = rounded.expected(Activation::none);
   testing::for_each_isa([&](Isa isa) {
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::bf16);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::half);
     const std::vector<float> y = run(linear, problem);
     if (features_of(isa).has(Feature::avx512_vnni)) {
       testing::expect_close(y, exact, [&](int64_t i) { return int16_tolerance(problem, i, exact[i]); });

@@ -70,13 +70,13 @@ struct LinearRows {
   WeightCorrection correction;  // only where PackedLinear::takes_correction()
 };
 
-// What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
+// What a product computes with.  fp32.  half: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
 // whole numbers with a step for each row of the weight and of activations, sums exact (int16_gemm.cpp), which is
 // about as fast as bf16 and nearer to fp32; elsewhere weights are rounded to bf16, and it is as slow as fp32.  int8:
 // weights by output channel (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers,
 // sums exact; the same numbers for the same rows on every processor.
-enum class Precision : uint8_t { fp32, bf16, int8 };
-Precision precision_from_name(const std::string& name);  // throws Error that lists the names
+enum class Precision : uint8_t { fp32, half, int8 };
+Precision precision_from_name(const std::string& name);  // also "bf16" for half; else throws Error that lists the names
 const char* name_of(Precision precision);
 
 class PackedGemm;
