@@ -42,7 +42,7 @@ Loaded load(const Options& options) {
   }
   const models::OpenedModel opened = options.model.open();
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
-  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).kept};
+  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).excluded};
 }
 
 double peak_rss_mb() {

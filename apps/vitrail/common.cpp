@@ -76,7 +76,7 @@ ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global)
                    infer::color_mode_of(opened.config.vit.in_chans)};
   infer::SessionOptions session{.threads = global.threads,
                                 .precision = precision_of(opened.config, global),
-                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).kept,
+                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).excluded,
                                 .merged_per_block = options.tome};
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
   ready.session = std::make_unique<infer::Session>(std::move(model), session);

@@ -81,9 +81,9 @@ Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Optio
   quantize::smooth_activations(model, fitted);
   const std::map<std::string, Tensor> exact = quantize::gptq_round(model, fitted);
   Int8Conversion result;
-  result.choice.kept =
+  result.choice.excluded =
       quantize::layers_to_exclude(quantize::int8_sensitivity(model, measured, exact), options.tolerance);
-  const auto& kept = result.choice.kept;
+  const auto& kept = result.choice.excluded;
   for (const auto& [layer, before] : exact) {
     const Tensor weight = model.parameter(layer + ".weight");
     if (std::find(kept.begin(), kept.end(), layer) == kept.end()) {
@@ -101,7 +101,7 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
     tensors.emplace_back(name, weight.values);
     tensors.emplace_back(weights::int8_scale_name(name), weight.scales);
   };
-  const auto& kept = conversion.choice.kept;
+  const auto& kept = conversion.choice.excluded;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     const auto& [name, tensor] = parameter;
     const std::string layer = name.substr(0, name.rfind('.'));
@@ -120,8 +120,9 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
 }
 
 void print_kept(const models::Int8Config& choice, int64_t layers) {
-  fmt::print(stderr, "in 16 bits stay {} of the blocks' {} linear layers", choice.kept.size(), layers);
-  for (size_t i = 0; i < choice.kept.size(); ++i) fmt::print(stderr, "{} {}", i == 0 ? ":" : ",", choice.kept[i]);
+  fmt::print(stderr, "in 16 bits stay {} of the blocks' {} linear layers", choice.excluded.size(), layers);
+  for (size_t i = 0; i < choice.excluded.size(); ++i)
+    fmt::print(stderr, "{} {}", i == 0 ? ":" : ",", choice.excluded[i]);
   fmt::print(stderr, "\n");
 }
 

@@ -62,8 +62,8 @@ TEST(ConvertInt8, WithPicturesItKeepsWhatLosesTooMuch) {
       {"convert", small_model(), "-o", none, "--dtype", "int8", "--calibrate", pictures, "--tolerance", "1"});
   ASSERT_EQ(ended.status, 0) << ended.err;
   EXPECT_TRUE(contains(ended.err, "in 16 bits stay 0 of")) << ended.err;
-  EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("kept").size(), 8U);
-  EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("kept").empty());
+  EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("excluded").size(), 8U);
+  EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("excluded").empty());
   // What rounding has left stands beside what was rounded.
   EXPECT_TRUE(has_tensor(none, "blocks.0.mlp.fc1.weight_correction"));
   EXPECT_FALSE(has_tensor(all, "blocks.0.mlp.fc1.weight_correction"));
