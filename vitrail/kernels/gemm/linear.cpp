@@ -156,6 +156,18 @@ Precision precision_from_name(const std::string& name) {
 }
 const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
 
+const char* arithmetic_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      break;
+    case Precision::half:
+      return active_features().has(Feature::avx512_vnni) ? "int16" : "fp32 (weights rounded to bf16)";
+    case Precision::int8:
+      return "int8";
+  }
+  return "fp32";
+}
+
 PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                            Precision precision)
     : out_(out_features), in_(in_features), gemm_(make_product(weight, bias, out_features, in_features, precision)) {}
