@@ -9,8 +9,8 @@ if(VITRAIL_PARALLEL STREQUAL "openmp")
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 
-# Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires the
-# OpenCL development files, which vitrail does not use.
+# Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires
+# the OpenCL development files, which vitrail does not use.
 set(VITRAIL_plain_libraries webp gif)
 if(VITRAIL_ONEDNN)
   list(APPEND VITRAIL_plain_libraries dnnl)

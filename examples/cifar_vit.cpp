@@ -34,7 +34,7 @@ void layers(const ParamSource& params) {
 // nn::Module offers what torch.nn.Module offers: named parameters, train() and eval(), to().
 void module_system() {
   models::VisionTransformerConfig config = models::find_architecture("cifar_vit_d384")->config;
-  config.depth = 2;  // of 12
+  config.depth = 2;  // the full model has 12
   config.proj_drop_rate = 0.1;
   RandomParams params(0);
   models::VisionTransformer vit(config, ParamSource(params));

@@ -9,10 +9,10 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/models/flops.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/precision.h"
-#include "vitrail/ops/recorder.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/tensor/caching_allocator.h"
 
@@ -63,14 +63,11 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
-// The GEMM operations of a recorded forward pass.  A multiply-add counts as two operations.
+// The operations of a forward pass without dropout.
 double forward_flops(const models::VisionTransformerConfig& config, int64_t batch) {
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer shapes(config, ParamSource(meta));
-  const ops::Recorder recorder;
-  shapes.forward(
-      Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
-  return ops::flops_of(recorder.operations());
+  return models::forward_flops(shapes, {batch, config.in_chans, config.img_size[0], config.img_size[1]});
 }
 
 }  // namespace

@@ -194,7 +194,7 @@ TEST(Session, LayersCountFromBothEnds) {
   const Tensor input = images(1, 4);
   const Request first{.output = Output::features, .tokens = Tokens::all, .layer = 0, .normalize = false};
   Request from_end = first;
-  from_end.layer = -2;  // of two blocks
+  from_end.layer = -2;  // the model has two blocks
   EXPECT_TRUE(testing::close(session.run(input, from_end)[0], session.run(input, first)[0], 0));
   Request beyond = first;
   beyond.layer = 2;

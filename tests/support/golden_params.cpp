@@ -22,11 +22,11 @@ Tensor GoldenParams::get(const std::string& path, const Shape& shape, const Init
 }
 
 void GoldenParams::finish() {
-  std::string unread;
+  std::string unused;
   for (const auto& [name, tensor] : golden_.tensors) {
-    if (is_parameter(name) && read_.count(name) == 0) unread += " " + name;
+    if (is_parameter(name) && read_.count(name) == 0) unused += " " + name;
   }
-  if (!unread.empty()) throw Error("golden parameters", "a layer that reads all of them", "unread:" + unread);
+  if (!unused.empty()) throw Error("golden parameters", "a layer that reads all of them", "unused:" + unused);
 }
 
 }  // namespace vitrail::testing
