@@ -38,7 +38,7 @@ void shapes(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK_CAPTURE(attention, fp32, kernels::Precision::fp32, Arithmetic::fp32)->Apply(shapes);
-BENCHMARK_CAPTURE(attention, half, kernels::Precision::bf16, Arithmetic::half)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, half, kernels::Precision::half, Arithmetic::half)->Apply(shapes);
 
 }  // namespace
 }  // namespace vitrail::benchmarks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Language level, warnings, sanitizers and the compiler cache: what holds for every target of the tree.
+# Language standard, warnings, sanitizers and compiler cache for all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -9,11 +9,11 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-# -ffp-contract=off: a multiply and an add stay two roundings unless a kernel asks for a fused one. Pillow's resize and
-# the scalar references depend on it, and results do not change with the instruction set that the compiler was given.
+# -ffp-contract=off: the compiler does not fuse a multiplication and an addition; kernels use FMA explicitly.  Exact
+# agreement with Pillow's resize and with the scalar kernels depends on it.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-restrict)  # g++ 12 warns of std::string's own code
+  add_compile_options(-Wno-restrict)  # g++ 12 has false positives in std::string
 endif()
 
 if(VITRAIL_SANITIZE)

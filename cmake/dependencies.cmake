@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The libraries that vitrail is linked with, found the same way by its own build and by find_package(vitrail), which
-# reads this file beside vitrailConfig.cmake.  Reads VITRAIL_ONEDNN and VITRAIL_PARALLEL.
+# Finds the libraries that vitrail links.  Used by its own build and, through the installed vitrailConfig.cmake, by
+# find_package(vitrail).  Reads VITRAIL_ONEDNN and VITRAIL_PARALLEL.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(JPEG REQUIRED)
@@ -9,8 +9,8 @@ if(VITRAIL_PARALLEL STREQUAL "openmp")
   find_package(OpenMP REQUIRED COMPONENTS CXX)
 endif()
 
-# Those that Debian 12 packages without a CMake target of their own, or with one that is not in every version; and
-# oneDNN, whose own target insists on OpenCL's development files, which nothing here needs.
+# Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires
+# the OpenCL development files, which vitrail does not use.
 set(VITRAIL_plain_libraries webp gif)
 if(VITRAIL_ONEDNN)
   list(APPEND VITRAIL_plain_libraries dnnl)

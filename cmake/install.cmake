@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cmake --install` puts down the program, the library, its headers and what find_package(vitrail) needs.
+# Installs the program, the library, its headers, the bundled models and the CMake package of find_package(vitrail).
 include(CMakePackageConfigHelpers)
 
 install(TARGETS vitrail_lib EXPORT vitrailTargets)
 install(TARGETS vitrail RUNTIME)
-# Headers for the library's own use stay out: tools/check_layers.py sees to it that no public one includes them.
+# Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail)

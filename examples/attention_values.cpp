@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every step of softmax(q kᵀ / √d) v with its shape and values: Attention alone, on 10 random tokens (document 001).
+// Multi-head self-attention step by step: softmax(q kᵀ / √d) v with the shape and values of every intermediate tensor.
+// The layer is timm's Attention; the input is 10 random tokens.
 #include "examples/show.h"
 #include "vitrail/nn/attention.h"
 #include "vitrail/nn/trace.h"
@@ -10,18 +11,18 @@ using namespace vitrail;
 
 // B = 1 sample, N = 10 tokens, C = 512 channels in H = 8 heads of d = 64.
 const std::vector<std::pair<std::string, Shape>> steps{
-    {"q", {1, 8, 10, 64}},             // x W_q, a head after another
+    {"q", {1, 8, 10, 64}},             // x W_q, split into heads
     {"k", {1, 8, 10, 64}},             //
     {"v", {1, 8, 10, 64}},             //
-    {"k_transposed", {1, 8, 64, 10}},  // so that q kᵀ is a product of matrices per head
-    {"scores", {1, 8, 10, 10}},        // q kᵀ / √64: how much token i asks for token j
+    {"k_transposed", {1, 8, 64, 10}},  // for the matrix product q kᵀ of each head
+    {"scores", {1, 8, 10, 10}},        // q kᵀ / √64: similarity of query i and key j
     {"weights", {1, 8, 10, 10}},       // softmax over j: each row sums to 1
-    {"context", {1, 8, 10, 64}},       // weights · v: a mean of the values, weighted
-    {"merged", {1, 10, 512}},          // the heads side by side again
-    {"proj", {1, 10, 512}},            // W_o mixes them
+    {"context", {1, 8, 10, 64}},       // weights · v: weighted mean of the values
+    {"merged", {1, 10, 512}},          // heads concatenated
+    {"proj", {1, 10, 512}},            // output projection W_o
 };
 
-// Three heads × three rows at index 1 of the last axis: what document 001 prints as q[..., :3, :3, 1].
+// q[..., :3, :3, 1] in Python: the first three heads and rows at index 1 of the last axis.
 Tensor slice(const Tensor& t) {
   if (t.rank() < 4) return t;
   return t.select(3, 1).narrow(1, 0, 3).narrow(2, 0, 3);
@@ -53,17 +54,18 @@ int main() {
   std::printf("\n");
   double sum = 0;
   for (int64_t j = 0; j < 10; ++j) sum += weights.data<float>()[j];
-  show::check("all steps were seen", next == steps.size());
+  show::check("the trace contains all steps", next == steps.size());
   show::check("a row of the weights sums to 1", std::abs(sum - 1) < 1e-5);
 
-  // Without a trace the same mathematics runs fused: [B, H, N, N] is never stored.
+  // Without a trace, a fused kernel computes the same function and never stores [B, H, N, N].
   const Tensor fused = layer.forward(x);
-  double worst = 0;
+  double max_difference = 0;
   for (int64_t i = 0; i < fused.numel(); ++i) {
-    worst = std::max(worst, std::abs(double(fused.data<float>()[i]) - double(traced.data<float>()[i])));
+    max_difference =
+        std::max(max_difference, std::abs(double(fused.data<float>()[i]) - double(traced.data<float>()[i])));
   }
-  std::printf("largest difference between traced and fused: %.2g\n", worst);
-  show::check("traced and fused agree", worst < 1e-5);
+  std::printf("maximum difference between traced and fused: %.2g\n", max_difference);
+  show::check("traced and fused results are equal", max_difference < 1e-5);
   show::shape("output", fused, {1, 10, 512});
   return show::mismatches;
 }

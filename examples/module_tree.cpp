@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree of modules and what goes through it (document 003): twelve blocks in a list, feature maps and sequences,
-// and attention weights handed back to be looked at.
+// A module tree with twelve blocks, the conversion of feature maps to token sequences, and attention weights as an
+// output.  The blocks are those of a PyTorch ViT that loads Google's checkpoints (jeonsworld/ViT-pytorch).
 #include "examples/show.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
@@ -9,7 +9,7 @@ namespace {
 
 using namespace vitrail;
 
-// A block as the ViT of document 003 has it: query, key and value apart, Xavier weights, biases of the MLP N(0, 1e-6).
+// A block of that ViT: separate query, key and value layers, Xavier weights, biases of the MLP from N(0, 1e-6).
 nn::BlockConfig block_config() {
   nn::BlockConfig config;
   config.attention = {
@@ -23,22 +23,22 @@ nn::BlockConfig block_config() {
 }  // namespace
 
 int main() {
-  // The blocks are equal but for their weights, so the list prints them once.  On the meta device a tree has shapes
-  // and no memory: 85 million parameters cost nothing here.
+  // The blocks differ only in their weights, so the list prints them once.  On the meta device, tensors have shapes but
+  // no memory: the 85 million parameters are not allocated.
   RandomParams shapes_only(0, DType::f32, Device::meta);
   nn::ModuleList<nn::Block> layer("layer");
   std::printf("before: %s\n", layer.to_string().c_str());
   for (int64_t i = 0; i < 12; ++i) layer.emplace_back(block_config(), ParamSource(shapes_only, "layer").child(i));
   std::printf("after:  %s\n", layer.to_string().c_str());
-  std::printf("%lld parameters, the first of them:\n", static_cast<long long>(layer.num_parameters()));
+  std::printf("%lld parameters, among them:\n", static_cast<long long>(layer.num_parameters()));
   for (const nn::NamedTensor& p : layer.named_parameters()) {
     if (p.name.rfind("0.attn.", 0) == 0) {
       std::printf("  %-24s %s\n", p.name.c_str(), p.tensor.shape().to_string().c_str());
     }
   }
 
-  // A feature map [B, C, h, w] is no sequence; flattened to [B, C, N] it is one, channels first, and transposed to
-  // [B, N, C] it is what every layer but a convolution takes: N tokens of C numbers.
+  // The convolution gives a feature map [B, C, h, w].  Flattened, it is a channels-first sequence [B, C, N];
+  // transposed, it is [B, N, C], the input of all transformer layers: N tokens of C values.
   std::printf("\n");
   RandomParams params(0);
   const nn::PatchEmbed embed({.flatten = false}, ParamSource(params, "patch_embed"));
@@ -48,10 +48,10 @@ int main() {
   show::shape("channels-first sequence", channels_first, {2, 768, 196});
   show::shape("token sequence", tokens, {2, 196, 768});
   const double in_map = feature_map.select(0, 1).select(0, 700).select(0, 3).select(0, 5).item<double>();
-  show::check("token 3 · 14 + 5 is what stood at row 3, column 5",
+  show::check("token 3 · 14 + 5 equals the position at row 3, column 5",
               tokens.select(0, 1).select(0, 3 * 14 + 5).select(0, 700).item<double>() == in_map);
 
-  // One block, with weights this time; it hands back its attention weights, which document 003 calls vis.
+  // One block with weights, which also returns its attention weights.
   std::printf("\n");
   const nn::Block block(block_config(), ParamSource(params, "layer.0"));
   nn::AttentionOutput attention;
@@ -59,8 +59,8 @@ int main() {
   const Tensor weights = attention.weights;
   show::shape("block", out, {2, 196, 768});
   show::shape("attention weights of 12 heads", weights, {2, 12, 196, 196});
-  show::values("head 0, the first tokens' weights", weights);
-  show::values("MLP biases drawn from N(0, 1e-6), times 1e6",
+  show::values("head 0, weights of the first tokens", weights);
+  show::values("MLP biases from N(0, 1e-6), times 1e6",
                Tensor::from<float>({3}, {1e6F * block.parameter("mlp.fc1.bias").data<float>()[0],
                                          1e6F * block.parameter("mlp.fc1.bias").data<float>()[1],
                                          1e6F * block.parameter("mlp.fc1.bias").data<float>()[2]}));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From pixels to a sequence: PatchEmbed alone, on a random image (document 001).
+// From pixels to a sequence of tokens: timm's PatchEmbed on a random image.
 //
-// An image of 224 × 224 is cut into 14 × 14 patches of 16 × 16 pixels.  One convolution with kernel = stride = 16 does
-// both at once, the cutting and the projection of each patch's 16 · 16 · 3 pixels to 768 numbers.
+// An image of 224 × 224 is split into 14 × 14 patches of 16 × 16 pixels.  One convolution with kernel = stride = 16
+// both splits the image and projects the 16 · 16 · 3 values of each patch to 768.
 #include "vitrail/nn/patch_embed.h"
 
 #include "examples/show.h"
@@ -11,7 +11,7 @@
 
 int main() {
   using namespace vitrail;
-  RandomParams params(0);  // parameters are drawn, not read from a file
+  RandomParams params(0);  // random parameters, instead of a weights file
   const nn::PatchEmbed layer({.img_size = {224, 224}, .patch_size = {16, 16}, .embed_dim = 768, .norm_eps = 1e-5},
                              ParamSource(params, "patch_embed"));
   std::printf("%s\n\n", layer.to_string().c_str());
@@ -19,7 +19,7 @@ int main() {
   const Tensor image = Tensor::randn({1, 3, 224, 224}, 1);
   show::shape("image", image, {1, 3, 224, 224});
 
-  // The library never prints; whoever wants to see the steps asks for a trace.
+  // A trace gives access to intermediate tensors.
   Tensor tokens;
   {
     const nn::TraceScope scope([](const std::string& name, const Tensor& tensor) {
@@ -29,19 +29,19 @@ int main() {
     tokens = layer.forward(image);
   }
   show::shape("output", tokens, {1, 196, 768});
-  show::values("its first numbers (each token was normalised)", tokens);
+  show::values("its first values (each token is normalised)", tokens);
 
-  // The model was made for one size; another is an error that names both.
+  // The layer has one input size.  Another size is an error that names both.
   std::printf("\n");
   try {
     layer.forward(Tensor::zeros({1, 3, 225, 224}));
-    show::check("an image of 225 × 224 is refused", false);
+    show::check("an image of 225 × 224 is an error", false);
   } catch (const Error& error) {
     std::printf("%s\n", error.what());
   }
   try {
     nn::PatchEmbed({.img_size = {225, 225}}, ParamSource(params));
-    show::check("an image size that the patch does not divide is refused", false);
+    show::check("an image size that the patch size does not divide is an error", false);
   } catch (const Error& error) {
     std::printf("%s\n", error.what());
   }

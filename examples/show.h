@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the examples share: printing a tensor, and checking that its shape is what the text says.
+// Shared by the examples: functions that print tensors and check their shapes.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -10,9 +10,9 @@
 
 namespace show {
 
-inline int mismatches = 0;  // an example returns this: non-zero when a shape is not as announced
+inline int mismatches = 0;  // the exit status of an example: the number of failed checks
 
-// "tokens               [1, 196, 768]"
+// Prints "tokens               [1, 196, 768]" and checks the shape.
 inline void shape(const std::string& name, const vitrail::Tensor& tensor, const vitrail::Shape& expected) {
   const bool same = tensor.shape() == expected;
   std::printf("%-34s %s%s\n", name.c_str(), tensor.shape().to_string().c_str(),
@@ -20,7 +20,7 @@ inline void shape(const std::string& name, const vitrail::Tensor& tensor, const 
   mismatches += !same;
 }
 
-// The first rows and columns (at most 3 × 5) of the last two axes; of earlier axes the first.
+// Prints at most 3 × 5 values of the last two axes, at index 0 of all other axes.
 inline void values(const std::string& name, vitrail::Tensor tensor) {
   while (tensor.rank() > 2) tensor = tensor.select(0, 0);
   if (tensor.rank() == 1) tensor = tensor.unsqueeze(0);
@@ -33,7 +33,7 @@ inline void values(const std::string& name, vitrail::Tensor tensor) {
   }
 }
 
-// A statement about the numbers.
+// Prints whether a claim about the values holds.
 inline void check(const std::string& claim, bool holds) {
   std::printf("%-70s %s\n", claim.c_str(), holds ? "yes" : "NO");
   mismatches += !holds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the reader of checkpoints of any format, and so to zip, pickle and both forms of torch.save:
-// tensors or a vitrail::Error, nothing else.
+// Fuzzes the checkpoint reader for all formats, with the zip and pickle parsers and both formats of torch.save.  Every
+// input must give tensors or a vitrail::Error.
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/pytorch/pickle_internal.h"
@@ -9,8 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail::weights;
   const auto* bytes = reinterpret_cast<const std::byte*>(data);
   try {
-    Pickle({bytes, size},
-           "fuzz");  // what stands in a zip archive lies behind its checksums; here it is reached at once
+    // Inputs rarely pass the checksums of a zip archive, so the pickle parser is also called directly.
+    Pickle({bytes, size}, "fuzz");
   } catch (const vitrail::Error&) {
   }
   try {

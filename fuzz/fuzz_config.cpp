@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json and preprocessor_config.json in all their forms: any bytes are a configuration or a vitrail::Error.
+// Fuzzes the parser of config.json and preprocessor_config.json.  Every input must give a configuration or a
+// vitrail::Error.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,7 +10,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const size_t split = text.find('\0');  // what follows the first zero byte is preprocessor_config.json
+  const size_t split = text.find('\0');  // preprocessor_config.json follows the first zero byte
   const std::string config = text.substr(0, split);
   const std::string preprocessor = split == std::string::npos ? "" : text.substr(split + 1);
   try {

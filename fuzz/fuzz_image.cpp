@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the image decoders: an Image or a vitrail::Error, nothing else.
+// Fuzzes the image decoders.  Every input must give an Image or a vitrail::Error.
 //   corpus: tests/fixtures/image/decode
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary text to the key map reader, and keys and shapes to what comes of it: a mapping or a vitrail::Error,
-// nothing else.  Behind a NUL in the input stand keys to match, one a line.
+// Fuzzes the key map parser and applies the result to keys and shapes.  Every input must give a mapping or a
+// vitrail::Error.  Keys to match follow the first zero byte, one per line.
 #include <string>
 
 #include "vitrail/base/error.h"

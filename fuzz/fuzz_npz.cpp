@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the readers of .npy and of zip entries, stored and deflated: arrays or a vitrail::Error,
-// nothing else.
+// Fuzzes the readers of .npy files, gzip, zip entries (stored and deflated) and .npz files.  Every input must give
+// arrays or a vitrail::Error.
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip.h"
 #include "vitrail/base/zip.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds arbitrary bytes to the safetensors reader: tensors or a vitrail::Error, nothing else.
+// Fuzzes the safetensors reader.  Every input must give tensors or a vitrail::Error.
 #include "vitrail/base/error.h"
 #include "vitrail/weights/safetensors.h"
 

@@ -10,6 +10,7 @@
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/models/flops.h"
 #include "vitrail/models/registry.h"
@@ -27,12 +28,12 @@ struct Options {
   bool profile = false, train = false, checkpointing = false;
 };
 
-struct Loaded {
+struct BenchModel {
   models::VisionTransformer model;
-  std::vector<std::string> excluded_layers = {};
+  std::vector<std::string> excluded_layers = {};  // from int8
 };
 
-Loaded load(const Options& options) {
+BenchModel load(const Options& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
     models::VisionTransformerConfig config = row->config;
     const auto& size = options.model.image_size;
@@ -42,7 +43,7 @@ Loaded load(const Options& options) {
   }
   const models::OpenedModel opened = options.model.open();
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
-  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).kept};
+  return {std::move(model), opened.config.int8.value_or(models::Int8Config{}).excluded};
 }
 
 double peak_rss_mb() {
@@ -51,7 +52,7 @@ double peak_rss_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-// Milliseconds of each run, sorted.
+// The duration of each run in milliseconds, sorted.  Runs for `seconds`, and at least five times after warm-up.
 std::vector<double> time_runs(const infer::Session& session, const Tensor& images, double seconds) {
   for (int i = 0; i < 3; ++i) session.run(images);
   std::vector<double> times;
@@ -65,15 +66,15 @@ std::vector<double> time_runs(const infer::Session& session, const Tensor& image
   return times;
 }
 
-// The compiled program's listing with the least time of each step over several runs.
+// Prints the compiled program with the minimum time of each step over several runs.
 void print_profile(const infer::Session& session, const Tensor& images) {
-  const int64_t at_once = session.images_per_pass(images.shape());
+  const int64_t per_pass = session.images_per_pass(images.shape());
   const int threads = session.threads_at_work(images.shape());
-  if (at_once < images.size(0)) {
-    fmt::print("{} of the {} images go through together, on {} of {} threads:\n", at_once, images.size(0), threads,
-               session.threads());
+  if (per_pass < images.size(0)) {
+    fmt::print("one pass: {} of {} images, {} of {} threads\n", per_pass, images.size(0), threads, session.threads());
   }
-  const auto program = session.program(images.narrow(0, 0, at_once).shape());
+  fmt::print("arithmetic: {}\n", kernels::arithmetic_of(session.precision()));
+  const auto program = session.program(images.narrow(0, 0, per_pass).shape());
   std::vector<double> best(program->steps().size(), 1e9);
   for (int round = 0; round < 20; ++round) {
     session.profile(images, [&](size_t step, double seconds) { best[step] = std::min(best[step], seconds); });
@@ -87,12 +88,18 @@ void print_profile(const infer::Session& session, const Tensor& images) {
     fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total,
                step.flops / best[i] / 1e9, step.bytes / best[i] / 1e9, step.text);
   }
-  fmt::print("{:9.4f} {:6.2f} {:8.1f}          together\n", total * 1e3, 100.0, flops / total / 1e9);
+  fmt::print("{:9.4f} {:6.2f} {:8.1f}          total\n", total * 1e3, 100.0, flops / total / 1e9);
 }
 
+// The dtype of mixed-precision training.
 DType training_precision(const std::string& name) {
   if (name != "fp32" && name != "bf16") throw CLI::ValidationError("--precision", "training takes fp32 or bf16");
   return dtype_from_name(name);
+}
+
+const char* training_arithmetic(DType precision) {
+  if (precision == DType::f32) return "fp32";
+  return kernels::multiplies_bf16() ? "bf16" : "fp32 (operands rounded to bf16)";
 }
 
 void bench_training(models::VisionTransformer& model, const Options& options, const std::string& precision,
@@ -103,6 +110,7 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
   print_json({{"model", options.model.model},
               {"batch", setup.batch},
               {"precision", precision},
+              {"arithmetic", training_arithmetic(setup.precision)},
               {"train", true},
               {"activation_checkpointing", options.checkpointing},
               {"threads", setup.threads},
@@ -115,7 +123,7 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
 }
 
 int bench_training(const Options& options, const GlobalOptions& global) {
-  if (options.model.tome > 0) throw CLI::ValidationError("--tome", "tokens are merged in inference only");
+  if (options.model.tome > 0) throw CLI::ValidationError("--tome", "token merging applies to inference only");
   models::VisionTransformer model = load(options).model;
   model.checkpoint_blocks(options.checkpointing);
   const int threads = global.threads > 0 ? global.threads : available_threads();
@@ -137,23 +145,24 @@ void bench_inference(const infer::Session& session, const Options& options, int6
   if (options.profile) return print_profile(session, images);
   const std::vector<double> times = time_runs(session, images, options.seconds);
   const double median = times[times.size() / 2];
-  const double one_image = models::forward_flops(session.model(), images.narrow(0, 0, 1).shape());
+  const double flops_per_image = models::forward_flops(session.model(), images.narrow(0, 0, 1).shape());
   print_json({{"model", options.model.model},
               {"batch", batch},
               {"precision", kernels::name_of(session.precision())},
+              {"arithmetic", kernels::arithmetic_of(session.precision())},
               {"threads", session.threads()},
               {"isa", kernels::name_of(kernels::active_isa())},
               {"min_ms", times.front()},
               {"median_ms", median},
               {"images_per_second", 1e3 * static_cast<double>(batch) / median},
-              {"gflop_per_s", static_cast<double>(batch) * one_image / times.front() / 1e6},
+              {"gflop_per_s", static_cast<double>(batch) * flops_per_image / times.front() / 1e6},
               {"peak_rss_mb", peak_rss_mb()}});
 }
 
 int bench(const Options& options, const GlobalOptions& global) {
   if (options.train) return bench_training(options, global);
   for (const std::string& precision : options.precisions) {
-    Loaded loaded = load(options);
+    BenchModel loaded = load(options);
     const infer::Session session(std::move(loaded.model), {.threads = global.threads,
                                                            .precision = kernels::precision_from_name(precision),
                                                            .excluded_layers = loaded.excluded_layers,
@@ -167,29 +176,31 @@ int bench(const Options& options, const GlobalOptions& global) {
 
 void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("bench", "Time a model on this machine");
+  CLI::App* command = program.add_subcommand("bench", "Benchmark inference or training of a model");
   command->footer(
       "Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
-  command->add_option("ARCH_OR_MODEL", options->model.model, "A registered architecture (random weights) or a model")
+  command->add_option("ARCH_OR_MODEL", options->model.model, "Registered architecture (random weights) or model")
       ->required();
   options->model.add_to(*command, false);
   options->model.add_merging_to(*command);
-  command->add_option("--batch", options->batches, "Batch sizes, with commas")
+  command->add_option("--batch", options->batches, "Batch sizes, comma-separated")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  command->add_option("--precision", options->precisions, "Precisions, with commas")
+  command
+      ->add_option("--precision", options->precisions,
+                   "Compute precisions, comma-separated: fp32, half, int8; with --train: fp32, bf16")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
-  command->add_option("--seconds", options->seconds, "How long each is timed")
+  command->add_option("--seconds", options->seconds, "Duration of each measurement in seconds")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_flag("--profile", options->profile,
-                    "Times of the compiled program's steps (with --train: of a step's parts), as text");
-  command->add_flag("--train", options->train, "A whole optimisation step");
-  command->add_flag("--checkpointing", options->checkpointing, "With --train: keep only each block's input");
+                    "Print the time of each step of the compiled program (with --train: of each phase and operation)");
+  command->add_flag("--train", options->train, "Benchmark a training step: forward, backward and optimiser");
+  command->add_flag("--checkpointing", options->checkpointing, "With --train: activation checkpointing of every block");
   command->callback([options, &global, &run] { run = [options, &global] { return bench(*options, global); }; });
 }
 

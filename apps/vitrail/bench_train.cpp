@@ -9,10 +9,10 @@
 
 #include "vitrail/autograd/engine.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/models/flops.h"
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/precision.h"
-#include "vitrail/ops/recorder.h"
 #include "vitrail/optim/optimizer.h"
 #include "vitrail/tensor/caching_allocator.h"
 
@@ -25,6 +25,7 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+// A model in training with its optimiser and one batch, repeated in every step.
 class Training {
  public:
   Training(models::VisionTransformer& model, const TrainingSetup& setup) : model_(model), precision_(setup.precision) {
@@ -37,7 +38,7 @@ class Training {
     optimizer_ = optim::make_optimizer({}, optim::parameter_groups(model, {}));
   }
 
-  // `on_phase` hears of forward, backward and update, with the milliseconds of each.
+  // Calls on_phase(name, milliseconds) after each of forward, backward and update.
   template <class F>
   void step(F&& on_phase, const autograd::BackwardOptions& options = {}) {
     const nn::RandomScope scope(0, static_cast<uint64_t>(optimizer_->steps()));
@@ -62,14 +63,11 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
 };
 
-// Of the products of a forward pass, from a recorded one: two operations for each multiply-add.
+// The operations of a forward pass without dropout.
 double forward_flops(const models::VisionTransformerConfig& config, int64_t batch) {
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer shapes(config, ParamSource(meta));
-  const ops::Recorder recorder;
-  shapes.forward(
-      Tensor::empty({batch, config.in_chans, config.img_size[0], config.img_size[1]}, DType::f32, Device::meta));
-  return ops::flops_of(recorder.operations());
+  return models::forward_flops(shapes, {batch, config.in_chans, config.img_size[0], config.img_size[1]});
 }
 
 }  // namespace
@@ -77,14 +75,14 @@ double forward_flops(const models::VisionTransformerConfig& config, int64_t batc
 TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetup& setup, double seconds) {
   const ComputeTeam team(setup.threads);
   Training training(model, setup);
-  const auto nothing = [](const char*, double) {};
-  for (int i = 0; i < 3; ++i) training.step(nothing);
+  const auto ignore_phase = [](const char*, double) {};
+  for (int i = 0; i < 3; ++i) training.step(ignore_phase);
   TrainingTimes times;
   times.flops = 3 * forward_flops(model.config(), setup.batch);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (Clock::now() < end || times.milliseconds.size() < 5) {
     const auto start = Clock::now();
-    training.step(nothing);
+    training.step(ignore_phase);
     times.milliseconds.push_back(milliseconds_since(start));
   }
   std::sort(times.milliseconds.begin(), times.milliseconds.end());
@@ -107,9 +105,9 @@ void print_training_profile(models::VisionTransformer& model, const TrainingSetu
     }
   }
   const double total = best["forward"] + best["backward"] + best["update"];
-  fmt::print("{:>9s} {:>6s}  part\n", "ms", "%");
+  fmt::print("{:>9s} {:>6s}  phase\n", "ms", "%");
   for (const auto& [name, ms] : best) fmt::print("{:9.3f} {:6.2f}  {}\n", ms, 100 * ms / total, name);
-  fmt::print("{:9.3f} {:6.2f}  together\n", total, 100.0);
+  fmt::print("{:9.3f} {:6.2f}  total\n", total, 100.0);
 }
 
 }  // namespace vitrail::app

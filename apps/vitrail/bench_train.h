@@ -6,22 +6,22 @@
 
 namespace vitrail::app {
 
-// What one optimisation step costs: forward, cross-entropy, backward, AdamW on random images and labels.
+// The cost of a training step (forward, cross-entropy, backward, AdamW) on random images and labels.
 struct TrainingTimes {
-  std::vector<double> milliseconds;  // of each step, sorted
-  double flops = 0;                  // of the products of one step, three times those of the forward pass
+  std::vector<double> milliseconds;  // duration of each step, sorted
+  double flops = 0;                  // GEMM operations of one step: three times those of the forward pass
 };
 
 struct TrainingSetup {
   int64_t batch = 1;
   int threads = 1;
-  DType precision = DType::f32;  // or bf16, of products
+  DType precision = DType::f32;  // f32, or bf16 for mixed precision
 };
 
-// Trains `model` for about `seconds`, at least five steps after three that are not timed.
+// Trains `model` for about `seconds`, and for at least five steps after three warm-up steps.
 TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetup& setup, double seconds);
 
-// The same as text: the share of each part and kind of operation.
+// Prints the time of each phase (forward, backward, optimiser) and of the backward pass of each operation.
 void print_training_profile(models::VisionTransformer& model, const TrainingSetup& setup);
 
 }  // namespace vitrail::app

@@ -21,10 +21,10 @@ struct Options {
   bool exif = false;
 };
 
-// Prints one image's answer in the format asked for.
-class Printer {
+// Prints the predictions for each image in the requested format.
+class PredictionPrinter {
  public:
-  Printer(Format format, std::vector<std::string> names) : format_(format), names_(std::move(names)) {
+  PredictionPrinter(Format format, std::vector<std::string> names) : format_(format), names_(std::move(names)) {
     if (format_ == Format::csv) fmt::print("path,rank,index,label,probability,error\n");
   }
 
@@ -70,22 +70,22 @@ class Printer {
 
 int classify(const Options& options, const GlobalOptions& global) {
   const Format format = format_from_name(options.format);
-  const ReadyModel model = ready_model(options.model, global);
+  const LoadedModel model = load_model(options.model, global);
   const int64_t classes = model.config.vit.num_classes;
-  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "one without a head: see embed");
-  const Printer printer(format, class_names(model.config, options.labels));
-  const ImageSource source = source_of(options.inputs, model, options.exif);
+  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head (use embed)");
+  const PredictionPrinter printer(format, class_names(model.config, options.labels));
+  const ImageSource source = image_source(options.inputs, model, options.exif);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
     logits.emplace(options.logits, DType::f32, std::span(&classes, 1), static_cast<int64_t>(source.count));
   }
-  const std::vector<float> nothing(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
 
   size_t failures = 0;
   failures += run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
       printer.print_failure(outcome.path, outcome.error);
-      if (logits) logits->write_rows(nothing.data(), 1);
+      if (logits) logits->write_rows(nan_row.data(), 1);
       return;
     }
     const float* row = outcome.result.data<float>();
@@ -106,23 +106,23 @@ int classify(const Options& options, const GlobalOptions& global) {
 
 void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("classify", "Name what is on images");
+  CLI::App* command = program.add_subcommand("classify", "Classify images");
   command->footer(
       "Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL "
       "- --format json");
-  command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
+  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
-  command->add_option("--top", options->top, "How many classes")->capture_default_str()->check(CLI::PositiveNumber);
-  command->add_option("--labels", options->labels, "Class names, one a line, in index order");
-  command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");
-  command->add_option("--batch", options->batch, "Images run together")
+  command->add_option("--top", options->top, "Number of classes to print")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format, "text, json (an object a line) or csv")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
+  command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
+  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_option("--format", options->format, "Output format: text, json (one object per line) or csv")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "csv"}));
-  command->add_flag("--exif", options->exif, "Turn images as their EXIF orientation says");
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return classify(*options, global); }; });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The subcommands.  Each adds itself to the program and puts what it does, once parsed, into `run`.
+// Registration of the subcommands.  Parsing the command line stores the chosen subcommand's action in `run`.
 #include "apps/vitrail/common.h"
 
 namespace vitrail::app {

@@ -13,34 +13,38 @@ namespace vitrail::app {
 void ModelOptions::add_to(CLI::App& command, bool with_m) {
   if (with_m) {
     command.add_option("-m,--model", model,
-                       "Model: a folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
+                       "Model: folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
   }
-  command.add_option("--config", config, "config.json of weights that lie alone, or a registered architecture's name");
-  command.add_option("--key-map", key_map,
-                     "Key map of the weights: a JSON file or a built-in family (default: recognised)");
+  command.add_option("--config", config, "config.json for a weights file without one, or a registered architecture");
+  command.add_option("--key-map", key_map, "Key map of the weights: JSON file or built-in family (default: detected)");
   const char* group = "Preprocessing (default: the model's)";
-  command.add_option("--image-size", image_size, "Input size: N, or HEIGHT,WIDTH")
+  command.add_option("--image-size", image_size, "Input size: N or HEIGHT,WIDTH")
       ->delimiter(',')
-      ->allow_extra_args(false)  // what follows is not swallowed: it is an input
+      ->allow_extra_args(false)  // the next argument is an input image
       ->group(group)
       ->check(CLI::PositiveNumber);
-  command.add_option("--preset", preset, "imagenet, inception, cifar10 or mnist: mean, std and what is unset")
+  command
+      .add_option("--preset", preset,
+                  "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")
       ->group(group);
-  command.add_option("--mean", mean, "Mean per channel, of values in [0, 1]: 0.485,0.456,0.406")
+  command.add_option("--mean", mean, "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  command.add_option("--std", std, "Deviation per channel")->delimiter(',')->allow_extra_args(false)->group(group);
-  command.add_option("--interpolation", interpolation, "bicubic, bilinear, lanczos, box, hamming or nearest")
+  command.add_option("--std", std, "Standard deviation per channel")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->group(group);
-  command.add_option("--crop-pct", crop_pct, "The part of the resized image that is kept")->group(group);
-  command.add_option("--crop-mode", crop_mode, "center, squash or border")->group(group);
+  command
+      .add_option("--interpolation", interpolation,
+                  "Interpolation: bicubic, bilinear, lanczos, box, hamming or nearest")
+      ->group(group);
+  command.add_option("--crop-pct", crop_pct, "Fraction of the resized image that the crop keeps")->group(group);
+  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")->group(group);
 }
 
 void ModelOptions::add_merging_to(CLI::App& command) {
-  command
-      .add_option("--tome", tome,
-                  "Merge this many tokens into others in every block (Token Merging): faster, and less accurate")
+  command.add_option("--tome", tome, "Tokens merged per block (Token Merging): faster, less accurate")
       ->check(CLI::NonNegativeNumber);
 }
 
@@ -70,17 +74,17 @@ kernels::Precision precision_of(const models::ModelConfig& config, const GlobalO
   return config.int8 ? kernels::Precision::int8 : kernels::Precision::fp32;
 }
 
-ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global) {
+LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global) {
   const models::OpenedModel opened = options.open();
-  ReadyModel ready{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
-                   infer::color_mode_of(opened.config.vit.in_chans)};
+  LoadedModel loaded{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
+                     infer::color_mode_of(opened.config.vit.in_chans)};
   infer::SessionOptions session{.threads = global.threads,
                                 .precision = precision_of(opened.config, global),
-                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).kept,
+                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).excluded,
                                 .merged_per_block = options.tome};
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
-  ready.session = std::make_unique<infer::Session>(std::move(model), session);
-  return ready;
+  loaded.session = std::make_unique<infer::Session>(std::move(model), session);
+  return loaded;
 }
 
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file) {
@@ -93,7 +97,8 @@ std::vector<std::string> class_names(const models::ModelConfig& config, const st
       if (!line.empty() && line.back() == '\r') line.pop_back();
       names.push_back(line);
     }
-    if (names.size() != classes) throw Error(labels_file, str(classes, " class names, one a line"), str(names.size()));
+    if (names.size() != classes)
+      throw Error(labels_file, str(classes, " class names, one per line"), str(names.size()));
     return names;
   }
   if (!config.descriptions.empty()) return config.descriptions;

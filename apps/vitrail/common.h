@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the subcommands share: the options that name a model, and how it is opened.
+// Shared by the subcommands: model options and model loading.
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
@@ -13,42 +13,43 @@
 
 namespace vitrail::app {
 
-// Options before or after any subcommand.
+// Options of the program.  They may appear before or after the subcommand.
 struct GlobalOptions {
-  int threads = 0;        // 0: all cores the process may run on
-  std::string precision;  // empty: the model's own, or fp32
+  int threads = 0;        // 0: all cores available to the process
+  std::string precision;  // empty: int8 for an int8 model, else fp32
   bool quiet = false;
 };
 
-// What a subcommand ends with: 0, or 1 when an input failed.
+// The action of a subcommand.  Returns the exit status: 0, or 1 if an input failed.
 using Run = std::function<int()>;
 
-// -m and what goes with it: how the weights are to be understood, and how images are prepared.
+// -m and its companions: format of the weights and preprocessing of images.
 struct ModelOptions {
   std::string model, config, key_map, preset, interpolation, crop_mode;
   std::vector<int64_t> image_size;
   std::vector<double> mean, std;
   double crop_pct = 0;
-  int64_t tome = 0;
+  int64_t tome = 0;  // tokens merged per block
 
   void add_to(CLI::App& command, bool with_m = true);
   void add_merging_to(CLI::App& command);
-  models::OpenedModel open() const;  // with the preprocessing options applied
+  models::OpenedModel open() const;  // applies the preprocessing options
 };
 
-// A model ready to answer, with what is needed to feed it and to name its answers.
-struct ReadyModel {
+// A model ready for inference, with its configuration and preprocessing.
+struct LoadedModel {
   models::ModelConfig config;
   std::unique_ptr<infer::Session> session;
   image::EvalTransform transform;
   image::ColorMode mode;
 };
-// The precision asked for, or the model's own.
-kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global);
-ReadyModel ready_model(const ModelOptions& options, const GlobalOptions& global);
 
-// The names of a model's classes: of the file given, of its configuration, or ImageNet-1k's for 1,000 unnamed ones;
-// empty when nobody names them.  Throws Error when a file's count is not num_classes.
+// The requested precision, or else the model's own.
+kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global);
+LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global);
+
+// The class names: from the given file, else from the model's configuration, else ImageNet-1k's for 1,000 classes, else
+// empty.  Throws Error if the file does not have num_classes lines.
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file);
 
 }  // namespace vitrail::app

@@ -28,14 +28,15 @@ NamedTensors tensors_as(models::VisionTransformer& model, DType dtype) {
 
 int convert(const Options& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
-  if (!int8 && !options.int8.calibrate.empty()) throw CLI::ValidationError("--calibrate", "goes with --dtype int8");
+  if (!int8 && !options.int8.calibration_inputs.empty())
+    throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   models::OpenedModel opened = options.model.open();
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;
   if (int8) {
     conversion = int8_conversion(model, options.int8, opened.config, options.model.model);
-    opened.config.int8 = conversion.choice;
+    opened.config.int8 = conversion.config;
   }
   const NamedTensors tensors =
       int8 ? int8_tensors(model, conversion) : tensors_as(model, dtype_from_name(options.dtype));
@@ -48,9 +49,9 @@ int convert(const Options& options, const GlobalOptions& global) {
     file.commit();
   }
   if (!global.quiet) {
-    fmt::print(stderr, "{}: {} tensors, {} parameters, {} (read as {}, {})\n", folder.string(), tensors.size(),
+    fmt::print(stderr, "{}: {} tensors, {} parameters, {} (source: {} keys, {})\n", folder.string(), tensors.size(),
                model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format());
-    if (int8) print_kept(*opened.config.int8, 4 * opened.config.vit.depth);
+    if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }
   return 0;
 }
@@ -59,20 +60,25 @@ int convert(const Options& options, const GlobalOptions& global) {
 
 void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("convert", "Write a model as a hub-layout folder with native keys");
+  CLI::App* command =
+      program.add_subcommand("convert", "Convert a model to a folder with config.json and model.safetensors");
   command->footer("Example: vitrail convert vit_b_16.pth --config vit_base_patch16_224 -o vit_b_16/");
-  command->add_option("MODEL", options->model.model, "What to convert")->required();
+  command->add_option("MODEL", options->model.model, "Model to convert")->required();
   options->model.add_to(*command, false);
-  command->add_option("-o,--output", options->output, "The folder")->required();
-  command->add_option("--dtype", options->dtype, "fp32, bf16, fp16 or int8 (of the blocks' linear layers)")
+  command->add_option("-o,--output", options->output, "Output folder")->required();
+  command
+      ->add_option("--dtype", options->dtype,
+                   "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
-  command->add_option("--calibrate", options->int8.calibrate,
-                      "With int8: images or folders of the kind that the model will see; finds what to smooth and what "
-                      "to keep in 16 bits");
   command
-      ->add_option("--tolerance", options->int8.tolerance,
-                   "With --calibrate: how far int8 may move the logits, as a part of their length")
+      ->add_option(
+          "--calibrate", options->int8.calibration_inputs,
+          "With --dtype int8: representative images or folders, for smoothing, GPTQ rounding and the choice of "
+          "layers that stay in 16 bits")
+      ->type_name("IMAGES");
+  command
+      ->add_option("--tolerance", options->int8.tolerance, "With --calibrate: maximum relative L2 error of the logits")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });

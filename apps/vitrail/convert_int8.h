@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What `convert --dtype int8` does to a model.
+// int8 quantisation for `convert --dtype int8`.
 #include <map>
 #include <string>
 #include <utility>
@@ -13,24 +13,27 @@
 namespace vitrail::app {
 
 struct Int8Options {
-  std::vector<std::string> calibrate;  // images and folders; empty: the weights as they are
-  double tolerance = 0.0165;           // see quantize::layers_to_exclude
+  std::vector<std::string> calibration_inputs;  // images and folders; empty: round to nearest, without calibration
+  double tolerance = 0.0165;                    // relative L2 error of the logits, see quantize::layers_to_exclude
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct Int8Conversion {
-  models::Int8Config choice;
-  std::map<std::string, QuantizedTensor> weights;  // of the other layers, with their corrections, by layer
+  models::Int8Config config;
+  std::map<std::string, QuantizedTensor> weights;  // calibrated int8 weights with their corrections, by layer
 };
 
-// Smooths and rounds the model and chooses the layers that stay in 16 bits, where there are pictures to do it with.
+// With calibration images: smooths the activations, rounds the weights with GPTQ, and chooses the layers that int8
+// excludes.  Without: does nothing.  `where` names the model in errors.
 Int8Conversion int8_conversion(models::VisionTransformer& model, const Int8Options& options,
                                const models::ModelConfig& config, const std::string& where);
 
-// The blocks' linear layers in 8 bits but for those that stay, all else as it is.
+// The tensors of the int8 file: the linear layers of the blocks in int8, excluded layers in 16 bits, all others
+// unchanged.
 NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conversion& conversion);
 
-void print_kept(const models::Int8Config& choice, int64_t layers);
+// Reports on standard error which of the `layers` linear layers int8 excludes.
+void print_excluded_layers(const models::Int8Config& config, int64_t layers);
 
 }  // namespace vitrail::app

@@ -22,25 +22,26 @@ struct Options {
   bool no_norm = false, normalize = false, exif = false;
 };
 
-// Rows of one shape, known with the first image that works; those that failed before it are written then.
-class Rows {
+// Writes one row of features per image.  The first image that succeeds determines the shape; rows of NaN for images
+// that failed before it are written at that point.
+class FeatureFile {
  public:
-  explicit Rows(std::string path) : path_(std::move(path)) {}
+  explicit FeatureFile(std::string path) : path_(std::move(path)) {}
 
   void add(const Tensor& row) {
     if (!file_) open(row.shape());
     if (!(row.shape() == shape_))
-      throw Error("embed", "features of shape " + shape_.to_string() + " for every image", row.shape().to_string());
+      throw Error("embed", "features of shape " + shape_.to_string() + " for all images", row.shape().to_string());
     file_->write_rows(row.contiguous().data<float>(), 1);
   }
   void add_failure() {
     if (file_) {
-      file_->write_rows(nothing_.data(), 1);
+      file_->write_rows(nan_row_.data(), 1);
     } else {
-      ++failures_before_;
+      ++leading_failures_;
     }
   }
-  // False when no image worked: then there is no file.
+  // Returns false if no image succeeded: no file is written then.
   bool finish() {
     if (file_) file_->finish();
     return file_.has_value();
@@ -50,19 +51,19 @@ class Rows {
   void open(const Shape& shape) {
     shape_ = shape;
     file_.emplace(path_, DType::f32, std::span(shape.begin(), static_cast<size_t>(shape.rank())));
-    nothing_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
-    for (; failures_before_ > 0; --failures_before_) file_->write_rows(nothing_.data(), 1);
+    nan_row_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
+    for (; leading_failures_ > 0; --leading_failures_) file_->write_rows(nan_row_.data(), 1);
   }
 
   std::string path_;
   Shape shape_;
   std::optional<NpyWriter> file_;
-  std::vector<float> nothing_;
-  size_t failures_before_ = 0;
+  std::vector<float> nan_row_;
+  size_t leading_failures_ = 0;
 };
 
-// Each vector (the last axis) to length 1; a zero vector stays zero.
-Tensor unit_length(const Tensor& features) {
+// L2-normalises each vector along the last axis.  A zero vector stays zero.
+Tensor l2_normalized(const Tensor& features) {
   Tensor result = features.clone();
   const int64_t width = result.size(-1);
   float* data = result.data<float>();
@@ -82,20 +83,20 @@ infer::Tokens tokens_from_name(const std::string& name) {
 }
 
 int embed(const Options& options, const GlobalOptions& global) {
-  const ReadyModel model = ready_model(options.model, global);
-  const ImageSource source = source_of(options.inputs, model, options.exif);
+  const LoadedModel model = load_model(options.model, global);
+  const ImageSource source = image_source(options.inputs, model, options.exif);
   const infer::Request request{.output = infer::Output::features,
                                .tokens = tokens_from_name(options.tokens),
                                .layer = options.layer,
                                .normalize = !options.no_norm};
-  Rows rows(options.output);
+  FeatureFile rows(options.output);
   std::string paths;
   size_t failures = 0;
   failures += run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     paths += outcome.path + "\n";
     if (!outcome.error.empty()) return rows.add_failure();
     try {
-      rows.add(options.normalize ? unit_length(outcome.result) : outcome.result);
+      rows.add(options.normalize ? l2_normalized(outcome.result) : outcome.result);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
@@ -114,26 +115,26 @@ int embed(const Options& options, const GlobalOptions& global) {
 
 void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("embed", "Write images' features as an .npy file");
+  CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
-  command->add_option("INPUT", options->inputs, "Image, folder, or - for paths on standard input")->required();
+  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
   command
       ->add_option("-o,--output", options->output,
-                   "FILE.npy: float32 [n, D], or [n, N, D] for tokens; paths go to FILE.txt")
+                   "FILE.npy: features, float32 [n, D], or [n, N, D] for several tokens; image paths go to FILE.txt")
       ->required();
-  command->add_option("--tokens", options->tokens, "pooled (what the head reads), cls, patch or all")
+  command->add_option("--tokens", options->tokens, "Tokens: pooled (the input of the head), cls, patch or all")
       ->capture_default_str()
       ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
-  command->add_option("--layer", options->layer, "After this block: from 0, negative from the end")
+  command
+      ->add_option("--layer", options->layer,
+                   "Index of the block whose output is written; negative counts from the end")
       ->capture_default_str();
-  command->add_flag("--no-norm", options->no_norm, "Without the model's final norm");
-  command->add_flag("--normalize", options->normalize, "Each vector to length 1");
-  command->add_option("--batch", options->batch, "Images run together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--exif", options->exif, "Turn images as their EXIF orientation says");
+  command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
+  command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");
+  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return embed(*options, global); }; });
 }
 

@@ -22,7 +22,7 @@ struct Options {
   int64_t batch = 8;
 };
 
-data::DatasetOptions dataset_options(const Options& options, const ReadyModel& model) {
+data::DatasetOptions dataset_options(const Options& options, const LoadedModel& model) {
   data::DatasetOptions result{.split = options.split, .labels = class_names(model.config, options.labels)};
   result.num_classes = model.config.vit.num_classes;
   result.decode.mode = model.mode;
@@ -32,22 +32,22 @@ data::DatasetOptions dataset_options(const Options& options, const ReadyModel& m
 }
 
 int evaluate(const Options& options, const GlobalOptions& global) {
-  const ReadyModel model = ready_model(options.model, global);
+  const LoadedModel model = load_model(options.model, global);
   const int64_t classes = model.config.vit.num_classes;
-  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "one without a head");
+  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head");
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) logits.emplace(options.logits, DType::f32, std::span(&classes, 1), dataset->size());
-  const std::vector<float> nothing(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
 
   data::Accuracy accuracy;
   size_t failures = 0;
   const auto start = std::chrono::steady_clock::now();
   failures += run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) {
-    if (logits) logits->write_rows(outcome.error.empty() ? outcome.result.data<float>() : nothing.data(), 1);
+    if (logits) logits->write_rows(outcome.error.empty() ? outcome.result.data<float>() : nan_row.data(), 1);
     if (!outcome.error.empty()) return;
     try {
       accuracy.add({outcome.result.data<float>(), static_cast<size_t>(classes)},
@@ -70,20 +70,18 @@ int evaluate(const Options& options, const GlobalOptions& global) {
 
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("eval", "Measure accuracy on a labelled dataset");
+  CLI::App* command = program.add_subcommand("eval", "Evaluate classification accuracy on a labelled dataset");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
       ->add_option("DATASET", options->dataset,
-                   "Folder or .zip of class folders, CSV with file,class_index, CIFAR's or MNIST's files")
+                   "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
-  command->add_option("--split", options->split, "Split (default: test, else val)");
-  command->add_option("--labels", options->labels, "Class names, one a line, in index order");
-  command->add_option("--logits", options->logits, "Also write the logits, float32 [n, classes], as .npy");
-  command->add_option("--batch", options->batch, "Images run together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  command->add_option("--split", options->split, "Dataset split (default: test, else val)");
+  command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
+  command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
+  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->callback([options, &global, &run] { run = [options, &global] { return evaluate(*options, global); }; });
 }
 

@@ -19,12 +19,12 @@ struct Options {
   bool tree = false, keys = false;
 };
 
-struct Inspected {
+struct InspectedModel {
   models::ModelConfig config;
-  std::optional<models::OpenedModel> opened;  // none for a registered architecture without weights
+  std::optional<models::OpenedModel> opened;  // not set for a registered architecture, which has no weights
 };
 
-Inspected open(const Options& options) {
+InspectedModel open(const Options& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
     models::ModelConfig config;
     config.architecture = row->name;
@@ -35,7 +35,7 @@ Inspected open(const Options& options) {
   return {opened.config, opened};
 }
 
-models::VisionTransformer build(const Inspected& inspected, Device device) {
+models::VisionTransformer build(const InspectedModel& inspected, Device device) {
   if (inspected.opened && device == Device::cpu) return models::build_model(*inspected.opened);
   RandomParams random(0, DType::f32, device);
   return models::VisionTransformer(inspected.config.vit, ParamSource(random));
@@ -43,23 +43,23 @@ models::VisionTransformer build(const Inspected& inspected, Device device) {
 
 std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("{}×{}", size[0], size[1]); }
 
-void print_summary(const Inspected& inspected) {
+void print_summary(const InspectedModel& inspected) {
   const auto& vit = inspected.config.vit;
   const models::VisionTransformer shapes = build(inspected, Device::meta);
   fmt::print("architecture  {}\n", inspected.config.architecture);
   if (inspected.opened) {
-    fmt::print("weights       {} ({}), keys of the family {}\n", inspected.opened->checkpoint->path(),
+    fmt::print("weights       {} ({}), {} keys\n", inspected.opened->checkpoint->path(),
                inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
   }
-  fmt::print("input         {} channels, {} in patches of {}\n", vit.in_chans, size_text(vit.img_size),
+  fmt::print("input         {} channels, image {}, patch {}\n", vit.in_chans, size_text(vit.img_size),
              size_text(vit.patch_size));
-  fmt::print("size          width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
+  fmt::print("model         width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
              vit.num_classes);
   fmt::print("parameters    {}\n", shapes.num_parameters());
 }
 
-// The tensors of the file as they are, before any key map.
-void print_keys(const Inspected& inspected) {
+// Prints the tensors of the weights file under their own keys, before the key map applies.
+void print_keys(const InspectedModel& inspected) {
   if (!inspected.opened) {
     for (const nn::NamedTensor& p : build(inspected, Device::meta).named_parameters()) {
       fmt::print("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
@@ -72,8 +72,8 @@ void print_keys(const Inspected& inspected) {
   }
 }
 
-// One line a module with parameters of its own or below, then PyTorch's tree.
-void print_tree(const Inspected& inspected) {
+// Prints the module tree in PyTorch's format, then the parameter count of each module.
+void print_tree(const InspectedModel& inspected) {
   const models::VisionTransformer model = build(inspected, Device::meta);
   fmt::print("{}\n\n{:50s} {:>12s}\n", model.to_string(), "module", "parameters");
   for (const auto& [name, module] : model.named_modules()) {
@@ -92,38 +92,38 @@ Tensor trace_input(const Options& options, const models::ModelConfig& config) {
   return image::apply(image::read_image(options.trace, decode), transform).unsqueeze(0);
 }
 
-void print_trace(const Options& options, const Inspected& inspected) {
+void print_trace(const Options& options, const InspectedModel& inspected) {
   const models::VisionTransformer model = build(inspected, Device::cpu);
-  std::vector<SliceRequest> wanted;
-  for (const std::string& text : options.slices) wanted.push_back(parse_slice_request(text));
-  std::vector<bool> found(wanted.size(), false);
-  if (wanted.empty()) fmt::print("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "deviation");
+  std::vector<SliceRequest> requests;
+  for (const std::string& text : options.slices) requests.push_back(parse_slice_request(text));
+  std::vector<bool> found(requests.size(), false);
+  if (requests.empty()) fmt::print("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "std");
   const Tensor input = trace_input(options, inspected.config);
   const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
-    if (wanted.empty()) {
+    if (requests.empty()) {
       const Statistics s = statistics_of(tensor);
-      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.deviation,
-                 s.first);
+      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean,
+                 s.standard_deviation, s.first);
     }
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      if (wanted[i].name != name) continue;
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (requests[i].name != name) continue;
       found[i] = true;
-      const Tensor part = sliced(tensor, wanted[i].slice);
+      const Tensor part = sliced(tensor, requests[i].slice);
       fmt::print("{} {}\n{}\n", options.slices[i], part.shape().to_string(), values_text(part));
     }
   });
   model.forward(input);
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!found[i]) throw Error("--slice", "a name that --trace without --slice lists", "\"" + wanted[i].name + "\"");
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!found[i]) throw Error("--slice", "a tensor name that --trace lists", "\"" + requests[i].name + "\"");
   }
 }
 
 int inspect(const Options& options) {
   if (!options.slices.empty() && options.trace.empty())
-    throw CLI::ValidationError("--slice", "needs --trace IMAGE or --trace random");
-  const Inspected inspected = open(options);
-  const bool only_summary = !options.tree && !options.keys && options.trace.empty();
-  if (only_summary) print_summary(inspected);
+    throw CLI::ValidationError("--slice", "requires --trace IMAGE or --trace random");
+  const InspectedModel inspected = open(options);
+  const bool summary = !options.tree && !options.keys && options.trace.empty();
+  if (summary) print_summary(inspected);
   if (options.tree) print_tree(inspected);
   if (options.keys) print_keys(inspected);
   if (!options.trace.empty()) print_trace(options, inspected);
@@ -134,17 +134,19 @@ int inspect(const Options& options) {
 
 void add_inspect(CLI::App& program, const GlobalOptions&, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("inspect", "Show a model's tree, tensors and intermediate values");
+  CLI::App* command = program.add_subcommand("inspect", "Show a model's module tree, weights and intermediate values");
   command->footer(
       "Example: vitrail inspect -m MODEL --tree\n         vitrail inspect -m MODEL --trace photo.jpg --slice "
       "'blocks.0.attn.q[0, :, :3, 1]'");
   options->model.add_to(*command);
-  command->add_option("MODEL", options->model.model, "The model, also without -m; or a registered architecture");
-  command->add_flag("--tree", options->tree, "The module tree as PyTorch prints it, and parameter counts");
-  command->add_flag("--keys", options->keys, "Every tensor of the file with dtype and shape");
+  command->add_option("MODEL", options->model.model, "Model (as for -m), or a registered architecture");
+  command->add_flag("--tree", options->tree, "Module tree in PyTorch's format, with parameter counts");
+  command->add_flag("--keys", options->keys, "Tensors of the weights file, with dtype and shape");
   command->add_option("--trace", options->trace,
-                      "An image, or 'random': every intermediate result of one forward pass");
-  command->add_option("--slice", options->slices, "With --trace: the values of NAME[…], as Python slices; repeatable")
+                      "Image, or 'random': list the intermediate tensors of one forward pass");
+  command
+      ->add_option("--slice", options->slices,
+                   "With --trace: print the values of NAME[...], in Python slice syntax; repeatable")
       ->allow_extra_args(false);
   command->callback([options, &run] { run = [options] { return inspect(*options); }; });
 }

@@ -26,20 +26,20 @@ struct Features {
   size_t failures = 0;
 };
 
-// A dataset's split, or all of it where it has none.
-std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::string& asked, const std::string& usual,
-                                          data::DatasetOptions options) {
-  options.split = asked.empty() ? usual : asked;
+// Opens the requested split, or else the default one.  A dataset without splits is used in full.
+std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::string& requested,
+                                          const std::string& default_split, data::DatasetOptions options) {
+  options.split = requested.empty() ? default_split : requested;
   try {
     return data::open_dataset(path, options);
   } catch (const Error&) {
-    if (!asked.empty()) throw;
+    if (!requested.empty()) throw;
   }
   options.split.clear();
   return data::open_dataset(path, options);
 }
 
-Features features_of(const data::Dataset& dataset, const ReadyModel& model, const Options& options,
+Features features_of(const data::Dataset& dataset, const LoadedModel& model, const Options& options,
                      const GlobalOptions& global) {
   const ImageSource source{static_cast<size_t>(dataset.size()),
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
@@ -54,61 +54,63 @@ Features features_of(const data::Dataset& dataset, const ReadyModel& model, cons
     result.labels.push_back(dataset.label(static_cast<int64_t>(outcome.index)));
   });
   const auto count = static_cast<int64_t>(result.labels.size());
-  if (count == 0) throw Error("k-NN", "images that can be read", "none");
+  if (count == 0) throw Error("k-NN", "readable images", "none");
   result.rows =
       analysis::normalized_rows(Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values));
   return result;
 }
 
 int knn(const Options& options, const GlobalOptions& global) {
-  const ReadyModel model = ready_model(options.model, global);
-  data::DatasetOptions how;
-  how.decode.mode = model.mode;
-  const auto train = open_split(options.train, options.train_split, "train", how);
-  how.labels = train->class_names();
-  how.num_classes = static_cast<int64_t>(how.labels.size());
-  const auto test = open_split(options.test, options.test_split, "test", how);
+  const LoadedModel model = load_model(options.model, global);
+  data::DatasetOptions dataset_options;
+  dataset_options.decode.mode = model.mode;
+  const auto train = open_split(options.train, options.train_split, "train", dataset_options);
+  dataset_options.labels = train->class_names();
+  dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
+  const auto test = open_split(options.test, options.test_split, "test", dataset_options);
 
-  const Features known = features_of(*train, model, options, global);
-  const Features asked = features_of(*test, model, options, global);
-  int64_t classes = how.num_classes;
-  for (const Features* features : {&known, &asked}) {
+  const Features train_features = features_of(*train, model, options, global);
+  const Features test_features = features_of(*test, model, options, global);
+  int64_t classes = dataset_options.num_classes;
+  for (const Features* features : {&train_features, &test_features}) {
     for (const int64_t label : features->labels) classes = std::max(classes, label + 1);
   }
-  const Tensor votes = analysis::knn_votes(known.rows, known.labels, asked.rows, classes, options.knn);
+  const Tensor votes =
+      analysis::knn_votes(train_features.rows, train_features.labels, test_features.rows, classes, options.knn);
   data::Accuracy accuracy;
   for (int64_t i = 0; i < votes.size(0); ++i) {
     accuracy.add({votes.data<float>() + i * classes, static_cast<size_t>(classes)},
-                 asked.labels[static_cast<size_t>(i)], "k-NN");
+                 test_features.labels[static_cast<size_t>(i)], "k-NN");
   }
   print_json({{"images", accuracy.images()},
-              {"training_images", known.rows.size(0)},
+              {"training_images", train_features.rows.size(0)},
               {"k", options.knn.k},
               {"top1", accuracy.top1()},
               {"top5", accuracy.top5()}});
-  return known.failures + asked.failures == 0 ? 0 : 1;
+  return train_features.failures + test_features.failures == 0 ? 0 : 1;
 }
 
 }  // namespace
 
 void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("knn", "Classify by the nearest training images in feature space");
+  CLI::App* command = program.add_subcommand("knn", "Classify with k nearest neighbours in feature space");
   command->footer("Example: vitrail knn -m MODEL cifar10.zip cifar10.zip --k 20");
-  command->add_option("TRAIN", options->train, "Labelled images: a dataset as eval takes it, or its train split")
+  command
+      ->add_option("TRAIN", options->train, "Training set: a dataset (see eval); its train split is used if it has one")
       ->required();
-  command->add_option("TEST", options->test, "Those to classify: a dataset, or its test split")->required();
+  command->add_option("TEST", options->test, "Test set: a dataset (see eval); its test split is used if it has one")
+      ->required();
   options->model.add_to(*command);
-  command->add_option("--k", options->knn.k, "Neighbours")->capture_default_str()->check(CLI::PositiveNumber);
-  command->add_option("--temperature", options->knn.temperature, "Each votes with exp(cosine / temperature)")
+  command->add_option("--k", options->knn.k, "Number of neighbours")->capture_default_str()->check(CLI::PositiveNumber);
+  command
+      ->add_option("--temperature", options->knn.temperature, "Vote weight of a neighbour: exp(cosine / temperature)")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_flag("--plain", options->knn.plain, "Each neighbour's vote counts the same");
-  command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all)");
-  command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all)");
-  command->add_option("--batch", options->batch, "Images run together")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1024));
+  command->add_flag("--uniform,--plain", options->knn.plain, "Uniform vote weights");
+  command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
+  command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
+  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->callback([options, &global, &run] { run = [options, &global] { return knn(*options, global); }; });
 }
 

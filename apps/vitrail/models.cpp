@@ -11,7 +11,7 @@ namespace {
 void list_bundled() {
   for (const models::BundledModel& model : models::bundled_models()) {
     fmt::print("{:34s} {}{}\n", model.name, model.folder.string(),
-               model.name == models::kDefaultModel ? " (what runs without -m)" : "");
+               model.name == models::kDefaultModel ? " (default)" : "");
   }
 }
 
@@ -24,8 +24,8 @@ int list_models() {
   fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width",
              "depth", "heads", "parameters", "source");
   for (const models::Architecture& row : models::architectures()) {
-    RandomParams shapes(0, DType::f32, Device::meta);  // shapes alone: nothing is allocated
-    const models::VisionTransformer model(row.config, ParamSource(shapes));
+    RandomParams meta(0, DType::f32, Device::meta);  // shapes only: no memory is allocated
+    const models::VisionTransformer model(row.config, ParamSource(meta));
     fmt::print("{:34s} {:>7d} {:>9d} {:>6d} {:>6d} {:>6d} {:>9.2f} M  {}\n", row.name, row.config.img_size[0],
                row.config.patch_size[0], row.config.embed_dim, row.config.depth, row.config.num_heads,
                static_cast<double>(model.num_parameters()) / 1e6, row.source);
@@ -36,7 +36,7 @@ int list_models() {
 }  // namespace
 
 void add_models(CLI::App& program, const GlobalOptions&, Run& run) {
-  CLI::App* command = program.add_subcommand("models", "List the bundled models and the registered architectures");
+  CLI::App* command = program.add_subcommand("models", "List bundled models and registered architectures");
   command->footer("Example: vitrail models");
   command->callback([&run] { run = list_models; });
 }

@@ -34,15 +34,15 @@ std::string with_path(const std::string& path, const std::string& message) {
 }
 
 Progress::Progress(const char* what, size_t total, bool quiet)
-    : what_(what), total_(total), on_(!quiet && total > 1 && ::isatty(STDERR_FILENO)) {}
+    : what_(what), total_(total), enabled_(!quiet && total > 1 && ::isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {
-  if (on_) fmt::print(stderr, "\r\033[K");
+  if (enabled_) fmt::print(stderr, "\r\033[K");
 }
 
 void Progress::step() {
   ++done_;
-  if (!on_) return;
+  if (!enabled_) return;
   fmt::print(stderr, "\r{} {}/{}", what_, done_, total_);
   std::fflush(stderr);
 }

@@ -34,7 +34,7 @@ int64_t integer(const std::string& text, const std::string& slice) {
   return value;
 }
 
-// One axis by one part of the slice; an integer drops it.
+// Applies one index or range of the slice to one axis.  An index drops the axis.
 Tensor apply_part(const Tensor& tensor, int axis, const std::string& part, const std::string& slice, bool& dropped) {
   const int64_t extent = tensor.size(axis);
   const auto colon = part.find(':');
@@ -42,12 +42,12 @@ Tensor apply_part(const Tensor& tensor, int axis, const std::string& part, const
   if (dropped) {
     const int64_t index = integer(part, slice);
     if (index < -extent || index >= extent) {
-      throw Error("--slice", str("an index inside ", tensor.shape(), " on axis ", axis), part);
+      throw Error("--slice", str("an index within ", tensor.shape(), " on axis ", axis), part);
     }
     return tensor.select(axis, index);
   }
-  auto bound = [&](const std::string& text, int64_t otherwise) {
-    if (trimmed(text).empty()) return otherwise;
+  auto bound = [&](const std::string& text, int64_t default_value) {
+    if (trimmed(text).empty()) return default_value;
     const int64_t value = integer(trimmed(text), slice);
     return std::clamp<int64_t>(value < 0 ? value + extent : value, 0, extent);
   };
@@ -61,10 +61,10 @@ void append_values(const Tensor& tensor, int depth, std::string& text) {
     return;
   }
   const int64_t extent = tensor.size(0);
-  const bool cut = extent > 8;
+  const bool abbreviate = extent > 8;
   text += "[";
   for (int64_t i = 0; i < extent; ++i) {
-    if (cut && i == 3) {
+    if (abbreviate && i == 3) {
       text += ", ...";
       i = extent - 3;
     }
@@ -94,7 +94,7 @@ Tensor sliced(const Tensor& tensor, const std::string& slice) {
     break;
   }
   if (static_cast<int>(parts.size()) > tensor.rank()) {
-    throw Error("--slice", str("at most ", tensor.rank(), " parts for shape ", tensor.shape()), "\"" + slice + "\"");
+    throw Error("--slice", str("at most ", tensor.rank(), " indices for shape ", tensor.shape()), "\"" + slice + "\"");
   }
   Tensor result = tensor;
   int axis = 0;
@@ -118,8 +118,8 @@ Statistics statistics_of(const Tensor& tensor) {
   const int64_t n = values.numel();
   Statistics result;
   for (int64_t i = 0; i < n; ++i) result.mean += data[i] / static_cast<double>(n);
-  for (int64_t i = 0; i < n; ++i) result.deviation += (data[i] - result.mean) * (data[i] - result.mean);
-  result.deviation = std::sqrt(result.deviation / static_cast<double>(std::max<int64_t>(1, n)));
+  for (int64_t i = 0; i < n; ++i) result.standard_deviation += (data[i] - result.mean) * (data[i] - result.mean);
+  result.standard_deviation = std::sqrt(result.standard_deviation / static_cast<double>(std::max<int64_t>(1, n)));
   for (int64_t i = 0; i < std::min<int64_t>(5, n); ++i) result.first += fmt::format("{}{:.4f}", i ? " " : "", data[i]);
   return result;
 }

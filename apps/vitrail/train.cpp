@@ -24,13 +24,13 @@ struct Options {
   bool resume = false, allow_changes = false;
 };
 
-std::atomic<bool> stop_asked{false};
+std::atomic<bool> stop_requested{false};
 
-extern "C" void on_signal(int) { stop_asked = true; }
+extern "C" void on_signal(int) { stop_requested = true; }
 
-// SIGINT and SIGTERM ask for a stop, and SIGUSR1, which mpirun passes on without ending the processes; a second one
-// ends the program at once.
-void install_signals() {
+// SIGINT, SIGTERM and SIGUSR1 request a stop after the current step.  A second signal ends the program at once. SIGUSR1
+// is included because mpirun forwards it without ending the processes itself.
+void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
@@ -39,22 +39,23 @@ void install_signals() {
   ::sigaction(SIGUSR1, &action, nullptr);
 }
 
-std::string clock_of(double seconds) {
+// "m:ss" or "h:mm:ss"
+std::string duration_text(double seconds) {
   const auto total = static_cast<int64_t>(seconds);
   return total >= 3600 ? fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60)
                        : fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-// A line on standard error that is written over, a few times a second; only on a terminal.
-class Bar {
+// A progress bar on standard error, redrawn a few times per second.  Shown only on a terminal.
+class ProgressBar {
  public:
-  explicit Bar(bool quiet) : on_(!quiet && ::isatty(STDERR_FILENO)) {}
-  ~Bar() { clear(); }
+  explicit ProgressBar(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO)) {}
+  ~ProgressBar() { clear(); }
 
   void show(const train::Progress& p) {
     const auto now = std::chrono::steady_clock::now();
-    if (!on_ || (p.step != p.steps && now - shown_ < std::chrono::milliseconds(150))) return;
-    shown_ = now;
+    if (!enabled_ || (p.step != p.steps && now - last_draw_ < std::chrono::milliseconds(150))) return;
+    last_draw_ = now;
     constexpr int64_t kCells = 20;
     const int64_t filled = p.steps > 0 ? p.step * kCells / p.steps : 0;
     std::string bar;
@@ -64,7 +65,7 @@ class Bar {
           stderr,
           "\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  data wait {:.0f} %  {} left",
           p.epoch, p.epochs, bar, p.step, p.steps, p.loss, 100 * p.accuracy, p.images_per_second, 100 * p.data_wait,
-          clock_of(p.seconds_left));
+          duration_text(p.seconds_left));
     } else {
       const char* what = p.phase == train::Progress::Phase::test ? "testing" : "validating";
       fmt::print(stderr, "\r\033[K{} {} {}/{}", what, bar, p.step, p.steps);
@@ -78,19 +79,19 @@ class Bar {
   }
 
  private:
-  bool on_, drawn_ = false;
-  std::chrono::steady_clock::time_point shown_{};
+  bool enabled_, drawn_ = false;
+  std::chrono::steady_clock::time_point last_draw_{};
 };
 
 std::string epoch_line(const train::EpochResult& e) {
   std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}  top-1 {:5.2f} %", e.epoch, e.step, e.train_loss,
                                  100 * e.train_top1);
-  if (e.validated) line += fmt::format("  held out: loss {:.4f}  top-1 {:5.2f} %", e.val_loss, 100 * e.val_top1);
-  if (e.has_ema) line += fmt::format("  averaged {:5.2f} %", 100 * e.ema_top1);
-  return line + fmt::format("  {}{}", clock_of(e.seconds), e.best ? "  best" : "");
+  if (e.validated) line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} %", e.val_loss, 100 * e.val_top1);
+  if (e.has_ema) line += fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
+  return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
 
-// Processes that mpirun started on one machine share its cores.
+// The processes that mpirun started on one machine share its cores.
 int threads_for(const GlobalOptions& global) {
   return global.threads > 0 ? global.threads
                             : std::max(1, available_threads() / dist::launch_from_environment().local_size);
@@ -98,10 +99,10 @@ int threads_for(const GlobalOptions& global) {
 
 int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
   const train::Recipe recipe = train::read_recipe(options.recipe, options.settings);
-  install_signals();
-  const bool leads = processes->rank() == 0;
-  Bar bar(global.quiet || !leads);
-  auto say = [&](const std::string& line) {
+  install_signal_handlers();
+  const bool is_root = processes->rank() == 0;
+  ProgressBar bar(global.quiet || !is_root);
+  auto print_message = [&](const std::string& line) {
     bar.clear();
     if (!global.quiet) fmt::print(stderr, "{}\n", line);
   };
@@ -111,15 +112,15 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
                                       .threads = threads_for(global),
                                       .communicator = processes};
   const train::TrainerCallbacks callbacks{.progress = [&](const train::Progress& progress) { bar.show(progress); },
-                                          .epoch = [&](const train::EpochResult& e) { say(epoch_line(e)); },
-                                          .message = say,
-                                          .stop = [] { return stop_asked.load(); }};
+                                          .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
+                                          .message = print_message,
+                                          .stop = [] { return stop_requested.load(); }};
   const train::TrainingResult result = train::train(recipe, trainer, callbacks);
   bar.clear();
   processes->finish();
-  if (!leads) return result.stopped ? 1 : 0;
+  if (!is_root) return result.stopped ? 1 : 0;
   if (result.stopped) {
-    print_error(fmt::format("stopped after step {}, epoch {}; --resume goes on", result.step, result.epoch + 1));
+    print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
     return 1;
   }
   nlohmann::ordered_json json{{"run", options.folder},
@@ -144,7 +145,7 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
   return 0;
 }
 
-// An error of one of several processes says whose it is.
+// With several processes, an error names its process.
 int train_processes(const Options& options, const GlobalOptions& global) {
   const Processes processes = dist::connect();
   try {
@@ -159,15 +160,15 @@ int train_processes(const Options& options, const GlobalOptions& global) {
 
 void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("train", "Train a model as a recipe says");
+  CLI::App* command = program.add_subcommand("train", "Train a model from a recipe");
   command->footer(
       "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --set data.train=cifar10.zip --set epochs=30");
-  command->add_option("RECIPE", options->recipe, "JSON (docs/training.md lists every field)")->required();
-  command->add_option("-o,--output", options->folder, "The run's folder")->required();
-  command->add_option("--set", options->settings, "key.path=value over the recipe's; may be repeated")
+  command->add_option("RECIPE", options->recipe, "Training recipe: JSON file (fields: docs/training.md)")->required();
+  command->add_option("-o,--output", options->folder, "Output folder of the run")->required();
+  command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
-  command->add_flag("--resume", options->resume, "Go on with the run in the folder, or begin it");
-  command->add_flag("--allow-changes", options->allow_changes, "Resume although the recipe has changed");
+  command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");
+  command->add_flag("--allow-changes", options->allow_changes, "Resume even if the recipe has changed");
   command->callback(
       [options, &global, &run] { run = [options, &global] { return train_processes(*options, global); }; });
 }

@@ -10,7 +10,7 @@
 namespace vitrail::analysis {
 namespace {
 
-// Four directions in the plane, at 0°, 10°, 20° and 90°.
+// Four unit vectors in the plane, at 0°, 10°, 20° and 90°.
 Tensor directions() {
   std::vector<float> values;
   for (const double degrees : {0.0, 10.0, 20.0, 90.0}) {
@@ -27,7 +27,7 @@ TEST(Knn, NormalisesRows) {
   EXPECT_EQ(rows.data<float>()[2], 0.0f);
 }
 
-TEST(Knn, NeighboursVoteByTheirCosine) {
+TEST(Knn, NeighboursVoteByExpOfTheirCosine) {
   const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
   const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = 0.5});
   EXPECT_NEAR(votes.data<float>()[0], std::exp(1 / 0.5), 1e-4);
@@ -35,7 +35,7 @@ TEST(Knn, NeighboursVoteByTheirCosine) {
   EXPECT_EQ(votes.data<float>()[2], 0.0f);
 }
 
-TEST(Knn, PlainVotesCountOneAndKMayExceedTheData) {
+TEST(Knn, UniformVotesCountOneAndKMayExceedTheData) {
   const Tensor query = normalized_rows(Tensor::from<float>({2, 2}, {1, 0, 0, 1}));
   const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 50, .plain = true});
   for (int64_t q = 0; q < 2; ++q) {
@@ -45,7 +45,7 @@ TEST(Knn, PlainVotesCountOneAndKMayExceedTheData) {
   }
 }
 
-TEST(Knn, RefusesWhatMakesNoSense) {
+TEST(Knn, InvalidArgumentsAreErrors) {
   const Tensor rows = directions();
   EXPECT_THROW(knn_votes(rows, {0, 1}, rows, 3), Error);
   EXPECT_THROW(knn_votes(rows, {0, 1, 1, 2}, rows, 3, {.k = 0}), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models known by name.
+// Bundled models, which are opened by name.
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A home whose models/NAME is a fixture.
+// The environment of an installation whose models/NAME is a fixture.
 std::map<std::string, std::string> home_with(const std::string& name) {
   const fs::path home = scratch_folder() / name;
   fs::create_directories(home / "models");
@@ -22,49 +22,52 @@ std::map<std::string, std::string> home_with(const std::string& name) {
 }
 
 TEST(Bundled, AModelIsOpenedByItsName) {
-  const auto environment = home_with("of-my-own");
-  const Ended inspected = run_program({"inspect", "-m", "of-my-own"}, "", environment);
+  const auto environment = home_with("my-model");
+  const ProgramResult inspected = run_program({"inspect", "-m", "my-model"}, "", environment);
   EXPECT_EQ(inspected.status, 0) << inspected.err;
-  EXPECT_NE(run_program({"models"}, "", environment).out.find("of-my-own"), std::string::npos);
-  EXPECT_EQ(run_program({"inspect", "-m", "of-my-own"}).status, 1);
+  EXPECT_NE(run_program({"models"}, "", environment).out.find("my-model"), std::string::npos);
+  EXPECT_EQ(run_program({"inspect", "-m", "my-model"}).status, 1);
 }
 
-TEST(Bundled, TheDefaultRunsWhereNoneIsNamed) {
-  const Ended inspected = run_program({"inspect"}, "", home_with("cifar10-vit"));
+TEST(Bundled, TheDefaultModelIsUsedWithoutDashM) {
+  const ProgramResult inspected = run_program({"inspect"}, "", home_with("cifar10-vit"));
   EXPECT_EQ(inspected.status, 0) << inspected.err;
   EXPECT_NE(inspected.out.find("cifar10-vit/model.safetensors"), std::string::npos) << inspected.out;
 }
 
-TEST(Bundled, AProgramApartFromItsModelsSaysHowToNameOne) {
-  const fs::path alone = scratch_folder() / "bin" / "vitrail";
-  fs::create_directories(alone.parent_path());
-  fs::copy_file(program(), alone);
-  if (contains(run_program({"models"}, "", {}, alone).out, "cifar10-vit")) GTEST_SKIP() << "vitrail is installed here";
-  const Ended ended = run_program({"classify", "x.png"}, "", {}, alone);
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "-m MODEL")) << ended.err;
+TEST(Bundled, WithoutBundledModelsTheErrorAsksForAModel) {
+  const fs::path copied_program = scratch_folder() / "bin" / "vitrail";
+  fs::create_directories(copied_program.parent_path());
+  fs::copy_file(program(), copied_program);
+  if (contains(run_program({"models"}, "", {}, copied_program).out, "cifar10-vit"))
+    GTEST_SKIP() << "vitrail is installed here";
+  const ProgramResult result = run_program({"classify", "x.png"}, "", {}, copied_program);
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "-m MODEL")) << result.err;
 }
 
-TEST(Bundled, TheProgramsOwnModelNamesWhatIsOnAPhotograph) {
-  const Ended ended = run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_EQ(json_lines(ended.out).at(0)["predictions"][0]["label"], "cat");
+TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {
+  const ProgramResult result =
+      run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json_lines(result.out).at(0)["predictions"][0]["label"], "cat");
 }
 
-// Instruction sets sum in other orders: a picture or two of the 10,000 may change sides.
-TEST(Bundled, EvalGivesTheCardsScoreOnSharedImages) {
+// Instruction sets accumulate in different orders, so the prediction of one or two of the 10,000 images may change.
+TEST(Bundled, EvalGivesTheAccuracyOfTheModelCard) {
   VITRAIL_NEED_ASSETS(assets);
-  if (kernels::active_isa() == kernels::Isa::scalar) GTEST_SKIP() << "10,000 pictures take the references half an hour";
+  if (kernels::active_isa() == kernels::Isa::scalar)
+    GTEST_SKIP() << "10,000 images take half an hour with the scalar kernels";
   std::ostringstream card;
   card << std::ifstream(source("models/cifar10-vit/README.md")).rdbuf();
-  std::smatch score;
+  std::smatch accuracy;
   const std::string text = card.str();
-  ASSERT_TRUE(std::regex_search(text, score, std::regex("value: ([0-9.]+)")));
-  const Ended ended = run_program({"eval", assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto result = json_lines(ended.out).at(0);
-  EXPECT_EQ(result["images"], 10000);
-  EXPECT_NEAR(100 * result["top1"].get<double>(), std::stod(score[1]), 0.025);
+  ASSERT_TRUE(std::regex_search(text, accuracy, std::regex("value: ([0-9.]+)")));
+  const ProgramResult result = run_program({"eval", assets / "cifar10/cifar10_jpeg.zip", "--batch", "32", "--quiet"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto metrics = json_lines(result.out).at(0);
+  EXPECT_EQ(metrics["images"], 10000);
+  EXPECT_NEAR(100 * metrics["top1"].get<double>(), std::stod(accuracy[1]), 0.025);
 }
 
 }  // namespace

@@ -8,11 +8,11 @@
 namespace vitrail::testing {
 namespace {
 
-TEST(Classify, JsonHasAnObjectAnImageInInputOrder) {
-  const auto folder = picture_folder(3);
-  const Ended ended = run_program({"classify", "-m", small_model(), folder, "--format", "json", "--top", "2"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto objects = json_lines(ended.out);
+TEST(Classify, JsonHasOneObjectPerImageInInputOrder) {
+  const auto folder = image_folder(3);
+  const ProgramResult result = run_program({"classify", "-m", small_model(), folder, "--format", "json", "--top", "2"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 3u);
   EXPECT_EQ(objects[0]["path"], (folder / "a.png").string());
   EXPECT_EQ(objects[2]["path"], (folder / "c.png").string());
@@ -22,14 +22,15 @@ TEST(Classify, JsonHasAnObjectAnImageInInputOrder) {
   EXPECT_TRUE(objects[0]["predictions"][0]["label"].is_string());
 }
 
-TEST(Classify, ABadFileAmongGoodOnesIsAnErrorInItsPlaceAndTheOthersAreDone) {
-  const auto folder = picture_folder(3);
-  std::ofstream(folder / "b.png", std::ios::trunc) << "not a picture";
+TEST(Classify, ABadFileIsReportedInItsPlaceAndOthersAreClassified) {
+  const auto folder = image_folder(3);
+  std::ofstream(folder / "b.png", std::ios::trunc) << "not an image";
   const auto logits = folder / "logits.npy";
-  const Ended ended = run_program({"classify", "-m", small_model(), folder, "--format", "json", "--logits", logits});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(ended.err.starts_with("vitrail: error: " + (folder / "b.png").string())) << ended.err;
-  const auto objects = json_lines(ended.out);
+  const ProgramResult result =
+      run_program({"classify", "-m", small_model(), folder, "--format", "json", "--logits", logits});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(result.err.starts_with("vitrail: error: " + (folder / "b.png").string())) << result.err;
+  const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 3u);
   EXPECT_TRUE(objects[0].contains("predictions"));
   EXPECT_TRUE(objects[1].contains("error"));
@@ -42,24 +43,25 @@ TEST(Classify, ABadFileAmongGoodOnesIsAnErrorInItsPlaceAndTheOthersAreDone) {
 }
 
 TEST(Classify, PathsComeFromStandardInput) {
-  const auto folder = picture_folder(2);
+  const auto folder = image_folder(2);
   const std::string paths = (folder / "b.png").string() + "\n" + (folder / "a.png").string() + "\n";
-  const Ended ended = run_program({"classify", "-m", small_model(), "-", "--format", "csv", "--top", "1"}, paths);
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto lines = lines_of(ended.out);
+  const ProgramResult result =
+      run_program({"classify", "-m", small_model(), "-", "--format", "csv", "--top", "1"}, paths);
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto lines = lines_of(result.out);
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0], "path,rank,index,label,probability,error");
   EXPECT_TRUE(lines[1].starts_with((folder / "b.png").string() + ",1,"));
 }
 
 TEST(Classify, BatchSizeAndThreadsDoNotChangeTheLogits) {
-  const auto folder = picture_folder(5);
+  const auto folder = image_folder(5);
   std::vector<std::vector<float>> results;
   for (const std::string batch : {"1", "2", "8"}) {
     const auto file = folder / ("logits" + batch + ".npy");
-    const Ended ended = run_program({"classify", "-m", small_model(), folder, "--batch", batch, "--logits", file,
-                                     "--threads", batch == "1" ? "1" : "2"});
-    ASSERT_EQ(ended.status, 0) << ended.err;
+    const ProgramResult result = run_program({"classify", "-m", small_model(), folder, "--batch", batch, "--logits",
+                                              file, "--threads", batch == "1" ? "1" : "2"});
+    ASSERT_EQ(result.status, 0) << result.err;
     results.push_back(read_npy(file).f32);
   }
   EXPECT_EQ(results[0], results[1]);
@@ -67,29 +69,29 @@ TEST(Classify, BatchSizeAndThreadsDoNotChangeTheLogits) {
 }
 
 TEST(Classify, LabelsNameTheClassesAndTheirCountIsChecked) {
-  const auto folder = picture_folder(1);
+  const auto folder = image_folder(1);
   const auto labels = folder / "labels.txt";
   std::ofstream file(labels);
   for (int i = 0; i < 10; ++i) file << "kind " << i << "\n";
   file.close();
-  Ended ended = run_program({"classify", "-m", small_model(), folder, "--labels", labels});
-  EXPECT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.out, "kind ")) << ended.out;
+  ProgramResult result = run_program({"classify", "-m", small_model(), folder, "--labels", labels});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "kind ")) << result.out;
   std::ofstream(labels, std::ios::app) << "one too many\n";
-  ended = run_program({"classify", "-m", small_model(), folder, "--labels", labels});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "expected 10 class names, one a line, got 11")) << ended.err;
+  result = run_program({"classify", "-m", small_model(), folder, "--labels", labels});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "expected 10 class names, one per line, got 11")) << result.err;
 }
 
-TEST(Classify, SharedPhotographsAreNamedAsTimmNamesThem) {
+TEST(Classify, PredictionsOnPhotographsMatchTimm) {
   VITRAIL_NEED_ASSETS(assets);
-  const Ended ended = run_program({"classify", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k",
-                                   assets / "images/nips2017", "--top", "1", "--format", "json"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
+  const ProgramResult result = run_program({"classify", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k",
+                                            assets / "images/nips2017", "--top", "1", "--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
   std::map<std::string, int> labels;  // ImageId → index
   std::ifstream csv(assets / "images/nips2017/labels.csv");
-  int right = 0;
-  const auto objects = json_lines(ended.out);
+  int correct = 0;
+  const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 64u);
   std::string line;
   std::getline(csv, line);
@@ -101,9 +103,9 @@ TEST(Classify, SharedPhotographsAreNamedAsTimmNamesThem) {
     const std::string name = std::filesystem::path(object["path"].get<std::string>()).filename();
     const auto found = labels.find(name);
     ASSERT_NE(found, labels.end()) << name;
-    right += found->second == object["predictions"][0]["index"].get<int>();
+    correct += found->second == object["predictions"][0]["index"].get<int>();
   }
-  EXPECT_EQ(right, 55);  // what timm scores with these weights on these images
+  EXPECT_EQ(correct, 55);  // timm's count with these weights on these images
 }
 
 }  // namespace

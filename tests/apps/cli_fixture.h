@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the command line's tests run on: a small model fixture and a few pictures made here.
+// Inputs for the tests of the program: a small model and a few generated images.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace vitrail::testing {
 
 inline std::string small_model() { return fixture("models/timm_token").string(); }  // 32×32, 10 classes
 
-// A folder with n pictures a.png, b.png, … that differ.
-std::filesystem::path picture_folder(int n);
+// A new folder with n different images a.png, b.png, …
+std::filesystem::path image_folder(int n);
 
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> objects;

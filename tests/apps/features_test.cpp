@@ -10,10 +10,10 @@
 namespace vitrail::testing {
 namespace {
 
-TEST(Embed, WritesRowsInInputOrderAndThePathsBesideThem) {
-  const auto folder = picture_folder(3), file = scratch_folder() / "features.npy";
-  const Ended ended = run_program({"embed", "-m", small_model(), folder, "-o", file, "--normalize"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
+TEST(Embed, WritesRowsInInputOrderAndAFileOfPaths) {
+  const auto folder = image_folder(3), file = scratch_folder() / "features.npy";
+  const ProgramResult result = run_program({"embed", "-m", small_model(), folder, "-o", file, "--normalize"});
+  ASSERT_EQ(result.status, 0) << result.err;
   const NpyArray features = read_npy(file);
   ASSERT_EQ(features.shape, (std::vector<int64_t>{3, 18}));
   for (size_t row = 0; row < 3; ++row) {
@@ -27,57 +27,57 @@ TEST(Embed, WritesRowsInInputOrderAndThePathsBesideThem) {
   EXPECT_EQ(first, (folder / "a.png").string());
 }
 
-TEST(Embed, TokensLayersAndNormAreAsAsked) {
-  const auto folder = picture_folder(1);
+TEST(Embed, TokensLayerAndNormSelectTheFeatures) {
+  const auto folder = image_folder(1);
   auto embed = [&](std::vector<std::string> more) {
     const auto file = scratch_folder() / "f.npy";
     std::vector<std::string> arguments{"embed", "-m", small_model(), folder, "-o", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_program(arguments);
-    EXPECT_EQ(ended.status, 0) << ended.err;
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
     return read_npy(file);
   };
   EXPECT_EQ(embed({"--tokens", "all"}).shape, (std::vector<int64_t>{1, 17, 18}));
   EXPECT_EQ(embed({"--tokens", "patch"}).shape, (std::vector<int64_t>{1, 16, 18}));
   const NpyArray cls = embed({"--tokens", "cls"});
-  EXPECT_EQ(cls.f32, embed({}).f32);  // the head of this model reads the class token
+  EXPECT_EQ(cls.f32, embed({}).f32);  // the head of this model reads the CLS token
   EXPECT_EQ(cls.f32, embed({"--tokens", "cls", "--layer", "1"}).f32);
   EXPECT_NE(cls.f32, embed({"--tokens", "cls", "--layer", "0"}).f32);
   EXPECT_NE(cls.f32, embed({"--tokens", "cls", "--no-norm"}).f32);
 }
 
 TEST(Embed, AFailedImageIsARowOfNaN) {
-  const auto folder = picture_folder(2), file = scratch_folder() / "f.npy";
+  const auto folder = image_folder(2), file = scratch_folder() / "f.npy";
   std::ofstream(folder / "a.png", std::ios::trunc);
-  const Ended ended = run_program({"embed", "-m", small_model(), folder, "-o", file});
-  EXPECT_EQ(ended.status, 1);
+  const ProgramResult result = run_program({"embed", "-m", small_model(), folder, "-o", file});
+  EXPECT_EQ(result.status, 1);
   const NpyArray features = read_npy(file);
   ASSERT_EQ(features.shape, (std::vector<int64_t>{2, 18}));
   EXPECT_TRUE(std::isnan(features.f32[0]));
   EXPECT_FALSE(std::isnan(features.f32[18]));
 }
 
-TEST(AttentionCommand, OverlayHasTheSizeThatTheModelSees) {
-  const auto picture = picture_folder(1) / "a.png", file = scratch_folder() / "attention.png";
+TEST(AttentionCommand, OverlayHasTheModelsInputSize) {
+  const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--layer", "0", "--head", "1"}, {"--rollout"}}) {
-    std::vector<std::string> arguments{"attention", "-m", small_model(), picture, "-o", file};
+    std::vector<std::string> arguments{"attention", "-m", small_model(), image, "-o", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const Ended ended = run_program(arguments);
-    ASSERT_EQ(ended.status, 0) << ended.err;
+    const ProgramResult result = run_program(arguments);
+    ASSERT_EQ(result.status, 0) << result.err;
     const image::Image overlay = image::read_image(file);
     EXPECT_EQ(overlay.width, 32);
     EXPECT_EQ(overlay.height, 32);
   }
-  const Ended all = run_program({"attention", "-m", small_model(), picture, "-o", file, "--head", "all"});
+  const ProgramResult all = run_program({"attention", "-m", small_model(), image, "-o", file, "--head", "all"});
   ASSERT_EQ(all.status, 0) << all.err;
-  EXPECT_GT(image::read_image(file).width, 32);  // a picture a head
+  EXPECT_GT(image::read_image(file).width, 32);  // one image per head
 }
 
 TEST(AttentionCommand, RawWeightsAreRowsThatSumToOne) {
-  const auto picture = picture_folder(1) / "a.png", file = scratch_folder() / "raw.npy";
-  const Ended ended = run_program({"attention", "-m", small_model(), picture, "--raw", file});
-  ASSERT_EQ(ended.status, 0) << ended.err;
+  const auto image = image_folder(1) / "a.png", file = scratch_folder() / "raw.npy";
+  const ProgramResult result = run_program({"attention", "-m", small_model(), image, "--raw", file});
+  ASSERT_EQ(result.status, 0) << result.err;
   const NpyArray raw = read_npy(file);
   ASSERT_EQ(raw.shape, (std::vector<int64_t>{2, 2, 17, 17}));
   for (size_t row = 0; row < raw.f32.size(); row += 17) {
@@ -88,38 +88,38 @@ TEST(AttentionCommand, RawWeightsAreRowsThatSumToOne) {
 }
 
 TEST(AttentionCommand, AHeadOrLayerThatDoesNotExistIsAnError) {
-  const auto picture = picture_folder(1) / "a.png", file = scratch_folder() / "attention.png";
+  const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
   for (const std::string head : {"2", "-1", "x", "1x"}) {
-    const Ended ended = run_program({"attention", "-m", small_model(), picture, "-o", file, "--head=" + head});
-    EXPECT_EQ(ended.status, 1) << head;
-    EXPECT_TRUE(contains(ended.err, "a head from 0 to 1")) << ended.err;
+    const ProgramResult result = run_program({"attention", "-m", small_model(), image, "-o", file, "--head=" + head});
+    EXPECT_EQ(result.status, 1) << head;
+    EXPECT_TRUE(contains(result.err, "a head index from 0 to 1")) << result.err;
   }
-  EXPECT_EQ(run_program({"attention", "-m", small_model(), picture, "-o", file, "--layer", "2"}).status, 1);
+  EXPECT_EQ(run_program({"attention", "-m", small_model(), image, "-o", file, "--layer", "2"}).status, 1);
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST(Eval, CountsOverACsvAndSkipsWhatCannotBeRead) {
-  const auto folder = picture_folder(3);
+TEST(Eval, ReadsACsvAndSkipsUnreadableImages) {
+  const auto folder = image_folder(3);
   const auto csv = folder / "labels.csv";
   std::ofstream(csv) << "file,class_index\na.png,0\nb.png,1\nc.png,2\n";
-  Ended ended = run_program({"eval", "-m", small_model(), csv});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto result = json_lines(ended.out).at(0);
-  EXPECT_EQ(result["images"], 3);
-  EXPECT_GE(result["top5"], result["top1"]);
-  EXPECT_GT(result["images_per_second"], 0);
+  ProgramResult result = run_program({"eval", "-m", small_model(), csv});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto metrics = json_lines(result.out).at(0);
+  EXPECT_EQ(metrics["images"], 3);
+  EXPECT_GE(metrics["top5"], metrics["top1"]);
+  EXPECT_GT(metrics["images_per_second"], 0);
   std::ofstream(folder / "b.png", std::ios::trunc) << "broken";
-  ended = run_program({"eval", "-m", small_model(), csv});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_EQ(json_lines(ended.out).at(0)["images"], 2);
+  result = run_program({"eval", "-m", small_model(), csv});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(json_lines(result.out).at(0)["images"], 2);
 }
 
-TEST(Eval, DeitTinyScoresOnTheSharedPhotographsWhatTimmScores) {
+TEST(Eval, AccuracyOfDeitTinyOnPhotographsMatchesTimm) {
   VITRAIL_NEED_ASSETS(assets);
-  const Ended ended = run_program(
+  const ProgramResult result = run_program(
       {"eval", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k", assets / "images/nips2017/labels.csv"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_DOUBLE_EQ(json_lines(ended.out).at(0)["top1"], 55.0 / 64.0);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_DOUBLE_EQ(json_lines(result.out).at(0)["top1"], 55.0 / 64.0);
 }
 
 }  // namespace

@@ -4,98 +4,111 @@
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/kernels/gemm/linear.h"
 
 namespace vitrail::testing {
 namespace {
 
-TEST(Inspect, SummaryNamesTheFamilyAndTheSizes) {
-  const Ended ended = run_program({"inspect", "-m", fixture("models/hf_vit")});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.out, "keys of the family huggingface_vit")) << ended.out;
-  EXPECT_TRUE(contains(ended.out, "depth 2")) << ended.out;
+TEST(Inspect, SummaryNamesTheKeyFamilyAndTheModelSize) {
+  const ProgramResult result = run_program({"inspect", "-m", fixture("models/hf_vit")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "huggingface_vit keys")) << result.out;
+  EXPECT_TRUE(contains(result.out, "depth 2")) << result.out;
 }
 
-TEST(Inspect, TreeIsPyTorchs) {
-  const Ended ended = run_program({"inspect", "vit_base_patch16_224", "--tree"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.out, "    (0-11): 12 x Block(\n")) << ended.out;
-  EXPECT_TRUE(contains(ended.out, "(proj): Conv2d(3, 768, kernel_size=(16, 16), stride=(16, 16))")) << ended.out;
-  EXPECT_TRUE(contains(ended.out, "86567656")) << ended.out;  // timm's parameter count
+TEST(Inspect, TreeHasPyTorchsFormat) {
+  const ProgramResult result = run_program({"inspect", "vit_base_patch16_224", "--tree"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "    (0-11): 12 x Block(\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "(proj): Conv2d(3, 768, kernel_size=(16, 16), stride=(16, 16))")) << result.out;
+  EXPECT_TRUE(contains(result.out, "86567656")) << result.out;  // timm's parameter count
 }
 
-TEST(Inspect, KeysAreTheFilesOwn) {
-  const Ended ended = run_program({"inspect", "-m", fixture("models/hf_vit"), "--keys"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(contains(ended.out, "vit.embeddings.cls_token")) << ended.out;
+TEST(Inspect, KeysAreThoseOfTheWeightsFile) {
+  const ProgramResult result = run_program({"inspect", "-m", fixture("models/hf_vit"), "--keys"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "vit.embeddings.cls_token")) << result.out;
 }
 
-TEST(Inspect, TraceNamesEveryStepAndSlicesGiveValues) {
-  Ended ended = run_program({"inspect", "-m", small_model(), "--trace", "random"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
+TEST(Inspect, TraceListsIntermediateTensorsAndSlicesPrintValues) {
+  ProgramResult result = run_program({"inspect", "-m", small_model(), "--trace", "random"});
+  ASSERT_EQ(result.status, 0) << result.err;
   for (const std::string name :
        {"patch_embed.patches", "patch_embed.tokens", "blocks.0.attn.q", "blocks.0.attn.k_transposed",
         "blocks.0.attn.scores", "blocks.1.attn.weights", "blocks.1.attn.context", "blocks.1.attn.merged",
         "blocks.1.attn.proj", "blocks.1.mlp.fc1", "pooled", "logits"}) {
-    EXPECT_TRUE(contains(ended.out, name + " ")) << name;
+    EXPECT_TRUE(contains(result.out, name + " ")) << name;
   }
-  ended = run_program({"inspect", "-m", small_model(), "--trace", picture_folder(1) / "a.png", "--slice",
-                       "blocks.0.attn.q[0, :, :3, 1]"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  EXPECT_TRUE(ended.out.starts_with("blocks.0.attn.q[0, :, :3, 1] [2, 3]\n[[")) << ended.out;
-  ended = run_program({"inspect", "-m", small_model(), "--trace", "random", "--slice", "no.such.point"});
-  EXPECT_EQ(ended.status, 1);
+  result = run_program({"inspect", "-m", small_model(), "--trace", image_folder(1) / "a.png", "--slice",
+                        "blocks.0.attn.q[0, :, :3, 1]"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with("blocks.0.attn.q[0, :, :3, 1] [2, 3]\n[[")) << result.out;
+  result = run_program({"inspect", "-m", small_model(), "--trace", "random", "--slice", "no.such.point"});
+  EXPECT_EQ(result.status, 1);
 }
 
-TEST(Bench, EachBatchIsAnObjectWithTheDocumentedKeys) {
-  const Ended ended = run_program({"bench", "cifar_vit_d192", "--batch", "1,2", "--seconds", "0.01"});
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto objects = json_lines(ended.out);
+TEST(Bench, EachBatchSizeGivesAnObjectWithTheDocumentedKeys) {
+  const ProgramResult result = run_program({"bench", "cifar_vit_d192", "--batch", "1,2", "--seconds", "0.01"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 2u);
-  for (const char* key : {"model", "batch", "precision", "threads", "isa", "min_ms", "median_ms", "images_per_second",
-                          "gflop_per_s", "peak_rss_mb"}) {
+  for (const char* key : {"model", "batch", "precision", "arithmetic", "threads", "isa", "min_ms", "median_ms",
+                          "images_per_second", "gflop_per_s", "peak_rss_mb"}) {
     EXPECT_TRUE(objects[1].contains(key)) << key;
   }
   EXPECT_EQ(objects[1]["batch"], 2);
+  EXPECT_EQ(objects[1]["arithmetic"], "fp32");
 }
 
-TEST(Convert, EveryFamilyKeepsItsLogits) {
-  const auto pictures = picture_folder(2);
+TEST(Bench, HalfPrecisionIsAlsoCalledBf16) {
+  for (const std::string name : {"half", "bf16"}) {
+    const ProgramResult result =
+        run_program({"bench", "cifar_vit_d192", "--batch", "1", "--seconds", "0.01", "--precision", name});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const auto object = json_lines(result.out).at(0);
+    EXPECT_EQ(object["precision"], "half");
+    EXPECT_EQ(object["arithmetic"], kernels::arithmetic_of(kernels::Precision::half));
+  }
+}
+
+TEST(Convert, EveryModelFamilyKeepsItsLogits) {
+  const auto images = image_folder(2);
   for (const std::string name :
        {"timm_token", "timm_distilled", "hf_vit", "hf_deit_teacher", "torchvision_vit", "google_npz", "own_key_map"}) {
     const auto folder = scratch_folder();
-    std::vector<std::string> source{"-m",       fixture("models/" + name), pictures, "--preset", "imagenet",
+    std::vector<std::string> source{"-m",       fixture("models/" + name), images, "--preset", "imagenet",
                                     "--logits", folder / "before.npy"};
     source.insert(source.begin(), "classify");
-    Ended ended = run_program(source);
-    ASSERT_EQ(ended.status, 0) << name << ended.err;
-    ended = run_program({"convert", fixture("models/" + name), "-o", folder / "hub"});
-    ASSERT_EQ(ended.status, 0) << name << ended.err;
-    ended = run_program(
-        {"classify", "-m", folder / "hub", pictures, "--preset", "imagenet", "--logits", folder / "after.npy"});
-    ASSERT_EQ(ended.status, 0) << name << ended.err;
+    ProgramResult result = run_program(source);
+    ASSERT_EQ(result.status, 0) << name << result.err;
+    result = run_program({"convert", fixture("models/" + name), "-o", folder / "hub"});
+    ASSERT_EQ(result.status, 0) << name << result.err;
+    result = run_program(
+        {"classify", "-m", folder / "hub", images, "--preset", "imagenet", "--logits", folder / "after.npy"});
+    ASSERT_EQ(result.status, 0) << name << result.err;
     EXPECT_EQ(read_npy(folder / "before.npy").f32, read_npy(folder / "after.npy").f32) << name;
   }
 }
 
-TEST(Convert, HalfPrecisionHalvesTheFile) {
+TEST(Convert, SixteenBitTypesHalveTheFileSize) {
   const auto folder = scratch_folder();
   for (const std::string dtype : {"fp32", "bf16", "fp16"}) {
-    const Ended ended = run_program({"convert", small_model(), "-o", folder / dtype, "--dtype", dtype});
-    ASSERT_EQ(ended.status, 0) << ended.err;
+    const ProgramResult result = run_program({"convert", small_model(), "-o", folder / dtype, "--dtype", dtype});
+    ASSERT_EQ(result.status, 0) << result.err;
   }
   const auto full = std::filesystem::file_size(folder / "fp32/model.safetensors");
   const auto half = std::filesystem::file_size(folder / "bf16/model.safetensors");
   EXPECT_LT(static_cast<double>(half), 0.6 * static_cast<double>(full));
-  // "BF16" and "F16" differ in the header by a letter a tensor.
+  // The header names the types "BF16" and "F16": one letter of difference per tensor.
   EXPECT_NEAR(half, std::filesystem::file_size(folder / "fp16/model.safetensors"), 64);
 }
 
 TEST(Models, RegisteredArchitecturesAreListedWithTheirSizes) {
-  const Ended ended = run_program({"models"});
-  ASSERT_EQ(ended.status, 0);
+  const ProgramResult result = run_program({"models"});
+  ASSERT_EQ(result.status, 0);
   for (const char* name : {"vit_tiny_patch16_224", "deit_base_distilled_patch16_384", "vit_giant_patch14_reg4_dinov2",
                            "cifar_vit_d384", "google_vit_b16", "scratch_vit_b16"}) {
-    EXPECT_TRUE(contains(ended.out, name)) << name;
+    EXPECT_TRUE(contains(result.out, name)) << name;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// vitrail train as a user runs it, kills it and runs it again.
+// vitrail train, run as a program: interrupted, killed and resumed.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,9 +22,9 @@ using train::deterministic_columns;
 using train::make_images;
 using train::read_text;
 
-std::string recipe_file(const fs::path& pictures) {
+std::string recipe_file(const fs::path& dataset) {
   const fs::path file = scratch_folder() / "recipe.json";
-  train::write_file(file, train::tiny_recipe(pictures));
+  train::write_file(file, train::tiny_recipe(dataset));
   return file.string();
 }
 
@@ -38,19 +38,19 @@ std::vector<std::string> train_command(const std::string& recipe, const fs::path
   return command;
 }
 
-// How many rows a file has; 0 where there is none.
+// The number of rows of a file; 0 if it does not exist.
 size_t rows_of(const fs::path& csv) { return fs::exists(csv) ? lines_of(read_text(csv)).size() : 0; }
 
-// Starts the program and sends it a signal when metrics.csv has so many rows, and `later` more; how it ended (128 + n:
-// by signal n).
-int run_and_signal(std::vector<std::string> command, const fs::path& run, size_t rows, std::chrono::microseconds later,
+// Starts the program, waits until metrics.csv has `rows` rows, waits for `delay` and sends `signal`.  Returns the exit
+// status, or 128 + n if signal n killed it.
+int run_and_signal(std::vector<std::string> command, const fs::path& run, size_t rows, std::chrono::microseconds delay,
                    int signal) {
   const std::string name = program().string();
   command.insert(command.begin(), name);
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  std::fflush(stdout);  // or the child would write what waits there once more
+  std::fflush(stdout);  // otherwise the child writes the buffered output again
   const pid_t child = ::fork();
   if (child == 0) {
     const bool quiet = std::freopen("/dev/null", "w", stderr) && std::freopen("/dev/null", "w", stdout);
@@ -60,7 +60,7 @@ int run_and_signal(std::vector<std::string> command, const fs::path& run, size_t
   int status = 0;
   while (rows_of(run / "metrics.csv") < rows && ::waitpid(child, &status, WNOHANG) == 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::this_thread::sleep_for(later);
+  std::this_thread::sleep_for(delay);
   if (::kill(child, signal) == 0) ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -79,29 +79,30 @@ void expect_same_checkpoints(const fs::path& a, const fs::path& b) {
   }
 }
 
-TEST(Train, KilledAtAnyMomentAndResumedEndsAsIfNothingHadHappened) {
+TEST(Train, AKilledAndResumedRunEqualsAnUninterruptedOne) {
   const std::string recipe = recipe_file(make_images());
-  const fs::path whole = scratch_folder() / "whole", broken = scratch_folder() / "broken";
-  const Ended ended = run_program(train_command(recipe, whole));
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const size_t rows = rows_of(whole / "metrics.csv");  // a step or a validation each
+  const fs::path uninterrupted = scratch_folder() / "uninterrupted", resumed_run = scratch_folder() / "resumed";
+  const ProgramResult result = run_program(train_command(recipe, uninterrupted));
+  ASSERT_EQ(result.status, 0) << result.err;
+  const size_t rows = rows_of(uninterrupted / "metrics.csv");  // one per step and per validation
   std::srand(static_cast<unsigned>(::getpid()));
   const int rounds = 6;
   for (size_t round = 0; round < rounds; ++round) {
     const size_t target = 1 + (round * (rows - 10) + static_cast<size_t>(std::rand()) % (rows - 10)) / rounds;
-    const std::chrono::microseconds later(std::rand() % 20000);
-    EXPECT_EQ(run_and_signal(train_command(recipe, broken, true), broken, target, later, SIGKILL), 128 + SIGKILL);
+    const std::chrono::microseconds delay(std::rand() % 20000);
+    EXPECT_EQ(run_and_signal(train_command(recipe, resumed_run, true), resumed_run, target, delay, SIGKILL),
+              128 + SIGKILL);
   }
-  const Ended resumed = run_program(train_command(recipe, broken, true));
+  const ProgramResult resumed = run_program(train_command(recipe, resumed_run, true));
   ASSERT_EQ(resumed.status, 0) << resumed.err;
-  expect_same_checkpoints(whole, broken);
-  EXPECT_EQ(deterministic_columns(whole / "metrics.csv"), deterministic_columns(broken / "metrics.csv"));
-  EXPECT_EQ(read_text(whole / "model/model.safetensors"), read_text(broken / "model/model.safetensors"));
-  for (const auto& entry : fs::recursive_directory_iterator(broken))
+  expect_same_checkpoints(uninterrupted, resumed_run);
+  EXPECT_EQ(deterministic_columns(uninterrupted / "metrics.csv"), deterministic_columns(resumed_run / "metrics.csv"));
+  EXPECT_EQ(read_text(uninterrupted / "model/model.safetensors"), read_text(resumed_run / "model/model.safetensors"));
+  for (const auto& entry : fs::recursive_directory_iterator(resumed_run))
     EXPECT_FALSE(contains(entry.path().filename().string(), ".tmp")) << entry.path();
 }
 
-TEST(Train, ASignalFinishesTheStepAndSaves) {
+TEST(Train, ASignalStopsAfterTheStepAndSavesACheckpoint) {
   const std::string recipe = recipe_file(make_images(200));
   for (const int signal : {SIGINT, SIGTERM}) {
     const fs::path run = scratch_folder() / "run";
@@ -112,37 +113,37 @@ TEST(Train, ASignalFinishesTheStepAndSaves) {
   }
 }
 
-TEST(Train, PrintsItsFiguresAndItsModelClassifies) {
-  const fs::path pictures = make_images(), run = scratch_folder() / "run";
-  const Ended ended = run_program(train_command(recipe_file(pictures), run));
-  ASSERT_EQ(ended.status, 0) << ended.err;
-  const auto figures = json_lines(ended.out);
-  ASSERT_EQ(figures.size(), 1u);
-  EXPECT_EQ(figures[0]["epochs"], 12);
-  EXPECT_TRUE(contains(ended.err, "epoch  12")) << ended.err;
-  EXPECT_FALSE(contains(ended.err, "\r")) << "a progress bar without a terminal";
+TEST(Train, PrintsItsMetricsAndWritesAModelThatClassifies) {
+  const fs::path dataset = make_images(), run = scratch_folder() / "run";
+  const ProgramResult result = run_program(train_command(recipe_file(dataset), run));
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto metrics = json_lines(result.out);
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_EQ(metrics[0]["epochs"], 12);
+  EXPECT_TRUE(contains(result.err, "epoch  12")) << result.err;
+  EXPECT_FALSE(contains(result.err, "\r")) << "a progress bar without a terminal";
 
-  const Ended scored = run_program({"eval", "-m", run / "model", pictures});
-  ASSERT_EQ(scored.status, 0) << scored.err;
-  EXPECT_EQ(json_lines(scored.out)[0]["top1"], figures[0]["test_top1"]);
-  const Ended neighbours = run_program({"knn", "-m", run / "model", pictures, pictures, "--k", "5"});
-  ASSERT_EQ(neighbours.status, 0) << neighbours.err;
-  const auto votes = json_lines(neighbours.out)[0];
+  const ProgramResult evaluation = run_program({"eval", "-m", run / "model", dataset});
+  ASSERT_EQ(evaluation.status, 0) << evaluation.err;
+  EXPECT_EQ(json_lines(evaluation.out)[0]["top1"], metrics[0]["test_top1"]);
+  const ProgramResult knn = run_program({"knn", "-m", run / "model", dataset, dataset, "--k", "5"});
+  ASSERT_EQ(knn.status, 0) << knn.err;
+  const auto votes = json_lines(knn.out)[0];
   EXPECT_EQ(votes["images"], 12);
   EXPECT_EQ(votes["training_images"], 60);
 }
 
-TEST(Train, BadRecipesAndSettingsFailWithTheirPath) {
+TEST(Train, ErrorsNameThePathOfTheInvalidField) {
   const std::string recipe = recipe_file(make_images()), run = (scratch_folder() / "run").string();
-  Ended ended = run_program({"train", recipe, "-o", run, "--set", "optimizer.rate=1"});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "optimizer.rate: expected one of the fields name lr")) << ended.err;
-  ended = run_program({"train", recipe, "-o", run, "--set", "data.train=/nowhere"});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "/nowhere")) << ended.err;
-  ended = run_program({"train", recipe});
-  EXPECT_EQ(ended.status, 2);
-  EXPECT_TRUE(contains(ended.err, "--output")) << ended.err;
+  ProgramResult result = run_program({"train", recipe, "-o", run, "--set", "optimizer.rate=1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "optimizer.rate: expected one of the fields name lr")) << result.err;
+  result = run_program({"train", recipe, "-o", run, "--set", "data.train=/nowhere"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "/nowhere")) << result.err;
+  result = run_program({"train", recipe});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(contains(result.err, "--output")) << result.err;
 }
 
 }  // namespace

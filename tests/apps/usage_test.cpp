@@ -6,7 +6,7 @@
 namespace vitrail::testing {
 namespace {
 
-TEST(Usage, WrongUsageExitsWithTwo) {
+TEST(Usage, UsageErrorsExitWithStatusTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
                                              {"paint"},
@@ -17,50 +17,50 @@ TEST(Usage, WrongUsageExitsWithTwo) {
                                              {"classify", "-m", small_model(), "x.png", "--precision", "fp8"},
                                              {"attention", "-m", small_model(), "x.png"},
                                              {"inspect", "-m", small_model(), "--slice", "tokens"}}) {
-    const Ended ended = run_program(arguments);
-    EXPECT_EQ(ended.status, 2) << ::testing::PrintToString(arguments) << ended.err;
-    EXPECT_FALSE(ended.err.empty());
-    EXPECT_TRUE(ended.out.empty()) << ended.out;
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 2) << ::testing::PrintToString(arguments) << result.err;
+    EXPECT_FALSE(result.err.empty());
+    EXPECT_TRUE(result.out.empty()) << result.out;
   }
 }
 
-TEST(Usage, EverySubcommandHelpsWithAnExample) {
+TEST(Usage, EverySubcommandsHelpHasAnExample) {
   for (const std::string name : {"classify", "embed", "attention", "eval", "inspect", "bench", "convert", "models"}) {
-    const Ended ended = run_program({name, "--help"});
-    EXPECT_EQ(ended.status, 0);
-    EXPECT_TRUE(contains(ended.out, "Example: vitrail " + name)) << ended.out;
+    const ProgramResult result = run_program({name, "--help"});
+    EXPECT_EQ(result.status, 0);
+    EXPECT_TRUE(contains(result.out, "Example: vitrail " + name)) << result.out;
   }
   EXPECT_TRUE(run_program({"--version"}).out.starts_with("vitrail "));
 }
 
-TEST(Usage, OptionsWithListsLeaveTheInputsAlone) {
-  const auto picture = picture_folder(1) / "a.png";
-  const Ended ended = run_program({"classify", "-m", small_model(), "--mean", "0.5,0.5,0.5", "--std", "0.5,0.5,0.5",
-                                   "--image-size", "32", picture, "--format", "json"});
-  EXPECT_EQ(ended.status, 0) << ended.err;
-  EXPECT_EQ(json_lines(ended.out).size(), 1u);
+TEST(Usage, ListOptionsDoNotConsumeTheInputs) {
+  const auto image = image_folder(1) / "a.png";
+  const ProgramResult result = run_program({"classify", "-m", small_model(), "--mean", "0.5,0.5,0.5", "--std",
+                                            "0.5,0.5,0.5", "--image-size", "32", image, "--format", "json"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json_lines(result.out).size(), 1u);
   EXPECT_EQ(run_program({"bench", "--batch", "1,2", "cifar_vit_d192", "--seconds", "0.01"}).status, 0);
 }
 
-TEST(Usage, AnUnknownInstructionSetIsAnErrorThatListsThose) {
-  const Ended ended = run_program({"bench", "cifar_vit_d192", "--batch", "1"}, "", {{"VITRAIL_CPU", "z80"}});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "scalar")) << ended.err;
+TEST(Usage, AnUnknownInstructionSetIsAnErrorThatListsTheKnownOnes) {
+  const ProgramResult result = run_program({"bench", "cifar_vit_d192", "--batch", "1"}, "", {{"VITRAIL_CPU", "z80"}});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "scalar")) << result.err;
 }
 
-TEST(Usage, MissingPreprocessingIsNotGuessed) {
-  const auto folder = scratch_folder(), pictures = picture_folder(1);
+TEST(Usage, MissingPreprocessingIsAnErrorThatListsTheOptions) {
+  const auto folder = scratch_folder(), images = image_folder(1);
   std::filesystem::copy(small_model() + "/model.safetensors", folder / "model.safetensors");
   auto config = nlohmann::json::parse(std::ifstream(small_model() + "/config.json"));
   config.erase("pretrained_cfg");
   std::ofstream(folder / "config.json") << config;
-  Ended ended = run_program({"classify", "-m", folder, pictures});
-  EXPECT_EQ(ended.status, 1);
+  ProgramResult result = run_program({"classify", "-m", folder, images});
+  EXPECT_EQ(result.status, 1);
   for (const std::string option : {"--mean", "--std", "--interpolation", "--crop-pct", "--image-size"}) {
-    EXPECT_TRUE(contains(ended.err, option)) << ended.err;
+    EXPECT_TRUE(contains(result.err, option)) << result.err;
   }
-  ended = run_program({"classify", "-m", folder, pictures, "--preset", "cifar10"});
-  EXPECT_EQ(ended.status, 0) << ended.err;
+  result = run_program({"classify", "-m", folder, images, "--preset", "cifar10"});
+  EXPECT_EQ(result.status, 0) << result.err;
 }
 
 TEST(Usage, KeysThatAreMissingExtraOrMisshapenAreListedTogether) {
@@ -72,23 +72,23 @@ TEST(Usage, KeysThatAreMissingExtraOrMisshapenAreListedTogether) {
   config["model_args"]["class_token"] = false;
   config["global_pool"] = "avg";
   std::ofstream(folder / "config.json") << config;
-  const Ended ended = run_program({"classify", "-m", folder, "x.png"});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "blocks.2.attn.qkv.weight")) << ended.err;  // missing
-  EXPECT_TRUE(contains(ended.err, "head.weight")) << ended.err;               // misshapen
-  EXPECT_TRUE(contains(ended.err, "cls_token")) << ended.err;                 // not expected
+  const ProgramResult result = run_program({"classify", "-m", folder, "x.png"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "blocks.2.attn.qkv.weight")) << result.err;  // missing
+  EXPECT_TRUE(contains(result.err, "head.weight")) << result.err;               // misshapen
+  EXPECT_TRUE(contains(result.err, "cls_token")) << result.err;                 // not expected
 }
 
-TEST(Usage, UnknownModelArgsAreNamed) {
+TEST(Usage, UnknownModelArgsAreErrors) {
   const auto folder = scratch_folder();
   std::filesystem::copy(small_model() + "/model.safetensors", folder / "model.safetensors");
   auto config = nlohmann::json::parse(std::ifstream(small_model() + "/config.json"));
   config["model_args"]["dept"] = 3;
   std::ofstream(folder / "config.json") << config;
-  const Ended ended = run_program({"inspect", "-m", folder});
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_TRUE(contains(ended.err, "model_args")) << ended.err;
-  EXPECT_TRUE(contains(ended.err, "\"dept\"")) << ended.err;
+  const ProgramResult result = run_program({"inspect", "-m", folder});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "model_args")) << result.err;
+  EXPECT_TRUE(contains(result.err, "\"dept\"")) << result.err;
 }
 
 }  // namespace

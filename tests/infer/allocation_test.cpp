@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A steady forward pass allocates nothing: this program's operator new counts.
+// Forward passes after the first allocate no memory.  This program replaces operator new to count allocations.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,7 +31,7 @@ void* counted(size_t size, size_t alignment) {
 
 void* operator new(size_t size) { return counted(size, alignof(std::max_align_t)); }
 void* operator new[](size_t size) { return counted(size, alignof(std::max_align_t)); }
-// What std::stable_sort asks for.
+// std::stable_sort uses this form.
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
   return counted_or_null(size, alignof(std::max_align_t));
 }
@@ -55,7 +55,7 @@ namespace {
 int64_t allocations_of(const Session& session, int64_t batch, const Request& request) {
   const Tensor images = Tensor::randn({batch, 3, session.config().img_size[0], session.config().img_size[1]}, 1);
   const std::vector<Tensor> results = session.run(images, request);
-  // A thread's own memory grows in its first pass, and which thread gets how many images differs from run to run.
+  // Thread-local memory grows in the first pass of a thread, and the partition of the images differs between runs.
   const ThreadCount threads(session.threads());
   parallel_for(0, session.threads(), 1, [&](int64_t first, int64_t last) {
     for (; first < last; ++first) session.run(images, request);
@@ -67,31 +67,31 @@ int64_t allocations_of(const Session& session, int64_t batch, const Request& req
 }
 
 #ifdef VITRAIL_LOOPS_ALLOCATE
-constexpr int kMostThreads = 1;
+constexpr int kMaxThreads = 1;
 #else
-constexpr int kMostThreads = 2;
+constexpr int kMaxThreads = 2;
 #endif
 
-// oneDNN's products take a map of their arguments in every call, whatever their size; all other products are ours.
-TEST(Session, ASteadyForwardPassAllocatesNothing) {
+// A oneDNN call allocates a map of its arguments, independent of the batch size.  Only AVX-512 and later use oneDNN.
+TEST(Session, ARepeatedForwardPassAllocatesNothing) {
   const kernels::Isa isa = kernels::active_isa();
-  if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the references take memory as they like";
-  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::bf16, kernels::Precision::int8}) {
-    for (int threads = 1; threads <= kMostThreads; ++threads) {
+  if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the scalar kernels allocate";
+  for (const auto precision : {kernels::Precision::fp32, kernels::Precision::half, kernels::Precision::int8}) {
+    for (int threads = 1; threads <= kMaxThreads; ++threads) {
       const Session session(testing::model_of("timm_token"), {.threads = threads, .precision = precision});
       for (const Output output : {Output::logits, Output::features, Output::attention}) {
         const Request request{.output = output};
-        const int64_t alone = allocations_of(session, 1, request), many = allocations_of(session, 9, request);
-        EXPECT_EQ(alone, many);
+        const int64_t one_image = allocations_of(session, 1, request), many = allocations_of(session, 9, request);
+        EXPECT_EQ(one_image, many);
         if (!kernels::features_of(isa).has(kernels::Feature::avx512)) {
-          EXPECT_EQ(alone, 0) << name_of(precision) << ", " << threads << " threads, " << static_cast<int>(output);
+          EXPECT_EQ(one_image, 0) << name_of(precision) << ", " << threads << " threads, " << static_cast<int>(output);
         }
       }
     }
   }
 }
 
-TEST(Session, RefusesResultsOfAnotherShape) {
+TEST(Session, ResultsOfAnotherShapeAreErrors) {
   const Session session(testing::model_of("timm_token"));
   const Tensor images = Tensor::randn({2, 3, 32, 32}, 1);
   EXPECT_ANY_THROW(session.run_into(images, {}, {}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program does for the class token's rows.
+// In int8, the activations of the CLS token have two terms (high + low) and thus twice the bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,9 +15,8 @@ using kernels::Precision;
 
 constexpr int64_t kImages = 3, kTokens = 70, kIn = 48, kOut = 24;
 
-// Of each of the images' tokens, or of the first alone.
 Tensor tokens() { return Tensor::randn({kImages, kTokens, kIn}, 1); }
-// Eighths of −127 to 127, which int8 holds, the largest among them in each row.
+// Multiples of 1/8 with a maximum of 127/8 in each row, which int8 represents exactly.
 Tensor weight() {
   const Tensor result = Tensor::empty({kOut, kIn});
   for (int64_t i = 0; i < kOut * kIn; ++i) {
@@ -26,11 +25,12 @@ Tensor weight() {
   return result;
 }
 
-Tensor multiplied(Precision precision, bool class_token, bool alone) {
+// tokens() · weightᵀ: of all tokens, or of the first token of each image only.
+Tensor multiplied(Precision precision, bool class_token, bool first_only) {
   const ops::Recorder recorder;
   const Tensor input = Tensor::empty({kImages, kTokens, kIn}, DType::f32, Device::meta);
   if (class_token) ops::annotate_tokens(input, {.class_token = true, .head_tokens = 1});
-  const Tensor result = ops::linear(alone ? input.narrow(1, 0, 1) : input, weight(), Tensor());
+  const Tensor result = ops::linear(first_only ? input.narrow(1, 0, 1) : input, weight(), Tensor());
   PackedWeights weights(precision);
   const Program program = compile(recorder, {input}, {result}, weights, {});
   const auto workspace = Storage::allocate(program.workspace_bytes());
@@ -41,8 +41,8 @@ Tensor multiplied(Precision precision, bool class_token, bool alone) {
   return copy;
 }
 
-// The length of the difference of the first tokens' results, of all images.
-double apart(const Tensor& a, const Tensor& b) {
+// The L2 distance of the results of the first tokens, over all images.
+double distance(const Tensor& a, const Tensor& b) {
   double squares = 0;
   for (int64_t image = 0; image < kImages; ++image) {
     for (int64_t c = 0; c < kOut; ++c) {
@@ -54,25 +54,25 @@ double apart(const Tensor& a, const Tensor& b) {
   return std::sqrt(squares);
 }
 
-TEST(ClassToken, HasRowsOfTwiceTheBitsInInt8) {
-  for (const bool alone : {false, true}) {
-    const Tensor exact = multiplied(Precision::fp32, false, alone), plain = multiplied(Precision::int8, false, alone),
-                 fine = multiplied(Precision::int8, true, alone);
-    EXPECT_GT(apart(plain, exact), 0);
-    EXPECT_LT(apart(fine, exact), apart(plain, exact) / 50);
-    for (int64_t i = 0; i < fine.numel(); ++i) {
-      if (i / kOut % fine.size(1) != 0) {
-        ASSERT_EQ(fine.data<float>()[i], plain.data<float>()[i]) << i;
+TEST(ClassToken, HasTwoTermRowsInInt8) {
+  for (const bool first_only : {false, true}) {
+    const Tensor exact = multiplied(Precision::fp32, false, first_only),
+                 one_term = multiplied(Precision::int8, false, first_only),
+                 two_term = multiplied(Precision::int8, true, first_only);
+    EXPECT_GT(distance(one_term, exact), 0);
+    EXPECT_LT(distance(two_term, exact), distance(one_term, exact) / 50);
+    for (int64_t i = 0; i < two_term.numel(); ++i) {
+      if (i / kOut % two_term.size(1) != 0) {
+        ASSERT_EQ(two_term.data<float>()[i], one_term.data<float>()[i]) << i;
       }
     }
   }
 }
 
-// Others have bits enough.
 TEST(ClassToken, ChangesNothingInOtherPrecisions) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::half}) {
     const Tensor with = multiplied(precision, true, false), without = multiplied(precision, false, false);
-    EXPECT_EQ(apart(with, without), 0);
+    EXPECT_EQ(distance(with, without), 0);
   }
 }
 

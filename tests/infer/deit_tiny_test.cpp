@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeiT-Tiny over all shared photographs, from the files to the logits, against timm.
+// DeiT-Tiny on all shared photographs, from image files to logits, compared with timm.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -89,7 +89,7 @@ TEST_P(CrossAttention, ASplitBatchGivesEachSampleItsOwnResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, CrossAttention,
-                         ::testing::Values(Precision::fp32, Precision::bf16, Precision::int8),
+                         ::testing::Values(Precision::fp32, Precision::half, Precision::int8),
                          [](const auto& info) { return std::string(kernels::name_of(info.param)); });
 
 TEST(FunctionSession, RunIntoWritesTheSameResults) {

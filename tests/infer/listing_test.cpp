@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiled program's listing is committed, so that a lost fusion fails here.
+// The listings of compiled programs are committed, so that a lost fusion fails here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace vitrail::infer {
 namespace {
 
-// Every shape of program: plain, distilled, registers with LayerScale and SwiGLU, the documents' own.
+// Every kind of program: plain, distilled, with registers and LayerScale, with SwiGLU, and the ViTs for CIFAR-10.
 constexpr const char* kArchitectures[] = {"vit_tiny_patch16_224",
                                           "vit_small_patch16_224",
                                           "vit_base_patch16_224",
@@ -35,7 +35,7 @@ std::string listing_of(const std::string& name) {
 
 class Listing : public ::testing::TestWithParam<const char*> {};
 
-// VITRAIL_WRITE_LISTINGS=1 writes the files anew; read the difference before committing it.
+// VITRAIL_WRITE_LISTINGS=1 rewrites the files.  Review the difference before committing it.
 TEST_P(Listing, IsTheCommittedOne) {
   const auto path = testing::fixture("programs") / (std::string(GetParam()) + ".txt");
   const std::string listing = listing_of(GetParam());

@@ -20,7 +20,7 @@ using testing::model_of;
 
 class SessionOfFixture : public ::testing::TestWithParam<std::string> {};
 
-// Compiled and eager run the same mathematics in another order of operations.
+// Compiled and eager execution compute the same function with a different order of operations.
 constexpr double kTolerance = 1e-5;
 
 TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
@@ -53,10 +53,10 @@ TEST_P(SessionOfFixture, AttentionMapsEqualTheEagerModels) {
     EXPECT_TRUE(testing::close(compiled[i], eager[i], kTolerance, kTolerance)) << i;
 }
 
-class LeftOutTokens : public ::testing::TestWithParam<kernels::Precision> {};
+class DeadTokens : public ::testing::TestWithParam<kernels::Precision> {};
 
-// Who asks for the class token alone gets what who asks for all has there, and less is computed for it.
-TEST_P(LeftOutTokens, ChangeNothingOfTheTokenThatIsRead) {
+// A request for the CLS token gives the same values as a request for all tokens, with fewer operations.
+TEST_P(DeadTokens, TheirEliminationKeepsTheClsFeatures) {
   const Session session(model_of("timm_token"), {.precision = GetParam()});
   const auto& config = session.config();
   const Tensor images = Tensor::randn({3, config.in_chans, config.img_size[0], config.img_size[1]}, 5);
@@ -71,33 +71,33 @@ TEST_P(LeftOutTokens, ChangeNothingOfTheTokenThatIsRead) {
   EXPECT_LT(computed, models::forward_flops(session.model(), images.shape()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, LeftOutTokens,
-                         ::testing::Values(kernels::Precision::fp32, kernels::Precision::bf16,
+INSTANTIATE_TEST_SUITE_P(Precisions, DeadTokens,
+                         ::testing::Values(kernels::Precision::fp32, kernels::Precision::half,
                                            kernels::Precision::int8),
                          [](const auto& info) { return std::string(kernels::name_of(info.param)); });
 
-// Parts of unequal size, of which each image's results are those of the image alone.
-TEST(Session, ABatchThatLeavesTheCacheRunsInPartsAndGivesTheSame) {
+// The batch is chosen so that the last pass is smaller.  Each image has the same result as in a batch of one.
+TEST(Session, ABatchLargerThanTheCacheRunsInSeveralPasses) {
   const Session session(model_of("timm_token"), {.threads = 1});
   const auto& config = session.config();
   auto shape = [&](int64_t batch) { return Shape{batch, 3, config.img_size[0], config.img_size[1]}; };
   int64_t batch = 2;
   while (session.images_per_pass(shape(batch)) == batch) batch *= 2;
   while (batch % session.images_per_pass(shape(batch)) == 0) ++batch;
-  const int64_t at_once = session.images_per_pass(shape(batch));
+  const int64_t per_pass = session.images_per_pass(shape(batch));
   const Tensor images = Tensor::randn(shape(batch), 1);
   for (const Request& request : {Request{}, Request{.output = Output::features, .tokens = Tokens::all}}) {
-    const Tensor together = session.run(images, request)[0];
-    ASSERT_EQ(together.size(0), batch);
-    for (const int64_t i : {int64_t{0}, at_once - 1, at_once, batch - 1}) {
-      const Tensor alone = session.run(images.narrow(0, i, 1), request)[0];
-      EXPECT_TRUE(testing::close(together.narrow(0, i, 1), alone, 1e-6, 1e-6)) << i;
+    const Tensor batched = session.run(images, request)[0];
+    ASSERT_EQ(batched.size(0), batch);
+    for (const int64_t i : {int64_t{0}, per_pass - 1, per_pass, batch - 1}) {
+      const Tensor single = session.run(images.narrow(0, i, 1), request)[0];
+      EXPECT_TRUE(testing::close(batched.narrow(0, i, 1), single, 1e-6, 1e-6)) << i;
     }
   }
 }
 
-// With n threads each takes a batch's images in turn, and all of them those that are left over.
-TEST(Session, EachThreadTakesWholeImagesAndAllTakeWhatIsLeft) {
+// Data-parallel split: each of n threads runs the same number of images; all threads share each remaining image.
+TEST(Session, EachThreadRunsWholeImagesAndAllShareTheRemainder) {
   for (const int threads : {1, 2, 3}) {
     const Session session(model_of("timm_token"), {.threads = threads});
     const auto& config = session.config();
@@ -105,64 +105,67 @@ TEST(Session, EachThreadTakesWholeImagesAndAllTakeWhatIsLeft) {
       const Tensor images = Tensor::randn({batch, 3, config.img_size[0], config.img_size[1]}, 7);
       EXPECT_EQ(session.threads_at_work(images.shape()), batch < threads ? threads : 1);
       EXPECT_EQ(session.images_per_pass(images.shape()), batch < threads ? batch : batch / threads);
-      const Tensor together = session.logits(images);
+      const Tensor batched = session.logits(images);
       for (int64_t i = 0; i < batch; ++i) {
-        EXPECT_TRUE(testing::close(session.logits(images.narrow(0, i, 1)), together.narrow(0, i, 1), 0))
+        EXPECT_TRUE(testing::close(session.logits(images.narrow(0, i, 1)), batched.narrow(0, i, 1), 0))
             << threads << " threads, image " << i << " of " << batch;
       }
     }
   }
 }
 
-double relative_distance(const Tensor& got, const Tensor& want) {
-  double apart = 0, size = 0;
+// The relative L2 error.
+double relative_error(const Tensor& got, const Tensor& want) {
+  double error = 0, norm = 0;
   for (int64_t i = 0; i < want.numel(); ++i) {
     const double g = got.data<float>()[i], w = want.data<float>()[i];
-    apart += (g - w) * (g - w);
-    size += w * w;
+    error += (g - w) * (g - w);
+    norm += w * w;
   }
-  return std::sqrt(apart / size);
+  return std::sqrt(error / norm);
 }
 
-// An activation is off by at most half a step, in int8 1/254 of the largest, a weight by twice that where its numbers
-// end at 63; in bf16 both by 2^-9 of themselves.  Sums average that out, and a few layers add up.
-TEST_P(SessionOfFixture, LowerPrecisionStaysNear) {
+// In int8 the error of an activation is at most half a scale, 1/254 of the maximum, and that of a weight twice as much
+// where values are limited to ±63.  In 16 bits both have a relative error of at most 2^-9.  Errors partly cancel within
+// an accumulation and add up over layers.
+TEST_P(SessionOfFixture, LowerPrecisionHasASmallError) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
   const Tensor input = testing::read_golden(folder / "golden.safetensors")["input"];
   const Request tokens{.output = Output::features, .tokens = Tokens::all};
   const Tensor exact = Session(model_of(GetParam(), input)).run(input, tokens)[0];
   for (const auto& [precision, limit] :
-       {std::pair{kernels::Precision::bf16, 0.01}, std::pair{kernels::Precision::int8, 0.06}}) {
+       {std::pair{kernels::Precision::half, 0.01}, std::pair{kernels::Precision::int8, 0.06}}) {
     const Session session(model_of(GetParam(), input), {.precision = precision});
-    const double distance = relative_distance(session.run(input, tokens)[0], exact);
-    if (precision == kernels::Precision::int8) {  // bf16 may be what the file has
-      EXPECT_GT(distance, 0);
+    const double error = relative_error(session.run(input, tokens)[0], exact);
+    if (precision == kernels::Precision::int8) {  // half may equal fp32: a fixture's weights may be bf16
+      EXPECT_GT(error, 0);
     }
-    EXPECT_LT(distance, limit) << name_of(precision);
+    EXPECT_LT(error, limit) << name_of(precision);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),
                          [](const auto& info) { return testing::test_name(info.param); });
 
-// A file's choice for int8 does not make its fp32 answers less exact.
-TEST(Session, LayersKeptFromInt8AreOfNoMatterToFp32) {
+// The excluded layers of an int8 file have no effect on fp32 sessions.
+TEST(Session, ExcludedLayersDoNotAffectFp32) {
   const Tensor input = testing::input_of("timm_token");
-  const Session plain(model_of("timm_token")), kept(model_of("timm_token"), {.excluded_layers = {"blocks.0.mlp.fc1"}});
-  EXPECT_TRUE(testing::close(kept.logits(input), plain.logits(input), 0));
+  const Session plain(model_of("timm_token")),
+      excluding(model_of("timm_token"), {.excluded_layers = {"blocks.0.mlp.fc1"}});
+  EXPECT_TRUE(testing::close(excluding.logits(input), plain.logits(input), 0));
 }
 
 Tensor images(int64_t batch, uint64_t seed) { return Tensor::randn({batch, 3, 32, 32}, seed); }
 
-TEST(Session, EachImageOfABatchHasTheBitsThatItHasAlone) {
+TEST(Session, EachImageOfABatchHasTheSameBitsAsInABatchOfOne) {
   const Session session(model_of("timm_token"));
-  const Tensor batch = images(5, 3), together = session.logits(batch);
+  const Tensor batch = images(5, 3), batched = session.logits(batch);
   for (int64_t i = 0; i < 5; ++i) {
-    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), together.narrow(0, i, 1), 0)) << i;
+    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), batched.narrow(0, i, 1), 0)) << i;
   }
 }
 
-TEST(Session, ConcurrentRunsOfThreeBatchSizesOnOnePackingAgreeWithSingleRuns) {
+TEST(Session, ConcurrentRunsOfSeveralBatchSizesEqualSingleRuns) {
   for (const int threads : {1, 2}) {
     const Session session(model_of("timm_token"), {.threads = threads});
     const Session reference(model_of("timm_token"), {.threads = threads});
@@ -191,14 +194,14 @@ TEST(Session, LayersCountFromBothEnds) {
   const Tensor input = images(1, 4);
   const Request first{.output = Output::features, .tokens = Tokens::all, .layer = 0, .normalize = false};
   Request from_end = first;
-  from_end.layer = -2;  // of two blocks
+  from_end.layer = -2;  // the model has two blocks
   EXPECT_TRUE(testing::close(session.run(input, from_end)[0], session.run(input, first)[0], 0));
   Request beyond = first;
   beyond.layer = 2;
   EXPECT_THROW(session.run(input, beyond), Error);
 }
 
-TEST(Session, AnImageSizeThatTheModelDoesNotTakeIsAnErrorThatNamesBoth) {
+TEST(Session, AnUnsupportedImageSizeIsAnErrorThatNamesBothSizes) {
   const Session session(model_of("timm_token"));
   try {
     session.logits(Tensor::randn({1, 3, 24, 32}, 1));
@@ -210,7 +213,7 @@ TEST(Session, AnImageSizeThatTheModelDoesNotTakeIsAnErrorThatNamesBoth) {
   EXPECT_NO_THROW(session.logits(images(1, 1)));  // still usable
 }
 
-TEST(Session, SourceMemoryIsGivenBackOncePacked) {
+TEST(Session, OriginalWeightsAreReleasedAfterPacking) {
   const Session session(model_of("timm_token"));
   session.logits(images(1, 1));
   EXPECT_GT(session.packed_bytes(), 0u);

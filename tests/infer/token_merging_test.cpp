@@ -36,24 +36,24 @@ TEST(TokenMerging, LogitsEqualTheReference) {
   }
 }
 
-// Nothing reads the patch tokens of the last block where the heads read prefix tokens.
-TEST(TokenMerging, TheLastBlockMergesNothingWhereTheHeadsReadPrefixTokens) {
-  const auto left_out = [](const std::string& fixture, const Request& request) {
+// If the head reads prefix tokens only, nothing reads the patch tokens after the attention of the last block.
+TEST(TokenMerging, TheLastBlockMergesNothingWhereTheHeadReadsPrefixTokens) {
+  const auto blocks_without_merging = [](const std::string& fixture, const Request& request) {
     const Session session(model_of(fixture), {.merged_per_block = 2});
     const auto& config = session.config();
     const auto steps = session.program({1, config.in_chans, config.img_size[0], config.img_size[1]}, request)->steps();
-    const auto all = std::count_if(steps.begin(), steps.end(), [](const Step& step) {
+    const auto with_merging = std::count_if(steps.begin(), steps.end(), [](const Step& step) {
       return step.text.find("merge_tokens") != std::string::npos;
     });
-    return config.depth - all;
+    return config.depth - with_merging;
   };
-  EXPECT_EQ(left_out("timm_token", {}), 1);
-  EXPECT_EQ(left_out("timm_token", {.output = Output::features, .tokens = Tokens::pooled}), 1);
-  EXPECT_EQ(left_out("timm_distilled", {}), 1);
-  EXPECT_EQ(left_out("timm_avg", {}), 0) << "all tokens are read";
+  EXPECT_EQ(blocks_without_merging("timm_token", {}), 1);
+  EXPECT_EQ(blocks_without_merging("timm_token", {.output = Output::features, .tokens = Tokens::pooled}), 1);
+  EXPECT_EQ(blocks_without_merging("timm_distilled", {}), 1);
+  EXPECT_EQ(blocks_without_merging("timm_avg", {}), 0) << "the head reads all tokens";
 }
 
-// Every block but the last feeds fewer tokens to the next.
+// Each block passes fewer tokens to the next.
 TEST(TokenMerging, TokensDisappearBlockByBlock) {
   models::VisionTransformer model = model_of("timm_distilled");  // 16 patches, a class and a distillation token
   model.eval();
@@ -70,15 +70,15 @@ TEST(TokenMerging, TokensDisappearBlockByBlock) {
   EXPECT_EQ(model.forward_features(input).size(1), 18) << "training merges nothing";
 }
 
-TEST(TokenMerging, EachImageOfABatchHasTheBitsThatItHasAlone) {
+TEST(TokenMerging, EachImageOfABatchHasTheSameBitsAsInABatchOfOne) {
   const Session session(model_of("timm_avg"), {.merged_per_block = 3});
-  const Tensor batch = Tensor::randn({5, 3, 16, 16}, 3), together = session.logits(batch);
+  const Tensor batch = Tensor::randn({5, 3, 16, 16}, 3), batched = session.logits(batch);
   for (int64_t i = 0; i < 5; ++i) {
-    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), together.narrow(0, i, 1), 0)) << i;
+    EXPECT_TRUE(testing::close(session.logits(batch.narrow(0, i, 1)), batched.narrow(0, i, 1), 0)) << i;
   }
 }
 
-TEST(TokenMerging, WhatNamesSinglePatchesIsAnError) {
+TEST(TokenMerging, RequestsForSinglePatchesAreErrors) {
   const Session session(model_of("timm_token"), {.merged_per_block = 2});
   const Tensor input = input_of("timm_token");
   for (const Tokens tokens : {Tokens::patch, Tokens::all}) {

@@ -23,7 +23,7 @@ Precision precision = Precision::fp32;  // of the problems that are made
 // On every instruction set in both precisions.  Where bf16 is not multiplied it is fp32 again.
 void for_each_kernel(const std::function<void()>& body) {
   testing::for_each_isa([&](Isa) {
-    for (const Precision each : {Precision::fp32, Precision::bf16}) {
+    for (const Precision each : {Precision::fp32, Precision::half}) {
       SCOPED_TRACE(name_of(each));
       precision = each;
       body();
@@ -118,7 +118,7 @@ struct Problem {
 
  private:
   static constexpr double kHalfStep = 1.01 / 256;  // of bf16, relative; with the product of two of them
-  bool rounds() const { return args.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16); }
+  bool rounds() const { return args.precision == Precision::half && active_features().has(Feature::avx512_bf16); }
 };
 
 void check(const Sizes& sizes, bool with_bias, bool with_weights) {
@@ -245,7 +245,7 @@ TEST(Attention, CallsOfOtherPrecisionAndKeysPackTheirOwn) {
   testing::for_each_isa([](Isa isa) {
     if (isa != available_isas().back()) return;  // the others would put the kinds' counts of calls far apart
     const ThreadCount count(1);
-    precision = Precision::bf16;
+    precision = Precision::half;
     Problem narrow({1, 1, 3, 3, 8}, false, false, 2);
     precision = Precision::fp32;
     Problem wide({1, 1, 3, 3, 8}, false, false, 1);

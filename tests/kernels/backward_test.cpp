@@ -245,7 +245,7 @@ struct Problem {
         want_scores.insert(want_scores.end(), slopes.begin(), slopes.end());
       }
     }
-    if (precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) {
+    if (precision == Precision::half && active_features().has(Feature::avx512_bf16)) {
       expect_near_by_norm(grad_q, want_q);
       expect_near_by_norm(grad_k, want_k);
       expect_near_by_norm(grad_v, want_v);
@@ -270,7 +270,7 @@ TEST(AttentionBackward, MatchesTheDoubleReferenceOnEveryIsa) {
     for (const Sizes& sizes : kSizes) {
       SCOPED_TRACE(::testing::Message() << sizes.queries << " queries, " << sizes.keys << " keys of "
                                         << sizes.head_dim);
-      for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      for (const Precision precision : {Precision::fp32, Precision::half}) {
         Problem problem(sizes);
         problem.precision = precision;
         problem.run();

@@ -75,8 +75,9 @@ TEST(Bf16Conversion, EqualsBFloat16) {
 }
 
 TEST(Precision, NamesGoBothWaysAndOthersAreRefused) {
-  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::int8})
+  for (const Precision precision : {Precision::fp32, Precision::half, Precision::int8})
     EXPECT_EQ(precision_from_name(name_of(precision)), precision);
+  EXPECT_EQ(precision_from_name("bf16"), Precision::half);
   EXPECT_ANY_THROW(precision_from_name("fp8"));
 }
 

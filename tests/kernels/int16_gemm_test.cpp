@@ -166,17 +166,21 @@ TEST(Int16Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
   }
 }
 
-// What Precision::bf16 is: whole numbers of 16 bits by VNNI, elsewhere weights rounded to bf16.
-TEST(Bf16Precision, IsNearerToFp32WhereTheProcessorHasVnni) {
+// Precision::half is int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded to bf16.
+TEST(HalfPrecision, IsCloserToFp32WhereTheProcessorHasVnni) {
   const Problem problem(9, 300, 40);
   const std::vector<double> exact = problem.expected(Activation::none);
   Problem rounded = problem;
   for (float& value : rounded.weight) value = static_cast<float>(BFloat16(value));
   const std::vector<double> of_rounded = rounded.expected(Activation::none);
   testing::for_each_isa([&](Isa isa) {
-    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::bf16);
+    const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::half);
     const std::vector<float> y = run(linear, problem);
-    if (features_of(isa).has(Feature::avx512_vnni)) {
+    const bool vnni = features_of(isa).has(Feature::avx512_vnni);
+    EXPECT_STREQ(arithmetic_of(Precision::half), vnni ? "int16" : "fp32 (weights rounded to bf16)");
+    EXPECT_STREQ(arithmetic_of(Precision::fp32), "fp32");
+    EXPECT_STREQ(arithmetic_of(Precision::int8), "int8");
+    if (vnni) {
       testing::expect_close(y, exact, [&](int64_t i) { return int16_tolerance(problem, i, exact[i]); });
     } else {
       testing::expect_close(y, of_rounded, [&](int64_t i) { return rounded.tolerance(i); });

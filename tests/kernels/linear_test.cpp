@@ -211,7 +211,7 @@ TEST(Fp32Gemm, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
 TEST(PackedGemm, TellsWhoseLoopsItRunsIn) {
   const Problem problem(3, 1024, 64);
   testing::for_each_isa([&](Isa isa) {
-    for (const Precision precision : {Precision::bf16, Precision::int8}) {
+    for (const Precision precision : {Precision::half, Precision::int8}) {
       EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023, precision).has_own_loops());
     }
     EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023).has_own_loops());

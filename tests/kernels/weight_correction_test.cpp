@@ -112,7 +112,7 @@ TEST(WeightCorrection, TheSameBitsWithAnyNumberOfThreads) {
 
 TEST(WeightCorrection, OtherPrecisionsHaveNone) {
   const Problem problem(3, 8, 8);
-  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+  for (const Precision precision : {Precision::fp32, Precision::half}) {
     EXPECT_FALSE(PackedLinear(problem.weight.data(), nullptr, 8, 8, precision).takes_correction());
   }
 }

@@ -95,6 +95,20 @@ TEST(Config, RoundTrip) {
   }
 }
 
+TEST(Config, ExcludedLayersAreReadUnderBothNames) {
+  const std::vector<std::string> layers{"blocks.0.mlp.fc2", "blocks.1.attn.qkv"};
+  for (const std::string key : {"excluded", "kept"}) {
+    const ModelConfig config = parse(R"({"architecture": "vit_small_patch16_224", "int8": {")" + key +
+                                     R"(": ["blocks.0.mlp.fc2", "blocks.1.attn.qkv"]}})");
+    ASSERT_TRUE(config.int8) << key;
+    EXPECT_EQ(config.int8->excluded, layers) << key;
+    const auto written = nlohmann::json::parse(write_model_config(config));
+    EXPECT_EQ(written["int8"], nlohmann::json({{"excluded", layers}})) << key;
+  }
+  expect_error(R"({"architecture": "vit", "int8": {"excluded": 3}})", "int8: excluded");
+  EXPECT_FALSE(parse(R"({"architecture": "vit"})").int8);
+}
+
 // timm reads only model_args, so global_pool must be there.
 TEST(Config, GlobalPoolIsWrittenToModelArgs) {
   const auto json = nlohmann::json::parse(write_model_config(parse(

@@ -11,33 +11,33 @@ namespace {
 
 using testing::input_of;
 using testing::model_of;
-using testing::squares_apart;
+using testing::squared_error;
 
-// v ᵀ G v is what the answers move by, squared, when v is added to one column of the weight, summed over the columns:
-// here by differences.  The directions are random: a mean of 512 squares of normal numbers is √(2 / 512) = 6 % off, so
-// a quarter is four times that.
-TEST(AnswerGradients, AreWhatTheAnswersMoveByWithAWeight) {
+// vᵀ G v predicts the squared change of the logits when v is added to one column of the weight, summed over the
+// columns. The test measures that change by finite differences.  G averages over 512 random directions, so its standard
+// error is √(2 / 512) = 6 %; the tolerance is four times that.
+TEST(OutputGradients, PredictTheChangeOfTheLogitsWithTheWeight) {
   models::VisionTransformer model = model_of("timm_token");
   const Tensor image = input_of("timm_token").narrow(0, 0, 1);
   for (const std::string layer : {"blocks.0.attn.qkv", "blocks.1.mlp.fc1"}) {
-    const Tensor sums = output_gradients(model, {image}, {layer}).at(layer), before = model.forward(image),
+    const Tensor gradients = output_gradients(model, {image}, {layer}).at(layer), before = model.forward(image),
                  weight = model.parameter(layer + ".weight");
     const int64_t out = weight.size(0), in = weight.size(1);
     const Tensor v = Tensor::randn({out}, 3);
-    double predicted = 0, moved = 0;
+    double predicted = 0, measured = 0;
     for (int64_t a = 0; a < out; ++a) {
       for (int64_t b = 0; b < out; ++b) {
-        predicted += v.data<float>()[a] * double{sums.data<float>()[a * out + b]} * v.data<float>()[b] / 512;
+        predicted += v.data<float>()[a] * double{gradients.data<float>()[a * out + b]} * v.data<float>()[b] / 512;
       }
     }
-    constexpr float kStep = 1e-2F;
+    constexpr float kEpsilon = 1e-2F;
     for (int64_t column = 0; column < in; ++column) {
       const Tensor original = weight.clone();
-      for (int64_t r = 0; r < out; ++r) weight.data<float>()[r * in + column] += kStep * v.data<float>()[r];
-      moved += squares_apart(model.forward(image), before) / (kStep * kStep);
+      for (int64_t r = 0; r < out; ++r) weight.data<float>()[r * in + column] += kEpsilon * v.data<float>()[r];
+      measured += squared_error(model.forward(image), before) / (kEpsilon * kEpsilon);
       weight.copy_(original);
     }
-    EXPECT_NEAR(predicted / moved, 1, 0.25) << layer;
+    EXPECT_NEAR(predicted / measured, 1, 0.25) << layer;
   }
 }
 

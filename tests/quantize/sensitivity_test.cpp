@@ -13,13 +13,13 @@
 #include "vitrail/quantize/smoothing.h"
 
 namespace vitrail::quantize {
-using namespace infer;
 namespace {
 
+using infer::Session;
 using testing::input_of;
 using testing::model_of;
 
-TEST(BalanceChannels, LeavesTheFunctionAsItIs) {
+TEST(SmoothActivations, KeepsTheOutputs) {
   for (const std::string fixture : {"timm_token", "timm_layer_scale", "timm_swiglu", "timm_qk_norm", "timm_no_qkv_bias",
                                     "torch_encoder_post_norm"}) {
     models::VisionTransformer model = model_of(fixture);
@@ -39,10 +39,10 @@ double int8_error(const std::vector<Int8Sensitivity>& sensitivity, const std::st
   return 0;
 }
 
-// A channel fifty times the others, as large models have them, costs the others their steps until it is smoothed.
-TEST(BalanceChannels, GivesTheStepsBackThatAnOutlierTook) {
+// An outlier channel, fifty times larger than the others as in large models, dominates the scale of each token.
+TEST(SmoothActivations, ReducesTheErrorThatAnOutlierChannelCauses) {
   models::VisionTransformer model = model_of("timm_token");
-  model.requires_grad(true);  // to own what is written to
+  model.requires_grad(true);  // copies the parameters, so that they are writable
   model.requires_grad(false);
   const Tensor gamma = model.parameter("blocks.0.norm1.weight"), beta = model.parameter("blocks.0.norm1.bias"),
                qkv = model.parameter("blocks.0.attn.qkv.weight");
@@ -55,7 +55,7 @@ TEST(BalanceChannels, GivesTheStepsBackThatAnOutlierTook) {
   EXPECT_LT(int8_error(int8_sensitivity(model, images), "blocks.0.attn.qkv"), before / 4);
 }
 
-TEST(Int8Sensitivity, NamesEveryLayerTheWorstFirst) {
+TEST(Int8Sensitivity, ListsEveryLayerByDecreasingError) {
   const models::VisionTransformer model = model_of("timm_token");
   const std::vector<Int8Sensitivity> all = int8_sensitivity(model, {input_of("timm_token")});
   ASSERT_EQ(all.size(), 8U);
@@ -67,29 +67,29 @@ TEST(Int8Sensitivity, NamesEveryLayerTheWorstFirst) {
   }
 }
 
-// What rounding took from a weight counts, though the model has it no more.
-TEST(Int8Sensitivity, SeesWhatTheWeightsWereBeforeRounding) {
+// The error of an already rounded weight is measured against the original weight.
+TEST(Int8Sensitivity, IncludesTheRoundingErrorOfTheWeights) {
   models::VisionTransformer model = model_of("timm_token");
   const std::vector<Tensor> images{input_of("timm_token")};
   const std::map<std::string, Tensor> before = gptq_round(model, images);
-  const Tensor spoiled = model.parameter("blocks.0.mlp.fc1.weight");
-  for (int64_t i = 0; i < spoiled.numel(); i += 2) spoiled.data<float>()[i] *= 0.5F;
+  const Tensor damaged = model.parameter("blocks.0.mlp.fc1.weight");
+  for (int64_t i = 0; i < damaged.numel(); i += 2) damaged.data<float>()[i] *= 0.5F;
   EXPECT_EQ(int8_sensitivity(model, images, before).at(0).layer, "blocks.0.mlp.fc1");
   EXPECT_LT(int8_error(int8_sensitivity(model, images), "blocks.0.mlp.fc1"),
             int8_error(int8_sensitivity(model, images, before), "blocks.0.mlp.fc1") / 10);
 }
 
-TEST(LayersToKeep, AreThoseOfWhichTheMostIsGainedForWhatTheyCost) {
+TEST(LayersToExclude, HaveTheLargestSquaredErrorPerCost) {
   EXPECT_EQ(layers_to_exclude({{"a", 3, 100}, {"b", 2, 1}, {"c", 1, 10}}, 3.5), (std::vector<std::string>{"b"}));
   EXPECT_EQ(layers_to_exclude({{"a", 3, 100}, {"b", 2, 1}, {"c", 1, 10}}, 3), (std::vector<std::string>{"b", "c"}));
 }
 
-// As those of the last block that are computed for the class token alone.
-TEST(LayersToKeep, HaveThoseAmongThemThatCostNextToNothing) {
+// For example those of the last block that run on the CLS token only.
+TEST(LayersToExclude, IncludeLayersOfNegligibleCost) {
   EXPECT_EQ(layers_to_exclude({{"a", 3, 1000}, {"b", 2, 1000}, {"c", 1e-3, 1}}, 10), (std::vector<std::string>{"c"}));
 }
 
-TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheToleranceWhereAllCostTheSame) {
+TEST(LayersToExclude, WithEqualCostsAreAsFewAsTheToleranceAllows) {
   const std::vector<Int8Sensitivity> errors{{"a", 3}, {"b", 2}, {"c", 1}};
   EXPECT_TRUE(layers_to_exclude(errors, 4).empty());                                // √14 = 3.74
   EXPECT_EQ(layers_to_exclude(errors, 2.3), (std::vector<std::string>{"a"}));       // √5 = 2.24
@@ -97,8 +97,8 @@ TEST(LayersToKeep, AreTheFewestThatBringTheRestWithinTheToleranceWhereAllCostThe
   EXPECT_EQ(layers_to_exclude(errors, 0.5), (std::vector<std::string>{"a", "b", "c"}));
 }
 
-// Kept layers are computed otherwise: all of them kept in fp32 is the model in fp32.
-TEST(Session, KeepsLayersFromInt8) {
+// With all layers excluded from int8 and run in fp32, the session equals one in fp32.
+TEST(Session, RunsExcludedLayersInTheirOwnPrecision) {
   const Tensor input = input_of("timm_token");
   std::vector<std::string> all;
   for (const std::string block : {"blocks.0", "blocks.1"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader of golden fixtures, and the comparison that says where two tensors differ most.
+// The reader of golden fixtures and the comparison of tensors.
 #include "tests/support/golden.h"
 
 #include <cmath>
@@ -32,7 +32,7 @@ Tensor tensor_of(const nlohmann::json& entry, const std::string& data) {
   return tensor;
 }
 
-// The index of a flat, row-major position: "[1, 0, 7]".
+// The multi-index of a row-major offset: "[1, 0, 7]".
 std::string index_of(int64_t flat, const Shape& shape) {
   Shape index = shape;
   for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -42,7 +42,7 @@ std::string index_of(int64_t flat, const Shape& shape) {
   return index.to_string();
 }
 
-// How far an element is outside its tolerance; ≤ 0 is inside.  Equal infinities agree, and NaN with NaN.
+// The error of an element beyond its tolerance; ≤ 0 means within.  Equal infinities match, and NaN matches NaN.
 double excess(double got, double want, double atol, double rtol) {
   if (got == want || (std::isnan(got) && std::isnan(want))) return -1;
   if (!std::isfinite(got) || !std::isfinite(want)) return INFINITY;
@@ -62,12 +62,12 @@ const Tensor& Golden::operator[](const std::string& name) const {
 Golden read_golden(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw std::runtime_error("cannot read " + path.string());
-  uint64_t header_size = 0;  // little endian, as every machine these tests run on
+  uint64_t header_size = 0;  // little endian, like every machine that these tests run on
   file.read(reinterpret_cast<char*>(&header_size), sizeof header_size);
-  const std::string rest{std::istreambuf_iterator<char>(file), {}};
-  if (rest.size() < header_size) throw std::runtime_error("truncated: " + path.string());
-  const auto header = nlohmann::json::parse(rest.substr(0, header_size));
-  const std::string data = rest.substr(header_size);
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (content.size() < header_size) throw std::runtime_error("truncated: " + path.string());
+  const auto header = nlohmann::json::parse(content.substr(0, header_size));
+  const std::string data = content.substr(header_size);
 
   Golden golden;
   for (const auto& [name, entry] : header.items()) {
@@ -88,24 +88,25 @@ Golden read_golden(const std::filesystem::path& path) {
   const Tensor a = got.to(DType::f64).contiguous();
   const Tensor b = want.to(DType::f64).contiguous();
   const double *x = a.data<double>(), *y = b.data<double>();
-  int64_t worst = 0, off = 0;
+  int64_t worst = 0, failures = 0;
   for (int64_t i = 0; i < a.numel(); ++i) {
-    const double by = excess(x[i], y[i], atol, rtol);
-    off += by > 0;
-    if (by > excess(x[worst], y[worst], atol, rtol)) worst = i;
+    const double error = excess(x[i], y[i], atol, rtol);
+    failures += error > 0;
+    if (error > excess(x[worst], y[worst], atol, rtol)) worst = i;
   }
-  if (off == 0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << off << " of " << a.numel() << " elements are off; the worst is at "
+  if (failures == 0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << failures << " of " << a.numel()
+                                       << " elements exceed the tolerance; the worst is at "
                                        << index_of(worst, a.shape()) << ": expected " << y[worst] << ", got "
-                                       << x[worst] << " (they differ by " << std::abs(x[worst] - y[worst])
-                                       << ", allowed " << atol + rtol * std::abs(y[worst]) << ")";
+                                       << x[worst] << " (difference " << std::abs(x[worst] - y[worst]) << ", allowed "
+                                       << atol + rtol * std::abs(y[worst]) << ")";
 }
 
-double squares_apart(const Tensor& got, const Tensor& want) {
+double squared_error(const Tensor& got, const Tensor& want) {
   double sum = 0;
   for (int64_t i = 0; i < got.numel(); ++i) {
-    const double apart = double{got.data<float>()[i]} - want.data<float>()[i];
-    sum += apart * apart;
+    const double difference = double{got.data<float>()[i]} - want.data<float>()[i];
+    sum += difference * difference;
   }
   return sum;
 }

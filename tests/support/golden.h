@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Reads the fixtures that tools/golden/ writes: tensors of a reference implementation with a line of JSON about them.
+// Reads the fixtures that tools/golden/ writes: tensors of a reference implementation, with their options as JSON.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -15,20 +15,20 @@ struct Golden {
   std::map<std::string, Tensor> tensors;
   std::string config;  // the JSON text under "config" in the file's metadata; empty when there is none
 
-  // The tensor called `name`; throws std::runtime_error that lists the names there are.
+  // The tensor called `name`.  Throws std::runtime_error that lists the existing names.
   const Tensor& operator[](const std::string& name) const;
   bool has(const std::string& name) const { return tensors.count(name) != 0; }
 };
 
-// Reads a well-formed safetensors file of our own making (F64, F32, F16, BF16, I64, I32, I8, U8, BOOL).  It shares no
-// code with vitrail/weights, so that the library's reader is not tested against itself.
+// Reads a well-formed safetensors file (F64, F32, F16, BF16, I64, I32, I8, U8, BOOL).  It shares no code with
+// vitrail/weights, so that the library's reader is not tested against itself.
 Golden read_golden(const std::filesystem::path& path);
 
-// Whether every |got − want| ≤ atol + rtol·|want|.  Shapes must agree; dtypes may differ (compared as double).  NaN
-// equals only NaN.  A failure names the worst element, its index and both values, and how many are off.
+// Succeeds if every |got − want| ≤ atol + rtol·|want|.  Shapes must be equal; dtypes may differ (compared as double).
+// NaN equals only NaN.  A failure reports the number of failing elements and the worst one: its index and both values.
 ::testing::AssertionResult close(const Tensor& got, const Tensor& want, double atol, double rtol = 0);
 
-// Σ (got − want)² of f32 tensors with as many elements.
-double squares_apart(const Tensor& got, const Tensor& want);
+// Σ (got − want)² of two f32 tensors with the same number of elements.
+double squared_error(const Tensor& got, const Tensor& want);
 
 }  // namespace vitrail::testing

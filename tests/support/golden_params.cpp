@@ -8,7 +8,7 @@ namespace {
 
 bool is_parameter(const std::string& name) {
   static const std::set<std::string> masks{"key_padding_mask", "attn_mask", "attn_bias"};
-  const bool dotted = name.find('.') != std::string::npos;  // "input_norm.weight" is one, "input_query" is none
+  const bool dotted = name.find('.') != std::string::npos;  // "input_norm.weight" is a parameter, "input_query" is not
   return dotted || (name.rfind("input", 0) != 0 && name.rfind("output", 0) != 0 && masks.count(name) == 0);
 }
 
@@ -22,11 +22,11 @@ Tensor GoldenParams::get(const std::string& path, const Shape& shape, const Init
 }
 
 void GoldenParams::finish() {
-  std::string left;
+  std::string unused;
   for (const auto& [name, tensor] : golden_.tensors) {
-    if (is_parameter(name) && read_.count(name) == 0) left += " " + name;
+    if (is_parameter(name) && read_.count(name) == 0) unused += " " + name;
   }
-  if (!left.empty()) throw Error("golden parameters", "a layer that reads all of them", "none read:" + left);
+  if (!unused.empty()) throw Error("golden parameters", "a layer that reads all of them", "unused:" + unused);
 }
 
 }  // namespace vitrail::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Lends a fixture's tensors to a layer as its parameters.
+// Gives a layer the tensors of a fixture as its parameters.
 #include <set>
 
 #include "tests/support/golden.h"
@@ -8,8 +8,8 @@
 
 namespace vitrail::testing {
 
-// Strict: a missing or misshapen parameter throws at once, and finish() throws when one was never asked for.  What is
-// no parameter: "input…", "output…" and the masks (names that fixtures under layers/ use).
+// Strict: get() throws for a missing or misshapen parameter, and finish() throws if a parameter of the fixture was
+// never read.  Not parameters: "input…", "output…" and the masks (names that fixtures under layers/ use).
 class GoldenParams : public ParamProvider {
  public:
   explicit GoldenParams(const Golden& golden, DType dtype = DType::f32) : golden_(golden), dtype_(dtype) {}

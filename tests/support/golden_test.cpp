@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixture reader and the comparison that the other tests trust.
+// The fixture reader and the tensor comparison, which the other tests rely on.
 #include "tests/support/golden.h"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@ TEST(Golden, ReadsTensorsAndConfig) {
   EXPECT_EQ(golden["input_query"].shape(), (Shape{2, 5, 24}));
   EXPECT_EQ(golden["input_query"].dtype(), DType::f32);
   EXPECT_EQ(golden["key_padding_mask"].dtype(), DType::boolean);
-  EXPECT_TRUE(golden["key_padding_mask"].data<bool>()[7]);  // the second image's keys are all masked
+  EXPECT_TRUE(golden["key_padding_mask"].data<bool>()[7]);  // all keys of the second sample are masked
   EXPECT_NE(golden.config.find("\"num_heads\": 3"), std::string::npos);
   EXPECT_FALSE(golden.has("no such tensor"));
   EXPECT_THROW(golden["no such tensor"], std::runtime_error);
 }
 
-TEST(Golden, ReadValuesSatisfyTheirFormula) {
+TEST(Golden, ValuesSatisfyTheFormulaOfTheFixture) {
   const Golden golden = read_golden(fixture("layers/grad_residual_add_scale.safetensors"));
   const Tensor sum = Tensor::zeros({3, 4, 9}, DType::f64);
   for (int64_t i = 0; i < sum.numel(); ++i) {
@@ -32,7 +32,7 @@ TEST(Golden, ReadValuesSatisfyTheirFormula) {
   EXPECT_TRUE(close(sum, golden["output"], 1e-15));
 }
 
-TEST(Close, NamesTheWorstElement) {
+TEST(Close, ReportsTheWorstElement) {
   const Tensor want = Tensor::zeros({2, 3, 4});
   const Tensor got = want.clone();
   EXPECT_TRUE(close(got, want, 0));
@@ -46,7 +46,7 @@ TEST(Close, NamesTheWorstElement) {
       << result.message();
 }
 
-TEST(Close, ShapesAndNonFiniteValuesMustAgree) {
+TEST(Close, ShapesAndNonFiniteValuesMustMatch) {
   EXPECT_FALSE(close(Tensor::zeros({2, 3}), Tensor::zeros({3, 2}), 1));
   const Tensor nan = Tensor::full({2}, NAN), infinity = Tensor::full({2}, INFINITY);
   EXPECT_TRUE(close(nan, nan, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the library said: errors and warnings.
+// Access to the library's messages: errors and warnings.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace vitrail::testing {
 
-// The message of the Error that `action` throws; a failed test and "" when it throws none.
+// The message of the Error that `action` throws.  If it throws none, the test fails and "" is returned.
 inline std::string error_of(const std::function<void()>& action) {
   try {
     action();
@@ -25,7 +25,7 @@ inline std::string error_of(const std::function<void()>& action) {
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
-// Collects the library's warnings for its life.
+// Collects the library's warnings during its lifetime.
 class Warnings {
  public:
   Warnings() : before_(set_warning_callback([this](const std::string& message) { messages.push_back(message); })) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The model fixtures: one folder each under tests/fixtures/models.
+// The model fixtures: one folder per model under tests/fixtures/models.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace vitrail::testing {
 
-std::vector<std::string> model_fixtures();                     // their names, sorted
-std::filesystem::path model_fixture(const std::string& name);  // the weights file inside, whatever its format
+std::vector<std::string> model_fixtures();                     // sorted names
+std::filesystem::path model_fixture(const std::string& name);  // path of the weights file, in any format
 models::VisionTransformer model_of(const std::string& name);
-models::VisionTransformer model_of(const std::string& name, const Tensor& images);  // at these images' size
-Tensor input_of(const std::string& name);               // that its golden.safetensors begins with
-models::LoadOptions options_for(const Tensor& images);  // to run the model at these images' size
-std::string test_name(const std::string& name);         // for INSTANTIATE_TEST_SUITE_P
+models::VisionTransformer model_of(const std::string& name, const Tensor& images);  // at the size of these images
+Tensor input_of(const std::string& name);               // "input" of the fixture's golden.safetensors
+models::LoadOptions options_for(const Tensor& images);  // loads a model at the size of these images
+std::string test_name(const std::string& name);         // a valid name for INSTANTIATE_TEST_SUITE_P
 
 }  // namespace vitrail::testing

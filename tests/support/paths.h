@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where tests find things.
+// Paths of fixtures, the program and the shared assets.
 #include <filesystem>
 #include <optional>
 #include <string>
 
 namespace vitrail::testing {
 
-std::filesystem::path fixture(const std::string& relative);  // a file under tests/fixtures; fails loudly when absent
-std::filesystem::path source(const std::string& relative);   // a file of the repository; fails loudly when absent
-std::filesystem::path program();                             // the built vitrail
+std::filesystem::path fixture(const std::string& relative);  // a file under tests/fixtures; throws if absent
+std::filesystem::path source(const std::string& relative);   // a file of the repository; throws if absent
+std::filesystem::path program();                             // the vitrail executable
 // The shared assets (VITRAIL_ASSETS, else ../shared/assets beside the repository), or nothing.
 std::optional<std::filesystem::path> assets();
-// An empty folder of this test's own, removed when the process ends.
+// A new empty folder, removed when the process ends.
 std::filesystem::path scratch_folder();
 
 }  // namespace vitrail::testing
 
-// Leaves the test as skipped, with a message, when the shared assets are absent; otherwise names their path `variable`.
+// Skips the test if the shared assets are absent; otherwise declares `variable` with their path.
 #define VITRAIL_NEED_ASSETS(variable)                                                          \
   const auto variable##_or_none = ::vitrail::testing::assets();                                \
   if (!variable##_or_none) GTEST_SKIP() << "the shared assets are absent: set VITRAIL_ASSETS"; \

@@ -18,9 +18,9 @@ std::string read_all(const std::filesystem::path& path) {
   return text.str();
 }
 
-[[noreturn]] void become_program(const std::string& name, const std::vector<std::string>& arguments,
-                                 const std::filesystem::path& folder,
-                                 const std::map<std::string, std::string>& environment) {
+[[noreturn]] void exec_program(const std::string& name, const std::vector<std::string>& arguments,
+                               const std::filesystem::path& folder,
+                               const std::map<std::string, std::string>& environment) {
   const bool redirected = std::freopen((folder / "in").c_str(), "r", stdin) &&
                           std::freopen((folder / "out").c_str(), "w", stdout) &&
                           std::freopen((folder / "err").c_str(), "w", stderr);
@@ -34,12 +34,12 @@ std::string read_all(const std::filesystem::path& path) {
 
 }  // namespace
 
-Ended run_program(const std::vector<std::string>& arguments, const std::string& input,
-                  const std::map<std::string, std::string>& environment, const std::filesystem::path& program) {
+ProgramResult run_program(const std::vector<std::string>& arguments, const std::string& input,
+                          const std::map<std::string, std::string>& environment, const std::filesystem::path& program) {
   const auto folder = scratch_folder();
   std::ofstream(folder / "in", std::ios::binary) << input;
   const pid_t child = ::fork();
-  if (child == 0) become_program(program.string(), arguments, folder, environment);
+  if (child == 0) exec_program(program.string(), arguments, folder, environment);
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child) throw std::runtime_error("vitrail could not be started");
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

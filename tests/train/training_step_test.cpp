@@ -171,7 +171,7 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   for (const char* other :
        {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
     EXPECT_FALSE(testing::close(logits_with({views, other}), teacher_logits, 0)) << other;
-  Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::bf16);
+  Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::half);
   reduced_precision.use_cache(shared, recipe_with("", {views}));
   EXPECT_FALSE(testing::close(reduced_precision.logits(batch), teacher_logits, 0));
   image::EvalTransform prepared = transform();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the .npy fixtures that tests/base/npy_test.cpp reads, and those its writer must equal in content.
+"""Writes the .npy fixtures of tests/base/npy_test.cpp: inputs of the reader and expected content of the writer.
 
 python tools/golden/data_npy.py
 """

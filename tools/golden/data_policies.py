@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/data/auto_augment_test.cpp: the magnitudes of timm and torchvision, and the images that follow.
+"""Golden data of tests/data/auto_augment_test.cpp: magnitudes of timm and torchvision, and the resulting images.
 
 Run from the repository root: python tools/golden/data_policies.py
 Writes tests/fixtures/data/policies.json.
@@ -35,14 +35,14 @@ def op_name(name):
     return NAMES.get(name) or name.replace("Increasing", "").lower()
 
 
-def picture(width, height):
-    """Reproduced by the test: no randomness."""
+def synthetic_image(width, height):
+    """A deterministic image, which the test reproduces."""
     y, x, c = np.mgrid[:height, :width, :3]
     return ((x * 7 + y * 13 + c * 29 + (x * y) % 11 * 5) % 256).astype(np.uint8)
 
 
 def timm_cases():
-    """[operation, increasing, magnitude, sign, width, height, argument] of the operations that have one."""
+    """[operation, increasing, magnitude, sign, width, height, argument] of each operation that has an argument."""
     cases = []
     for increasing, names in (
         (False, timm_policies._RAND_TRANSFORMS),
@@ -57,7 +57,7 @@ def timm_cases():
                 for magnitude in MAGNITUDES:
                     for width, height in SIZES if "Translate" in name else SIZES[:1]:
                         argument = level_to_arg(magnitude, {})[0]
-                        if "Translate" in name:  # what translate_x_rel does with it
+                        if "Translate" in name:  # as translate_x_rel does
                             argument *= width if "X" in name else height
                         cases.append(
                             [op_name(name), int(increasing), magnitude, -1 if negative else 1, width, height, argument]
@@ -66,7 +66,7 @@ def timm_cases():
 
 
 def torchvision_cases():
-    """[space, operation, bin, sign, width, height, CRC-32 of the image]; the space tells RandAugment apart."""
+    """[space, operation, bin, sign, width, height, CRC-32 of the image] of each policy's augmentation space."""
     spaces = {
         "rand": (torchvision_policies.RandAugment(), 31, True),
         "auto": (torchvision_policies.AutoAugment(), 10, True),
@@ -75,7 +75,7 @@ def torchvision_cases():
     cases = []
     for space, (policy, bins, sized) in spaces.items():
         for width, height in SIZES[:2]:
-            image = Image.fromarray(picture(width, height))
+            image = Image.fromarray(synthetic_image(width, height))
             table = policy._augmentation_space(bins, (height, width)) if sized else policy._augmentation_space(bins)
             for name, (magnitudes, signed) in table.items():
                 for chosen in range(bins) if magnitudes.ndim else (0,):
@@ -99,7 +99,7 @@ def torchvision_cases():
 
 
 def auto_augment_tables():
-    """Of each policy the 25 pairs [operation, probability, magnitude]; 0 where the operation has none."""
+    """The 25 pairs of [operation, probability, magnitude] of each policy; magnitude 0 if the operation has none."""
     Policy = torchvision_policies.AutoAugmentPolicy
     return {
         name: [

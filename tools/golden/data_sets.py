@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the fixtures of tests/data: tiny archives, and what the reference implementations read in the shared assets.
+"""Writes the fixtures of tests/data: small archives, and the shared assets as the reference implementations read them.
 
     python tools/golden/data_sets.py
 
@@ -24,7 +24,7 @@ ASSETS = pathlib.Path(os.environ.get("VITRAIL_ASSETS", "../shared/assets"))
 
 
 def png(red, green, blue):
-    """A 3×2 picture of one colour."""
+    """A 3×2 image of one colour."""
     file = io.BytesIO()
     Image.new("RGB", (3, 2), (red, green, blue)).save(file, "PNG")
     return file.getvalue()
@@ -32,7 +32,7 @@ def png(red, green, blue):
 
 def write_archives():
     (FOLDER / "red.png").write_bytes(png(255, 0, 0))
-    with zipfile.ZipFile(FOLDER / "wrapped.zip", "w") as archive:  # as a desktop's "compress folder" makes it
+    with zipfile.ZipFile(FOLDER / "wrapped.zip", "w") as archive:  # like desktop tools
         for name, data in [
             ("pets/", b""),
             ("pets/cat/b.png", png(1, 2, 3)),
@@ -65,7 +65,7 @@ def mnist():
 
 
 def cifar_zip():
-    """The archive's test split as torchvision's ImageFolder reads it once unpacked."""
+    """The archive's test split, unpacked and read by torchvision's ImageFolder."""
     with tempfile.TemporaryDirectory() as root:
         with zipfile.ZipFile(ASSETS / "cifar10/cifar10_jpeg.zip") as archive:
             archive.extractall(root, [name for name in archive.namelist() if name.startswith("test/")])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeiT-Tiny's logits over the shared images: the 64 PNGs of images/nips2017, then the 7 photos, each sorted by name.
+"""Logits of DeiT-Tiny for the shared images: the 64 PNGs of images/nips2017, then the 7 photos, each sorted by name.
 
 Writes tests/fixtures/deit_tiny_logits.safetensors: `logits` [71, 1000], computed by timm in float64 and stored as
-float32, from images prepared by timm's own evaluation transform (Pillow); `input0` [3, 8, 8], the top left corner of
-the first prepared image, and `input_sum` [71], the sum of each, to tell a difference in preparation from one in the
-model.  The metadata's "config" lists the files in order and the versions.
+float32, from images preprocessed by timm's evaluation transform (Pillow).  `input0` [3, 8, 8] is the top left corner of
+the first preprocessed image and `input_sum` [71] the sum of each; they separate differences in preprocessing from
+differences in the model.  The metadata's "config" lists the files in order and the versions.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/image/augment_ops_test.cpp: what Pillow and torchvision make of small pictures, as checksums.
+"""Golden data of tests/image/augment_ops_test.cpp: checksums of images after operations of Pillow and torchvision.
 
 Run from the repository root: python tools/golden/image_augment.py
 Writes tests/fixtures/image/augment.json (the cases; crc is zlib's CRC-32 of the result's bytes) and augment.raw (the
-sources' pixels).
+source pixels).
 """
 
 import json
@@ -36,13 +36,13 @@ FILTERS = {"nearest": 0, "bilinear": 2, "bicubic": 3}
 FACTORS = [0.0, 0.1, 0.37, 0.73, 0.95, 1.0, 1.05, 1.46, 1.9, 2.5]
 
 
-def picture(name, shape):
+def synthetic_image(name, shape):
     height, width, channels = shape
     generator = np.random.default_rng(sum(map(ord, name)))
     y, x, c = np.mgrid[:height, :width, :channels]
     if name == "smooth":
         return (127.5 + 127.5 * np.sin(x / 5 + c) * np.cos(y / 7)).astype(np.uint8)
-    if name == "dark":  # part of the range only: what autocontrast and equalize live on
+    if name == "dark":  # covers part of the range, so that autocontrast and equalize have an effect
         return (generator.integers(0, 60, shape) + 20 * c).astype(np.uint8)
     if name == "digit":
         return (255 * np.exp(-((x - 13.3) ** 2 + (y - 12.1) ** 2) / 40)).astype(np.uint8)
@@ -57,7 +57,7 @@ def solarize_add(image, add, threshold):
 
 
 def matrices(width, height):
-    """Of timm's shears and translations, a general one, one that leaves the picture, and one beyond 16 bits."""
+    """Affine matrices: timm's shears and translations, a general one, one that leaves the image, one beyond 16 bits."""
     yield from [(1, f, 0, 0, 1, 0) for f in (-0.3, 0.17)]
     yield from [(1, 0, 0, f, 1, 0) for f in (-0.21, 0.3)]
     yield from [(1, 0, p * width, 0, 1, 0) for p in (-0.45, 0.31)]
@@ -69,7 +69,7 @@ def matrices(width, height):
 
 
 def cases(image, channels):
-    """(operation, arguments, result) of everything."""
+    """Yields (operation, arguments, result) of all cases."""
     enhancers = {
         "brightness": ImageEnhance.Brightness,
         "contrast": ImageEnhance.Contrast,
@@ -120,7 +120,7 @@ def cases(image, channels):
 def main():
     raw, sources, listed = bytearray(), {}, []
     for name, shape in SOURCES.items():
-        pixels = picture(name, shape)
+        pixels = synthetic_image(name, shape)
         height, width, channels = shape
         sources[name] = {"width": width, "height": height, "channels": channels, "offset": len(raw)}
         raw += pixels.tobytes()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/image/decode_test.cpp: small files of every kind, and the pixels Pillow reads from them.
+"""Golden data of tests/image/decode_test.cpp: small image files of every format, and their pixels as Pillow reads them.
 
 Run from the repository root: python tools/golden/image_decode.py
 Writes tests/fixtures/image/decode/* (the files), decode.json (per file and mode: size and offset) and
 decode.raw (pixels).
-Of a file whose name starts with exif_, the pixels are those after ImageOps.exif_transpose.
+For files whose name starts with exif_, the pixels are those after ImageOps.exif_transpose.
 """
 
 import io
@@ -18,11 +18,11 @@ import PIL
 from PIL import Image, ImageOps, features
 
 FOLDER = pathlib.Path("tests/fixtures/image")
-WIDTH, HEIGHT = 29, 19  # no multiple of a JPEG block, nor of a byte's pixels
+WIDTH, HEIGHT = 29, 19  # multiples neither of a JPEG block nor of the pixels in a byte
 
 
-def picture(channels=3, bits=8, width=WIDTH, height=HEIGHT):
-    """Smooth in most places, with noise in a corner."""
+def synthetic_image(channels=3, bits=8, width=WIDTH, height=HEIGHT):
+    """A smooth image with noise in one corner."""
     y, x, c = np.mgrid[:height, :width, :channels]
     value = 0.5 + 0.5 * np.sin(x / 4 + 2 * c) * np.cos(y / 5 - c)
     noise = np.random.default_rng(bits).random(value.shape)
@@ -36,7 +36,7 @@ def chunk(name, data):
 
 
 def pack_rows(samples, bits):
-    """[height, width, channels] to unfiltered PNG rows."""
+    """[height, width, channels] → unfiltered PNG rows."""
     rows = b""
     for row in samples.reshape(samples.shape[0], -1):
         if bits == 16:
@@ -83,27 +83,29 @@ def png_files():
         for bits in depths:
             for interlaced in (False, True):
                 suffix = "_interlaced" if interlaced else ""
-                files[f"{name}_{bits}{suffix}.png"] = png(picture(channels, bits), bits, color_type, interlaced)
-    # dark enough that 16-bit grey is not all clipped
-    files["grey_16_dark.png"] = png(picture(1, 16) // 200, 16, 0)
+                files[f"{name}_{bits}{suffix}.png"] = png(synthetic_image(channels, bits), bits, color_type, interlaced)
+    # dark, because Pillow clips 16-bit grey at 255
+    files["grey_16_dark.png"] = png(synthetic_image(1, 16) // 200, 16, 0)
     colors = np.random.default_rng(5).integers(0, 256, (256, 3)).astype(np.uint8).tobytes()
     for bits in (1, 2, 4, 8):
         for interlaced in (False, True):
             palette = chunk(b"PLTE", colors[: 3 * 2**bits])
             suffix = "_interlaced" if interlaced else ""
-            files[f"palette_{bits}{suffix}.png"] = png(picture(1, bits), bits, 3, interlaced, palette)
-    indices = picture(1, 8)
+            files[f"palette_{bits}{suffix}.png"] = png(synthetic_image(1, bits), bits, 3, interlaced, palette)
+    indices = synthetic_image(1, 8)
     files["palette_8_alphas.png"] = png(
         indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", bytes(range(256)))
     )
     files["palette_8_one_transparent.png"] = png(
         indices, 8, 3, before=chunk(b"PLTE", colors) + chunk(b"tRNS", b"\xff" * 20 + b"\0")
     )
-    files["palette_8_short.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors[:300]))  # indices past its end
-    files["rgb_8_transparent_color.png"] = png(picture(3), 8, 2, before=chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3)))
-    files["grey_8_transparent_color.png"] = png(picture(1), 8, 0, before=chunk(b"tRNS", struct.pack(">H", 128)))
-    files["rgb_8_gamma.png"] = png(picture(3), 8, 2, before=chunk(b"gAMA", struct.pack(">I", 100000)))
-    files["one_pixel.png"] = png(picture(3, 8, 1, 1), 8, 2)
+    files["palette_8_short.png"] = png(indices, 8, 3, before=chunk(b"PLTE", colors[:300]))  # indices beyond its end
+    files["rgb_8_transparent_color.png"] = png(
+        synthetic_image(3), 8, 2, before=chunk(b"tRNS", struct.pack(">HHH", 1, 2, 3))
+    )
+    files["grey_8_transparent_color.png"] = png(synthetic_image(1), 8, 0, before=chunk(b"tRNS", struct.pack(">H", 128)))
+    files["rgb_8_gamma.png"] = png(synthetic_image(3), 8, 2, before=chunk(b"gAMA", struct.pack(">I", 100000)))
+    files["one_pixel.png"] = png(synthetic_image(3, 8, 1, 1), 8, 2)
     return files
 
 
@@ -115,7 +117,7 @@ def saved(image, format_name, **options):
 
 
 def adobe_transform(data, value):
-    """Changes what an Adobe marker says of the colours: 0 as they are, 1 YCbCr, 2 YCCK."""
+    """Changes the colour transform in the Adobe marker: 0 none, 1 YCbCr, 2 YCCK."""
     at = data.index(b"Adobe\0") + 11
     return data[:at] + bytes([value]) + data[at + 1 :]
 
@@ -127,18 +129,18 @@ def without_adobe(data):
 
 
 def as_440(data):
-    """Relabels a 4:2:2 file: blocks that were side by side are now one above the other (a valid image)."""
+    """Relabels a 4:2:2 file as 4:4:0: horizontally adjacent blocks become vertically adjacent (a valid image)."""
     at = data.index(b"\xff\xc0")
     height, width = struct.unpack(">HH", data[at + 5 : at + 9])
     assert data[at + 11] == 0x21
-    # a block count that fits both: as many double blocks across as before, of 16 rows instead of 8
+    # the new size has the same number of blocks: each pair covers 16 rows instead of 16 columns
     frame = struct.pack(">HH", 2 * ((height + 7) // 8) * 8 - 3, ((width + 15) // 16) * 8 - 3)
     return data[: at + 5] + frame + data[at + 9 : at + 11] + b"\x12" + data[at + 12 :]
 
 
 def jpeg_files():
-    rgb, grey = Image.fromarray(picture(3)), Image.fromarray(picture(1)[:, :, 0])
-    cmyk = Image.fromarray(picture(4), "CMYK")
+    rgb, grey = Image.fromarray(synthetic_image(3)), Image.fromarray(synthetic_image(1)[:, :, 0])
+    cmyk = Image.fromarray(synthetic_image(4), "CMYK")
     files = {}
     for name, subsampling in {"444": 0, "422": 1, "420": 2}.items():
         files[f"ycbcr_{name}.jpg"] = saved(rgb, "JPEG", quality=85, subsampling=subsampling)
@@ -161,7 +163,7 @@ def jpeg_files():
 
 # WebP and GIF --------------------------------------------------------------------------------------------------------
 def webp_files():
-    rgb, rgba = Image.fromarray(picture(3)), Image.fromarray(picture(4))
+    rgb, rgba = Image.fromarray(synthetic_image(3)), Image.fromarray(synthetic_image(4))
     frames = [Image.new("RGBA", (WIDTH, HEIGHT)), rgba]
     frames[0].paste(rgba.crop((6, 4, 20, 14)), (6, 4))
     return {
@@ -169,7 +171,7 @@ def webp_files():
         "lossy_alpha.webp": saved(rgba, "WEBP", quality=70),
         "lossless.webp": saved(rgb, "WEBP", lossless=True),
         "lossless_alpha.webp": saved(rgba, "WEBP", lossless=True, exact=True),
-        "grey.webp": saved(Image.fromarray(picture(1)[:, :, 0]), "WEBP", quality=70),
+        "grey.webp": saved(Image.fromarray(synthetic_image(1)[:, :, 0]), "WEBP", quality=70),
         "animated_lossless.webp": saved(
             frames[0],
             "WEBP",
@@ -184,7 +186,7 @@ def webp_files():
 
 
 def gif(frame, left=0, top=0, canvas=(WIDTH, HEIGHT), colors=None, local=None, transparent=None, interlaced=False):
-    """A GIF of one frame [height, width] of indices, in LZW codes that never leave nine bits."""
+    """A GIF of one frame [height, width] of indices, with LZW codes of constant nine bits."""
     height, width = frame.shape
     order = range(height)
     if interlaced:
@@ -212,9 +214,9 @@ def gif_files():
     generator = np.random.default_rng(9)
     colors, local = (generator.integers(0, 256, 768).astype(np.uint8).tobytes() for _ in range(2))
     ramp = np.repeat(np.arange(256, dtype=np.uint8), 3).tobytes()
-    indices = picture(1)[:, :, 0]
+    indices = synthetic_image(1)[:, :, 0]
     part = indices[:10, :14]
-    rgb = Image.fromarray(picture(3))
+    rgb = Image.fromarray(synthetic_image(3))
     return {
         "quantized.gif": saved(rgb.quantize(24), "GIF"),
         "animated.gif": saved(rgb.quantize(16), "GIF", save_all=True, append_images=[rgb.rotate(90)]),
@@ -232,9 +234,9 @@ def gif_files():
 
 # Orientation ---------------------------------------------------------------------------------------------------------
 def exif_files():
-    rgb = Image.fromarray(picture(3, 8, 11, 7))
+    rgb = Image.fromarray(synthetic_image(3, 8, 11, 7))
     files = {}
-    for orientation in range(10):  # 0 and 9 mean nothing
+    for orientation in range(10):  # 0 and 9 are not valid
         exif = Image.Exif()
         exif[0x0112] = orientation
         files[f"exif_{orientation}.png"] = saved(rgb, "PNG", exif=exif)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/image/photos_test.cpp: checksums of what Pillow and timm make of the shared photographs.
+"""Golden data of tests/image/photos_test.cpp: checksums of the shared photographs as Pillow and timm read them.
 
 Run from the repository root: python tools/golden/image_photos.py [ASSETS]    (default ../shared/assets)
-Writes tests/fixtures/image/photos.json: CRC-32 of the pixels as RGB and as grey, and of the float32 bytes of timm's
-evaluation transform (224, crop_pct 0.9, bicubic, ImageNet's mean and deviation).
+Writes tests/fixtures/image/photos.json: CRC-32 of the pixels in RGB and in grey, and of the float32 output of timm's
+evaluation transform (224, crop_pct 0.9, bicubic, ImageNet's mean and standard deviation).
 """
 
 import json
@@ -48,7 +48,7 @@ def main():
     }
     target = pathlib.Path("tests/fixtures/image/photos.json")
     target.write_text(json.dumps({"made_with": versions, "cases": cases}, indent=0) + "\n")
-    print(f"{len(cases)} pictures")
+    print(f"{len(cases)} images")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/image/resize_test.cpp: what Pillow's Image.resize makes of small pictures.
+"""Golden data of tests/image/resize_test.cpp: small images resized by Pillow's Image.resize.
 
 Run from the repository root: python tools/golden/image_resize.py
-Writes tests/fixtures/image/resize.json (the cases) and resize.raw (pixels; the offsets in the cases point into it).
+Writes tests/fixtures/image/resize.json (the cases) and resize.raw (pixels, at the offsets that the cases list).
 """
 
 import json
@@ -16,15 +16,15 @@ FOLDER = pathlib.Path("tests/fixtures/image")
 FILTERS = {"nearest": 0, "box": 4, "bilinear": 2, "hamming": 5, "bicubic": 3, "lanczos": 1}
 # name: height, width, channels
 SOURCES = {"noise": (23, 31, 3), "edges": (37, 19, 1), "smooth": (40, 29, 3), "row": (1, 17, 3), "column": (29, 1, 1)}
-# Of each source: new width and height; up, down, mixed, one axis only, to a single pixel, and a box
+# New width and height for each source: up, down, mixed, one axis only, and a single pixel
 SIZES = [(13, 11), (47, 53), (9, 50), (40, 8), (None, 15), (14, None), (1, 1)]
-BOXES = [(16, 12, (0.25, 0.4, 0.8, 0.93))]  # fractions of width and height
+BOXES = [(16, 12, (0.25, 0.4, 0.8, 0.93))]  # with a source box, in fractions of width and height
 
 
-def picture(kind, shape):
+def synthetic_image(kind, shape):
     height, width, channels = shape
     generator = np.random.default_rng(height * 1000 + width)
-    if kind == "edges":  # black and white only: what makes the filters overshoot
+    if kind == "edges":  # black and white only, so that the filters overshoot
         return generator.integers(0, 2, shape).astype(np.uint8) * 255
     if kind == "smooth":
         y, x, c = np.mgrid[:height, :width, :channels]
@@ -33,7 +33,7 @@ def picture(kind, shape):
 
 
 class Raw:
-    """Pixels one after another; add() gives the offset."""
+    """A buffer of pixels.  add() appends an array and returns its offset."""
 
     def __init__(self):
         self.data = bytearray()
@@ -47,7 +47,7 @@ class Raw:
 def main():
     raw, sources, cases = Raw(), {}, []
     for name, shape in SOURCES.items():
-        pixels = picture(name, shape)
+        pixels = synthetic_image(name, shape)
         height, width, channels = shape
         sources[name] = {"width": width, "height": height, "channels": channels, "offset": raw.add(pixels)}
         image = Image.fromarray(pixels[:, :, 0] if channels == 1 else pixels)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Golden data of tests/image/transform_test.cpp: evaluation transforms of timm and of Hugging Face's Pillow processors.
+"""Golden data of tests/image/transform_test.cpp: evaluation transforms of timm and of Hugging Face (Pillow).
 
 Run from the repository root: python tools/golden/image_transform.py
-Writes tests/fixtures/image/transform.json (the cases) and transform.raw (source pixels, then float32 results; the
-offsets in the cases are in bytes).
+Writes tests/fixtures/image/transform.json (the cases, with offsets in bytes) and transform.raw (source pixels, then
+float32 results).
 """
 
 import json

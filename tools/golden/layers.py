@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of single layers: tests/fixtures/layers/NAME.safetensors.
 
-Each holds the parameters under vitrail's native names, `input…` and `output…` tensors, and in its metadata "config" the
-constructor's arguments as JSON.  References: timm, torch and transformers where they have the layer, otherwise the few
-lines below, written from the descriptions in the documents.  Computed in float64, stored as float32, grad_* in float64.
+Each has the parameters under vitrail's native names, `input…` and `output…` tensors, and in its metadata "config" the
+constructor's arguments as JSON.  The references are timm, torch and transformers where they have the layer, otherwise a
+few lines of PyTorch below.  Computed in float64, stored as float32 (grad_* in float64).
 """
 
 import json
@@ -32,7 +32,7 @@ ACTIVATIONS = {
 
 
 def draw(name, *shape, scale=1.0):
-    """N(0, scale²), exactly representable in float32; the same for the same name and shape."""
+    """N(0, scale²), exactly representable in float32, seeded by name and shape."""
     seed = zlib.crc32(f"{name} {shape}".encode())
     return (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * scale).double()
 
@@ -47,7 +47,7 @@ def save(name, tensors, config, dtype=torch.float32):
 
 
 def parameters_of(module, name):
-    """Randomises a module in float64 (values that float32 can hold) and returns its parameters by name."""
+    """Randomises a module in float64, with values exact in float32, and returns its parameters by name."""
     randomise(module.float(), name)
     module.double()
     return dict(module.named_parameters())
@@ -101,7 +101,7 @@ def patch_embed():
             layer.input_norm = torch.nn.LayerNorm(pixels, eps=1e-6)
         parameters = parameters_of(layer, "patch_embed_" + name)
         image = draw(name, 2, config["in_chans"], *config["img_size"])
-        if config["input_norm"]:  # each patch's pixels in the order (channel, row, column), as the projection has them
+        if config["input_norm"]:  # pixels of a patch in the order (channel, row, column), like the projection
             patches = F.unfold(image, (rows, columns), stride=(rows, columns)).transpose(1, 2)
             tokens = F.linear(layer.input_norm(patches), layer.proj.weight.flatten(1), layer.proj.bias)
         else:
@@ -119,7 +119,7 @@ def patch_embed():
 
 
 def attend(q, k, v, scale, bias=None):
-    """q [B,H,T,D], k and v [B,H,S,D] → result and weights; a query with every key at −∞ gets zeros for both."""
+    """q [B,H,T,D], k and v [B,H,S,D] → result and weights.  A query whose scores are all −∞ has zeros in both."""
     scores = scale * q @ k.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias
@@ -186,7 +186,7 @@ def projections(names, dim, inner, bias=True):
 
 
 def split_attention():
-    """Document 003: separate query, key, value and out; the same mathematics as the fused layer."""
+    """Separate query, key, value and out layers, as in jeonsworld/ViT-pytorch; computes the same as the fused layer."""
     layer = projections(("query", "key", "value", "out"), 24, 24)
     parameters = parameters_of(layer, "attention_split")
     x = draw("attention_split", 2, 17, 24)
@@ -199,7 +199,7 @@ def split_attention():
 
 
 def multihead_attention():
-    """Document 004, with the decisions of components.md: masks of 0 ignore a key, fully masked rows give zeros."""
+    """Attention with masks, as in vitrail/nn/multihead_attention.h: 0 masks a key, fully masked rows give zeros."""
     b, t, s, dim, heads = 2, 5, 7, 24, 3
     names = ("q_proj", "k_proj", "v_proj", "out_proj")
     bits = lambda *shape: draw("mask", *shape) > -0.4
@@ -317,7 +317,7 @@ def mlp():
         {"norm": torch.nn.LayerNorm(12, eps=1e-5), "fc1": torch.nn.Linear(12, 20), "fc2": torch.nn.Linear(20, 12)}
     )
     parameters = parameters_of(layer, "mlp_with_norm")
-    x = draw("mlp_with_norm", 2, 7, 12, scale=0.01)  # small, so that eps shows
+    x = draw("mlp_with_norm", 2, 7, 12, scale=0.01)  # small, so that eps has an effect
     output = layer["fc2"](F.gelu(layer["fc1"](layer["norm"](x))))
     save(
         "mlp_with_norm",
@@ -327,7 +327,7 @@ def mlp():
 
 
 def swiglu():
-    """timm's names, as in its DINOv2 giant: fc1 is DINOv2's w12 (gate above value), fc2 its w3."""
+    """timm's names, as in its DINOv2 giant: fc1 is DINOv2's w12 (gate rows before value rows), fc2 its w3."""
     for name, hidden, bias in (("default", 32, True), ("hidden", 13, True), ("no_bias", 16, False)):
         layer = SwiGLUPacked(12, 2 * hidden, bias=bias)  # DINOv2: 8·⌈⌊2/3 · 48⌋ / 8⌉ = 32
         own = parameters_of(layer, "swiglu_" + name)
@@ -404,8 +404,8 @@ def layer_norm():
         parameters = parameters_of(layer, f"layer_norm_{eps}")
         x = draw("layer_norm", 2, 6, 19)
         x[0, 1] *= 1e-3  # variance near eps
-        x[0, 2] = x[0, 2] * 0.1 + 10  # a mean far above the deviation
-        x[0, 3] = 0.5  # no variance at all
+        x[0, 2] = x[0, 2] * 0.1 + 10  # a mean much larger than the standard deviation
+        x[0, 3] = 0.5  # zero variance
         x = x.float().double()
         save(
             f"layer_norm_eps_{eps:.0e}".replace("e-", "e"),
@@ -430,7 +430,7 @@ def positional_encoding():
 
 
 def position_interpolation():
-    """Every family's way from one grid to others.  input [1, prefix + h·w, D]; output_HxW."""
+    """Position embeddings resized to other grids by each family.  input [1, prefix + h·w, D]; output_HxW."""
     dim = 6
     grids = {"square": (4, 4), "rectangle": (3, 5), "large": (14, 14)}
     targets = ((4, 4), (7, 7), (2, 2), (3, 6), (9, 4), (5, 3), (16, 10))
@@ -440,13 +440,13 @@ def position_interpolation():
         "dinov2": {"antialias": False, "offset": 0.1},
         "dinov2_antialias": {"antialias": True, "offset": 0.1},
     }
-    for family, how in families.items():
+    for family, options in families.items():
         for grid_name, (rows, columns) in grids.items():
             prefix = 2 if grid_name == "square" else 1
             table = draw(f"interpolation {grid_name}", 1, prefix + rows * columns, dim)
             tensors = {"input": table}
             for target in targets:
-                tensors["output_{}x{}".format(*target)] = resized(table, prefix, (rows, columns), target, **how)
+                tensors["output_{}x{}".format(*target)] = resized(table, prefix, (rows, columns), target, **options)
                 if family == "timm":
                     with exact_interpolation():
                         theirs = resample_abs_pos_embed(table, list(target), [rows, columns], prefix)
@@ -454,15 +454,15 @@ def position_interpolation():
             save(
                 f"position_interpolation_{family}_{grid_name}",
                 tensors,
-                {"grid": [rows, columns], "prefix": prefix, "targets": targets} | how,
+                {"grid": [rows, columns], "prefix": prefix, "targets": targets} | options,
             )
 
 
 def resized(table, prefix, grid, target, antialias, offset):
-    if tuple(grid) == tuple(target):  # every family leaves its own grid as it is
+    if tuple(grid) == tuple(target):  # no family resizes to its own grid
         return table
     image = table[:, prefix:].reshape(1, *grid, -1).permute(0, 3, 1, 2)
-    if offset:  # the scale handed to the resampling is (target + offset) / grid, not target / grid
+    if offset:  # the scale factor is (target + offset) / grid instead of target / grid
         extent = {"scale_factor": tuple((t + offset) / g for t, g in zip(target, grid, strict=True))}
     else:
         extent = {"size": tuple(target)}
@@ -502,7 +502,7 @@ def gradients():
 
 
 def backward(name, inputs, function, config):
-    """Saves inputs, output, the gradient that comes in (grad_output) and those that come out (grad_NAME)."""
+    """Saves inputs, output, the incoming gradient (grad_output) and the gradients of the inputs (grad_NAME)."""
     inputs = {key: value.requires_grad_() for key, value in inputs.items()}
     output = function(*inputs.values())
     incoming = draw("incoming", *output.shape)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the losses: tests/fixtures/ops/losses.safetensors.
+"""Fixtures of loss functions: tests/fixtures/ops/losses.safetensors.
 
-A case NAME has `NAME.loss` and `NAME.grad` (the gradient of the loss in the logits, by PyTorch's autograd in float64)
-for the shared tensors `logits`, `teacher`, `labels` and `soft`; the metadata's "config" holds each case's options.
+A case NAME has `NAME.loss` and `NAME.grad` (the gradient with respect to the logits, in float64 by PyTorch's autograd)
+for the common tensors `logits`, `teacher`, `labels` and `soft`.  The metadata's "config" has the options of each case.
 """
 
 import json
@@ -18,13 +18,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "ops
 
 
 def draw(name, *shape, scale=1.0):
-    """N(0, scale²), exactly representable in float32; the same for the same name and shape."""
+    """N(0, scale²), exactly representable in float32, seeded by name and shape."""
     seed = zlib.crc32(f"{name} {shape}".encode())
     return (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) * scale).double()
 
 
 def deit(student, teacher, temperature, per_element):
-    """DeiT's soft distillation; its code divides by the number of elements, Hinton et al. by the batch."""
+    """DeiT's soft distillation.  Its code divides by the number of elements, Hinton et al. by the batch size."""
     log_p, log_q = F.log_softmax(teacher / temperature, 1), F.log_softmax(student / temperature, 1)
     total = F.kl_div(log_q, log_p, reduction="sum", log_target=True) * temperature**2
     return total / (student.numel() if per_element else student.shape[0])

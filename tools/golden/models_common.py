@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the generators of model fixtures share: random weights, float64 references, and the files of a fixture.
+"""Shared by the generators of model fixtures: random weights, float64 references, and the files of a fixture.
 
 A fixture is a folder tests/fixtures/models/NAME with
   the weights   in the family's own format and key names,
-  config.json   what a user of that family has (for some with preprocessor_config.json beside it),
-  golden.safetensors  input, logits, tokens and, for models that resize their positions, input2, logits2, tokens2.
+  config.json   as users of the family have it (for some families with preprocessor_config.json),
+  golden.safetensors  input, logits, tokens and, for models that resize position embeddings, input2, logits2, tokens2.
 
-Weights are rounded to the type they are stored in; the reference is computed from those rounded values in float64 and
-stored as float32.  `tokens` are all tokens after the final norm (timm's forward_features); `logits` is what the model
-returns: class scores, or without a head the pooled features.
+Weights are rounded to their stored dtype; the reference is computed from the rounded values in float64 and stored as
+float32.  `tokens` are all tokens after the final norm (timm's forward_features).  `logits` is the model's output: class
+scores, or without a head the pooled features.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "models"
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
 HALF = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
-worst = {}  # fixture name → largest difference between float32 and float64 logits, for the closing print
+worst = {}  # fixture name → maximum difference between float32 and float64 logits, for report()
 
 
 def generator(name):
@@ -32,10 +32,10 @@ def generator(name):
 
 
 def randomise(model, name, embed_scale=0.01):
-    """Fills every parameter with values large enough that a mistake in any of them shows.
+    """Fills every parameter with values large enough that a mistake in any of them changes the logits.
 
-    embed_scale shrinks what makes up the first block's input (patch projection, CLS, positions): at 0.01 its
-    variance is near 1e-5, so that a wrong LayerNorm eps shows as well.
+    embed_scale scales the input of the first block (patch projection, CLS, position embeddings).  At 0.01 its variance
+    is near 1e-5, so that a wrong LayerNorm eps has an effect as well.
     """
     draw = generator(name)
     norms = {id(p) for m in model.modules() if isinstance(m, torch.nn.LayerNorm) for p in m.parameters()}
@@ -75,7 +75,7 @@ def round_to(model, dtype):
 
 @contextlib.contextmanager
 def exact_interpolation():
-    """F.interpolate in float64, whatever type a family casts its positions to first."""
+    """F.interpolate in float64, even if a family casts its position embeddings to another dtype first."""
     original = torch.nn.functional.interpolate
 
     def interpolate(x, *args, **kwargs):
@@ -140,7 +140,7 @@ def write_fixture(
     extra=None,
     note="",
 ):
-    """Writes a fixture.  forward(model, image) → (logits, tokens); state: tensors to store, else the model's own."""
+    """Writes a fixture.  forward(model, image) → (logits, tokens); state: tensors to store, by default the model's."""
     folder = ROOT / name
     folder.mkdir(parents=True, exist_ok=True)
     round_to(model, dtype)
@@ -177,7 +177,7 @@ def write_fixture(
 
 
 def report():
-    """Prints what was written and how far float32 in PyTorch is from the float64 reference."""
+    """Prints the written fixtures and the difference of PyTorch in float32 to the float64 reference."""
     for name, error in worst.items():
         kib = sum(f.stat().st_size for f in (ROOT / name).iterdir()) / 1024
         print(f"{name:32} {kib:7.1f} KiB   float32 differs by {error:.1e}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of Google's .npz checkpoints, with and without the pre_logits layer and the optimizer's prefix.
 
-The names and axes are Flax's; timm's own loader reads the file back to prove that it is one.
+The names and axes are Flax's.  timm's loader reads the file back as a check of the format.
 """
 
 import timm

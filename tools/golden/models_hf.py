@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of Hugging Face transformers' ViT, DeiT and DINOv2 (with and without registers).
 
-save_pretrained writes config.json and the key names that checkpoints on the hub have; hf_vit_new_keys keeps those of
-the modules of transformers 5 instead.  preprocessor_config.json is written as the hub's own files of each family are.
+save_pretrained writes config.json and the key names of the checkpoints on the hub.  hf_vit_new_keys has the module
+names of transformers 5 instead.  preprocessor_config.json has the form of each family's files on the hub.
 """
 
 import json
@@ -36,7 +36,7 @@ def processor(kind, mean_std, resample, **geometry):
 
 PROCESSORS = {
     "vit": processor("ViTImageProcessor", HALF, 2, size={"height": 16, "width": 16}),
-    # The form of 2021, which DeiT's checkpoints on the hub still have: plain integers.
+    # An older form with plain integers, which DeiT's checkpoints on the hub have.
     "deit": {
         "crop_size": 16,
         "do_center_crop": True,

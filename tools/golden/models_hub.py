@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the DINO and DINOv2 hub models, which no package on PyPI carries.
+"""Fixtures of the DINO and DINOv2 hub models, which no package on PyPI has.
 
-Their transformer is timm's block for block and key for key; what differs is how positions are resized, which tokens
-have one, the names of the registers and of the SwiGLU's layers, the unused mask token, and blocks stored in chunks.
+Their blocks and keys equal timm's.  They differ in the resizing of position embeddings, the tokens that have one, the
+names of the registers and of the SwiGLU layers, the unused mask token, and blocks stored in chunks.
 """
 
 import math
@@ -17,7 +17,7 @@ SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_
 
 
 class HubTransformer(VisionTransformer):
-    """Positions for CLS and patches, resized bicubically; registers come after CLS and have none."""
+    """Position embeddings for CLS and patches, resized bicubically.  Registers follow CLS and have none."""
 
     def __init__(self, offset, antialias, registers=0, **args):
         super().__init__(num_classes=0, dynamic_img_size=True, **args)
@@ -30,7 +30,7 @@ class HubTransformer(VisionTransformer):
             return self.pos_embed
         side = math.isqrt(count)
         grid = self.pos_embed[:, 1:].reshape(1, side, side, -1).permute(0, 3, 1, 2)
-        if self.offset:  # "a small number against rounding": it changes where the samples are taken, too
+        if self.offset:  # meant against rounding errors, but it also shifts the sampling positions
             extent = {"scale_factor": ((rows + self.offset) / side, (columns + self.offset) / side)}
         else:
             extent = {"size": (rows, columns)}
@@ -58,7 +58,7 @@ class SwiGLU(torch.nn.Module):
 
 
 def chunked(state, per_chunk=1):
-    """The names of models trained with block_chunks: blocks.CHUNK.BLOCK, the block's number counted over all chunks."""
+    """Key names of models trained with block_chunks: blocks.CHUNK.BLOCK, with block indices over all chunks."""
 
     def rename(key):
         parts = key.split(".")

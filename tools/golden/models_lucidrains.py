@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of lucidrains' vit-pytorch: the installed version, and the two older layouts of its checkpoints.
+"""Fixtures of lucidrains' vit-pytorch: the installed version, and two older layouts of its checkpoints.
 
-    lucidrains_vit, _mean    now: LayerNorm on both sides of the patch projection, norms inside the layers, a final norm
-    lucidrains_fn            before: the same patch norms, layer norms outside (`.norm`, `.fn.`), LayerNorm in mlp_head
-    lucidrains_old           the first: as before without patch norms (to_patch_embedding.1 is the projection)
+    lucidrains_vit, _mean    current: LayerNorm before and after the patch projection, norms in the layers, a final norm
+    lucidrains_fn            older: the same patch norms, layers wrapped in PreNorm (`.norm`, `.fn.`), norm in mlp_head
+    lucidrains_old           oldest: like lucidrains_fn without patch norms (to_patch_embedding.1 is the projection)
 
-A head's width is dim_head whatever dim / heads is, qkv has no bias, eps is 1e-5.  SimpleViT is left out: its 2-d sine
-and cosine positions are not those of pos_embed "sinusoidal".
+The head width is dim_head, independent of dim / heads; qkv has no bias; eps is 1e-5.  SimpleViT has no fixture: its 2-D
+sine and cosine position embeddings differ from pos_embed "sinusoidal".
 """
 
 import importlib.metadata
@@ -54,7 +54,7 @@ class OldFeedForward(nn.Module):
 
 
 class OldVit(nn.Module):
-    """The package's ViT of earlier years under its key names; CLS pooling."""
+    """The ViT of older package versions, with its key names and CLS pooling."""
 
     def __init__(self, patch_norms, image_size, patch_size, num_classes, dim, depth, heads, dim_head, mlp_dim):
         super().__init__()
@@ -88,7 +88,7 @@ class OldVit(nn.Module):
 
 
 def current(model, image):
-    head, model.mlp_head = model.mlp_head, None  # without a head the package returns all tokens
+    head, model.mlp_head = model.mlp_head, None  # without a head, the package returns all tokens
     tokens = model(image)
     model.mlp_head = head
     return model(image), tokens
@@ -100,7 +100,7 @@ def old(model, image):
 
 def write(name, model, forward, vit_changes):
     randomise(model, name, embed_scale=1.0)
-    with torch.no_grad():  # the blocks' input small, so that eps shows in the first of them
+    with torch.no_grad():  # small block inputs, so that eps has an effect in the first block
         for parameter in (model.cls_token, model.pos_embedding, *model.to_patch_embedding[-1].parameters()):
             parameter *= 0.01
     model_args = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter names' count, parameters and input of each architecture that vitrail registers under timm's name.
+"""Number of parameters and tensors, and image size, of each architecture that vitrail registers under timm's name.
 
-Writes tests/fixtures/registry.csv: name, parameters, tensors, image size.  Nothing is downloaded or initialised.
+Writes tests/fixtures/registry.csv: name, parameters, tensors, image size.  Models are built on the meta device.
 """
 
 import pathlib
@@ -48,7 +48,7 @@ NAMES = [
 rows = ["name,parameters,tensors,image"]
 for name in NAMES:
     with torch.device("meta"):
-        # Names that timm has without a head (no ImageNet-1k weights) have 1,000 classes here; DINOv2 has none in both.
+        # Where timm has no ImageNet-1k head, vitrail has 1,000 classes, except for DINOv2.
         model = timm.create_model(name, pretrained=False, num_classes=0 if "dinov2" in name else 1000)
     parameters = list(model.parameters())
     image = model.patch_embed.img_size[0]

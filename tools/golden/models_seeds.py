@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the Vision Transformers of documents 000, 003 and 004, small, as .pth with their own key names.
+"""Fixtures of three small Vision Transformers of PyTorch tutorials, as .pth with their own key names.
 
-The modules are written from the documents' descriptions; what a document leaves out is filled in thus:
-- 000 shows PatchEmbedding (`projection`), attention (`qkv`, `proj`), MLP (`fc1`, `fc2`) and block (`norm1`, `attn`,
-  `norm2`, `mlp`), but no model: `patch_embed`, `cls_token`, `pos_embed`, `blocks`, `norm`, `head`, every LayerNorm eps
-  1e-5.
-- 003's names are those of the PyTorch ViT that loads Google's files, whose printed tree it shows.
-- 004 never shows PatchEmbedding and TransformerEncoderBlock: `patch_embedding.patcher` (a convolution), `msa_block`
-  with `layer_norm` and `multihead_attn` (the document's MultiHeadAttention) and `mlp_block` (its MLPBlock), every
-  eps 1e-5.
+- seed_000: a ViT for CIFAR-10.  The tutorial shows PatchEmbedding (`projection`), attention (`qkv`, `proj`), MLP
+  (`fc1`, `fc2`) and block (`norm1`, `attn`, `norm2`, `mlp`).  Other names follow timm; every LayerNorm has eps 1e-5.
+- seed_003: jeonsworld/ViT-pytorch, which loads Google's checkpoints; names as in its printed module tree.
+- seed_004: a ViT from scratch, with MultiHeadAttention in `msa_block` and MLPBlock in `mlp_block`.  The tutorial does
+  not show PatchEmbedding; here it is `patch_embedding.patcher`, a convolution.  Every LayerNorm has eps 1e-5.
 """
 
 import torch
@@ -20,7 +17,7 @@ CIFAR = {"mean": [0.4914, 0.4822, 0.4465], "std": [0.2470, 0.2435, 0.2616]}
 
 
 def attend(q, k, v, heads):
-    """Scaled dot-product attention of [B, N, C] projections, merged back to [B, N, C]."""
+    """Scaled dot-product attention of [B, N, C] projections → [B, N, C] with the heads concatenated."""
     q, k, v = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (q, k, v))
     weights = (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(-1)
     return (weights @ v).transpose(1, 2).flatten(2)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of timm's VisionTransformer: every option, with timm's own key names.
+"""Fixtures of timm's VisionTransformer: every option, with timm's key names.
 
-Where timm can write the model into its hub config.json (a registered name and model_args in plain JSON), config.json
-is that; otherwise it is vitrail's "vit" form.
+config.json is timm's hub form where that can express the model (a registered name and model_args in plain JSON),
+otherwise vitrail's "vit" form.
 """
 
 import functools
@@ -46,7 +46,7 @@ def write(name, model, config, args, **options):
 
 
 def hub(name, changes=None, *, architecture="vit_tiny_patch16_224", num_classes=CLASSES, **options):
-    """A model that timm builds from its own config.json."""
+    """A model that timm builds from a config.json."""
     args = SMALL | (changes or {})
     model = timm.create_model(architecture, pretrained=False, num_classes=num_classes, **args)
     config = config_of(
@@ -65,7 +65,7 @@ def own(
     edit=None,
     **options,
 ):
-    """A model whose arguments timm cannot write as JSON; vit_changes are vitrail's fields for the same thing."""
+    """A model whose arguments timm cannot express in JSON; vit_changes are the corresponding fields of vitrail."""
     args = SMALL | (timm_changes or {})
     model = model_class(num_classes=num_classes, **args)
     if edit:
@@ -110,7 +110,7 @@ class WithPixelNorm(VisionTransformer):
 
 
 def sinusoid(rows, dim):
-    """P[i, 2j] = sin(i / 10000^(2j/dim)), P[i, 2j+1] = cos(the same); document 004."""
+    """P[i, 2j] = sin(i / 10000^(2j/dim)), P[i, 2j+1] = cos(the same) (Vaswani et al. 2017)."""
     table = torch.zeros(1, rows, dim, dtype=torch.float64)
     angle = torch.arange(rows, dtype=torch.float64)[:, None] / 10000 ** (
         torch.arange(0, dim, 2, dtype=torch.float64) / dim
@@ -120,7 +120,7 @@ def sinusoid(rows, dim):
 
 
 class Sinusoidal(VisionTransformer):
-    """Sine and cosine positions over all tokens, CLS at position 0; nothing of it is stored."""
+    """Sine and cosine position encodings of all tokens, CLS at position 0; not stored in the checkpoint."""
 
     def __init__(self, **args):
         super().__init__(pos_embed="none", **args)
@@ -131,7 +131,7 @@ class Sinusoidal(VisionTransformer):
 
 
 def head_width(width):
-    """Changes every attention to heads of `width`, whatever embed_dim / num_heads is."""
+    """Gives every attention heads of `width`, independent of embed_dim / num_heads."""
 
     def edit(model):
         for block in model.blocks:
@@ -199,8 +199,8 @@ def blocks():
     own("mlp_hidden", {"mlp_ratio": 50 / 18}, {"mlp_ratio": None, "mlp_hidden": 50})
     for act in ("gelu_tanh", "quick_gelu", "silu", "relu"):
         hub("act_" + act, {"act_layer": act})
-    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56; timm's argument counts both halves, and
-    # its Block overrides SwiGLUPacked's own activation, so that SiLU has to be asked for (as its DINOv2 giant does).
+    # DINOv2's width after the gate for mlp_ratio 4: 8·⌈⌊2/3 · 80⌋ / 8⌉ = 56.  timm's argument counts both halves.  Its
+    # Block overrides SwiGLUPacked's activation, so SiLU must be requested (as its DINOv2 giant does).
     packed = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
     own(
         "swiglu",
@@ -226,7 +226,7 @@ def formats():
     hub("fp16", dtype=torch.float16)
     hub("bf16", dtype=torch.bfloat16)
     own("f64", dtype=torch.float64, edit=lambda model: model.double())
-    hub("pth", form="pth", wrap=lambda state: {"model": state, "epoch": 3})  # as the DeiT authors publish theirs
+    hub("pth", form="pth", wrap=lambda state: {"model": state, "epoch": 3})  # as in the checkpoints of the DeiT authors
     hub("legacy_pth", form="legacy_pth")
     hub(
         "pth_bf16",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of a ViT on torch.nn.TransformerEncoder, pre-norm and post-norm, and one that needs its own key map.
+"""Fixtures of a ViT on torch.nn.TransformerEncoder, pre-norm and post-norm, and one with a custom key map.
 
-There is no standard ViT of this kind; the names outside the encoder are the plainest: patch_embed (a convolution),
-cls_token, pos_embed, encoder.layers.N.…, encoder.norm, head.
+There is no standard ViT of this kind.  The names outside the encoder are patch_embed (a convolution), cls_token,
+pos_embed, encoder.layers.N.…, encoder.norm and head.
 """
 
 import torch
@@ -34,7 +34,7 @@ class EncoderVit(nn.Module):
 
 
 def own_names(state):
-    """Names and layouts nobody foresaw: those of the example in the documentation of key maps, and a few more."""
+    """Names and layouts of no built-in family: the example in the documentation of key maps, with additions."""
     out = {}
     for key, value in state.items():
         key = key.replace("encoder.layers", "encoder").replace("self_attn", "attn").replace("patch_embed.", "to_patch.")
@@ -42,7 +42,7 @@ def own_names(state):
             value = value.permute(0, 2, 3, 1).flatten(1)  # [d, (p1 p2 c)]
         elif key in ("cls_token", "pos_embed"):
             value = value.squeeze(0)
-        if key.startswith("encoder.1.attn.in_proj_"):  # the second block keeps its projections apart
+        if key.startswith("encoder.1.attn.in_proj_"):  # the second block has separate projections
             for name, part in zip(("query", "key", "value"), value.chunk(3), strict=True):
                 out[key.replace("in_proj_", name + ".")] = part
         else:
@@ -77,7 +77,7 @@ OWN_KEY_MAP = {
 
 
 def write(name, model, vit_changes, form="pth", state=lambda s: s, **extra):
-    # Post-norm attends before it normalises: small inputs would leave the first attention nothing to tell apart.
+    # Post-norm blocks attend before they normalise: with small inputs, the first attention would be nearly uniform.
     randomise(model, name, embed_scale=0.01 if vit_changes.get("norm_first", True) else 1.0)
     model_args = {
         "img_size": 16,

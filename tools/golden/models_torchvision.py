@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of torchvision's VisionTransformer (vit_b_16 and its sisters, small): .pth with torchvision's key names."""
+"""Fixtures of torchvision's VisionTransformer (small versions of vit_b_16 and others), with its key names, as .pth."""
 
 import torch
 import torchvision
@@ -16,7 +16,7 @@ def forward(model, image):
 
 
 def older_names(state):
-    """The files of torchvision before 0.13 call the MLP's layers linear_1 and linear_2."""
+    """Checkpoints of torchvision before 0.13 name the MLP's layers linear_1 and linear_2."""
     return {k.replace("mlp.0.", "mlp.linear_1.").replace("mlp.3.", "mlp.linear_2."): v for k, v in state.items()}
 
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of vitrail/optim: tests/fixtures/optim/*.
 
-Optimisers run 100 steps in float64 on two parameters whose gradients depend on the weights, so that an error feeds back
-as it would in a training; saved are the constant part of the gradients, the weights before, and the weights and buffers
-after.
-Schedules are tables of rates, the average of the weights a walk, parameter groups timm's own for two ViTs.
+Optimisers run 100 steps in float64 on two parameters.  Gradients depend on the weights, so that errors propagate as in
+training.  Saved are the constant part of the gradients, the initial weights, and the final weights and buffers.
+Schedules are tables of learning rates, the EMA follows a random walk, and parameter groups are those of timm.
 """
 
 import json
@@ -26,7 +25,7 @@ STEPS, CYCLE = 100, 10
 
 
 def draw(name, *shape):
-    """N(0, 1), exactly representable in float32; the same for the same name and shape."""
+    """N(0, 1), exactly representable in float32, seeded by name and shape."""
     seed = zlib.crc32(f"{name} {shape}".encode())
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).double()
 
@@ -87,7 +86,7 @@ def optimiser(name, kind, arguments, config):
 
 
 def rates(scheduler, optimiser, steps):
-    """timm's protocol: the rate of update t is set by step_update(t)."""
+    """In timm, step_update(t) sets the learning rate of update t."""
     values = []
     for step in range(steps):
         scheduler.step_update(step)
@@ -132,7 +131,7 @@ def schedules():
             **(options | {"final_rate": 0.0}),
         )
 
-    # torch's own chain: LinearLR up, then CosineAnnealingLR.
+    # torch's schedule: LinearLR for warmup, then CosineAnnealingLR.
     sgd = fresh()
     chain = torch.optim.lr_scheduler.SequentialLR(
         sgd,
@@ -164,7 +163,7 @@ def schedules():
     save("schedules", tensors, config)
 
 
-# ---- the average of the weights
+# ---- exponential moving average of the weights
 
 
 def averages():

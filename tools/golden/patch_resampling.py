@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patch embeddings resampled to other patch sizes, by timm's resample_patch_embed.
+"""Patch embeddings resampled to other patch sizes by timm's resample_patch_embed.
 
 Writes tests/fixtures/nn/patch_resampling.safetensors: `weight` [4, 3, 16, 16] from N(0, 1), and for each size h×w the
 tensor `to_HxW` [4, 3, h, w], computed in float32 as timm does.

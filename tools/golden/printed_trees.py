@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch prints for modules, and timm's parameter names: tests/fixtures/nn/*.txt.
+"""Module trees printed by PyTorch, and timm's parameter names: tests/fixtures/nn/*.txt.
 
-The models are timm's with their blocks in a ModuleList, as document 003 has them, so that equal blocks print once.
-Left out of the text, because vitrail's layers have no such places: timm's `norm` inside attention and MLP (Identity
-unless asked for) and `patch_drop`; and `bias=True` of LayerNorm, which older PyTorch does not
-print.
+The models are timm's, with their blocks in a ModuleList so that equal blocks print once.  The text omits modules that
+vitrail does not have: the `norm` inside timm's attention and MLP (Identity by default) and `patch_drop`.  It also omits
+`bias=True` of LayerNorm, which older versions of PyTorch do not print.
 """
 
 import pathlib
@@ -33,7 +32,7 @@ def vit(name, **kw):
 
 
 class SplitAttention(torch.nn.Module):
-    """Document 003's separate projections, its children in the order of its own print."""
+    """Separate projections as in jeonsworld/ViT-pytorch, with children in its order."""
 
     def __init__(self, dim):
         super().__init__()
@@ -47,7 +46,7 @@ class SplitAttention(torch.nn.Module):
 SplitAttention.__name__ = "Attention"
 
 
-def document_003():
+def split_attention_blocks():
     blocks = vit("vit_base_patch16_224", proj_drop_rate=0.1).blocks
     for block in blocks:
         block.attn = SplitAttention(768)
@@ -57,7 +56,7 @@ def document_003():
 def main():
     ROOT.mkdir(parents=True, exist_ok=True)
     texts = {
-        "module_list_003": document_003(),
+        "module_list_003": split_attention_blocks(),
         "vit_base": vit("vit_base_patch16_224"),
         "vit_tiny_drop_path": vit(
             "vit_tiny_patch16_224", depth=3, drop_path_rate=0.1, drop_rate=0.2, init_values=1e-5, num_classes=10

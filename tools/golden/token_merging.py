@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/fixtures/infer/token_merging.safetensors: logits of timm models whose blocks merge tokens.
 
-Token Merging (Bolya et al. 2023) written down here from the paper's section 3 and appendix D, step by step in torch and
-float64: bipartite soft matching on the mean of the heads' keys, a mean weighted by size, proportional attention.  Two
-choices are vitrail's: what stays is kept in order without a class token too, and registers never merge.
+Token Merging (Bolya et al. 2023) after section 3 and appendix D of the paper, in torch and float64: bipartite soft
+matching on the mean of the heads' keys, a size-weighted mean, proportional attention.  Two choices are vitrail's:
+remaining tokens stay in order also without a class token, and registers never merge.
 
-The models are fixtures of models_timm.py (run that first); stored are NAME.R for R tokens a block, from their "input".
+The models are fixtures of models_timm.py, which must run first.  NAME.R are the logits of NAME's "input" with R tokens
+merged per block.
 """
 
 import json
@@ -17,7 +18,7 @@ import torch
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 MODELS = ["timm_token", "timm_distilled", "timm_avg", "timm_avg_no_class_token", "timm_reg_tokens", "timm_qk_norm"]
-COUNTS = [1, 3, 100]  # the last: as many as there can be
+COUNTS = [1, 3, 100]  # 100 exceeds the number of tokens: merges as many as possible
 
 
 def merge(x, keys, sizes, count, prefix):
@@ -26,19 +27,19 @@ def merge(x, keys, sizes, count, prefix):
     count = min(count, (n - prefix) // 2)
     if count == 0:
         return x, sizes
-    looking = [i for i in range(prefix, n) if i % 2 == 0]
-    looked_for = [i for i in range(prefix, n) if i % 2 == 1]
+    sources = [i for i in range(prefix, n) if i % 2 == 0]
+    targets = [i for i in range(prefix, n) if i % 2 == 1]
     directions = keys / keys.norm(dim=-1, keepdim=True)
-    cosines = directions[looking] @ directions[looked_for].T
+    cosines = directions[sources] @ directions[targets].T
     best, partner = cosines.max(dim=1)
-    gone = best.argsort(descending=True)[:count].tolist()
+    merged = best.argsort(descending=True)[:count].tolist()
     sums, total = x * sizes[:, None], sizes.clone()
-    for i in gone:
-        target = looked_for[partner[i]]
-        sums[target] += x[looking[i]] * sizes[looking[i]]
-        total[target] += sizes[looking[i]]
-    stays = [token for i, token in enumerate(looking) if i not in gone]
-    order = list(range(prefix)) + stays + looked_for
+    for i in merged:
+        target = targets[partner[i]]
+        sums[target] += x[sources[i]] * sizes[sources[i]]
+        total[target] += sizes[sources[i]]
+    remaining = [token for i, token in enumerate(sources) if i not in merged]
+    order = list(range(prefix)) + remaining + targets
     return (sums / total[:, None])[order], total[order]
 
 
@@ -64,7 +65,7 @@ def logits_of(model, image, count):
         x, sizes = run_block(block, x, sizes, count, prefix)
     x = model.norm(x)
     if model.global_pool == "avg":
-        # The head averages over what it is given: scaled so that the average is the one over all patches.
+        # The head averages over the remaining tokens.  The scale makes that the average over all patches.
         kept = x.shape[1] - prefix
         x = torch.cat([x[:, :prefix], x[:, prefix:] * sizes[:, prefix:, None] * kept / patches], dim=1)
     logits = model.forward_head(x)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of whole trainings: tests/fixtures/train/steps_*: 50 steps of AdamW in float64 on timm's VisionTransformer.
+"""Fixtures of training runs, tests/fixtures/train/steps_*: 50 steps of AdamW in float64 on timm's VisionTransformer.
 
-Each holds the weights before and after, the batches, and the loss of every step.  Decay as vitrail groups it: none on
-vectors, positions and prefix tokens.
+Each has the initial and final weights, the batches, and the loss of every step.  As in vitrail, weight decay does not
+apply to vectors, position embeddings and prefix tokens.
 """
 
 import json
@@ -26,17 +26,17 @@ def train(name, options):
     torch.set_num_threads(1)
     model = VisionTransformer(**BASE, **options)
     with torch.no_grad():
-        for parameter in model.parameters():  # a head and biases that are not zero; exact in float32
+        for parameter in model.parameters():  # makes the head and the biases non-zero; exact in float32
             parameter.add_(0.05 * torch.randn(parameter.shape))
     before = {f"before.{key}": p.detach().clone() for key, p in model.named_parameters()}
     images, labels = torch.randn(BATCHES, BATCH, 3, 8, 8), torch.randint(0, 4, (BATCHES, BATCH))
     model.double().train()
-    spared = [
+    no_decay = [
         p for key, p in model.named_parameters() if p.dim() <= 1 or key in ("pos_embed", "cls_token", "reg_token")
     ]
-    decayed = [p for p in model.parameters() if not any(p is s for s in spared)]
+    decayed = [p for p in model.parameters() if not any(p is s for s in no_decay)]
     optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": DECAY}, {"params": spared, "weight_decay": 0.0}], lr=RATE
+        [{"params": decayed, "weight_decay": DECAY}, {"params": no_decay, "weight_decay": 0.0}], lr=RATE
     )
     losses = []
     for step in range(STEPS):

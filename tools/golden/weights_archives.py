@@ -10,7 +10,7 @@ DATE = (2020, 1, 1, 0, 0, 0)
 
 
 def write_zip(name, zip64=False, comment=b""):
-    if zip64:  # every zip64 field, without writing four gigabytes
+    if zip64:  # forces all zip64 fields, without writing 4 GiB
         zipfile.ZIP_FILECOUNT_LIMIT, zipfile.ZIP64_LIMIT = 1, 10
     with zipfile.ZipFile(OUT / name, "w") as archive:
 

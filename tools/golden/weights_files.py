@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints in every format, and hostile ones, for the tests of vitrail/weights.
+"""Checkpoints in every format, and malicious ones, for the tests of vitrail/weights.
 
     python tools/golden/weights_files.py
 
-Writes tests/fixtures/weights/.  expected.safetensors holds the tensors that the other files must give, written by the
-reference implementation, with the versions used in its metadata.
+Writes tests/fixtures/weights/.  expected.safetensors has the tensors that all other files contain, written by the
+reference implementation, with its versions in the metadata.
 """
 
 import argparse
@@ -25,7 +25,7 @@ OUT = pathlib.Path("tests/fixtures/weights")
 
 
 class Call:
-    """Pickles as a call of any function."""
+    """An object that pickles as a call of a function."""
 
     def __init__(self, function, *arguments):
         self.function, self.arguments = function, arguments
@@ -86,7 +86,7 @@ def checkpoint(state):
 
 
 def hostile():
-    """File name → content of pickles that call something when Python loads them."""
+    """Yields the file names and contents of pickles that call a function when Python loads them."""
     calls = {
         "system": Call(os.system, "true"),
         "eval": Call(eval, "1"),
@@ -99,7 +99,7 @@ def hostile():
 
 
 def zip_bomb():
-    """A data.pkl that is deflated a thousandfold."""
+    """A data.pkl with a compression ratio of a thousand."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(

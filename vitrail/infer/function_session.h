@@ -25,7 +25,7 @@ struct FunctionOptions {
   // Of linear layers and of attention.  In int8, attention is computed in `excluded_precision`.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> excluded_layers;  // module paths of linear layers that are not in int8: "blocks.0.mlp.fc2"
-  kernels::Precision excluded_precision = kernels::Precision::bf16;
+  kernels::Precision excluded_precision = kernels::Precision::half;
   // The first extent of every input and output is a batch of samples that do not depend on each other.  Threads then
   // compute samples in parallel.
   bool split_batch = false;

@@ -32,7 +32,7 @@ struct SessionOptions {
   // embedding follow it too, but in int8 they are computed in `excluded_precision`.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> excluded_layers;  // linear layers that are not in int8: "blocks.0.mlp.fc2"
-  kernels::Precision excluded_precision = kernels::Precision::bf16;
+  kernels::Precision excluded_precision = kernels::Precision::half;
   // Token merging (Bolya et al. 2023): how many tokens every block merges into others; 0: none.  Requests that name
   // single patches (features of patch or all tokens, attention) are then errors.
   int64_t merged_per_block = 0;

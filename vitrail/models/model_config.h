@@ -10,9 +10,10 @@
 
 namespace vitrail::models {
 
-// What `convert --dtype int8` found out: with it, int8 is what the model runs in unless told otherwise.
+// Written by `convert --dtype int8`.  A model that has it runs in int8 unless the user asks for another precision.
 struct Int8Config {
-  std::vector<std::string> kept;  // linear layers that lose too much and stay in 16 bits: "blocks.0.mlp.fc2"
+  // Linear layers that are sensitive to int8 and run in 16 bits instead: "blocks.0.mlp.fc2".
+  std::vector<std::string> excluded;
 };
 
 struct ModelConfig {

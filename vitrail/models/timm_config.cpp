@@ -45,9 +45,11 @@ std::vector<std::string> names(const JsonFields& fields, const char* key) {
   return names;
 }
 
-std::optional<Int8Config> int8_choice(const JsonFields& fields) {
+std::optional<Int8Config> int8_config(const JsonFields& fields) {
   if (!fields.has("int8")) return std::nullopt;
-  return Int8Config{names(JsonFields(fields.at("int8"), fields.path("int8")), "kept")};
+  const JsonFields int8(fields.at("int8"), fields.path("int8"));
+  // Files of earlier versions call the excluded layers "kept".
+  return Int8Config{names(int8, int8.has("excluded") ? "excluded" : "kept")};
 }
 
 // label_descriptions maps a label name to its description.
@@ -79,7 +81,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
   if (file.has("pretrained_cfg")) {
     read_preprocessing(JsonFields(file.at("pretrained_cfg"), file.path("pretrained_cfg")), config.preprocessing);
   }
-  config.int8 = int8_choice(file);
+  config.int8 = int8_config(file);
   config.labels = names(file, "label_names");
   config.descriptions = label_descriptions(file, config.labels);
   return config;

@@ -93,7 +93,7 @@ std::string write_model_config(const ModelConfig& model) {
   }
   if (!args.empty()) json["model_args"] = args;
   if (!ours.empty()) json["vitrail_args"] = ours;
-  if (model.int8) json["int8"] = {{"kept", model.int8->kept}};
+  if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
   if (!model.labels.empty()) json["label_names"] = model.labels;
   if (!model.descriptions.empty()) {

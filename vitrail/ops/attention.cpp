@@ -75,7 +75,7 @@ struct Operands {
         k(with_dense_rows(key, operand_dtype(product))),
         v(with_dense_rows(value, operand_dtype(product))),
         scale(factor),
-        precision(product == DType::bf16 ? kernels::Precision::bf16 : kernels::Precision::fp32) {
+        precision(product == DType::bf16 ? kernels::Precision::half : kernels::Precision::fp32) {
     bias = spread_bias(given_bias, {q.size(0), q.size(1), q.size(2), k.size(2)});
   }
   template <class T>

@@ -124,7 +124,7 @@ void attention_in_tiles(const AttentionArgs& args) {
 }  // namespace
 
 void attention(const AttentionArgs& args) {
-  if (args.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) return attention_in_bf16(args);
+  if (args.precision == Precision::half && active_features().has(Feature::avx512_bf16)) return attention_in_bf16(args);
   attention_in_tiles(args);
 }
 

@@ -159,7 +159,7 @@ void attention_backward(const AttentionGradArgs& args) {
   auto* const backward = &VITRAIL_DISPATCH(head_backward);
   const AttentionArgs& forward = args.forward;
   if (forward.queries == 0 || forward.keys == 0) return;
-  if (forward.precision == Precision::bf16 && active_features().has(Feature::avx512_bf16)) {
+  if (forward.precision == Precision::half && active_features().has(Feature::avx512_bf16)) {
     return attention_backward_in_bf16(args);
   }
   parallel_for(0, forward.batch * forward.heads, 1, [&](int64_t first, int64_t last) {

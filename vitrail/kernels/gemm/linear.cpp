@@ -90,7 +90,7 @@ std::unique_ptr<PackedGemm> make_product(const float* weight, const float* bias,
   switch (precision) {
     case Precision::fp32:
       break;
-    case Precision::bf16:
+    case Precision::half:
       return make_bf16_product(weight, bias, out, in);
     case Precision::int8:
       if (in <= kMostInt8Inputs) return make_int8_product(weight, bias, out, in);
@@ -99,7 +99,7 @@ std::unique_ptr<PackedGemm> make_product(const float* weight, const float* bias,
   return make_fp32_product(weight, bias, out, in);
 }
 
-constexpr std::array kPrecisions{"fp32", "bf16", "int8"};
+constexpr std::array kPrecisions{"fp32", "half", "int8"};
 
 }  // namespace
 
@@ -151,9 +151,22 @@ Precision precision_from_name(const std::string& name) {
   for (size_t i = 0; i < kPrecisions.size(); ++i) {
     if (name == kPrecisions[i]) return static_cast<Precision>(i);
   }
-  throw Error("precision", "fp32, bf16 or int8", "'" + name + "'");
+  if (name == "bf16") return Precision::half;
+  throw Error("precision", "fp32, half or int8", "'" + name + "'");
 }
 const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
+
+const char* arithmetic_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      break;
+    case Precision::half:
+      return active_features().has(Feature::avx512_vnni) ? "int16" : "fp32 (weights rounded to bf16)";
+    case Precision::int8:
+      return "int8";
+  }
+  return "fp32";
+}
 
 PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                            Precision precision)

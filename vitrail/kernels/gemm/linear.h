@@ -70,14 +70,19 @@ struct LinearRows {
   WeightCorrection correction;  // only where PackedLinear::takes_correction()
 };
 
-// What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
-// whole numbers with a step for each row of the weight and of activations, sums exact (int16_gemm.cpp), which is
-// about as fast as bf16 and nearer to fp32; elsewhere weights are rounded to bf16, and it is as slow as fp32.  int8:
-// weights by output channel (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers,
-// sums exact; the same numbers for the same rows on every processor.
-enum class Precision : uint8_t { fp32, bf16, int8 };
-Precision precision_from_name(const std::string& name);  // throws Error that lists the names
+// The precision of a linear layer's GEMM.  x, bias and y are fp32 in all of them.
+//   fp32  Weights and activations are multiplied in fp32.
+//   half  16-bit arithmetic: int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded to bf16.  int16 values have a
+//         scale per weight row and per activation row, and accumulation is exact (int16_gemm.cpp).
+//   int8  Weights are int8 with a scale per output channel (int8_weight.h).  Activations are uint8 with a scale and a
+//         zero point per row.  Accumulation is exact, so the same rows give the same bits on every processor.
+enum class Precision : uint8_t { fp32, half, int8 };
+Precision precision_from_name(const std::string& name);  // also "bf16" for half; else throws Error that lists the names
 const char* name_of(Precision precision);
+
+// The arithmetic of a PackedLinear of this precision under active_isa(): "fp32", "int16", "int8", or
+// "fp32 (weights rounded to bf16)".
+const char* arithmetic_of(Precision precision);
 
 class PackedGemm;
 
