@@ -4,7 +4,7 @@
 //
 //   base/error.h              Error, which every function throws for invalid input
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
-//   models/load.h             open_model, build_model: checkpoints and configurations of timm, Hugging Face, torchvision, …
+//   models/load.h             open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/registry.h         architectures: the table of named model variants
 //   image/decode.h            read_image: JPEG, PNG, WebP and GIF files
 //   image/transform.h         EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
