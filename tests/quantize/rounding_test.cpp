@@ -13,28 +13,26 @@
 #include "vitrail/nn/copied_params.h"
 
 namespace vitrail::quantize {
+using namespace infer;
 namespace {
 
-using infer::Session;
-using infer::SessionOptions;
 using kernels::Precision;
 using testing::input_of;
 using testing::model_of;
 
-TEST(ToInt8, RoundsToTheNearestMultipleOfTheScale) {
+TEST(ToInt8, RoundsToNearestAndRestoresADequantizedWeight) {
   const Tensor weight = Tensor::randn({5, 40}, 1);
   weight.select(0, 2).copy_(Tensor::zeros({40}));
-  const QuantizedTensor quantised = to_int8(weight);
-  const Tensor back = dequantize(quantised);
+  const QuantizedTensor quantized = to_int8(weight);
+  const Tensor dequantized = dequantize(quantized);
   for (int64_t i = 0; i < weight.numel(); ++i) {
-    const float half_scale = quantised.scales.data<float>()[i / 40] / 2;
-    EXPECT_NEAR(back.data<float>()[i], weight.data<float>()[i], half_scale * 1.0001F) << i;
+    const float half_scale = quantized.scales.data<float>()[i / 40] / 2;
+    EXPECT_NEAR(dequantized.data<float>()[i], weight.data<float>()[i], half_scale * 1.0001F) << i;
   }
-  const QuantizedTensor again = to_int8(back);
-  EXPECT_TRUE(testing::close(again.values, quantised.values, 0));
+  EXPECT_TRUE(testing::close(to_int8(dequantized).values, quantized.values, 0));
 }
 
-TEST(ToInt8, ANonFiniteElementIsAnErrorThatNamesIt) {
+TEST(ToInt8, ThrowsAnErrorThatNamesAnElementThatIsNotFinite) {
   const Tensor weight = Tensor::randn({5, 40}, 1);
   weight.data<float>()[3 * 40 + 7] = std::numeric_limits<float>::infinity();
   const std::string message = testing::error_of([&] { to_int8(weight); });
@@ -44,17 +42,16 @@ TEST(ToInt8, ANonFiniteElementIsAnErrorThatNamesIt) {
 // Quantised weights by layer.
 using Weights = std::map<std::string, QuantizedTensor>;
 
-// A model whose parameters are writable copies, not views of the mapped file.
 models::VisionTransformer writable_model_of(const std::string& fixture) {
   models::VisionTransformer model = model_of(fixture);
-  model.requires_grad(true);  // copies the parameters
+  model.requires_grad(true);  // makes parameters that are a mapped file's writable
   model.requires_grad(false);
   return model;
 }
 
-// The L2 error of the session's logits against the fixture's fp32 model.  `weights` replace those of their layers.
-double logit_error(const std::string& fixture, const models::VisionTransformer& model, const SessionOptions& options,
-                   const Weights& weights = {}) {
+// The L2 error of a session's logits.  `weights` replace those of their layers in the model.
+double error_of(const std::string& fixture, const models::VisionTransformer& model, const SessionOptions& options,
+                const Weights& weights = {}) {
   std::map<std::string, Tensor> replaced;
   for (const auto& [layer, weight] : weights) replaced[layer + ".weight"] = Tensor::from_quantized(weight);
   nn::CopiedParams copies(model, replaced);
@@ -63,41 +60,39 @@ double logit_error(const std::string& fixture, const models::VisionTransformer& 
   return std::sqrt(testing::squared_error(session.logits(input), model_of(fixture).forward(input)));
 }
 
-// GPTQ compensates the rounding error of one input with the weights of correlated inputs.
-TEST(GptqRound, HasASmallerErrorThanRoundingToNearest) {
+// Weights of correlated inputs compensate each other's rounding errors.
+TEST(GptqRound, HasLessErrorThanRoundingToNearest) {
   for (const std::string fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm"}) {
     models::VisionTransformer nearest = writable_model_of(fixture), rounded = model_of(fixture);
-    const std::map<std::string, Tensor> original = gptq_round(rounded, {input_of(fixture)});
-    ASSERT_EQ(original.size(), static_cast<size_t>(4 * rounded.config().depth));
-    Weights of_rounded, of_nearest;
-    for (const auto& [layer, weight] : original) {
+    const std::map<std::string, Tensor> originals = gptq_round(rounded, {input_of(fixture)});
+    ASSERT_EQ(originals.size(), static_cast<size_t>(4 * rounded.config().depth));
+    Weights rounded_weights, nearest_weights;
+    for (const auto& [layer, original] : originals) {
       const Tensor parameter = nearest.parameter(layer + ".weight");
-      EXPECT_TRUE(testing::close(weight, parameter, 0)) << layer;
+      EXPECT_TRUE(testing::close(original, parameter, 0)) << layer;
       parameter.copy_(dequantize(to_int8(parameter)));
-      of_rounded[layer] = with_correction(weight, rounded.parameter(layer + ".weight"));
-      of_nearest[layer] = with_correction(weight, parameter);
+      rounded_weights[layer] = with_correction(original, rounded.parameter(layer + ".weight"));
+      nearest_weights[layer] = with_correction(original, parameter);
     }
-    const double corrected = logit_error(fixture, rounded, {.precision = Precision::int8}, of_rounded);
-    EXPECT_LT(corrected, 0.6 * logit_error(fixture, nearest, {.precision = Precision::int8})) << fixture;
-    // In the SwiGLU fixture, with few tokens and random weights, the error of quantised activations dominates.
+    const double corrected = error_of(fixture, rounded, {.precision = Precision::int8}, rounded_weights);
+    EXPECT_LT(corrected, 0.6 * error_of(fixture, nearest, {.precision = Precision::int8})) << fixture;
+    // In the SwiGLU model, with few tokens and random weights, most of the error is that of the activations.
     if (fixture == "timm_swiglu") continue;
-    EXPECT_LT(corrected, 0.9 * logit_error(fixture, nearest, {.precision = Precision::int8}, of_nearest)) << fixture;
+    EXPECT_LT(corrected, 0.9 * error_of(fixture, nearest, {.precision = Precision::int8}, nearest_weights)) << fixture;
   }
 }
 
-// Storing, reading and packing must keep the chosen values.
-TEST(GptqRound, RoundedWeightsQuantiseToTheSameValues) {
+// Files and packing then keep the values that GPTQ chose.
+TEST(GptqRound, LeavesWeightsThatQuantizationRestores) {
   models::VisionTransformer model = model_of("timm_token");
   for (const auto& [layer, original] : gptq_round(model, {input_of("timm_token")})) {
     const Tensor weight = model.parameter(layer + ".weight");
-    const QuantizedTensor quantised = to_int8(weight);
-    EXPECT_TRUE(testing::close(dequantize(quantised), weight, 0, 1e-6)) << layer;
+    EXPECT_TRUE(testing::close(dequantize(to_int8(weight)), weight, 0, 1e-6)) << layer;
     EXPECT_FALSE(testing::close(weight, original, 1e-6)) << layer;
   }
 }
 
-// The rounded weight plus its correction equals the original weight to half a scale of the correction.
-TEST(WithCorrection, EqualsTheOriginalWeightToHalfAScale) {
+TEST(WithCorrection, IsTheOriginalWeightWithinHalfAScaleOfTheCorrection) {
   models::VisionTransformer model = model_of("timm_token");
   for (const auto& [layer, original] : gptq_round(model, {input_of("timm_token")})) {
     const Tensor after = model.parameter(layer + ".weight");
@@ -110,7 +105,7 @@ TEST(WithCorrection, EqualsTheOriginalWeightToHalfAScale) {
   }
 }
 
-// Corrections reduce the error of an int8 session.  In fp32, they restore the original model.
+// The correction reduces the error of an int8 session.  An fp32 session applies it to all tokens.
 TEST(WithCorrection, ReducesTheErrorOfASession) {
   for (const std::string fixture : {"timm_token", "timm_swiglu", "timm_avg", "timm_distilled"}) {
     models::VisionTransformer model = model_of(fixture);
@@ -118,9 +113,9 @@ TEST(WithCorrection, ReducesTheErrorOfASession) {
     for (const auto& [layer, original] : gptq_round(model, {input_of(fixture)})) {
       weights[layer] = with_correction(original, model.parameter(layer + ".weight"));
     }
-    const double without = logit_error(fixture, model, {.precision = Precision::int8});
-    EXPECT_LT(logit_error(fixture, model, {.precision = Precision::int8}, weights), 0.9 * without) << fixture;
-    EXPECT_LT(logit_error(fixture, model, {}, weights), 0.05 * without) << fixture;
+    const double without = error_of(fixture, model, {.precision = Precision::int8});
+    EXPECT_LT(error_of(fixture, model, {.precision = Precision::int8}, weights), 0.9 * without) << fixture;
+    EXPECT_LT(error_of(fixture, model, {}, weights), 0.05 * without) << fixture;
   }
 }
 

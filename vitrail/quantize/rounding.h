@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Weights as the whole numbers that the int8 product multiplies.
+// Rounds weights to int8: to nearest, or with GPTQ over calibration images.
 #include <map>
 #include <string>
 #include <vector>
@@ -10,24 +10,23 @@
 
 namespace vitrail::quantize {
 
-// Rounds each row to nearest, with the scale that packing the weight in int8 would choose (kernels/gemm/int8_weight.h):
-// a weight that dequantize() returned is found again without an error.  weight: floating [out, in].  Throws Error
-// naming the first element that is not finite.
+// Rounds each row to nearest, with the scale that packing in int8 would choose (kernels/gemm/int8_weight.h).  A weight
+// that dequantize() returned is restored exactly.  weight: floating [out, in].  Throws Error that names the first
+// element that is not finite.
 QuantizedTensor to_int8(const Tensor& weight);
 
-// to_int8(rounded) with the quantisation error original − rounded as its correction.  Both [out, in].
+// to_int8(rounded) with the quantisation error original − rounded as its correction.  Both f32 [out, in].
 QuantizedTensor with_correction(const Tensor& original, const Tensor& rounded);
 
-// Rounds the blocks' linear layers so that not the weights but the answers stay as near as may be.  What the rounding
-// of one input's weight adds, the weights of inputs that go along with it take back (Frantar et al. 2023, "GPTQ"; here
-// as Babai's nearest plane, from the last input to the first, of which Chen et al. 2025 show that it is the same), and
-// what that of one output adds, the outputs that move the answers as it does (Tseng et al. 2025, "YAQA"). The model
-// then holds step · numbers, which to_int8() and packing find again without rounding.  Neighbours sum up to no more
-// than the int8 product of this processor is fastest with (kernels/gemm/int8_weight.h): a model rounded on one with
-// VNNI runs anywhere, but slower where there is none. A session multiplies what rounding leaves (to_int8() of the
-// difference) with the tokens that are read alone and with the others' mean (weight_correction.h), so rounding sees to
-// the others' differences to their mean. images: batches [B, C, H, W].  Returns the weights as they were, by layer:
-// "blocks.0.attn.qkv".
+// Rounds the weights of the blocks' linear layers to int8 with GPTQ (Frantar et al. 2023), so that the model's output
+// changes little rather than each weight.  The Hessian of the inputs lets the weights of correlated inputs compensate
+// each other's errors; that of the outputs does so for output channels (Tseng et al. 2025, "YAQA").  The input Hessian
+// leaves out what the weight correction covers, because a session corrects it (docs/design/quantization.md).
+//
+// Afterwards the parameters hold scale · values, which to_int8() and packing restore exactly.  The values keep the
+// saturation limit of this processor: a model that was rounded with VNNI runs anywhere, but slower without VNNI.
+// images: calibration batches [B, C, H, W].  Returns the original weights by layer ("blocks.0.attn.qkv").
+// Throws Error for a layer whose input is not finite.
 std::map<std::string, Tensor> gptq_round(models::VisionTransformer& model, const std::vector<Tensor>& images);
 
 }  // namespace vitrail::quantize

@@ -9,16 +9,16 @@
 #include "vitrail/infer/session.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/nn/copied_params.h"
-#include "vitrail/quantize/layer_inputs.h"
 #include "vitrail/quantize/rounding.h"
 
 namespace vitrail::quantize {
 namespace {
 
-// Of what all layers cost, a layer that is kept whatever it gains: one that is computed for the class token alone.
-constexpr double kForNothing = 1e-3;
+// A layer is always excluded if its share of the total cost is at most this: int8 saves nothing there.  Such are the
+// layers of the last block that are computed for the class token only.
+constexpr double kNegligibleCost = 1e-3;
 
-constexpr const char* kLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
+constexpr const char* kLinearLayers[] = {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"};
 
 // Weights by layer: "blocks.0.attn.qkv".
 using Weights = std::map<std::string, Tensor>;
@@ -27,37 +27,38 @@ std::vector<Tensor> logits_of(const models::VisionTransformer& model, const Weig
                               const std::vector<Tensor>& images, const infer::SessionOptions& options) {
   std::map<std::string, Tensor> parameters;
   for (const auto& [layer, weight] : replaced) parameters[layer + ".weight"] = weight;
-  nn::CopiedParams copies(model, parameters);  // a session gives back the memory of the weights that it packs
+  nn::CopiedParams copies(model, parameters);  // copies, because a session releases the weights that it packs
   const infer::Session session(models::VisionTransformer(model.config(), ParamSource(copies)), options);
   std::vector<Tensor> results;
   for (const Tensor& batch : images) results.push_back(session.logits(batch));
   return results;
 }
 
-double distance(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-  double apart = 0, length = 0;
+// ‖got − want‖ / ‖want‖ over all batches.
+double relative_l2_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  double difference_squares = 0, want_squares = 0;
   for (size_t b = 0; b < want.size(); ++b) {
     for (int64_t i = 0; i < want[b].numel(); ++i) {
       const double g = got[b].data<float>()[i], w = want[b].data<float>()[i];
-      apart += (g - w) * (g - w);
-      length += w * w;
+      difference_squares += (g - w) * (g - w);
+      want_squares += w * w;
     }
   }
-  return length > 0 ? std::sqrt(apart / length) : std::sqrt(apart);
+  return want_squares > 0 ? std::sqrt(difference_squares / want_squares) : std::sqrt(difference_squares);
 }
 
-// Where the heads read a few tokens only, the last block computes just the keys and values of the others.
-double cost_of(const models::VisionTransformer& model, const std::string& layer, int64_t tokens) {
-  const int64_t alone = model.num_head_tokens();
-  const std::string last = str("blocks.", model.config().depth - 1, ".");
-  const bool left_out = alone > 0 && layer.starts_with(last) && layer != last + "attn.qkv";
-  return static_cast<double>(model.parameter(layer + ".weight").numel() * (left_out ? alone : tokens));
+// Dead-token elimination: in the last block only qkv is computed for tokens that no head reads.
+double multiply_adds(const models::VisionTransformer& model, const std::string& layer, int64_t tokens) {
+  const int64_t head_tokens = model.num_head_tokens();
+  const std::string last_block = str("blocks.", model.config().depth - 1, ".");
+  const bool head_tokens_only = head_tokens > 0 && layer.starts_with(last_block) && layer != last_block + "attn.qkv";
+  return static_cast<double>(model.parameter(layer + ".weight").numel() * (head_tokens_only ? head_tokens : tokens));
 }
 
 std::vector<std::string> linear_layers(const models::VisionTransformer& model) {
   std::vector<std::string> layers;
   for (int64_t block = 0; block < model.config().depth; ++block) {
-    for (const char* layer : kLayers) layers.push_back(str("blocks.", block, ".", layer));
+    for (const char* layer : kLinearLayers) layers.push_back(str("blocks.", block, ".", layer));
   }
   return layers;
 }
@@ -65,8 +66,8 @@ std::vector<std::string> linear_layers(const models::VisionTransformer& model) {
 }  // namespace
 
 std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
-                                              const std::map<std::string, Tensor>& before_rounding) {
-  const std::vector<Tensor> exact = logits_of(model, before_rounding, images, {});
+                                              const std::map<std::string, Tensor>& originals) {
+  const std::vector<Tensor> exact = logits_of(model, originals, images, {});
   const std::vector<std::string> layers = linear_layers(model);
   const int64_t tokens = model.forward_features(images.at(0).narrow(0, 0, 1)).size(1);
   std::vector<Int8Sensitivity> result;
@@ -75,35 +76,36 @@ std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& m
                                   .excluded_precision = kernels::Precision::fp32};
     std::copy_if(layers.begin(), layers.end(), std::back_inserter(options.excluded_layers),
                  [&layer](const std::string& other) { return other != layer; });
-    Weights replaced = before_rounding;
-    replaced.erase(layer);
-    if (const auto before = before_rounding.find(layer); before != before_rounding.end()) {
+    Weights weights = originals;
+    weights.erase(layer);
+    if (const auto original = originals.find(layer); original != originals.end()) {
       const Tensor rounded = model.parameter(layer + ".weight");
-      replaced[layer] = Tensor::from_quantized(with_correction(before->second, rounded));
+      weights[layer] = Tensor::from_quantized(with_correction(original->second, rounded));
     }
-    const double error = distance(logits_of(model, replaced, images, options), exact);
-    result.push_back({layer, error, cost_of(model, layer, tokens)});
+    const double error = relative_l2_error(logits_of(model, weights, images, options), exact);
+    result.push_back({layer, error, multiply_adds(model, layer, tokens)});
   }
   std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.error > b.error; });
   return result;
 }
 
 std::vector<std::string> layers_to_exclude(const std::vector<Int8Sensitivity>& sensitivity, double tolerance) {
-  double squares = 0, cost = 0;
+  double sum_squares = 0, total_cost = 0;
   for (const Int8Sensitivity& item : sensitivity) {
-    squares += item.error * item.error;
-    cost += item.cost;
+    sum_squares += item.error * item.error;
+    total_cost += item.cost;
   }
   std::vector<Int8Sensitivity> order = sensitivity;
-  const auto gain = [](const Int8Sensitivity& item) { return item.error * item.error / item.cost; };
-  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return gain(a) > gain(b); });
-  std::vector<std::string> kept;
+  const auto error_per_cost = [](const Int8Sensitivity& item) { return item.error * item.error / item.cost; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto& a, const auto& b) { return error_per_cost(a) > error_per_cost(b); });
+  std::vector<std::string> excluded;
   for (const Int8Sensitivity& item : order) {
-    if (squares <= tolerance * tolerance && item.cost > kForNothing * cost) continue;
-    squares -= item.error * item.error;
-    kept.push_back(item.layer);
+    if (sum_squares <= tolerance * tolerance && item.cost > kNegligibleCost * total_cost) continue;
+    sum_squares -= item.error * item.error;
+    excluded.push_back(item.layer);
   }
-  return kept;
+  return excluded;
 }
 
 }  // namespace vitrail::quantize

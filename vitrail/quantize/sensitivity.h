@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which layers int8 takes too much from.
+// Mixed precision: which linear layers lose too much in int8.
 #include <map>
 #include <string>
 #include <vector>
@@ -11,19 +11,20 @@ namespace vitrail::quantize {
 
 struct Int8Sensitivity {
   std::string layer;  // "blocks.0.attn.qkv"
-  double error;       // of the logits (without a head: of the pooled features) when this layer alone is in int8: the
-                      // length of the difference by the length of what it differs from
-  double cost = 1;    // multiply-adds of an image
+  // Relative L2 error of the logits, ‖ŷ − y‖ / ‖y‖, when only this layer is int8.  Without a head: of pooled features.
+  double error;
+  double cost = 1;  // multiply-adds per image
 };
 
-// Every linear layer of the blocks, the worst first.  before_rounding: the weights of layers that the model has rounded
-// already (what gptq_round() gives back), so that what their rounding costs is seen too.
+// The sensitivity of every linear layer of the blocks, the largest error first.
+// images: batches [B, C, H, W].  originals: the weights that gptq_round() returned, so that the error of rounding
+// counts; empty if the model has not been rounded.
 std::vector<Int8Sensitivity> int8_sensitivity(const models::VisionTransformer& model, const std::vector<Tensor>& images,
-                                              const std::map<std::string, Tensor>& before_rounding = {});
+                                              const std::map<std::string, Tensor>& originals = {});
 
-// Layers to keep out of int8 so that the others' errors together (the root of the sum of their squares, as errors that
-// know nothing of each other add up) stay within `tolerance`: whose squared error is largest for what they cost first;
-// and those that cost next to nothing.
+// Chooses layers to exclude from int8.  Errors of different layers are taken as independent: layers with the largest
+// squared error per cost are excluded until the root sum of squares of the others is within `tolerance`.  Layers of
+// negligible cost are always excluded.
 std::vector<std::string> layers_to_exclude(const std::vector<Int8Sensitivity>& sensitivity, double tolerance);
 
 }  // namespace vitrail::quantize

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Giving each channel that the int8 product reads its part of the 255 steps.
+// Balances the range of activation channels before int8 quantisation: rotation and smoothing factors.
 #include <vector>
 
 #include "vitrail/models/vision_transformer.h"
 
 namespace vitrail::quantize {
 
-// Single channels whose activations are large leave few of the 255 steps to the others.  The model computes what it
-// computed, but for rounding, after this:
-//  - The values of each attention head are turned by an orthogonal matrix and the weights that read them turned back,
-//    so that each channel has a part of all (Ashkboos et al. 2024, "QuaRot", section 4).
-//  - The channels that a LayerNorm gives out and those of the values are divided, and the weights that read them
-//    multiplied, by what rounding loses the least with (smoothing_factors.h).
-// images: batches [B, C, H, W].
+// Activations have one scale per token, so a channel with outliers leaves few of the 256 levels to the other channels.
+// Two changes of the parameters remove outliers; the model computes the same function up to rounding errors.
+//  1. rotate_values() (rotation.h).
+//  2. Smoothing factors (Xiao et al. 2023, "SmoothQuant") for the inputs of attn.proj and, in pre-norm models, of
+//     attn.qkv and mlp.fc1.  The producer of the input (value projection, LayerNorm) is divided by the factors, the
+//     layer's weight multiplied.  They minimise the expected error of int8 GEMMs (smoothing_factors_internal.h).
+// images: calibration batches [B, C, H, W] at the model's size.  Afterwards no parameter requires a gradient, and all
+// parameters may be written to (none is a mapped file's).
 void smooth_activations(models::VisionTransformer& model, const std::vector<Tensor>& images);
 
 }  // namespace vitrail::quantize
