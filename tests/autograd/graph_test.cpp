@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph and the engine: what is recorded, what accumulates, what is freed, what is refused.
+// The graph and the engine: recording, accumulation, memory and errors.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -24,33 +24,33 @@ Tensor leaf(const Shape& shape, uint64_t seed, DType dtype = DType::f64) {
   return t;
 }
 
-TEST(Graph, SharedInputsAccumulate) {
+TEST(Graph, GradientsAccumulateOverUsesAndCalls) {
   const Tensor x = leaf({2, 3}, 1);
   const Tensor twice = ops::residual_add(x, x), four = ops::residual_add(twice, twice);
   backward(four, Tensor::full({2, 3}, 1, DType::f64), {.keep_graph = true});
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 4), 0));
-  backward(four, Tensor::full({2, 3}, 1, DType::f64));  // and over calls
+  backward(four, Tensor::full({2, 3}, 1, DType::f64));
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 8), 0));
   clear_grad(x);
   EXPECT_FALSE(grad_of(x).defined());
 }
 
-TEST(Graph, RunsOnceUnlessKept) {
+TEST(Graph, RunsOnceUnlessItIsKept) {
   const Tensor x = leaf({1, 3}, 1), w = leaf({1, 3}, 2);
   const Tensor out = ops::linear(x, w, {});
   backward(out);
   EXPECT_THROW(backward(out), Error);
 }
 
-TEST(Graph, WhatANodeKeepsIsFreedOnceItHasRun) {
+TEST(Graph, SavedTensorsAreFreedWhenTheirNodeHasRun) {
   const Tensor x = leaf({2, 3}, 1);
   Tensor inner = ops::activation(x, kernels::Activation::gelu);
-  const Tensor out = ops::activation(inner, kernels::Activation::gelu);  // keeps inner's memory
+  const Tensor out = ops::activation(inner, kernels::Activation::gelu);  // saves inner's memory
   const std::weak_ptr<Storage> watched = inner.storage();
   inner = {};
   EXPECT_FALSE(watched.expired());
   backward(out, Tensor::full({2, 3}, 1, DType::f64));
-  EXPECT_TRUE(watched.expired()) << "although `out` is still there";
+  EXPECT_TRUE(watched.expired()) << "although `out` still exists";
 }
 
 TEST(Graph, LeavesReportWhenTheirGradientIsFinal) {
@@ -72,12 +72,12 @@ TEST(Graph, ALossOfOneElementNeedsNoGradient) {
   EXPECT_TRUE(testing::close(grad_of(x), w, 0));
 }
 
-TEST(Graph, BackwardRefusesWhatItCannotStartFrom) {
+TEST(Graph, BackwardRejectsBadRootsAndGradients) {
   const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2);
   const Tensor out = ops::linear(x, w, {});
   EXPECT_THROW(backward(out), Error);                                     // eight elements, no gradient
   EXPECT_THROW(backward(out, Tensor::zeros({2, 3}, DType::f64)), Error);  // another shape
-  EXPECT_THROW(backward(Tensor::zeros({1})), Error);                      // depends on no parameter
+  EXPECT_THROW(backward(Tensor::zeros({1})), Error);                      // requires no gradient
   EXPECT_FALSE(grad_of(x).defined());
 }
 
@@ -90,7 +90,7 @@ TEST(Graph, ALeafsGradientIsNeverTheCallersTensor) {
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2}, 2), 0));
 }
 
-TEST(Graph, NothingIsRecordedWithoutAWish) {
+TEST(Graph, NothingIsRecordedIfNoInputRequiresAGradient) {
   const Tensor x = Tensor::randn({2, 3}, 1), w = Tensor::randn({4, 3}, 2);
   EXPECT_EQ(ops::linear(x, w, {}).autograd(), nullptr);
   EXPECT_EQ(ops::layer_norm(x, {}, {}, 1e-6).autograd(), nullptr);
@@ -110,7 +110,7 @@ TEST(Graph, NothingIsRecordedUnderNoGrad) {
   EXPECT_TRUE(requires_grad(ops::residual_add(x, x)));
 }
 
-TEST(Graph, OnlyInputsThatWantAGradientGetOne) {
+TEST(Graph, OnlyInputsThatRequireAGradientGetOne) {
   const Tensor x = leaf({2, 3}, 1);
   Tensor w = leaf({4, 3}, 2);
   set_requires_grad(w, false);
@@ -122,7 +122,7 @@ TEST(Graph, OnlyInputsThatWantAGradientGetOne) {
   EXPECT_FALSE(grad_of(w).defined());
 }
 
-TEST(Graph, InteriorGradientsAreNotKept) {
+TEST(Graph, GradientsOfIntermediateResultsAreFreed) {
   const Tensor x = leaf({2, 3}, 1);
   const Tensor inner = ops::layer_norm(x, {}, {}, 1e-6), out = ops::residual_add(inner, inner);
   backward(out, Tensor::randn({2, 3}, 3, DType::f64));
@@ -131,19 +131,19 @@ TEST(Graph, InteriorGradientsAreNotKept) {
   EXPECT_FALSE(grad_of(out).defined());
 }
 
-TEST(Graph, DroppingTheEndFreesIt) {
+TEST(Graph, DestroyingTheResultFreesIt) {
   const Tensor x = leaf({2, 3}, 1);
   Tensor inner = ops::layer_norm(x, {}, {}, 1e-6);
   Tensor out = ops::residual_add(inner, inner);
   const std::weak_ptr<Variable> watched = variable_of(inner);
   inner = {};
-  EXPECT_FALSE(watched.expired()) << "the graph holds it";
+  EXPECT_FALSE(watched.expired()) << "the graph owns it";
   out = {};
   EXPECT_TRUE(watched.expired());
-  EXPECT_EQ(variable_of(x).use_count(), 2);  // x itself, and the handle asked for here
+  EXPECT_EQ(variable_of(x).use_count(), 2);  // owned by x and by this handle
 }
 
-// Builds, walks and frees a graph of 50000 nodes in a row, and one where each is reached in two ways and kept by both.
+// Builds, runs and frees a chain of 50000 nodes, and a graph in which every node is two inputs of the next one.
 void* deep_graph(void*) {
   const Tensor x = leaf({1}, 1);
   const Tensor zero = Tensor::zeros({1}, DType::f64);
@@ -160,7 +160,7 @@ void* deep_graph(void*) {
 }
 
 TEST(Graph, DepthIsNotLimitedByTheStack) {
-  pthread_attr_t attributes;  // a thread of 512 KiB, because a shell may have set no limit for the main one
+  pthread_attr_t attributes;  // a thread with a stack of 512 KiB, because the main thread's stack may be unlimited
   pthread_attr_init(&attributes);
   ASSERT_EQ(pthread_attr_setstacksize(&attributes, 512 << 10), 0);
   pthread_t thread;
@@ -169,20 +169,20 @@ TEST(Graph, DepthIsNotLimitedByTheStack) {
   pthread_attr_destroy(&attributes);
 }
 
-TEST(Graph, ContiguousPassesADenseTensorAndItsGradient) {
+TEST(Graph, ContiguousReturnsAContiguousTensorWithItsGradient) {
   const Tensor x = leaf({2, 3}, 1);
   backward(ops::residual_add(ops::contiguous(x), x), Tensor::full({2, 3}, 1, DType::f64));
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 2), 0));
 }
 
-TEST(Graph, OnlyFloatingTensorsWantGradients) {
+TEST(Graph, OnlyFloatingTensorsCanRequireGradients) {
   Tensor integers = Tensor::zeros({2}, DType::i64);
   EXPECT_THROW(set_requires_grad(integers, true), Error);
   EXPECT_NO_THROW(set_requires_grad(integers, false));
 }
 
 TEST(GradientCheck, FindsAWrongGradient) {
-  // A forward of x + x whose backward claims a slope of 3.
+  // x + x, with a backward function that returns 3 instead of 2.
   const auto wrong = [](const std::vector<Tensor>& in) {
     Tensor out;
     {

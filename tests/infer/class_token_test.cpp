@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "vitrail/infer/compile.h"
+#include "vitrail/infer/compile_internal.h"
 #include "vitrail/ops/linear.h"
 
 namespace vitrail::infer {

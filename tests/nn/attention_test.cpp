@@ -44,11 +44,11 @@ Attention random_attention(const AttentionConfig& config) {
   return Attention(config, ParamSource(params));
 }
 
-TEST(Attention, SplitParametersAreOneMathematicsWithTheFused) {
+TEST(Attention, SplitAndFusedParametersGiveTheSameOutput) {
   const LayerFixture fixture("attention_split");
   const Attention split = build(
       fixture, DType::f32, [&](const ParamSource& params) { return Attention(config_of(fixture, "split"), params); });
-  testing::Golden fused;  // query, key and value stacked are qkv
+  testing::Golden fused;  // qkv is query, key and value, stacked
   for (const char* part : {"weight", "bias"}) {
     const Tensor& q = fixture[std::string("query.") + part];
     const int64_t rows = q.size(0);
@@ -64,11 +64,11 @@ TEST(Attention, SplitParametersAreOneMathematicsWithTheFused) {
   testing::GoldenParams params(fused);
   AttentionConfig config = config_of(fixture, "split");
   config.split = false;
-  const Attention one(config, ParamSource(params));
-  EXPECT_TRUE(testing::close(one.forward(fixture["input"]), split.forward(fixture["input"]), 1e-6));
+  const Attention layer(config, ParamSource(params));
+  EXPECT_TRUE(testing::close(layer.forward(fixture["input"]), split.forward(fixture["input"]), 1e-6));
 }
 
-TEST(Attention, AWidthThatHeadsDoNotDivideIsAnErrorThatNamesBoth) {
+TEST(Attention, ThrowsAnErrorThatNamesWidthAndHeadsIfTheyDoNotMatch) {
   try {
     random_attention({.dim = 20, .num_heads = 3});
     FAIL() << "no error";
@@ -82,7 +82,7 @@ TEST(Attention, AWidthThatHeadsDoNotDivideIsAnErrorThatNamesBoth) {
   EXPECT_THROW(random_attention({.dim = 20, .num_heads = 2, .head_dim = 0}), Error);
 }
 
-TEST(Attention, RefusesOtherShapes) {
+TEST(Attention, RejectsOtherShapes) {
   const Attention layer = random_attention({.dim = 24, .num_heads = 3});
   EXPECT_THROW(layer.forward(Tensor::zeros({2, 5, 23})), Error);
   EXPECT_THROW(layer.forward(Tensor::zeros({5, 24})), Error);

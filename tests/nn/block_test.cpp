@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, BlockGolden,
                                            "post_norm_layer_scale", "eps", "post_norm_eps", "torch_post_norm"),
                          name_of_case);
 
-TEST(Block, StochasticDepthDropsOrScalesWholeBranchesOfASample) {
+TEST(Block, StochasticDepthDropsOrScalesABranchPerSample) {
   RandomParams params(1);
   BlockConfig config{.attention = {.dim = 8, .num_heads = 2}, .drop_path = 0.5};
   Block layer(config, ParamSource(params, "block"));
@@ -56,14 +56,14 @@ TEST(Block, StochasticDepthDropsOrScalesWholeBranchesOfASample) {
   layer.train();
   const RandomScope scope(5, 7);
   const Tensor train = layer.forward(x);
-  int untouched = 0;  // both branches dropped: probability 1/4
-  for (int64_t b = 0; b < 64; ++b) untouched += bool(testing::close(train.select(0, b), x.select(0, b), 0));
-  EXPECT_GE(untouched, 4);  // 16 expected, deviation 3.5
-  EXPECT_LE(untouched, 28);
-  EXPECT_TRUE(testing::close(layer.forward(x), train, 0)) << "same seed and step, same draw";
+  int unchanged = 0;  // samples with both branches dropped: probability 1/4
+  for (int64_t b = 0; b < 64; ++b) unchanged += bool(testing::close(train.select(0, b), x.select(0, b), 0));
+  EXPECT_GE(unchanged, 4);  // mean 16, standard deviation 3.5
+  EXPECT_LE(unchanged, 28);
+  EXPECT_TRUE(testing::close(layer.forward(x), train, 0)) << "the same seed and step give the same draws";
 }
 
-TEST(Block, SwigluTakesTheMlpsPlace) {
+TEST(Block, SwigluReplacesTheMlp) {
   RandomParams params(1);
   const Block layer({.attention = {.dim = 8, .num_heads = 2}, .mlp_hidden = 12, .swiglu = true}, ParamSource(params));
   EXPECT_EQ(layer.parameter("mlp.fc1.weight").shape(), (Shape{24, 8}));

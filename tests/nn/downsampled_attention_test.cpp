@@ -25,7 +25,7 @@ TEST_P(DownsampledAttentionGolden, EqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DownsampledAttentionGolden, ::testing::Values("1", "2"), name_of_case);
 
-TEST(DownsampledAttention, TheInternalWidthMustBeWholeAndDivisibleByHeads) {
+TEST(DownsampledAttention, TheInternalWidthMustBeAMultipleOfTheHeads) {
   RandomParams params;
   const ParamSource source(params);
   EXPECT_THROW(DownsampledAttention({.embedding_dim = 24, .num_heads = 5}, source), Error);
@@ -35,7 +35,7 @@ TEST(DownsampledAttention, TheInternalWidthMustBeWholeAndDivisibleByHeads) {
   EXPECT_THROW(DownsampledAttention({.embedding_dim = 24, .num_heads = 0}, source), Error);
 }
 
-TEST(DownsampledAttention, RefusesShapesThatDoNotFit) {
+TEST(DownsampledAttention, RejectsShapesThatDoNotMatch) {
   RandomParams params;
   const DownsampledAttention layer({.embedding_dim = 24, .num_heads = 3, .downsample_rate = 2}, ParamSource(params));
   const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape); };

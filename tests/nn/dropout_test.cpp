@@ -26,8 +26,9 @@ TEST(Dropout, IsTheIdentityInEval) {
   EXPECT_EQ(training_dropout(0).forward(ones).storage(), ones.storage());
 }
 
-// Of n = 10^5 draws, the share that is dropped has the deviation √(p (1 − p) / n) ≤ 1.6e-3; six of them are allowed.
-TEST(Dropout, DropsItsShareAndScalesTheRest) {
+// The dropped fraction of n = 10^5 draws has the standard deviation √(p (1 − p) / n) ≤ 1.6e-3.  The tolerance is six
+// deviations.
+TEST(Dropout, DropsTheGivenFractionAndScalesTheOthers) {
   for (const double p : {0.1, 0.5, 0.9}) {
     const Tensor y = training_dropout(p).forward(ones);
     const auto kept = static_cast<float>(1 / (1 - p));
@@ -41,7 +42,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
   }
 }
 
-TEST(Dropout, DrawsUnderSeedStepAndPath) {
+TEST(Dropout, DrawsDependOnSeedStepAndPath) {
   const auto draw = [](uint64_t seed, uint64_t step, const std::string& path) {
     const RandomScope scope(seed, step);
     return training_dropout(0.5, path).forward(ones);
@@ -65,7 +66,7 @@ TEST(Dropout, ScopesNest) {
   EXPECT_TRUE(testing::close(layer.forward(ones), before, 0));
 }
 
-TEST(Dropout, AProbabilityOutsideIsAnErrorThatNamesTheLayer) {
+TEST(Dropout, ThrowsAnErrorThatNamesTheLayerForABadProbability) {
   for (const double p : {-0.1, 1.0, 1.5, std::nan("")}) {
     EXPECT_THROW(Dropout(p, "drop"), Error) << p;
     EXPECT_THROW(DropPath(p, "drop"), Error) << p;
@@ -78,7 +79,7 @@ TEST(Dropout, AProbabilityOutsideIsAnErrorThatNamesTheLayer) {
   }
 }
 
-TEST(DropPath, KeepsWholeSamplesAndScalesThem) {
+TEST(DropPath, DropsOrScalesEachSample) {
   DropPath layer(0.25, "path");
   EXPECT_FALSE(layer.keep(4).defined()) << "eval";
   layer.train();
@@ -91,7 +92,7 @@ TEST(DropPath, KeepsWholeSamplesAndScalesThem) {
   EXPECT_TRUE(testing::close(layer.keep(10000), keep, 0));
 }
 
-TEST(RandomOrders, ArePermutationsByPositionInTheBatch) {
+TEST(RandomOrders, ArePermutationsThatDependOnThePositionInTheBatch) {
   const RandomScope scope(3, 4);
   const auto orders = random_orders("patch_drop", 2, 100);
   EXPECT_EQ(orders, random_orders("patch_drop", 2, 100));

@@ -30,20 +30,21 @@ Statistics statistics_of(const Initializer& init) {
   return s;
 }
 
-// Of n = 5·10^4 draws the mean is off by σ / √n = 0.0045 σ and the deviation by at most as much: 2 % is over four times
-// that.
-void expect_spread(const Initializer& init, double deviation) {
+// The mean of n = 5·10^4 draws has the standard deviation σ / √n = 0.0045 σ, and the measured σ at most as much.  The
+// tolerance of 2 % is more than four times that.
+void expect_mean_zero_and_deviation(const Initializer& init, double deviation) {
   const Statistics s = statistics_of(init);
   EXPECT_NEAR(s.mean, 0, 0.02 * deviation);
   EXPECT_NEAR(s.deviation, deviation, 0.02 * deviation);
 }
 
 void expect_uniform(const Initializer& init, double bound) {
-  expect_spread(init, bound / std::sqrt(3.0));
+  expect_mean_zero_and_deviation(init, bound / std::sqrt(3.0));
   const Statistics s = statistics_of(init);
   EXPECT_GE(s.lowest, -bound);
   EXPECT_LT(s.highest, bound);
-  EXPECT_LT(s.lowest, -0.999 * bound);  // and reaches both ends
+  // The draws reach both ends.
+  EXPECT_LT(s.lowest, -0.999 * bound);
   EXPECT_GT(s.highest, 0.999 * bound);
 }
 
@@ -54,17 +55,17 @@ void expect_constant(const Initializer& init, double value) {
 }
 
 TEST(Init, Normals) {
-  expect_spread(normal(1), 1);
-  expect_spread(normal(1e-6), 1e-6);
-  expect_spread(truncated_normal(0.02), 0.02);  // torch's cut at ±2 is a hundred deviations away
+  expect_mean_zero_and_deviation(normal(1), 1);
+  expect_mean_zero_and_deviation(normal(1e-6), 1e-6);
+  expect_mean_zero_and_deviation(truncated_normal(0.02), 0.02);  // torch cuts at ±2, which is a hundred deviations here
   const Statistics wide = statistics_of(truncated_normal(2));
-  EXPECT_NEAR(wide.deviation, 2 * 0.5396, 0.02);  // N(0, 1) cut at ±1 has the deviation 0.5396
+  EXPECT_NEAR(wide.deviation, 2 * 0.5396, 0.02);  // N(0, 1) cut at ±1 has the standard deviation 0.5396
   EXPECT_GE(wide.lowest, -2);
   EXPECT_LE(wide.highest, 2);
 }
 
 TEST(Init, LecunNormalHasTheVarianceOfOneOverFanIn) {
-  expect_spread(lecun_normal(48), std::sqrt(1.0 / 48));
+  expect_mean_zero_and_deviation(lecun_normal(48), std::sqrt(1.0 / 48));
   const double cut = 2 * std::sqrt(1.0 / 48) / 0.87962566103423978;
   EXPECT_LE(statistics_of(lecun_normal(48)).highest, cut);
   EXPECT_GT(statistics_of(lecun_normal(48)).highest, 0.99 * cut);
@@ -84,26 +85,26 @@ TEST(Init, SchemesPerRole) {
     expect_uniform(of(Scheme::torch, role).weight, torch);
     expect_uniform(of(Scheme::torch, role).bias, torch);
   }
-  for (const Scheme scheme : {Scheme::timm, Scheme::moco, Scheme::xavier}) {  // the patch convolution stays as it is
+  for (const Scheme scheme : {Scheme::timm, Scheme::moco, Scheme::xavier}) {  // these keep PyTorch's default for it
     expect_uniform(of(scheme, Role::patch).weight, torch);
     expect_uniform(of(scheme, Role::patch).bias, torch);
   }
-  expect_spread(of(Scheme::timm, Role::mlp).weight, 0.02);
+  expect_mean_zero_and_deviation(of(Scheme::timm, Role::mlp).weight, 0.02);
   expect_constant(of(Scheme::timm, Role::mlp).bias, 0);
 
-  expect_spread(of(Scheme::jax, Role::patch).weight, 1 / 8.0);
+  expect_mean_zero_and_deviation(of(Scheme::jax, Role::patch).weight, 1 / 8.0);
   expect_uniform(of(Scheme::jax, Role::qkv).weight, xavier);
   expect_constant(of(Scheme::jax, Role::qkv).bias, 0);
-  expect_spread(of(Scheme::jax, Role::mlp).bias, 1e-6);
+  expect_mean_zero_and_deviation(of(Scheme::jax, Role::mlp).bias, 1e-6);
   expect_constant(of(Scheme::jax, Role::head).weight, 0);
   expect_constant(of(Scheme::jax, Role::head).bias, 0);
   expect_constant(of(Scheme::jax_nlhb, Role::head).bias, -std::log(192.0));
 
-  expect_uniform(of(Scheme::moco, Role::qkv).weight, std::sqrt(6.0 / (64 + 64)));  // as three matrices of their own
+  expect_uniform(of(Scheme::moco, Role::qkv).weight, std::sqrt(6.0 / (64 + 64)));  // as for three separate matrices
   expect_uniform(of(Scheme::moco, Role::attn_proj).weight, xavier);
 
-  expect_uniform(of(Scheme::xavier, Role::mlp).weight, xavier);  // document 003
-  expect_spread(of(Scheme::xavier, Role::mlp).bias, 1e-6);
+  expect_uniform(of(Scheme::xavier, Role::mlp).weight, xavier);  // as Google's ViT code
+  expect_mean_zero_and_deviation(of(Scheme::xavier, Role::mlp).bias, 1e-6);
   expect_constant(of(Scheme::xavier, Role::attn_proj).bias, 0);
 }
 
@@ -114,7 +115,7 @@ TEST(Init, IsReproducibleBySeedAndIndependentOfOrder) {
   };
   const Block first = block(1), again = block(1), other = block(2);
   RandomParams params(1);
-  const Linear alone(8, 32, true, ParamSource(params, "blocks.1.mlp.fc1"));  // built without what came before it
+  const Linear alone(8, 32, true, ParamSource(params, "blocks.1.mlp.fc1"));  // built without the layers before it
   const Linear sibling(8, 32, true, ParamSource(params, "blocks.2.mlp.fc1"));
   const Tensor weight = first.parameter("mlp.fc1.weight");
   EXPECT_TRUE(testing::close(again.parameter("mlp.fc1.weight"), weight, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A layer fixture (tests/fixtures/layers/NAME.safetensors) as the tests of nn use it.
+// Layer fixtures (tests/fixtures/layers/NAME.safetensors) for the tests of nn.
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -10,11 +10,11 @@
 
 namespace vitrail::nn {
 
-// What an f32 layer may differ from the f64 reference.  An output of these fixtures is a chain of at most six sums of
-// at most 96 products, all of order 1; each sum of K terms is off by √K · 2^-24 typically and K · 2^-24 at worst, which
-// is 96 · 6e-8 = 6e-6.  Parts in 1e5 catch every mistake of formula: the fixtures were made to move by more.
+// The tolerance of an f32 layer against the f64 reference.  An output of these fixtures is a chain of at most six dot
+// products of at most 96 terms of order 1.  A dot product of K terms has an error of about √K · 2^-24 and at most
+// K · 2^-24, which is 96 · 6e-8 = 6e-6.  A wrong formula changes these fixtures by more than 1e-5.
 constexpr double kTolerance = 1e-5;
-// An f64 layer differs by what storing the reference as f32 rounded away: half a unit in the last place, relative.
+// The relative error of the reference, which is stored as f32: half a unit in the last place.
 constexpr double kStored = 1.0 / (1 << 24);
 constexpr double kExact = 1e-12;
 
@@ -27,7 +27,7 @@ struct LayerFixture {
   T get(const char* key) const {
     return config.at(key).get<T>();
   }
-  // Absent or null: nothing.
+  // Nothing if the key is absent or null.
   template <class T>
   std::optional<T> optional(const char* key) const {
     const auto found = config.find(key);
@@ -40,7 +40,7 @@ struct LayerFixture {
   nlohmann::json config;
 };
 
-// Makes the layer from the fixture's parameters, all of which it has to read: make(ParamSource) → layer.
+// Returns make(ParamSource) with the fixture's parameters.  Throws if the layer does not read all of them.
 template <class Make>
 auto build(const LayerFixture& fixture, DType dtype, Make make) {
   testing::GoldenParams params(fixture.golden, dtype);
@@ -49,7 +49,7 @@ auto build(const LayerFixture& fixture, DType dtype, Make make) {
   return layer;
 }
 
-// Whether `got` is the reference's, within what its dtype can hold.
+// Compares with the reference, with the tolerance of `got`'s dtype.
 inline ::testing::AssertionResult matches(const Tensor& got, const Tensor& want) {
   return got.dtype() == DType::f64 ? testing::close(got, want, kExact, kStored) : testing::close(got, want, kTolerance);
 }

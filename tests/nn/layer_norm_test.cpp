@@ -12,9 +12,9 @@ namespace {
 
 class LayerNormGolden : public ::testing::TestWithParam<std::string> {};
 
-// One row has a mean of 10 over a deviation of 0.1: rounding its inputs' differences from the mean costs 10 · 2^-24 /
-// 0.1, about 6e-6 of the deviation, for a few steps of summing; hence a few times the usual tolerance.  Another row has
-// a deviation near 1e-3 and ε down to 1e-12, which stays relative.
+// One row has the mean 10 and the standard deviation 0.1.  The rounding error of x − mean is then 10 · 2^-24 / 0.1,
+// about 6e-6 of the deviation, in each of a few operations; so the tolerance is three times the usual one.  Another row
+// has a deviation near 1e-3, with ε down to 1e-12.
 TEST_P(LayerNormGolden, EqualsTheReference) {
   const LayerFixture fixture("layer_norm_eps_" + GetParam());
   for (const DType dtype : {DType::f32, DType::f64}) {
@@ -48,7 +48,7 @@ TEST_P(LayerNorm2dGolden, EqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, LayerNorm2dGolden, ::testing::Values("1e06", "1e02"), name_of_case);
 
-TEST(LayerNorm, RefusesOtherWidths) {
+TEST(LayerNorm, RejectsOtherWidths) {
   RandomParams params;
   const LayerNorm norm(8, 1e-6, ParamSource(params));
   EXPECT_THROW(norm.forward(Tensor::zeros({2, 9})), Error);
@@ -64,7 +64,7 @@ TEST(LayerNorm, TakesAnyLayout) {
   EXPECT_TRUE(testing::close(norm.forward(x), norm.forward(x.contiguous()), 0));
 }
 
-TEST(LayerNorm, TrainsBehindALinearLayer) {
+TEST(LayerNorm, PassesGradientsToALinearLayer) {
   RandomParams params(1, DType::f64);
   Linear linear(4, 6, true, ParamSource(params, "linear"));
   LayerNorm norm(6, 1e-6, ParamSource(params, "norm"));

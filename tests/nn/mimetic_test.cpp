@@ -48,8 +48,8 @@ double off_diagonal_variance(const std::vector<double>& m, int64_t n) {
   return sum / static_cast<double>(n * (n - 1));
 }
 
-// The mean of n diagonal entries, each with deviation α/√n, has deviation α/n.  The variance of n (n − 1) uniform
-// draws of variance α²/n scatters by √(4/5) / n of it, √(4/5) being the deviation of their squares.
+// The mean of n diagonal entries, each with deviation α/√n, has the deviation α/n.  The variance of n (n − 1) uniform
+// draws of variance α²/n has the relative deviation √(4/5) / n, because √(4/5) is that of their squares.
 void expect_noisy_identity(const std::vector<double>& m, int64_t n, double noise, double identity) {
   const auto count = static_cast<double>(n);
   EXPECT_NEAR(mean_diagonal(m, n), identity, 4 * noise / count);
@@ -70,9 +70,9 @@ TEST(Mimetic, OneHeadsQueryTimesKeyIsNoisePlusIdentity) {
   expect_noisy_identity(product(w.qkv.data<float>(), w.qkv.data<float>() + n * n, n, n), n, 0.3, 0.9);
 }
 
-// A narrow head keeps the largest singular values, shared out evenly: rows of q and of k are orthogonal, of equal
-// length, and fall.
-TEST(Mimetic, AHeadHoldsTheLargestSingularValues) {
+// A narrow head keeps the largest singular values s, as √s in q and in k: rows of q and of k are orthogonal, of equal
+// norm, and in descending order.
+TEST(Mimetic, AHeadHasTheLargestSingularValues) {
   constexpr int64_t n = 48, heads = 4, d = 12;
   const Weights w = weights_of(n, heads, d, 5);
   const float* const qkv = w.qkv.data<float>();
@@ -91,12 +91,12 @@ TEST(Mimetic, AHeadHoldsTheLargestSingularValues) {
         EXPECT_LE(dot(q + i * n, q + i * n), dot(q + j * n, q + j * n) + 1e-5);
       }
     }
-    // More of the identity than d arbitrary directions out of n would hold.
+    // The identity part is larger than in d arbitrary directions out of n.
     EXPECT_GT(mean_diagonal(product(q, k, d, n), n), 0.7 * d / n);
   }
 }
 
-TEST(Mimetic, TheKeyDecidesAndThreadsDoNot) {
+TEST(Mimetic, DependsOnTheKeyAndNotOnThreads) {
   const Weights w = weights_of(24, 3, 8, 5);
   const ThreadCount one(1);
   const Weights again = weights_of(24, 3, 8, 5), other = weights_of(24, 3, 8, 6);
@@ -106,7 +106,7 @@ TEST(Mimetic, TheKeyDecidesAndThreadsDoNot) {
   EXPECT_FALSE(testing::close(w.qkv.narrow(0, 0, 8), w.qkv.narrow(0, 8, 8), 0));  // each head draws its own
 }
 
-TEST(Mimetic, HeadsThatDoNotFitAreAnError) {
+TEST(Mimetic, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(weights_of(8, 3, 4, 0), Error);
   EXPECT_THROW(mimetic_attention({}, 2, 0, Tensor::zeros({24, 8}), Tensor::zeros({8, 7})), Error);
 }

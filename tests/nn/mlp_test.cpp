@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, MlpGolden,
                                            "with_norm"),
                          name_of_case);
 
-TEST(Mlp, SamNamesAreTheSameLayer) {
+TEST(Mlp, SamNamesOnlyChangeTheParametersNames) {
   RandomParams params(1);
   const Mlp own({.in_features = 6}, ParamSource(params));
   testing::Golden renamed;
@@ -76,7 +76,7 @@ TEST_P(SwiGluGolden, EqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SwiGluGolden, ::testing::Values("default", "hidden", "no_bias"), name_of_case);
 
-TEST(SwiGlu, HiddenWidthIsDinov2s) {
+TEST(SwiGlu, HiddenWidthEqualsDinov2s) {
   EXPECT_EQ(dinov2_swiglu_hidden(4 * 1536), 4096);
   EXPECT_EQ(dinov2_swiglu_hidden(4 * 12), 32);
   EXPECT_EQ(dinov2_swiglu_hidden(4 * 13), 40);  // ⌊2/3 · 52⌋ = 34 → 40

@@ -34,7 +34,7 @@ TEST(Module, CountsItsParameters) {
             4 * 8 + 3 * 8 * 8 + 8 * 8 + 8 + 2 * 8 + 8 * 32 + 32 + 32 * 8 + 8);  // norms, qkv, proj, scales, fc1, fc2
 }
 
-TEST(Module, NamedModulesStartWithItself) {
+TEST(Module, NamedModulesStartWithTheModuleItself) {
   const Block block = small_block();
   const auto modules = block.named_modules();
   EXPECT_EQ(modules[0].first, "");
@@ -79,10 +79,10 @@ TEST(Module, ToADtypeConvertsEveryParameterAndTheForward) {
   block.to(DType::bf16);
   const Tensor bf16 = block.forward(x.to(DType::bf16));
   EXPECT_EQ(bf16.dtype(), DType::bf16);
-  EXPECT_TRUE(testing::close(bf16, f32, 0.05));  // a dozen roundings to 8 bits of values of order 1
+  EXPECT_TRUE(testing::close(bf16, f32, 0.05));  // a dozen roundings to 8 bits, of values of order 1
 }
 
-TEST(Module, ToADtypeKeepsTheWishForGradients) {
+TEST(Module, ToADtypeKeepsRequiresGrad) {
   Block block = small_block();
   block.requires_grad(true);
   block.to(DType::f64);
@@ -100,7 +100,7 @@ TEST(Module, ToMetaKeepsShapesAndDropsData) {
   EXPECT_THROW(block.to(Device::cpu), Error);
 }
 
-TEST(Module, PrintsLeavesAsPyTorchDoes) {
+TEST(Module, PrintsLeavesAsPyTorch) {
   RandomParams params;
   const ParamSource source(params);
   EXPECT_EQ(Linear(768, 3072, true, source).to_string(), "Linear(in_features=768, out_features=3072, bias=True)");
@@ -117,7 +117,7 @@ TEST(Module, PrintsLeavesAsPyTorchDoes) {
   EXPECT_EQ(ModuleList<Linear>("layers").to_string(), "ModuleList()");
 }
 
-TEST(Module, FloatsArePrintedAsPythonDoes) {
+TEST(Module, FloatsArePrintedAsInPython) {
   // repr() of each, from CPython.
   EXPECT_EQ(python_float(0), "0.0");
   EXPECT_EQ(python_float(1), "1.0");

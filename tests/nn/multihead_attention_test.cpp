@@ -54,7 +54,7 @@ TEST(MultiheadAttention, AFullyMaskedRowGivesZeroWeightsAndTheProjectionsBias) {
   EXPECT_TRUE(testing::close(layer.forward(x, x, x, {.key_padding_mask = all}).out, bias.expand({2, 5, 24}), 0));
 }
 
-TEST(MultiheadAttention, ZeroOrFalseIgnoresInEveryIntegerDtype) {
+TEST(MultiheadAttention, ZeroMasksAKeyInEveryIntegerDtype) {
   const MultiheadAttention layer = random_layer();
   const Tensor x = Tensor::randn({1, 4, 24}, 1);
   const Tensor lower = Tensor::zeros({4, 4}, DType::i64);
@@ -66,7 +66,7 @@ TEST(MultiheadAttention, ZeroOrFalseIgnoresInEveryIntegerDtype) {
   }
 }
 
-TEST(MultiheadAttention, AFloatingMaskMustBePassedAsABiasAndABiasMustFloat) {
+TEST(MultiheadAttention, AFloatingMaskMustBePassedAsABiasAndABiasMustBeFloating) {
   const MultiheadAttention layer = random_layer();
   const Tensor x = Tensor::randn({2, 5, 24}, 1);
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
@@ -102,7 +102,7 @@ TEST(MultiheadAttention, ABiasInDoubleIsAddedInDouble) {
   EXPECT_TRUE(testing::close(layer.forward(x, x, x, {.key_padding_mask = none, .attn_bias = bias}).out, expected, 0));
 }
 
-TEST(MultiheadAttention, RefusesShapesThatDoNotFit) {
+TEST(MultiheadAttention, RejectsShapesThatDoNotMatch) {
   const MultiheadAttention layer = random_layer();
   const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape); };
   EXPECT_THROW(layer.forward(zeros({2, 5, 24}), zeros({2, 7, 24}), zeros({2, 6, 24})), Error);
@@ -114,7 +114,7 @@ TEST(MultiheadAttention, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(MultiheadAttention({.embed_dim = 24, .num_heads = 3, .dropout = 1.0}, ParamSource(params)), Error);
 }
 
-TEST(MultiheadAttention, DropsWeightsInTrainingAndReturnsThemUndropped) {
+TEST(MultiheadAttention, ReturnsTheWeightsBeforeDropout) {
   RandomParams params(4);
   MultiheadAttention layer({.embed_dim = 24, .num_heads = 3, .dropout = 0.5}, ParamSource(params));
   const Tensor x = Tensor::randn({2, 5, 24}, 1);

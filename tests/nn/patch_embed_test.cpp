@@ -44,19 +44,20 @@ PatchEmbed random_layer(const PatchEmbedConfig& config) {
   return PatchEmbed(config, ParamSource(params));
 }
 
-TEST(PatchEmbed, AnImageSizeThatThePatchDoesNotDivideIsAnErrorAtConstruction) {
+TEST(PatchEmbed, TheConstructorRejectsAnImageSizeThatThePatchSizeDoesNotDivide) {
   EXPECT_EQ(error_of([] {
               random_layer({.img_size = {225, 224}, .embed_dim = 4});
             }),
             "patch_embed: expected an image size that the patch size 16×16 divides, got 225×224");
   EXPECT_THROW(random_layer({.img_size = {224, 225}, .embed_dim = 4}), Error);
-  EXPECT_THROW(random_layer({.img_size = {8, 8}, .embed_dim = 4, .allow_remainder = true}), Error);  // not one patch
+  EXPECT_THROW(random_layer({.img_size = {8, 8}, .embed_dim = 4, .allow_remainder = true}),
+               Error);  // smaller than a patch
   EXPECT_THROW(random_layer({.patch_size = {0, 16}, .embed_dim = 4}), Error);
   EXPECT_THROW(random_layer({.patch_size = {16, -16}, .embed_dim = 4}), Error);
   EXPECT_THROW(random_layer({.patch_size = {0, 0}, .embed_dim = 4, .allow_remainder = true}), Error);
 }
 
-TEST(PatchEmbed, AFixedSizeRefusesAnotherAndNamesBoth) {
+TEST(PatchEmbed, AFixedSizeRejectsOtherImages) {
   const PatchEmbed layer = random_layer({.img_size = {32, 48}, .embed_dim = 4});
   EXPECT_EQ(layer.forward(Tensor::zeros({1, 3, 32, 48})).shape(), (Shape{1, 6, 4}));
   EXPECT_EQ(error_of([&] {
@@ -67,7 +68,7 @@ TEST(PatchEmbed, AFixedSizeRefusesAnotherAndNamesBoth) {
   EXPECT_THROW(layer.forward(Tensor::zeros({3, 32, 48})), Error);
 }
 
-TEST(PatchEmbed, ADynamicSizeTakesAnyMultipleOfThePatch) {
+TEST(PatchEmbed, ADynamicSizeAcceptsAnyMultipleOfThePatchSize) {
   const PatchEmbed layer = random_layer({.img_size = {32, 32}, .embed_dim = 4, .dynamic_img_size = true});
   EXPECT_EQ(layer.forward(Tensor::zeros({2, 3, 16, 80})).shape(), (Shape{2, 5, 4}));
   EXPECT_EQ(layer.grid_of(48, 16), (std::array<int64_t, 2>{3, 1}));

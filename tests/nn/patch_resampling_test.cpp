@@ -16,13 +16,13 @@ TEST(PatchResampling, EqualsTimms) {
     double largest = 0;
     for (int64_t i = 0; i < expected.numel(); ++i)
       largest = std::max(largest, std::abs(static_cast<double>(expected.data<float>()[i])));
-    // timm's pseudo-inverse is of float32 matrices whose condition is below 30.
+    // timm computes the pseudo-inverse in float32, of matrices with a condition number below 30.
     EXPECT_TRUE(testing::close(got, expected, 30 * 16 * 6e-8 * largest)) << name;
   }
 }
 
-TEST(PatchResampling, KeepsWhatAPatchGivesWherePatchesGrow) {
-  // A patch of one value keeps its inner product with the weights: bicubic resizing keeps constants.
+// Bicubic resizing keeps constant patches, so their inner product with the weights must not change.
+TEST(PatchResampling, KeepsInnerProductsIfPatchesGrow) {
   const Tensor weight = Tensor::randn({2, 3, 4, 4}, 7, DType::f64), grown = resample_patch_weight(weight, {8, 8});
   for (int64_t plane = 0; plane < 6; ++plane) {
     double before = 0, after = 0;
@@ -32,7 +32,7 @@ TEST(PatchResampling, KeepsWhatAPatchGivesWherePatchesGrow) {
   }
 }
 
-TEST(PatchResampling, LeavesItsOwnSizeAloneAndRefusesNone) {
+TEST(PatchResampling, KeepsTheWeightForItsOwnSizeAndRejectsBadShapes) {
   const Tensor weight = Tensor::randn({2, 3, 4, 4}, 7);
   EXPECT_EQ(resample_patch_weight(weight, {4, 4}).storage(), weight.storage());
   EXPECT_THROW(resample_patch_weight(weight, {0, 4}), Error);

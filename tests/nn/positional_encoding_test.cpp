@@ -31,8 +31,8 @@ TEST(PositionalEncoding, AlternatesSineAndCosine) {
   }
 }
 
-// Row 5 of a grid of 2 × 3 stands at x = 2, y = 1; with width 8 the frequencies are 1 and 10000^(−1/2).
-TEST(SincosPositions2d, HalfTheWidthIsForXAndHalfForY) {
+// Row 5 of a 2 × 3 grid is the position x = 2, y = 1.  With width 8 the frequencies are 1 and 10000^(−1/2).
+TEST(SincosPositions2d, EncodeXInTheFirstHalfAndYInTheSecond) {
   const Tensor table = sincos_positions_2d({2, 3}, 8);
   ASSERT_EQ(table.shape(), (Shape{1, 6, 8}));
   const double expected[] = {std::sin(2.0), std::sin(0.02), std::cos(2.0), std::cos(0.02),
@@ -51,7 +51,7 @@ TEST(PositionalEncoding, OddWidthsAndLongSequencesAreErrors) {
   EXPECT_THROW(layer.forward(Tensor::zeros({5, 8})), Error);
 }
 
-TEST(PositionalEncoding, DropsInTrainingOnly) {
+TEST(PositionalEncoding, AppliesDropoutInTrainingOnly) {
   PositionalEncoding layer(8, 0.5);
   const Tensor x = Tensor::full({1, 4, 8}, 3);
   EXPECT_TRUE(testing::close(layer.forward(x).select(0, 0).select(0, 0),
@@ -64,7 +64,7 @@ class Interpolation : public ::testing::TestWithParam<std::string> {};
 
 // Each value is a sum of at most 4·4 (with antialiasing 14·14) products with weights whose absolute values sum to less
 // than 2, computed in double, and stored as f32 on both sides: two roundings of 2^-24 of values below 4.
-TEST_P(Interpolation, EqualsTheFamilysOwn) {
+TEST_P(Interpolation, EqualsTheReference) {
   const LayerFixture fixture("position_interpolation_" + GetParam());
   const PositionResampling how{.antialias = fixture.get<bool>("antialias"), .offset = fixture.get<double>("offset")};
   const auto grid = fixture.get<std::array<int64_t, 2>>("grid");
@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, Interpolation,
                                            "dinov2_antialias_large"),
                          name_of_case);
 
-TEST(PositionResampling, AGridThatIsNotTheTensorsIsAnError) {
+TEST(PositionResampling, RejectsAGridThatDoesNotMatchTheTensor) {
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 5}, {7, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 0, {4, 4}, {7, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 4}, {0, 7}, {}), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole trees against PyTorch's own text and timm's own names (tools/golden/printed_trees.py).
+// Compares printed modules with PyTorch's output, and parameter names with timm's (tools/golden/printed_trees.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -21,7 +21,7 @@ std::string text_of(const std::string& name) {
   return text.str();
 }
 
-// A registered architecture, changed; on the meta device, so that nothing is allocated.
+// A registered architecture with changes, on the meta device, so that nothing is allocated.
 std::string printed(const std::string& name, void (*change)(models::VisionTransformerConfig&)) {
   models::VisionTransformerConfig config = models::find_architecture(name)->config;
   change(config);
@@ -29,7 +29,8 @@ std::string printed(const std::string& name, void (*change)(models::VisionTransf
   return models::VisionTransformer(config, ParamSource(params)).to_string() + "\n";
 }
 
-TEST(PrintedTree, Document003sModuleListPrintsTwelveEqualBlocksOnce) {
+// Blocks with the parameters of jeonsworld's ViT-pytorch.
+TEST(PrintedTree, AModuleListPrintsEqualBlocksOnce) {
   RandomParams params(0, DType::f32, Device::meta);
   ModuleList<Block> blocks("blocks");
   for (int64_t i = 0; i < 12; ++i) {
@@ -41,7 +42,7 @@ TEST(PrintedTree, Document003sModuleListPrintsTwelveEqualBlocksOnce) {
   EXPECT_EQ(blocks.to_string() + "\n", text_of("module_list_003"));
 }
 
-TEST(PrintedTree, VitBaseIsTimms) {
+TEST(PrintedTree, VitBaseEqualsTimms) {
   EXPECT_EQ(printed("vit_base_patch16_224", [](auto&) {}), text_of("vit_base"));
 }
 
@@ -68,7 +69,7 @@ TEST(PrintedTree, NormsAppearWhereTheyAreConfigured) {
             text_of("vit_norms"));
 }
 
-TEST(NamedParameters, OfVitBaseAreTimmsKeys) {
+TEST(NamedParameters, OfVitBaseEqualTimmsKeys) {
   RandomParams params(0, DType::f32, Device::meta);
   const models::VisionTransformer model(models::find_architecture("vit_base_patch16_224")->config, ParamSource(params));
   std::set<std::string> ours, theirs;

@@ -26,7 +26,7 @@ Values traced(Run run) {
   return values;
 }
 
-TEST(Trace, PatchEmbedShowsTheMapBeforeAndTheTokensAfterFlattening) {
+TEST(Trace, PatchEmbedReportsTheFeatureMapAndTheTokens) {
   RandomParams params(1);
   const PatchEmbed layer({.img_size = {8, 12}, .patch_size = {4, 4}, .embed_dim = 5},
                          ParamSource(params, "patch_embed"));
@@ -38,7 +38,7 @@ TEST(Trace, PatchEmbedShowsTheMapBeforeAndTheTokensAfterFlattening) {
       testing::close(values.at("patch_embed.patches").flatten(2).transpose(1, 2), values.at("patch_embed.tokens"), 0));
 }
 
-TEST(Trace, AttentionShowsEveryStepOfTheFormula) {
+TEST(Trace, AttentionReportsEveryStepOfTheFormula) {
   RandomParams params(1);
   const Attention layer({.dim = 24, .num_heads = 3, .qkv_bias = true}, ParamSource(params, "attn"));
   const Tensor x = Tensor::randn({2, 5, 24}, 1);
@@ -48,7 +48,7 @@ TEST(Trace, AttentionShowsEveryStepOfTheFormula) {
   for (const char* name : {"q", "k", "v", "context"}) EXPECT_EQ(at(name).shape(), (Shape{2, 3, 5, 8})) << name;
   EXPECT_TRUE(testing::close(at("k_transposed"), at("k").transpose(2, 3), 0));
   EXPECT_EQ(at("k_transposed").shape(), (Shape{2, 3, 8, 5}));
-  // Each step follows from the one before; 8 products of order 1 are off by at most 8 · 2^-24.
+  // Each step follows from the one before.  A dot product of 8 terms of order 1 has an error of at most 8 · 2^-24.
   const Tensor product = ops::matmul(at("q"), at("k_transposed"));
   EXPECT_TRUE(testing::close(at("scores"), ops::mul(product, Tensor::full({1}, 1 / std::sqrt(8.0))), 1e-6));
   EXPECT_TRUE(
@@ -63,7 +63,7 @@ TEST(Trace, TracedAndUntracedForwardsAgree) {
   const Block block({.attention = {.dim = 24, .num_heads = 3}, .init_values = 0.1}, ParamSource(params, "blocks.0"));
   const MultiheadAttention cross({.embed_dim = 24, .num_heads = 3}, ParamSource(params, "cross"));
   const Tensor x = Tensor::randn({2, 9, 24}, 1), memory = Tensor::randn({2, 7, 24}, 2);
-  const Tensor mask = Tensor::zeros({9, 7}, DType::boolean);  // the fourth query sees nothing, the rest some keys
+  const Tensor mask = Tensor::zeros({9, 7}, DType::boolean);  // the fourth query sees no key, the others some
   for (int64_t i = 0; i < mask.numel(); ++i) mask.data<bool>()[i] = i / 7 != 3 && i % 3 != 0;
   Tensor block_out;
   MultiheadAttentionOutput cross_out;
@@ -71,7 +71,7 @@ TEST(Trace, TracedAndUntracedForwardsAgree) {
     block_out = block.forward(x);
     cross_out = cross.forward(x, memory, memory, {.attn_mask = mask});
   });
-  // The fused attention sums the same products in another order.
+  // The fused attention sums in another order.
   EXPECT_TRUE(testing::close(block_out, block.forward(x), 1e-6));
   const MultiheadAttentionOutput expected = cross.forward(x, memory, memory, {.attn_mask = mask});
   EXPECT_TRUE(testing::close(cross_out.out, expected.out, 1e-6));
@@ -80,7 +80,7 @@ TEST(Trace, TracedAndUntracedForwardsAgree) {
                            "blocks.0.out", "cross.scores"}) {
     EXPECT_EQ(values.count(name), 1) << name;
   }
-  EXPECT_TRUE(std::isinf(values.at("cross.scores").data<float>()[0])) << "scores are those that softmax sees";
+  EXPECT_TRUE(std::isinf(values.at("cross.scores").data<float>()[0])) << "scores include the mask";
 }
 
 TEST(Trace, EndsWithItsScopeAndDoesNotNest) {

@@ -12,7 +12,7 @@
 namespace vitrail::ops {
 namespace {
 
-// A vector kernel's activation is accurate to a few units in the last place of values below 8.
+// Vector kernels have an error of a few units in the last place, for values below 8.
 TEST(Activation, InFloatEqualsDouble) {
   using kernels::Activation;
   const Tensor x = mul(Tensor::randn({1000}, 1, DType::f64), Tensor::full({1}, 2, DType::f64)).to(DType::f32);

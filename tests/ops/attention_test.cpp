@@ -24,8 +24,8 @@ struct Inputs {
   }
 };
 
-// Scores are sums of d ≤ 64 products, off by d · 2^-24 ≈ 4e-6 at worst, which is the relative error of a weight;
-// weights sum to 1, so the result is off by that much of the largest |v| ≤ 5.
+// Scores are dot products of d ≤ 64 terms with an error of at most d · 2^-24 ≈ 4e-6, which is the relative error of a
+// weight.  Weights sum to 1, so the output has an error of at most 4e-6 · max |v| ≤ 2e-5.
 constexpr double kClose = 2e-5;
 
 TEST(Attention, InFloatEqualsDoubleOnAwkwardSizes) {
@@ -71,7 +71,7 @@ TEST(Attention, ABiasBroadcastsToTheScores) {
   }
 }
 
-TEST(Attention, ABiasThatDoesNotFitIsAnErrorInEveryDtype) {
+TEST(Attention, RejectsABiasThatDoesNotBroadcastInEveryDtype) {
   const Inputs inputs(2, 3, 1, 7, 8);
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const Shape& shape : {Shape{2, 3, 5, 7}, Shape{8}, Shape{4, 3, 1, 7}, Shape{2, 2, 3, 1, 7}}) {
@@ -96,12 +96,12 @@ TEST(Attention, ARowWithEveryKeyMaskedGivesZeros) {
       << "without weights";
 }
 
-TEST(Attention, ReadsViewsOfAFusedProjection) {
+TEST(Attention, AcceptsViewsOfAFusedProjection) {
   const Tensor qkv = Tensor::randn({2, 9, 3, 4, 6}, 1).permute({2, 0, 3, 1, 4});
   const Tensor q = qkv.select(0, 0), k = qkv.select(0, 1), v = qkv.select(0, 2);
   const Tensor expected = attention(q.contiguous(), k.contiguous(), v.contiguous(), 0.4).out;
   EXPECT_TRUE(testing::close(attention(q, k, v, 0.4).out, expected, 0));
-  const Tensor columns = Tensor::randn({2, 4, 6, 9}, 2).transpose(2, 3);  // no dense rows
+  const Tensor columns = Tensor::randn({2, 4, 6, 9}, 2).transpose(2, 3);  // the last axis is not contiguous
   EXPECT_TRUE(testing::close(attention(columns, k, v, 0.4).out, attention(columns.contiguous(), k, v, 0.4).out, 0));
 }
 
@@ -132,7 +132,7 @@ TEST(Attention, EmptyBatchesAndNoKeys) {
   EXPECT_TRUE(testing::close(of({1, 2, 3, 4}, {1, 2, 0, 4}).out, Tensor::zeros({1, 3, 8}), 0));
 }
 
-TEST(Attention, ShapesThatDoNotAgreeAreErrors) {
+TEST(Attention, RejectsShapesThatDoNotMatch) {
   const auto of = [](const Shape& q, const Shape& k, const Shape& v) {
     attention(Tensor::zeros(q), Tensor::zeros(k), Tensor::zeros(v), 1);
   };
@@ -155,7 +155,7 @@ TEST(Softmax, RowsSumToOneAndMaskedRowsAreZero) {
   EXPECT_THROW(softmax(Tensor::zeros({2}, DType::i32)), Error);
 }
 
-TEST(MergeHeads, PutsHeadsSideBySide) {
+TEST(MergeHeads, ConcatenatesHeads) {
   const Tensor x = Tensor::randn({2, 3, 5, 4}, 1);
   const Tensor merged = merge_heads(x);
   EXPECT_EQ(merged.shape(), (Shape{2, 5, 12}));

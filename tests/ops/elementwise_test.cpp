@@ -15,7 +15,7 @@ namespace {
 
 constexpr DType kFloating[] = {DType::f64, DType::f32, DType::bf16, DType::f16};
 
-TEST(Add, BroadcastsAsNumPyDoes) {
+TEST(Add, BroadcastsAsNumPy) {
   const Tensor column = Tensor::from<float>({2, 1}, {10, 20}), row = Tensor::from<float>({3}, {1, 2, 3});
   EXPECT_TRUE(testing::close(add(column, row), Tensor::from<float>({2, 3}, {11, 12, 13, 21, 22, 23}), 0));
   EXPECT_TRUE(testing::close(mul(row, column), Tensor::from<float>({2, 3}, {10, 20, 30, 20, 40, 60}), 0));
@@ -25,7 +25,7 @@ TEST(Add, BroadcastsAsNumPyDoes) {
   EXPECT_THROW(add(Tensor::zeros({2}, DType::i64), Tensor::zeros({2}, DType::i64)), Error);
 }
 
-TEST(Add, TakesAnyLayoutAndKeepsTheFirstDtype) {
+TEST(Add, AcceptsAnyLayoutAndKeepsTheFirstDtype) {
   const Tensor x = Tensor::randn({4, 3}, 1), y = Tensor::randn({3, 4}, 2);
   EXPECT_TRUE(testing::close(add(x.transpose(0, 1), y), add(x.transpose(0, 1).contiguous(), y), 0));
   for (const DType dtype : kFloating) EXPECT_EQ(add(x.to(dtype), x).dtype(), dtype);
@@ -48,7 +48,7 @@ TEST(Elementwise, SixteenBitInputsAreComputedInFloatAndRoundedOnce) {
   }
 }
 
-TEST(DropoutMask, ASampleHasItsDrawsWhereverItStands) {
+TEST(DropoutMask, ASampleHasTheSameDrawsInEveryBatch) {
   const Tensor whole = dropout_mask({4, 50}, 0.5, 5, {}, DType::f32);
   const Tensor part = dropout_mask({2, 50}, 0.5, 5, {3, 1}, DType::f32);
   EXPECT_TRUE(testing::close(part.narrow(0, 0, 1), whole.narrow(0, 3, 1), 0));
@@ -56,7 +56,7 @@ TEST(DropoutMask, ASampleHasItsDrawsWhereverItStands) {
   EXPECT_THROW(dropout_mask({3, 50}, 0.5, 5, {3, 1}, DType::f32), Error);
 }
 
-TEST(DropoutMask, HoldsZerosAndTheScale) {
+TEST(DropoutMask, ContainsZerosAndTheScale) {
   const Tensor mask = dropout_mask({10000}, 0.2, 5, {}, DType::f64);
   double sum = 0;
   for (int i = 0; i < 10000; ++i) {

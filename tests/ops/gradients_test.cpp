@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward of every operation: against differences in f64, and f32's kernels against f64.  Linear, LayerNorm and
-// residual_add are also held against PyTorch's autograd, in tests/autograd.
+// The backward of every operation: f64 against central differences, f32 against f64.  tests/autograd also compares
+// linear, layer_norm and residual_add with PyTorch's autograd.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,14 +33,14 @@ constexpr Activation kActivations[] = {Activation::none,       Activation::gelu,
                                        Activation::quick_gelu, Activation::relu, Activation::silu,
                                        Activation::tanh};
 
-// As in tests/autograd/gradients_test.cpp: a central difference is off by some 1e-10.
-void expect_right(const Function& function, In inputs) {
+// The error of a central difference is about 1e-10; tests/autograd/gradients_test.cpp derives it.
+void expect_correct_gradients(const Function& function, In inputs) {
   const autograd::GradientCheck check = autograd::check_gradients(function, inputs);
   EXPECT_LT(check.worst, 1e-8) << "input " << check.input << ", element " << check.element << ": numerical "
                                << check.numerical << ", analytic " << check.analytic;
 }
 
-// Gradients of the function's result, weighted by fixed numbers, with inputs of a dtype.
+// The gradients of the inputs in this dtype, for a fixed random gradient of the output.
 std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) {
   std::vector<Tensor> leaves;
   for (const Tensor& input : inputs) {
@@ -54,7 +54,8 @@ std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) 
   return grads;
 }
 
-// Sums of `terms` products of numbers of order 1, each rounded to 2^-24, with a random walk's growth and a factor of 8.
+// The rounding errors of 2^-24 of `terms` summands of order 1 grow as a random walk, √terms; the tolerance is 8 times
+// that.
 void expect_float_agrees(const Function& function, In inputs, double terms) {
   const std::vector<Tensor> exact = gradients(function, inputs, DType::f64);
   const std::vector<Tensor> single = gradients(function, inputs, DType::f32);
@@ -75,7 +76,7 @@ TEST(Gradient, OfAddAndMulWithBroadcasting) {
     for (const Function& f :
          {Function([](In in) { return add(in[0], in[1]); }), Function([](In in) { return mul(in[0], in[1]); }),
           Function([](In in) { return mul(in[1], in[0]); })}) {
-      expect_right(f, inputs);
+      expect_correct_gradients(f, inputs);
       expect_float_agrees(f, inputs, 12);
     }
   }
@@ -84,7 +85,7 @@ TEST(Gradient, OfAddAndMulWithBroadcasting) {
 TEST(Gradient, OfActivations) {
   for (const Activation kind : kActivations) {
     const Function f = [kind](In in) { return activation(in[0], kind); };
-    expect_right(f, {draw({3, 5}, 1)});
+    expect_correct_gradients(f, {draw({3, 5}, 1)});
     expect_float_agrees(f, {draw({37, 29}, 1)}, 16);
   }
 }
@@ -98,7 +99,7 @@ TEST(Gradient, OfLinearWithActivationInFloat) {
 
 TEST(Gradient, OfSiluGate) {
   const Function f = [](In in) { return silu_gate(in[0]); };
-  expect_right(f, {draw({3, 10}, 1)});
+  expect_correct_gradients(f, {draw({3, 10}, 1)});
   expect_float_agrees(f, {draw({37, 58}, 1)}, 16);
 }
 
@@ -120,38 +121,43 @@ TEST(Gradient, OfResidualAddInFloat) {
 }
 
 TEST(Gradient, OfMatmulAndSoftmax) {
-  const Function product = [](In in) { return matmul(in[0], in[1]); };
-  expect_right(product, {draw({2, 3, 4}, 1), draw({2, 4, 5}, 2)});
-  expect_float_agrees(product, {draw({2, 17, 9}, 1), draw({2, 9, 21}, 2)}, 21);
-  const Function soft = [](In in) { return softmax(in[0]); };
-  expect_right(soft, {draw({3, 5}, 1)});
-  expect_float_agrees(soft, {draw({13, 37}, 1)}, 37);
+  const Function multiply = [](In in) { return matmul(in[0], in[1]); };
+  expect_correct_gradients(multiply, {draw({2, 3, 4}, 1), draw({2, 4, 5}, 2)});
+  expect_float_agrees(multiply, {draw({2, 17, 9}, 1), draw({2, 9, 21}, 2)}, 21);
+  const Function row_softmax = [](In in) { return softmax(in[0]); };
+  expect_correct_gradients(row_softmax, {draw({3, 5}, 1)});
+  expect_float_agrees(row_softmax, {draw({13, 37}, 1)}, 37);
 }
 
 TEST(Gradient, OfTokens) {
-  expect_right([](In in) { return cat({in[0], in[1], in[0]}, 1); }, {draw({2, 1, 3}, 1), draw({2, 4, 3}, 2)});
+  expect_correct_gradients(
+      [](In in) {
+        return cat({in[0], in[1], in[0]}, 1);
+      },
+      {draw({2, 1, 3}, 1), draw({2, 4, 3}, 2)});
   for (const int axis : {0, 1, 2}) {
     const Function f = [axis](In in) { return mean(in[0], axis); };
-    expect_right(f, {draw({2, 4, 3}, 1)});
+    expect_correct_gradients(f, {draw({2, 4, 3}, 1)});
     expect_float_agrees(f, {draw({2, 4, 3}, 1)}, 4);
   }
-  expect_right([](In in) { return contiguous(in[0].transpose(0, 2)); }, {draw({2, 4, 3}, 1)});
-  expect_right([](In in) { return gather_tokens(in[0], {{0, 3}, {2, 2}}); }, {draw({2, 4, 3}, 1)});
+  expect_correct_gradients([](In in) { return contiguous(in[0].transpose(0, 2)); }, {draw({2, 4, 3}, 1)});
+  expect_correct_gradients([](In in) { return gather_tokens(in[0], {{0, 3}, {2, 2}}); }, {draw({2, 4, 3}, 1)});
 }
 
 TEST(Gradient, OfPatchify) {
   const Function f = [](In in) { return patchify(in[0], 2, 3); };
-  expect_right(f, {draw({2, 3, 5, 6}, 1)});  // a row of pixels is left out: its gradient is 0
+  expect_correct_gradients(f, {draw({2, 3, 5, 6}, 1)});  // the last row of pixels is dropped: its gradient is 0
   expect_float_agrees(f, {draw({2, 3, 5, 6}, 1)}, 1);
 }
 
 TEST(Gradient, OfAttention) {
   const Tensor q = draw({2, 3, 4, 5}, 1), k = draw({2, 3, 6, 5}, 2), v = draw({2, 3, 6, 5}, 3);
-  expect_right([](In in) { return attention(in[0], in[1], in[2], 0.4).out; }, {q, k, v});
-  expect_right([](In in) { return attention(in[0], in[1], in[2], 0.4, in[3]).out; }, {q, k, v, draw({3, 1, 6}, 4)});
+  expect_correct_gradients([](In in) { return attention(in[0], in[1], in[2], 0.4).out; }, {q, k, v});
+  expect_correct_gradients([](In in) { return attention(in[0], in[1], in[2], 0.4, in[3]).out; },
+                           {q, k, v, draw({3, 1, 6}, 4)});
 }
 
-// Sizes below, at and above the tiles and panels of every instruction set, and more queries than a block.
+// Sizes below, at and above the tile and panel sizes of every instruction set, and more queries than a block has.
 TEST(Gradient, OfAttentionInFloat) {
   for (const auto& [queries, keys, dim] : std::vector<std::array<int64_t, 3>>{
            {1, 1, 1}, {5, 7, 3}, {12, 16, 16}, {13, 65, 24}, {65, 65, 16}, {197, 197, 64}, {300, 170, 32}}) {
@@ -191,7 +197,7 @@ TEST(Gradient, OfSelfAttentionEqualsThatOfItsParts) {
   };
   EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
   expect_float_agrees(fused, {qkv}, 100);
-  expect_right([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
+  expect_correct_gradients([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
 }
 
 }  // namespace

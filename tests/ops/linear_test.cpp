@@ -22,7 +22,7 @@ TEST(Linear, IsXTimesWTransposedPlusB) {
   EXPECT_TRUE(testing::close(linear(x, w, {}), Tensor::from<float>({2, 2}, {-2, 4, -2, 13}), 0));
 }
 
-// A sum of K products of order 1 in f32 is off by at most K · 2^-24 · Σ|products| / K; 300 · 6e-8 = 2e-5.
+// A dot product of K terms of order 1 in f32 has an error of at most K · 2^-24; 300 · 6e-8 = 2e-5.
 TEST(Linear, InFloatEqualsDoubleOnAwkwardSizes) {
   using kernels::Activation;
   for (const int64_t rows : {0, 1, 3, 17, 65}) {
@@ -37,7 +37,7 @@ TEST(Linear, InFloatEqualsDoubleOnAwkwardSizes) {
   }
 }
 
-TEST(Linear, AnyRankAndLayout) {
+TEST(Linear, AcceptsAnyRankAndLayout) {
   const Tensor x = Tensor::randn({2, 5, 3}, 1), w = Tensor::randn({4, 3}, 2);
   const Tensor flat = linear(x.view({10, 3}), w, {});
   EXPECT_TRUE(testing::close(linear(x, w, {}), flat.view({2, 5, 4}), 0));
@@ -64,7 +64,7 @@ TEST(Linear, SixteenBitInputsAreComputedInFloatAndRoundedOnce) {
   }
 }
 
-TEST(Linear, ShapesThatDoNotFitAreErrorsThatNameBoth) {
+TEST(Linear, ThrowsAnErrorThatNamesShapesThatDoNotMatch) {
   EXPECT_THROW(linear(Tensor::zeros({2, 3}), Tensor::zeros({4, 5}), {}), Error);
   EXPECT_THROW(linear(Tensor::zeros({2, 3}), Tensor::zeros({3}), {}), Error);
   EXPECT_THROW(linear(Tensor::zeros({2, 3}), Tensor::zeros({4, 3}), Tensor::zeros({3})), Error);
@@ -76,7 +76,7 @@ TEST(Linear, ShapesThatDoNotFitAreErrorsThatNameBoth) {
   }
 }
 
-TEST(Matmul, MultipliesEachOfTheLeadingAxes) {
+TEST(Matmul, MultipliesTheMatricesOfABatch) {
   const Tensor a = Tensor::randn({2, 3, 4, 5}, 1), b = Tensor::randn({2, 3, 5, 6}, 2);
   const Tensor c = matmul(a, b);
   EXPECT_EQ(c.shape(), (Shape{2, 3, 4, 6}));
@@ -118,7 +118,7 @@ TEST(ResidualAdd, AddsTheScaledBranch) {
   EXPECT_EQ(residual_add(Tensor::zeros({0, 5}), Tensor::zeros({0, 5})).shape(), (Shape{0, 5}));
 }
 
-TEST(ResidualAdd, ShapesThatDoNotFitAreErrors) {
+TEST(ResidualAdd, RejectsShapesThatDoNotMatch) {
   const Tensor x = Tensor::zeros({3, 5});
   EXPECT_THROW(residual_add(x, Tensor::zeros({3, 4})), Error);
   EXPECT_THROW(residual_add(x, x, Tensor::zeros({3})), Error);

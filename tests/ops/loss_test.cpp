@@ -26,7 +26,7 @@ Tensor leaf_of(const Tensor& value) {
   return leaf;
 }
 
-// The loss that a case's options name.
+// The loss with a case's options.
 Tensor loss_of_case(const nlohmann::json& config, const testing::Golden& golden, const Tensor& logits) {
   if (config.at("loss") == "distillation") {
     return distillation(logits, golden["teacher"],
@@ -59,8 +59,8 @@ TEST_F(Losses, AndGradientsEqualPyTorchs) {
   }
 }
 
-// Single precision: logits below 16 are rounded in x − max (2^-21), exponentials by 2 ulp, sums of 11 by 4: a relative
-// error below 16 ulp of each share, and of losses below 8 in all.
+// Single precision: x − max has an error of 2^-21 for logits below 16, exponentials of 2 ulp, sums of 11 terms of 4
+// ulp. Together, softmax has a relative error below 16 ulp, and so have losses, which are below 8.
 TEST_F(Losses, InSinglePrecisionStayWithinRounding) {
   for (const auto& [name, config] : cases_.items()) {
     const Tensor logits = leaf_of(golden_["logits"].to(DType::f32));
@@ -72,8 +72,8 @@ TEST_F(Losses, InSinglePrecisionStayWithinRounding) {
   }
 }
 
-// tests/autograd/gradients_test.cpp derives the bound.
-TEST_F(Losses, GradientsAgreeWithDifferences) {
+// tests/autograd/gradients_test.cpp derives the tolerance.
+TEST_F(Losses, GradientsEqualCentralDifferences) {
   for (const auto& [name, config] : cases_.items()) {
     const auto check = autograd::check_gradients(
         [&](const std::vector<Tensor>& in) { return loss_of_case(config, golden_, in[0]); }, {golden_["logits"]});
@@ -86,15 +86,15 @@ TEST(CrossEntropy, IncomingGradientsScaleItsOwn) {
   const Tensor labels = Tensor::from<int64_t>({3}, {0, 3, 1});
   const Tensor loss = weighted_sum({cross_entropy(logits, labels), cross_entropy(logits, labels)}, {0.25, 0.5});
   autograd::backward(loss, Tensor::full({}, 4, DType::f64));
-  const Tensor whole = grad_of(logits);
+  const Tensor sum_grad = grad_of(logits);
   const Tensor other = leaf_of(logits);
   const Tensor plain = cross_entropy(other, labels);
   EXPECT_NEAR(loss.item<double>(), 0.75 * plain.item<double>(), 1e-14);
   autograd::backward(plain, Tensor::full({}, 3, DType::f64));
-  EXPECT_TRUE(testing::close(whole, grad_of(other), 1e-14));
+  EXPECT_TRUE(testing::close(sum_grad, grad_of(other), 1e-14));
 }
 
-TEST(CrossEntropy, HugeLogitsNeitherOverflowNorLoseTheLoss) {
+TEST(CrossEntropy, IsExactForHugeLogits) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor logits = leaf_of(Tensor::from<float>({2, 3}, {1e30f, 0, -1e30f, 100, 100, -1e4f}).to(dtype));
     const Tensor loss = cross_entropy(logits, Tensor::from<int64_t>({2}, {0, 1}));
@@ -109,14 +109,14 @@ TEST(CrossEntropy, ANaNLogitGivesANaNLoss) {
   EXPECT_TRUE(std::isnan(cross_entropy(logits, Tensor::from<int64_t>({1}, {0})).item<double>()));
 }
 
-TEST(CrossEntropy, WidensLogitsOf16Bits) {
+TEST(CrossEntropy, ComputesSixteenBitLogitsInFloat) {
   const Tensor logits = Tensor::randn({4, 5}, 1, DType::bf16);
   const Tensor labels = Tensor::from<int64_t>({4}, {0, 1, 2, 3}), loss = cross_entropy(logits, labels);
   EXPECT_EQ(loss.dtype(), DType::f32);
   EXPECT_EQ(loss.item<float>(), cross_entropy(logits.to(DType::f32), labels).item<float>());
 }
 
-TEST(CrossEntropy, BitsDoNotDependOnThreads) {
+TEST(CrossEntropy, DoesNotDependOnThreads) {
   const Tensor logits = Tensor::randn({64, 1000}, 1);
   const Tensor labels = Tensor::zeros({64}, DType::i64);
   std::vector<Tensor> losses, grads;
@@ -135,7 +135,7 @@ TEST(CrossEntropy, RecordsNothingWithoutGradients) {
   EXPECT_FALSE(autograd::requires_grad(cross_entropy(Tensor::zeros({1, 2}), Tensor::zeros({1}, DType::i64))));
 }
 
-TEST(Loss, SaysWhichTargetIsWrong) {
+TEST(Loss, ErrorsNameTheWrongTarget) {
   const Tensor logits = Tensor::zeros({2, 3});
   auto message = [](const std::function<void()>& action) -> std::string {
     try {

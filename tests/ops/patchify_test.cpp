@@ -9,7 +9,7 @@
 namespace vitrail::ops {
 namespace {
 
-// Values that every dtype holds; element by element as the header has it.
+// Compares patches with the definition in the header, element by element.  The values are exact in every dtype.
 void expect_patches(DType dtype, const Shape& shape, int64_t rows, int64_t columns) {
   const Tensor image = Tensor::empty(shape, DType::i64);
   for (int64_t i = 0; i < image.numel(); ++i) image.data<int64_t>()[i] = dtype == DType::boolean ? i % 3 == 0 : i % 120;
@@ -27,7 +27,7 @@ void expect_patches(DType dtype, const Shape& shape, int64_t rows, int64_t colum
   }
 }
 
-TEST(Patchify, CutsEveryDtype) {
+TEST(Patchify, AcceptsEveryDtype) {
   for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::i8,
                             DType::u8, DType::boolean}) {
     expect_patches(dtype, {2, 3, 8, 12}, 4, 4);
@@ -38,7 +38,7 @@ TEST(Patchify, CutsEveryDtype) {
   }
 }
 
-TEST(Patchify, TakesAnyLayout) {
+TEST(Patchify, AcceptsAnyLayout) {
   for (const DType dtype : {DType::f32, DType::u8}) {
     const Tensor channels_last = Tensor::randn({2, 8, 8, 3}, 1).to(dtype);
     const Tensor image = channels_last.permute({0, 3, 1, 2});
@@ -46,7 +46,7 @@ TEST(Patchify, TakesAnyLayout) {
   }
 }
 
-TEST(Patchify, ImagesAndPatchesThatMakeNoneAreErrors) {
+TEST(Patchify, RejectsImagesSmallerThanAPatchAndEmptyPatches) {
   EXPECT_THROW(patchify(Tensor::zeros({3, 8, 8}), 4, 4), Error);
   EXPECT_THROW(patchify(Tensor::zeros({1, 3, 3, 8}), 4, 4), Error);
   EXPECT_THROW(patchify(Tensor::zeros({1, 3, 8, 8}), 0, 4), Error);

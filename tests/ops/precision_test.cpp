@@ -16,7 +16,7 @@
 namespace vitrail::ops {
 namespace {
 
-// What rounding to bf16 leaves of a tensor, in f64.
+// Rounded to bf16, as f64.
 Tensor rounded(const Tensor& t) { return t.to(DType::bf16).to(DType::f64); }
 
 TEST(MixedPrecision, RoundsTheOperandsOfALinearLayerAndItsResult) {
@@ -24,11 +24,11 @@ TEST(MixedPrecision, RoundsTheOperandsOfALinearLayerAndItsResult) {
   const MixedPrecision scope(DType::bf16);
   const Tensor y = linear(x, weight, bias);
   EXPECT_EQ(y.dtype(), DType::bf16);
-  // Half a unit of the last of 8 bits, for results below 32.
+  // Half a unit in the last place of bf16's 8 bits, for results below 32.
   EXPECT_TRUE(testing::close(y, linear(rounded(x), rounded(weight), bias.to(DType::f64)), 32 * std::pow(2, -9)));
 }
 
-TEST(MixedPrecision, GivesWeightsTheirGradientInFloat) {
+TEST(MixedPrecision, GradientsOfWeightsAreFloat) {
   Tensor x = Tensor::randn({64, 37}, 1), weight = Tensor::randn({11, 37}, 2);
   autograd::set_requires_grad(x, true);
   autograd::set_requires_grad(weight, true);
@@ -38,13 +38,13 @@ TEST(MixedPrecision, GivesWeightsTheirGradientInFloat) {
     const MixedPrecision scope(DType::bf16);
     y = linear(x, weight, {});
   }
-  autograd::backward(y, grad);  // in the precision that the forward had, whatever the scope now
+  autograd::backward(y, grad);  // the backward pass has the precision of the forward pass, also outside of the scope
   EXPECT_EQ(autograd::grad_of(weight).dtype(), DType::f32);
   const Tensor exact = matmul(grad.to(DType::f64).transpose(0, 1), rounded(x));
   EXPECT_TRUE(testing::close(autograd::grad_of(weight), exact, 64 * 16 * std::pow(2, -24)));
 }
 
-TEST(MixedPrecision, LayersWithoutRowsInputsOrOutputsHaveGradientsToo) {
+TEST(MixedPrecision, EmptyLayersHaveGradients) {
   const MixedPrecision scope(DType::bf16);
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {2, 3, 0}}) {
     Tensor x = Tensor::randn({rows, in}, 1), weight = Tensor::randn({out, in}, 2), bias = Tensor::randn({out}, 3);
@@ -59,7 +59,7 @@ TEST(MixedPrecision, LayersWithoutRowsInputsOrOutputsHaveGradientsToo) {
   }
 }
 
-TEST(MixedPrecision, LeavesDoubleAndEverythingButProductsAlone) {
+TEST(MixedPrecision, DoesNotChangeDoubleAndOtherOperations) {
   const MixedPrecision scope(DType::bf16);
   const Tensor x = Tensor::randn({5, 37}, 1);
   EXPECT_EQ(layer_norm(x, {}, {}, 1e-6).dtype(), DType::f32);

@@ -19,7 +19,7 @@ namespace {
 
 Tensor meta(const Shape& shape) { return Tensor::empty(shape, DType::f32, Device::meta); }
 
-TEST(Recorder, WritesDownOperationsOnMetaTensorsWithTheirShapes) {
+TEST(Recorder, RecordsOperationsOnMetaTensors) {
   const Recorder recorder;
   const Tensor weight = Tensor::randn({6, 4}, 1), x = meta({2, 3, 4}), q = meta({2, 2, 5, 8}), k = meta({2, 2, 7, 8});
   linear(x, weight, {}, kernels::Activation::gelu);
@@ -48,7 +48,7 @@ TEST(Recorder, WritesDownOperationsOnMetaTensorsWithTheirShapes) {
     EXPECT_TRUE(operations[i].outputs[0].is_meta());
   }
   EXPECT_EQ(operations[0].attributes.activation, kernels::Activation::gelu);
-  EXPECT_EQ(operations[0].inputs[1].storage(), weight.storage()) << "weights are the real ones";
+  EXPECT_EQ(operations[0].inputs[1].storage(), weight.storage()) << "weights have data";
   EXPECT_EQ(operations[1].attributes.eps, 1e-5);
   EXPECT_EQ(operations[3].attributes.scale, 0.25);
   EXPECT_EQ(operations[3].outputs[1].shape(), (Shape{2, 2, 5, 7}));
@@ -57,7 +57,7 @@ TEST(Recorder, WritesDownOperationsOnMetaTensorsWithTheirShapes) {
   EXPECT_EQ(operations[9].attributes.axis, 1);
 }
 
-TEST(Recorder, OperationsOverRealTensorsRunAtOnce) {
+TEST(Recorder, OperationsOnTensorsWithDataRunAtOnce) {
   const Tensor w = Tensor::randn({4, 4}, 1);
   const Tensor expected = add(linear(w, w, {}), w);
   const Recorder recorder;
@@ -78,13 +78,13 @@ TEST(Recorder, ViewsAreNotRecordedAndShareTheirStorage) {
   EXPECT_EQ(consume.inputs[1].strides(), (Shape{120, 4, 24, 1}));
 }
 
-TEST(Recorder, WithoutOneMetaTensorsGiveShapesAlone) {
+TEST(Recorder, MetaTensorsHaveShapesWithoutARecorder) {
   EXPECT_EQ(linear(meta({2, 4}), Tensor::zeros({3, 4}), {}).shape(), (Shape{2, 3}));
   const Recorder recorder;
   EXPECT_TRUE(recorder.operations().empty());
 }
 
-TEST(Recorder, ChecksShapesAsAComputationWould) {
+TEST(Recorder, ChecksShapesAsAComputation) {
   const Recorder recorder;
   EXPECT_THROW(linear(meta({2, 4}), Tensor::zeros({3, 5}), {}), Error);
   EXPECT_THROW(attention(meta({1, 2, 3, 4}), meta({1, 2, 3, 4}), meta({1, 2, 3, 4}), 1, Tensor::zeros({2, 2})), Error);
@@ -97,7 +97,7 @@ TEST(Recorder, DoesNotNest) {
   const Recorder recorder;
   EXPECT_THROW(Recorder(), Error);
   add(meta({1}), meta({1}));
-  EXPECT_EQ(recorder.operations().size(), 1u) << "the first goes on";
+  EXPECT_EQ(recorder.operations().size(), 1u) << "the first continues to record";
 }
 
 }  // namespace

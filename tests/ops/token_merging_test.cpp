@@ -13,16 +13,17 @@
 namespace vitrail::ops {
 namespace {
 
-// One head of two numbers: tokens 0, 2, 4 look, 1, 3, 5 are looked for.
-const Tensor kKeys = Tensor::from<float>({1, 1, 6, 2}, {1, 0,      // 0: as token 3
+// One head of dimension 2.  Tokens 0, 2, 4 are set A of the paper, each is merged into its most similar token of set B:
+// 1, 3, 5.
+const Tensor kKeys = Tensor::from<float>({1, 1, 6, 2}, {1, 0,      // 0: parallel to token 3
                                                         0, 1,      // 1
-                                                        0, 2,      // 2: as token 1, whatever its length
+                                                        0, 2,      // 2: parallel to token 1
                                                         3, 0,      // 3
-                                                        1, 0.9,    // 4: like no one so much
+                                                        1, 0.9,    // 4: similar to 3, but less so than 0
                                                         -1, -1});  // 5
 const Tensor kRows = Tensor::from<float>({1, 6, 1}, {1, 10, 100, 1000, 7, 8});
 
-TEST(MergeTokens, TheMostAlikeBecomeOne) {
+TEST(MergeTokens, MergesSimilarTokens) {
   const MergedTokens result = merge_tokens(kRows, kKeys, {}, 2, 0);
   EXPECT_TRUE(testing::close(result.x, Tensor::from<float>({1, 4, 1}, {7, 55, 500.5, 8}), 1e-4));
   EXPECT_TRUE(testing::close(result.sizes, Tensor::from<float>({1, 4}, {1, 2, 2, 1}), 0));
@@ -30,26 +31,26 @@ TEST(MergeTokens, TheMostAlikeBecomeOne) {
   EXPECT_TRUE(testing::close(result.log_sizes, Tensor::from<float>({1, 4}, {0, log2, log2, 0}), 1e-7));
 }
 
-TEST(MergeTokens, SizesWeigh) {
+TEST(MergeTokens, WeightsTokensBySize) {
   const Tensor sizes = Tensor::from<float>({1, 6}, {3, 1, 1, 1, 1, 1});
   const MergedTokens result = merge_tokens(kRows, kKeys, sizes, 2, 0);
   EXPECT_TRUE(testing::close(result.x, Tensor::from<float>({1, 4, 1}, {7, 55, 250.75, 8}), 1e-4));
   EXPECT_TRUE(testing::close(result.sizes, Tensor::from<float>({1, 4}, {1, 2, 4, 1}), 0));
 }
 
-TEST(MergeTokens, ThePrefixStays) {
-  const MergedTokens result = merge_tokens(kRows, kKeys, {}, 2, 2);  // tokens 0 and 1 are out of it
-  // 2 and 4 look among 3 and 5: 4 is like 3; 2 at right angles to 3 is less unlike it than it is 5.
+TEST(MergeTokens, KeepsThePrefix) {
+  const MergedTokens result = merge_tokens(kRows, kKeys, {}, 2, 2);
+  // A = {2, 4}, B = {3, 5}.  Token 4 is similar to 3.  Token 2 has the cosine 0 to 3 and a negative one to 5.
   EXPECT_TRUE(testing::close(result.x, Tensor::from<float>({1, 4, 1}, {1, 10, (100 + 1000 + 7) / 3.0f, 8}), 1e-4));
 }
 
-// All of a random batch: what is merged is lost nowhere, on every instruction set, at awkward sizes.
-TEST(MergeTokens, KeepsTheSumOnEveryInstructionSet) {
+// Merging does not change the sum of tokens, weighted by size.
+TEST(MergeTokens, KeepsTheWeightedSumOnEveryInstructionSet) {
   kernels::testing::for_each_isa([](kernels::Isa) {
     for (const int64_t tokens : {2, 3, 17, 50, 197}) {
       const Tensor x = Tensor::randn({3, tokens, 19}, 1), keys = Tensor::randn({3, 2, tokens, 13}, 2);
-      const int64_t most = max_mergeable(tokens, 1);
-      for (const int64_t merged : {most / 2, most}) {
+      const int64_t max = max_mergeable(tokens, 1);
+      for (const int64_t merged : {max / 2, max}) {
         const MergedTokens result = merge_tokens(x, keys, {}, merged, 1);
         for (int64_t c = 0; c < 19; ++c) {
           double before = 0, after = 0;
@@ -64,21 +65,21 @@ TEST(MergeTokens, KeepsTheSumOnEveryInstructionSet) {
   });
 }
 
-TEST(MergeTokens, NothingFiniteMergesAll) {
+TEST(MergeTokens, MergesTokensWhoseKeysAreNaN) {
   const Tensor keys = Tensor::full({1, 1, 6, 2}, NAN);
   const MergedTokens result = merge_tokens(kRows, keys, {}, 3, 0);
   EXPECT_EQ(result.x.size(1), 3);
 }
 
-TEST(MergeTokens, BadArgumentsAreErrors) {
+TEST(MergeTokens, RejectsBadArguments) {
   EXPECT_THROW(merge_tokens(kRows, kKeys, {}, 4, 0), Error);
   EXPECT_THROW(merge_tokens(kRows, kKeys, {}, 1, 5), Error);
   EXPECT_THROW(merge_tokens(kRows, kKeys, {}, -1, 0), Error);
   EXPECT_THROW(merge_tokens(kRows, Tensor::zeros({1, 1, 5, 2}), {}, 1, 0), Error);
   EXPECT_THROW(merge_tokens(kRows, kKeys, Tensor::zeros({1, 5}), 1, 0), Error);
-  Tensor wanted = kRows.clone();
-  autograd::set_requires_grad(wanted, true);
-  EXPECT_THROW(merge_tokens(wanted, kKeys, {}, 1, 0), Error);
+  Tensor leaf = kRows.clone();
+  autograd::set_requires_grad(leaf, true);
+  EXPECT_THROW(merge_tokens(leaf, kKeys, {}, 1, 0), Error);
 }
 
 }  // namespace

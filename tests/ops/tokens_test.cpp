@@ -11,7 +11,7 @@
 namespace vitrail::ops {
 namespace {
 
-TEST(Cat, JoinsAlongAnyAxisAndDtype) {
+TEST(Cat, ConcatenatesAnyAxisAndDtype) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::i64, DType::u8, DType::boolean}) {
     const Tensor a = Tensor::full({2, 1, 3}, 1, dtype), b = Tensor::zeros({2, 4, 3}, dtype);
     const Tensor joined = cat({a, b, a}, 1);
@@ -26,7 +26,7 @@ TEST(Cat, JoinsAlongAnyAxisAndDtype) {
   EXPECT_TRUE(testing::close(cat({strided.expand({2, 3})}, 0), strided, 0));
 }
 
-TEST(Cat, ShapesThatDoNotAgreeAreErrors) {
+TEST(Cat, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(cat({}, 0), Error);
   EXPECT_THROW(cat({Tensor::zeros({2, 3}), Tensor::zeros({2, 4})}, 0), Error);
   EXPECT_THROW(cat({Tensor::zeros({2, 3}), Tensor::zeros({2, 3, 1})}, 0), Error);
@@ -45,7 +45,7 @@ TEST(Mean, DropsItsAxis) {
   EXPECT_EQ(mean(Tensor::zeros({2, 3, 0}), 1).shape(), (Shape{2, 0}));
 }
 
-TEST(Contiguous, CopiesOnlyWhatIsNot) {
+TEST(Contiguous, CopiesOnlyStridedTensors) {
   const Tensor x = Tensor::randn({3, 4}, 1);
   EXPECT_EQ(contiguous(x).storage(), x.storage());
   const Tensor t = contiguous(x.transpose(0, 1));

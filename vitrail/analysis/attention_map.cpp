@@ -11,12 +11,12 @@ namespace vitrail::analysis {
 Tensor attention_rollout(const std::vector<Tensor>& maps) {
   Tensor rollout;
   for (const Tensor& map : maps) {
-    Tensor step = ops::mul(ops::mean(map, 0), Tensor::full({1}, 0.5));  // [H, N, N] → [N, N]
-    const int64_t n = step.size(0);
-    for (int64_t i = 0; i < n; ++i) step.data<float>()[i * n + i] += 0.5f;
-    rollout = rollout.defined() ? ops::matmul(step, rollout) : step;
+    Tensor block = ops::mul(ops::mean(map, 0), Tensor::full({1}, 0.5));  // [H, N, N] → [N, N]
+    const int64_t n = block.size(0);
+    for (int64_t i = 0; i < n; ++i) block.data<float>()[i * n + i] += 0.5f;
+    rollout = rollout.defined() ? ops::matmul(block, rollout) : block;
   }
-  if (!rollout.defined()) throw Error("rollout", "at least one block", "none");
+  if (!rollout.defined()) throw Error("attention rollout", "the attention maps of at least one block", "none");
   return rollout;
 }
 

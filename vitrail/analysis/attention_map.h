@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From attention weights to a picture's worth of numbers.
+// From attention weights to maps that can be displayed.
 #include <array>
 #include <vector>
 
@@ -8,15 +8,15 @@
 
 namespace vitrail::analysis {
 
-// Attention rollout (Abnar & Zuidema 2020): ½A + ½I per block, with A the mean over heads, multiplied from the first
-// block to the last.  maps: [H, N, N] each, in block order → [N, N].
+// Attention rollout (Abnar & Zuidema 2020): the matrix product of ½A + ½I over all blocks, with A the mean over
+// heads.  maps: [H, N, N] each, in block order → [N, N].  Throws Error if `maps` is empty.
 Tensor attention_rollout(const std::vector<Tensor>& maps);
 
 // weights [H, N, N] → [N, N]
 Tensor mean_over_heads(const Tensor& weights);
 
-// What the picture shows of weights [N, N]: the class token's row over the patches, or without a class token the mean
-// over the queries; prefix tokens (class, distillation, registers) are left out → [grid height, grid width].
+// The attention to each patch in weights [N, N]: the row of the class token, or the mean over all queries in a model
+// without one.  The `prefix` leading tokens (class, distillation, registers) are dropped → [grid height, grid width].
 Tensor patch_attention(const Tensor& weights, bool class_token, int64_t prefix, std::array<int64_t, 2> grid);
 
 }  // namespace vitrail::analysis

@@ -12,7 +12,7 @@
 namespace vitrail::analysis {
 namespace {
 
-constexpr int64_t kQueriesAtOnce = 256;  // 256 rows of similarities to 50,000 features are 51 MB
+constexpr int64_t kQueriesPerChunk = 256;  // 256 rows of similarities to 50,000 features take 51 MB
 
 }  // namespace
 
@@ -40,17 +40,17 @@ Tensor knn_votes(const Tensor& train, const std::vector<int64_t>& labels, const 
   if (static_cast<int64_t>(labels.size()) != n || n == 0)
     throw Error("k-NN", str("a label for each of ", n, " training features"), str(labels.size()));
   const Tensor votes = Tensor::zeros({queries.size(0), classes});
-  for (int64_t begin = 0; begin < queries.size(0); begin += kQueriesAtOnce) {
-    const int64_t count = std::min(kQueriesAtOnce, queries.size(0) - begin);
+  for (int64_t begin = 0; begin < queries.size(0); begin += kQueriesPerChunk) {
+    const int64_t count = std::min(kQueriesPerChunk, queries.size(0) - begin);
     const Tensor similarity = ops::linear(queries.narrow(0, begin, count), train, {});  // [count, n]
     parallel_for(0, count, 1, [&](int64_t first, int64_t last) {
       std::vector<int64_t> order(static_cast<size_t>(n));
       for (int64_t q = first; q < last; ++q) {
         const float* row = similarity.data<float>() + q * n;
         std::iota(order.begin(), order.end(), 0);
-        auto nearer = [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; };
-        std::nth_element(order.begin(), order.begin() + (k - 1), order.end(), nearer);
-        std::sort(order.begin(), order.begin() + k, nearer);  // a fixed order of adding
+        auto is_nearer = [row](int64_t a, int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; };
+        std::nth_element(order.begin(), order.begin() + (k - 1), order.end(), is_nearer);
+        std::sort(order.begin(), order.begin() + k, is_nearer);  // a fixed order of summation
         float* vote = votes.data<float>() + (begin + q) * classes;
         for (int64_t i = 0; i < k; ++i) {
           const int64_t at = order[static_cast<size_t>(i)];

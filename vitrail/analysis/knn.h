@@ -9,17 +9,17 @@
 namespace vitrail::analysis {
 
 struct KnnOptions {
-  int64_t k = 20;             // neighbours, at least 1; more than there are training features: all of them
-  double temperature = 0.07;  // each votes with exp(cosine / temperature)
-  bool plain = false;         // each votes with 1
+  int64_t k = 20;             // number of neighbours, at least 1; all training features if there are fewer
+  double temperature = 0.07;  // a neighbour votes with weight exp(cosine similarity / temperature)
+  bool plain = false;         // a neighbour votes with weight 1 instead
 };
 
-// Each row of features [n, D] divided by its Euclidean length (at least 1e-12), f32.
+// features [n, D] → f32 [n, D] with rows of unit L2 norm.  Norms below 1e-12 count as 1e-12.
 Tensor normalized_rows(const Tensor& features);
 
-// For each row of `queries` [m, D] the votes of its k nearest rows of `train` [n, D] (by inner product; ties by lower
-// index) for the classes of their `labels` [n], which lie in [0, classes): [m, classes] f32, of which the greatest is
-// the answer.  Both are normalised rows.
+// For each row of `queries` [m, D], the votes of its k nearest rows of `train` [n, D] by cosine similarity; ties go to
+// the lower index.  Both have unit rows.  labels [n] in [0, classes).  Returns votes [m, classes] f32; the prediction
+// is the class with the most votes.  Throws Error for bad options or a wrong number of labels.
 Tensor knn_votes(const Tensor& train, const std::vector<int64_t>& labels, const Tensor& queries, int64_t classes,
                  const KnnOptions& options = {});
 

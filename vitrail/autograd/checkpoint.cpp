@@ -13,12 +13,12 @@ Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Te
     const NoGrad scope;
     result = function(x.detach());
   }
-  record(result, "checkpoint", {x}, [function, kept = x.detach(), wanted = requires_grad(x)](const Tensor& grad) {
+  record(result, "checkpoint", {x}, [function, saved = x.detach(), needs_grad = requires_grad(x)](const Tensor& grad) {
     const GradMode scope(true);
-    Tensor input = kept.detach();
-    set_requires_grad(input, wanted);
-    const Tensor again = function(input);
-    if (requires_grad(again)) backward_within(again, grad, variable_of(input).get());
+    Tensor input = saved.detach();
+    set_requires_grad(input, needs_grad);
+    const Tensor output = function(input);
+    if (requires_grad(output)) backward_within(output, grad, variable_of(input).get());
     return std::vector<Tensor>{grad_of(input)};
   });
   return result;

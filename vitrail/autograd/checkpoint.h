@@ -6,10 +6,10 @@
 
 namespace vitrail::autograd {
 
-// function(x), keeping nothing of what lies between: the backward pass computes it again (Chen et al. 2016, "Training
-// deep nets with sublinear memory cost").  `function` must give the same result both times (random layers are keyed, so
-// they do) and may use parameters besides x; gradients of theirs are added as in any backward pass.  One tensor in, one
-// out.  Where nothing is recorded, just function(x).
+// Gradient checkpointing (Chen et al. 2016, "Training deep nets with sublinear memory cost"): returns function(x)
+// without storing its intermediate results; the backward pass computes them again.  `function` must return the same
+// result both times, which random layers do because their draws are keyed.  It may use parameters, which receive
+// gradients as usual.  If nothing is recorded, this is a plain call.
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& x);
 
 }  // namespace vitrail::autograd

@@ -13,9 +13,9 @@
 namespace vitrail::autograd {
 namespace {
 
-thread_local const BackwardOptions* running = nullptr;  // the options of this thread's innermost backward pass
+thread_local const BackwardOptions* active_options = nullptr;  // those of this thread's innermost backward pass
 
-// Memory that nothing else holds may be added to in place.
+// True if no other tensor shares the memory, so that it may be added to in place.
 bool owned(const Tensor& tensor) { return tensor.storage().use_count() == 1 && tensor.is_contiguous(); }
 
 void accumulate(const Tensor& into, const Tensor& from) {
@@ -35,7 +35,7 @@ void accumulate(const Tensor& into, const Tensor& from) {
   });
 }
 
-// into + from, of one shape; undefined is 0.
+// into + from, of the same shape.  An undefined `into` counts as 0.
 Tensor sum(Tensor into, Tensor from) {
   if (!into.defined()) return from;
   if (!(into.shape() == from.shape())) throw Error("backward", into.shape().to_string(), from.shape().to_string());
@@ -46,7 +46,7 @@ Tensor sum(Tensor into, Tensor from) {
   return into;
 }
 
-// Interior variables so that each comes after the ones it was computed from.  Iterative: graphs are deep.
+// The variables behind `root`, each after those that it was computed from.  Iterative, because graphs are deep.
 std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<Variable>& root) {
   std::vector<std::shared_ptr<Variable>> order;
   std::unordered_set<Variable*> seen{root.get()};
@@ -64,30 +64,30 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
   return order;
 }
 
-// A leaf's gradient is memory of its own: what scales or reduces it must not reach another tensor.
+// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.
 void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
   leaf.grad = sum(std::move(leaf.grad), std::move(grad));
   if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
   if (options.on_leaf) options.on_leaf(leaf);
 }
 
-std::vector<Tensor> run(const Node& node, const Tensor& at_output, const BackwardOptions& options) {
-  if (!options.on_node) return node.backward(at_output);
+std::vector<Tensor> run(const Node& node, const Tensor& grad_output, const BackwardOptions& options) {
+  if (!options.on_node) return node.backward(grad_output);
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Tensor> grads = node.backward(at_output);
+  std::vector<Tensor> grads = node.backward(grad_output);
   options.on_node(node.name, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   return grads;
 }
 
-struct Running {
-  explicit Running(const BackwardOptions& options) : outer(std::exchange(running, &options)) {}
-  ~Running() { running = outer; }
+struct ActiveOptions {
+  explicit ActiveOptions(const BackwardOptions& options) : outer(std::exchange(active_options, &options)) {}
+  ~ActiveOptions() { active_options = outer; }
   const BackwardOptions* outer;
 };
 
 void check(const Tensor& root, const Tensor& grad) {
   if (!requires_grad(root)) {
-    throw Error("backward", "a tensor that depends on a parameter", "one that needs no gradient");
+    throw Error("backward", "a tensor that requires a gradient", "one that does not");
   }
   if (!grad.defined() && root.numel() != 1) {
     throw Error("backward", "a loss of one element, or a gradient of it", "shape " + root.shape().to_string());
@@ -102,7 +102,7 @@ void check(const Tensor& root, const Tensor& grad) {
 void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& options) {
   check(root, grad);
   const NoGrad scope;
-  const Running pass(options);
+  const ActiveOptions active(options);
   std::vector<std::shared_ptr<Variable>> order = topological_order(variable_of(root));
   std::unordered_map<Variable*, Tensor> pending;
   pending[order.back().get()] = grad.defined() ? grad : Tensor::full(root.shape(), 1.0, root.dtype());
@@ -111,29 +111,29 @@ void backward(const Tensor& root, const Tensor& grad, const BackwardOptions& opt
     order.pop_back();
     const auto found = pending.find(variable.get());
     if (found == pending.end()) continue;
-    Tensor at_output = std::move(found->second);
+    Tensor grad_output = std::move(found->second);
     pending.erase(found);
     if (!variable->producer) {
-      add_to_leaf(*variable, std::move(at_output), options);
+      add_to_leaf(*variable, std::move(grad_output), options);
       continue;
     }
     Node& node = *variable->producer;
-    if (!node.backward) throw Error("backward", "a graph that has not run yet (or keep_graph)", "one that has");
-    std::vector<Tensor> grads = run(node, at_output, options);
+    if (!node.backward) throw Error("backward", "a graph that has not run backward (or keep_graph)", "one that has");
+    std::vector<Tensor> grads = run(node, grad_output, options);
     if (!options.keep_graph) node.backward = nullptr;
-    at_output = Tensor();  // before the sums: what it shares its memory with may now be added to in place
+    grad_output = Tensor();  // before the sums, so that a gradient that shares its memory can be added to in place
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.inputs[i] || !grads[i].defined()) continue;
-      Tensor& slot = pending[node.inputs[i].get()];
-      slot = sum(std::move(slot), std::move(grads[i]));
+      Tensor& grad_input = pending[node.inputs[i].get()];
+      grad_input = sum(std::move(grad_input), std::move(grads[i]));
     }
   }
 }
 
 void backward_within(const Tensor& root, const Tensor& grad, const Variable* input) {
   BackwardOptions options;
-  if (running && running->on_leaf) {
-    options.on_leaf = [input, outer = running](Variable& leaf) {
+  if (active_options && active_options->on_leaf) {
+    options.on_leaf = [input, outer = active_options](Variable& leaf) {
       if (&leaf != input) outer->on_leaf(leaf);
     };
   }

@@ -40,12 +40,12 @@ GradientCheck check_gradients(const std::function<Tensor(const std::vector<Tenso
     const Tensor analytic_grad = grad.contiguous();
     for (int64_t i = 0; i < leaves[n].numel(); ++i) {
       double& element = leaves[n].data<double>()[i];
-      const double kept = element;
-      element = kept + step;
+      const double original = element;
+      element = original + step;
       const double above = weighted_sum(function(leaves), weights);
-      element = kept - step;
+      element = original - step;
       const double below = weighted_sum(function(leaves), weights);
-      element = kept;
+      element = original;
       const double numerical = (above - below) / (2 * step), analytic = analytic_grad.data<double>()[i];
       const double error = std::abs(numerical - analytic) / std::max({1.0, std::abs(numerical), std::abs(analytic)});
       if (!(error <= result.worst)) result = {error, static_cast<int>(n), i, numerical, analytic};

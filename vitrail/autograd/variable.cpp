@@ -12,17 +12,18 @@ thread_local bool enabled = true;
 
 }  // namespace
 
-// What a backward function keeps are inputs of its node, so that it is enough to hold on to these while it is freed.
+// Frees the nodes behind this one in a loop.  Backward functions capture only inputs of their node, which the list
+// keeps alive, so freeing a function does not recurse.
 Node::~Node() {
-  std::vector<std::shared_ptr<Variable>> doomed = std::move(inputs);
+  std::vector<std::shared_ptr<Variable>> unused = std::move(inputs);
   backward = nullptr;
-  while (!doomed.empty()) {
-    const std::shared_ptr<Variable> variable = std::move(doomed.back());
-    doomed.pop_back();
+  while (!unused.empty()) {
+    const std::shared_ptr<Variable> variable = std::move(unused.back());
+    unused.pop_back();
     if (!variable || variable.use_count() > 1) continue;
     const std::shared_ptr<Node> producer = std::move(variable->producer);
     if (!producer || producer.use_count() > 1) continue;
-    for (auto& input : producer->inputs) doomed.push_back(std::move(input));
+    for (auto& input : producer->inputs) unused.push_back(std::move(input));
     producer->backward = nullptr;
   }
 }

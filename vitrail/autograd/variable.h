@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The graph behind a tensor that needs gradients.
+// The graph of operations for reverse-mode differentiation.
 //
-// A Tensor that takes part carries a Variable in its autograd slot.  A leaf (a parameter) has no producer; the result
-// of an operation has the Node that made it.  The graph is owned from its end: dropping the loss frees it.
+// A Tensor of the graph has a Variable in its autograd slot.  A leaf (a parameter) has no producer; the result of an
+// operation has the operation's Node as its producer.  Results own the graph behind them, so destroying the loss frees
+// it.
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,17 +16,17 @@ namespace vitrail::autograd {
 
 struct Variable;
 
-// One operation that ran.  A node has one output; its backward maps the output's gradient to one gradient per input
-// (undefined where an input needs none).  What it keeps for that must not lead back to its own output: a result is kept
-// as result.detach().
+// An operation that has run, with one output.  `backward` maps the output's gradient to one gradient per input
+// (undefined for inputs that require none).  It must not capture its own output, which would be a cycle, but may
+// capture output.detach().
 struct Node {
   Node() = default;
-  ~Node();  // frees a graph however deep without recursion
+  ~Node();  // frees the graph behind it without recursion
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   std::string name;
-  std::vector<std::shared_ptr<Variable>> inputs;  // null where that input needs no gradient
+  std::vector<std::shared_ptr<Variable>> inputs;  // null for an input that requires no gradient
   std::function<std::vector<Tensor>(const Tensor& grad)> backward;
 };
 
@@ -34,14 +35,14 @@ struct Variable : AutogradSlot {
   Tensor grad;                     // leaves only: the accumulated gradient, undefined before the first backward
   std::shared_ptr<Node> producer;  // null for leaves
 
-  // Records views and copies (views.cpp).
+  // Records views and copies of a tensor (views.cpp).
   void derived(const Tensor& source, Tensor& result) const override;
 };
 
-// Whether operations record on this thread.  On by default, but nothing is recorded unless an input needs a gradient.
+// True if operations on this thread record their nodes.  They do by default, if an input requires a gradient.
 bool grad_enabled();
 
-// Sets that for the life of the object.
+// Sets grad_enabled() during the life of the object.
 class GradMode {
  public:
   explicit GradMode(bool on);
@@ -53,7 +54,7 @@ class GradMode {
   bool previous_;
 };
 
-// Nothing is recorded on this thread while one of these lives.
+// Disables recording on this thread during the life of the object.
 class NoGrad : public GradMode {
  public:
   NoGrad() : GradMode(false) {}
@@ -64,13 +65,13 @@ std::shared_ptr<Variable> variable_of(const Tensor& tensor);
 
 bool requires_grad(const Tensor& tensor);
 void set_requires_grad(Tensor& tensor, bool value);  // makes it a leaf; floating dtypes only, else an Error
-Tensor grad_of(const Tensor& leaf);                  // undefined when there is none
+Tensor grad_of(const Tensor& leaf);                  // undefined if there is none
 void clear_grad(const Tensor& leaf);
 
-// True when an operation on these inputs has to be recorded.
+// True if an operation on these inputs must be recorded.
 bool recording(const std::vector<Tensor>& inputs);
 
-// Hangs a node on `output`.  Call only when recording(inputs).
+// Makes `output` the result of a new node.  Call only if recording(inputs).
 void record(Tensor& output, std::string name, const std::vector<Tensor>& inputs,
             std::function<std::vector<Tensor>(const Tensor& grad)> backward);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of what Tensor's own methods make: views, and copies of another dtype or layout.
+// Gradients of Tensor's own methods: views, and copies of another dtype or layout.
 #include "vitrail/autograd/variable.h"
 
 namespace vitrail::autograd {
 namespace {
 
-// How a tensor lies in its storage.
+// The layout of a tensor in its storage.
 struct Layout {
   Shape shape, strides;
   int64_t offset = 0;
@@ -14,7 +14,7 @@ struct Layout {
   Tensor over(const Tensor& memory, int64_t origin) const {
     return Tensor(memory.storage(), memory.dtype(), shape, strides, offset - origin);
   }
-  // Elements from the first to the last that it touches.
+  // The number of elements from the first to the last one that it addresses.
   int64_t span() const {
     int64_t last = 0;
     for (int i = 0; i < shape.rank(); ++i) last += (shape[i] - 1) * strides[i];
@@ -24,7 +24,7 @@ struct Layout {
 
 bool repeats(const Layout& layout, int axis) { return layout.strides[axis] == 0 && layout.shape[axis] > 1; }
 
-// Adds up what an expanded axis repeated: the gradient of a tensor of this layout, with extents of 1 in those axes.
+// Sums the gradient over expanded axes, which then have the extent 1.
 Tensor without_repeats(const Tensor& grad, Layout& layout) {
   Tensor result = grad;
   for (int axis = 0; axis < layout.shape.rank(); ++axis) {
@@ -40,12 +40,13 @@ Tensor without_repeats(const Tensor& grad, Layout& layout) {
   return result;
 }
 
-// The gradient of `source`, of which `view` shows some elements: zeros where it shows none.
+// Maps the gradient of `view` to that of `source`: zeros for elements that the view does not contain.
 Tensor scatter(const Tensor& grad, const Layout& source, Layout view) {
   const Tensor memory = Tensor::zeros({source.span()}, grad.dtype());
   const Tensor reduced = without_repeats(grad, view);
   view.over(memory, source.offset).copy_(reduced);
-  Layout once = source;  // of positions that share an element, the first gets it all: expand's gradient adds them up
+  // If positions of the source share an element, the first gets the whole gradient: the gradient of expand() sums them.
+  Layout once = source;
   bool shared = false;
   for (int axis = 0; axis < source.shape.rank(); ++axis) {
     if (!repeats(source, axis)) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/infer/buffers.h"
+#include "vitrail/infer/buffers_internal.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace vitrail::infer {
 namespace {
 
-// Weights of linear layers are packed: the program does not read the tensors.
+// True for the weight and bias of a linear layer.  They are packed, so the program does not read the tensors.
 bool is_packed(const FusedOperation& item, size_t input) { return item.op.kind == ops::OpKind::linear && input > 0; }
 
 }  // namespace
@@ -19,28 +19,28 @@ BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const std::vecto
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const FusedOperation& item = list[i];
     for (size_t n = 0; n < item.op.inputs.size(); ++n) {
-      if (!is_packed(item, n)) note(item.op.inputs[n], i, item.op.kind == ops::OpKind::cat);
+      if (!is_packed(item, n)) record_use(item.op.inputs[n], i, item.op.kind == ops::OpKind::cat);
     }
-    note(item.residual, i, false);
-    for (const Tensor& output : item.op.outputs) note(output, i, true);
+    record_use(item.residual, i, false);
+    for (const Tensor& output : item.op.outputs) record_use(output, i, true);
   }
-  for (const Tensor& output : outputs) note(output, static_cast<int>(list.size()), false);
+  for (const Tensor& output : outputs) record_use(output, static_cast<int>(list.size()), false);
   share_residuals(list);
-  place();
+  assign_offsets();
 }
 
-void BufferPlan::note(const Tensor& tensor, int at, bool writes) {
+void BufferPlan::record_use(const Tensor& tensor, int operation, bool writes) {
   if (!tensor.defined() || !tensor.is_meta() || input_of(tensor)) return;
   const Storage* storage = tensor.storage().get();
   if (!buffers_.contains(storage)) {
     if (!writes) {
-      throw Error("compile", "operations that read what was written before",
-                  str("a read of ", tensor.shape(), " from nowhere"));
+      throw Error("compile", "operations that read inputs or earlier results",
+                  str("a read of ", tensor.shape(), ", which nothing has written"));
     }
     const int number = static_cast<int>(buffers_.size());  // before the map grows
-    buffers_[storage] = {number, at, at, aligned(storage->bytes()), 0, nullptr};
+    buffers_[storage] = {number, operation, operation, aligned(storage->bytes()), 0, nullptr};
   }
-  buffers_[storage].last = at;
+  buffers_[storage].last = operation;
 }
 
 std::optional<size_t> BufferPlan::input_of(const Tensor& tensor) const {
@@ -66,29 +66,31 @@ void BufferPlan::share_residuals(const std::vector<FusedOperation>& list) {
   }
 }
 
-void BufferPlan::place() {
+// Greedy by size (Pisarchyk & Lee 2020, "Efficient memory management for deep neural net inference"): the largest
+// buffer first, each at the lowest offset that is free during its lifetime.
+void BufferPlan::assign_offsets() {
   std::vector<Buffer*> order;
   for (auto& [storage, buffer] : buffers_) {
     if (!buffer.same_as) order.push_back(&buffer);
   }
-  // Large ones first, each at the lowest place that is free for its whole life.
   std::sort(order.begin(), order.end(), [](const Buffer* a, const Buffer* b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a->number < b->number;
   });
   std::vector<const Buffer*> placed;
   for (Buffer* buffer : order) {
-    std::vector<const Buffer*> rivals;
+    std::vector<const Buffer*> overlapping;
     for (const Buffer* other : placed) {
-      if (other->first <= buffer->last && buffer->first <= other->last) rivals.push_back(other);
+      if (other->first <= buffer->last && buffer->first <= other->last) overlapping.push_back(other);
     }
-    std::sort(rivals.begin(), rivals.end(), [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
-    size_t at = 0;
-    for (const Buffer* rival : rivals) {
-      if (at + buffer->bytes <= rival->offset) break;
-      at = std::max(at, rival->offset + rival->bytes);
+    std::sort(overlapping.begin(), overlapping.end(),
+              [](const Buffer* a, const Buffer* b) { return a->offset < b->offset; });
+    size_t offset = 0;
+    for (const Buffer* other : overlapping) {
+      if (offset + buffer->bytes <= other->offset) break;
+      offset = std::max(offset, other->offset + other->bytes);
     }
-    buffer->offset = at;
-    bytes_ = std::max(bytes_, at + buffer->bytes);
+    buffer->offset = offset;
+    bytes_ = std::max(bytes_, offset + buffer->bytes);
     placed.push_back(buffer);
   }
 }

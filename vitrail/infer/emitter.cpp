@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/infer/row_loops.h"
+#include "vitrail/infer/row_loops_internal.h"
 #include "vitrail/kernels/attention/attention.h"
 #include "vitrail/kernels/attention/token_merging.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
@@ -25,7 +25,7 @@ Rows rows_of(const Tensor& tensor) {
   return {flat.size(0), cols, flat.strides()[0]};
 }
 
-// A [B, H, N, d] operand's strides; the data is known when the step runs.
+// The strides of an operand [B, H, N, d].  Its address is known only when the step runs.
 kernels::HeadView<const float> head_strides(const Operand& heads) {
   const Shape strides = heads.tensor.strides();
   return {nullptr, strides[0], strides[1], strides[2]};
@@ -120,7 +120,8 @@ void Emitter::linear(const FusedOperation& item) {
   std::string what = str("linear", act == kernels::Activation::none ? "" : str("+", name_of(act)),
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
-  add(op, what, [=, error = weight.correction](const Frame& frame) {  // which rows.correction refers to
+  // The closure owns the packed error that rows.correction points to.
+  add(op, what, [=, error = weight.correction](const Frame& frame) {
     packed->run({x.at(frame), in.ld}, {y.at(frame), out.ld}, rows,
                 {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
                 frame.workspace + scratch_at);
@@ -231,7 +232,7 @@ void Emitter::mean(const ops::Operation& op) {
   Operand x = operand(op.inputs[0]);
   const Operand y = operand(op.outputs[0]);
   const int axis = op.attributes.axis;
-  if (x.tensor.rank() != 3 || axis != 1) {  // as [outer, length, inner]
+  if (x.tensor.rank() != 3 || axis != 1) {  // view x as [outer, length, inner]
     int64_t outer = 1, inner = 1;
     for (int i = 0; i < x.tensor.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : x.tensor.size(i);
     x.tensor = x.tensor.view({outer, x.tensor.size(axis), inner});

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From the rewritten list to the steps of a program: each operation becomes a closure over pointers and sizes.
+// Turns a rewritten list into the steps of a program: closures over packed weights, strides and offsets.
 #include <string>
 #include <vector>
 
-#include "vitrail/infer/buffers.h"
-#include "vitrail/infer/compile.h"
-#include "vitrail/infer/packed_weights.h"
+#include "vitrail/infer/buffers_internal.h"
+#include "vitrail/infer/compile_internal.h"
+#include "vitrail/infer/packed_weights_internal.h"
 #include "vitrail/infer/program.h"
 #include "vitrail/infer/token_rows_internal.h"
 
 namespace vitrail::infer {
 
-// A tensor of the program, found when a step runs.
+// A tensor that a step reads or writes.  Its address is computed when the step runs.
 struct Operand {
-  Tensor tensor;  // its shape and strides; the data of a constant
+  Tensor tensor;  // shape and strides; for a constant also the data
   enum class Place : uint8_t { none, workspace, input, constant } place = Place::none;
   size_t offset = 0;  // in the workspace, in bytes
-  size_t input = 0;   // which of the function's inputs
+  size_t input = 0;   // index among the function's inputs
 
   float* at(const Frame& frame) const {
     switch (place) {
@@ -32,11 +32,10 @@ struct Operand {
     }
     return nullptr;
   }
-  double bytes() const { return place == Place::none ? 0 : static_cast<double>(tensor.numel()) * sizeof(float); }
 };
 
-// Writes one step after another.  Everything that can be settled now (strides, packed weights, whether a fast path
-// holds) is; a step that runs only adds base addresses.
+// Emits a step per operation.  Whatever does not depend on base addresses (strides, packed weights, the choice of a
+// kernel) is computed here, once.
 class Emitter {
  public:
   Emitter(const BufferPlan& plan, const TokenRows& token_rows, PackedWeights& weights, const CompileOptions& options)
@@ -45,11 +44,11 @@ class Emitter {
   void emit(const FusedOperation& item);
 
   std::vector<Step> take_steps() { return std::move(steps_); }
-  size_t scratch_bytes() const { return scratch_bytes_; }  // what the greediest step needs behind the buffers
+  size_t scratch_bytes() const { return scratch_bytes_; }  // scratch memory after the buffers: the maximum of all steps
 
  private:
   Operand operand(const Tensor& tensor) const;
-  Operand parameter(const Tensor& tensor) const;  // of a row kernel: contiguous f32, or nothing
+  Operand parameter(const Tensor& tensor) const;  // contiguous, as row kernels read it; undefined stays undefined
   std::string name(const Tensor& tensor) const;
   void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 

@@ -4,20 +4,19 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/infer/compile.h"
+#include "vitrail/infer/compile_internal.h"
 #include "vitrail/infer/executor_internal.h"
 #include "vitrail/ops/recorder.h"
 
 namespace vitrail::infer {
 namespace {
 
-// A full batch, the last smaller one, and single samples, for a few variants and sizes.
+// Enough for a full batch, a smaller last batch and single samples, each for a few variants and sizes.
 constexpr size_t kMaxPlans = 16;
 constexpr size_t kMaxPrograms = 32;
 
-// How much workspace the samples of one part may take, for each thread: about a core's share of the last two cache
-// levels.  A larger batch runs in parts, each through the whole function, so that what one step writes is still in the
-// cache when the next one reads it.
+// The workspace of a part per thread: about a core's share of the last two cache levels.  A larger batch is split into
+// parts, and each part runs through all steps, so that the output of a step is still in cache for the next step.
 constexpr size_t kCachePerThread = size_t{2} << 20;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -61,7 +60,7 @@ struct Executor::CompiledProgram {
   std::shared_ptr<const Program> program;
 };
 
-// A workspace taken from the idle ones, or a new one; it becomes idle again when the run ends.
+// A workspace leased from the list of idle ones, or a new one.  It returns to the list when the run ends.
 class Executor::Workspace {
  public:
   Workspace(const Executor& executor, size_t bytes) : executor_(executor) {
@@ -82,7 +81,7 @@ class Executor::Workspace {
   }
   std::byte* data() const { return storage_->data(); }
 
-  // Enough idle ones for `count` runs at once, so that none of them has to allocate its own.
+  // Provides idle workspaces for `count` parallel runs, so that none of them allocates.
   static void reserve(const Executor& executor, int64_t count, size_t bytes) {
     const std::lock_guard lock(executor.mutex_);
     auto& idle = executor.idle_workspaces_;
@@ -104,7 +103,7 @@ Executor::Executor(Function function, PackedWeights weights, const ExecutorOptio
 
 Executor::~Executor() = default;
 
-// Called with the lock held.
+// The caller holds the lock.
 std::shared_ptr<const Program> Executor::find_or_compile(uint64_t variant, std::vector<TensorSpec> specs) const {
   const auto found = std::find_if(programs_.begin(), programs_.end(), [&](const CompiledProgram& item) {
     return item.variant == variant && item.inputs == specs;
@@ -144,8 +143,8 @@ std::shared_ptr<const Plan> Executor::plan(uint64_t variant, std::span<const Ten
   return plans_.front();
 }
 
-// Every thread takes the same number of samples and computes them alone, with a sample's rows in its own cache.  The
-// samples that remain are computed by all threads together.
+// Every thread computes the same number of samples alone, so that their rows stay in one core's cache.  All threads
+// together compute the remaining samples.
 std::shared_ptr<const Plan> Executor::make_plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
   auto plan = std::make_shared<Plan>();
   plan->variant = variant;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Executor: what Session and FunctionSession share.  It compiles a function for the shapes it is called with, packs the
-// weights once, and runs the compiled programs for any number of threads.
+// Executor: the common part of Session and FunctionSession.  It compiles a function for each combination of input
+// shapes, packs the weights once, and runs the compiled programs on several threads.
 #include <functional>
 #include <list>
 #include <memory>
@@ -9,18 +9,18 @@
 #include <span>
 #include <vector>
 
-#include "vitrail/infer/packed_weights.h"
+#include "vitrail/infer/packed_weights_internal.h"
 #include "vitrail/infer/program.h"
 
 namespace vitrail::infer {
 
 struct ExecutorOptions {
-  int threads = 0;           // 0: all that the process may use
+  int threads = 0;           // 0: as many as the process may use
   bool split_batch = false;  // axis 0 of every input and output is a batch of samples that do not depend on each other
-  kernels::Precision attention = kernels::Precision::fp32;  // as AttentionArgs has it
+  kernels::Precision attention = kernels::Precision::fp32;  // as in kernels::AttentionArgs
 };
 
-// What a function is called with, by shape.
+// The type and shape of an input or output.
 struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
@@ -33,24 +33,24 @@ struct BatchPart {
   std::shared_ptr<const Program> program;
 };
 
-// All that a call needs: made once for each variant and input shapes, and immutable.
+// How a call is computed.  Made once for each variant and combination of input shapes; immutable.
 struct Plan {
   uint64_t variant = 0;
   std::vector<TensorSpec> inputs, outputs;
-  int64_t batch = 1;  // axis 0 of the inputs where the batch is split, else 1
-  // Data-parallel parts: each is computed by one thread.  Their samples come first.
+  int64_t batch = 1;  // the extent of axis 0 of the inputs if the batch is split, else 1
+  // Data-parallel parts: one thread computes each.  Their samples come first.
   std::vector<BatchPart> parallel;
-  // The remainder: each part is computed by all threads together.
+  // The remaining samples: all threads together compute each part.
   std::vector<BatchPart> sequential;
-  size_t workspace_bytes = 0;  // of the largest part
+  size_t workspace_bytes = 0;  // the maximum over all parts
 
-  const BatchPart& largest_part() const;  // of the parallel ones, if there are any
+  const BatchPart& largest_part() const;  // in `parallel` if that has parts, else in `sequential`
 };
 
 class Executor {
  public:
-  // Runs the function on meta tensors.  `variant` tells functions of one executor apart, such as requests for logits
-  // and for features.
+  // The forward pass, called with meta tensors to record it.  `variant` distinguishes the functions of one executor,
+  // such as requests for logits and for features.
   using Function = std::function<std::vector<Tensor>(uint64_t variant, const std::vector<Tensor>& inputs)>;
 
   Executor(Function function, PackedWeights weights, const ExecutorOptions& options);
@@ -58,15 +58,15 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Found, or compiled.  Errors: what the function throws for such inputs.
+  // Returns a cached plan or program, or compiles it.  Throws what the function throws for such inputs.
   std::shared_ptr<const Plan> plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
   std::shared_ptr<const Program> program(uint64_t variant, std::span<const TensorSpec> inputs) const;
 
-  // inputs: contiguous, of the plan's types and shapes.  The results are new tensors.
+  // inputs: contiguous, with the plan's types and shapes.  Returns new tensors.
   std::vector<Tensor> run(const Plan& plan, std::span<const Tensor> inputs) const;
-  // The same into contiguous f32 tensors of the outputs' shapes, without an allocation.  Errors: other results.
+  // Writes into contiguous f32 tensors of the outputs' shapes, and allocates nothing.  Throws Error for other results.
   void run_into(const Plan& plan, std::span<const Tensor> inputs, std::span<const Tensor> results) const;
-  // Runs the plan's first part once, and reports how long each step took.
+  // Runs the plan's largest part once, and reports the duration of each step.
   void profile(const Plan& plan, std::span<const Tensor> inputs,
                const std::function<void(size_t step, double seconds)>& after_step) const;
 
@@ -85,10 +85,10 @@ class Executor {
   int threads_;
   bool split_batch_;
   kernels::Precision attention_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   mutable PackedWeights weights_;
   mutable std::list<std::shared_ptr<const Plan>> plans_;  // most recently used first
-  mutable std::list<CompiledProgram> programs_;           // likewise
+  mutable std::list<CompiledProgram> programs_;           // most recently used first
   mutable std::vector<std::shared_ptr<Storage>> idle_workspaces_;
 };
 

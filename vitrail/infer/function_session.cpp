@@ -46,13 +46,13 @@ const Tensor& find_tensor(const NamedTensors& tensors, const std::string& name) 
   for (const nn::NamedTensor& item : tensors) {
     if (item.name == name) return item.tensor;
   }
-  throw Error("tensors", "one called " + name, names_of(tensors));
+  throw Error("tensors", "a tensor named " + name, names_of(tensors));
 }
 
 struct FunctionSession::Impl {
   Function forward;
   mutable std::mutex mutex;
-  // Both are set by the first call.
+  // The first call sets both.
   std::vector<std::string> input_names, output_names;
   std::unique_ptr<Executor> executor;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// FunctionSession: any forward function of named inputs and outputs, compiled for inference.
+// FunctionSession: a forward function with named inputs and outputs, compiled for inference.
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,42 +13,42 @@ namespace vitrail::infer {
 
 using NamedTensors = std::vector<nn::NamedTensor>;
 
-// The tensor of that name.  Throws Error that lists the names there are.
+// Returns the tensor with this name.  Throws Error that lists the existing names.
 const Tensor& find_tensor(const NamedTensors& tensors, const std::string& name);
 
-// A forward pass written with layers of nn and operations of ops.  It is called with tensors on the meta device, which
-// have a shape and no values, once for each combination of input shapes.
+// A forward pass, written with layers of nn and operations of ops.  It is called with tensors on the meta device
+// (shapes without values), once for each combination of input shapes.
 using Function = std::function<NamedTensors(const NamedTensors& inputs)>;
 
 struct FunctionOptions {
-  int threads = 0;  // 0: all that the process may use
-  // Of linear layers and of attention.  In int8, attention is computed in `excluded_precision`.
+  int threads = 0;  // 0: as many as the process may use
+  // Precision of linear layers and of attention.  In an int8 session, attention has `excluded_precision`.
   kernels::Precision precision = kernels::Precision::fp32;
-  std::vector<std::string> excluded_layers;  // module paths of linear layers that are not in int8: "blocks.0.mlp.fc2"
+  std::vector<std::string> excluded_layers;  // paths of linear layers that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;
-  // The first extent of every input and output is a batch of samples that do not depend on each other.  Threads then
-  // compute samples in parallel.
+  // True if the first extent of every input and output is a batch of independent samples.  Threads then compute samples
+  // in parallel.
   bool split_batch = false;
 };
 
-// Compiles on the first call with new input shapes, and packs each weight once.  run() is const and thread-safe.
+// Compiles at the first call with new input shapes, and packs each weight once.  run() is const and thread-safe.
 class FunctionSession {
  public:
-  // module: owns the parameters that `forward` uses; it must outlive the session, and is in eval mode afterwards.  As
-  // weights are packed, their original memory is given back, so the module itself can no longer compute.
+  // module: owns the parameters that `forward` uses.  It must outlive the session, and is in eval mode afterwards.
+  // Packing a weight releases its original memory, so the module itself can no longer compute.
   FunctionSession(nn::Module& module, Function forward, const FunctionOptions& options = {});
   ~FunctionSession();
   FunctionSession(const FunctionSession&) = delete;
   FunctionSession& operator=(const FunctionSession&) = delete;
 
-  // inputs: in one order in all calls.  Floating tensors are converted to f32, integer tensors (token ids) to i64.
-  // Outputs are f32.  Throws Error for inputs that the function does not take.
+  // inputs: 1 to 8, in the same order in all calls.  Floating tensors are converted to f32, integer tensors (token ids)
+  // to i64.  Outputs are f32.  Throws Error for inputs that the function does not accept.
   NamedTensors run(const NamedTensors& inputs) const;
-  // The same into contiguous f32 tensors of the outputs' shapes, in the outputs' order.
+  // Writes into contiguous f32 tensors of the outputs' shapes, in the outputs' order.
   void run_into(const NamedTensors& inputs, const std::vector<Tensor>& results) const;
 
-  std::string listing(const NamedTensors& inputs) const;  // of the compiled program
-  size_t packed_bytes() const;
+  std::string listing(const NamedTensors& inputs) const;  // the steps of the compiled program, as text
+  size_t packed_bytes() const;                            // memory of the packed weights
 
  private:
   struct Impl;

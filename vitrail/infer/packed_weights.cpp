@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/infer/packed_weights.h"
+#include "vitrail/infer/packed_weights_internal.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -28,32 +28,34 @@ std::shared_ptr<const PackedLinear> packed_linear(const QuantizedTensor& weight,
                                               values.size(1));
 }
 
-// A row of int8 values, as packing its dequantised fp32 copy would find it (kernels/gemm/int8_weight.h): the same
-// product of scale and values to a rounding of the scale.  A weight then gives the same bits either way.
+// Writes a row of int8 values in the form that quantising its fp32 copy gives (kernels/gemm/int8_weight.h): values
+// without a common factor, multiplied by the largest integer that their range allows.  Returns the new scale.  An int8
+// file and its dequantised copy then give the same bits.
 float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
-  int divisor = 0, max_value = 0, max_pair = 0;
-  float heaviest = 0;
+  int common_factor = 0, max_value = 0, max_pair = 0;
+  float max_magnitude = 0;
   for (int64_t c = 0; c < in; ++c) {
-    const int64_t neighbour = c ^ 1;
-    const int value = from[c], other = neighbour < in ? from[neighbour] : 0;
-    divisor = std::gcd(divisor, value);
+    const int64_t pair = c ^ 1;
+    const int value = from[c], other = pair < in ? from[pair] : 0;
+    common_factor = std::gcd(common_factor, value);
     max_value = std::max(max_value, std::abs(value));
     max_pair = std::max({max_pair, std::abs(value), std::abs(value + other)});
     const float v = scale * static_cast<float>(value), w = scale * static_cast<float>(other);
-    heaviest = std::max({heaviest, std::abs(v), std::abs(v + w)});
+    max_magnitude = std::max({max_magnitude, std::abs(v), std::abs(v + w)});
   }
   if (max_value == 0) {
     std::copy_n(from, in, to);
     return 0;
   }
-  const int multiple = std::min(2 * kernels::kMaxInt8 * divisor / max_pair, kernels::kMaxInt8 * divisor / max_value);
-  if (multiple < 1) {  // −128, which is none of the values of symmetric quantisation
+  const int multiple =
+      std::min(2 * kernels::kMaxInt8 * common_factor / max_pair, kernels::kMaxInt8 * common_factor / max_value);
+  if (multiple < 1) {  // the row has a value of −128, which symmetric quantisation does not use
     std::vector<float> row(static_cast<size_t>(in));
     std::transform(from, from + in, row.begin(), [scale](int8_t value) { return scale * static_cast<float>(value); });
     return kernels::quantize_weight_row(row.data(), in, to);
   }
-  for (int64_t c = 0; c < in; ++c) to[c] = static_cast<int8_t>(from[c] / divisor * multiple);
-  return heaviest / static_cast<float>(max_pair / divisor * multiple);
+  for (int64_t c = 0; c < in; ++c) to[c] = static_cast<int8_t>(from[c] / common_factor * multiple);
+  return max_magnitude / static_cast<float>(max_pair / common_factor * multiple);
 }
 
 QuantizedTensor canonical(const QuantizedTensor& weight) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A forward pass, compiled: a flat list of steps over one workspace.
+// A compiled forward pass: a flat list of steps over one workspace.
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace vitrail::infer {
 
-// The memory that a step works on.
+// The memory of one run.
 struct Frame {
   static constexpr size_t kMaxInputs = 8;
   std::byte* workspace = nullptr;                        // Program::workspace_bytes(), aligned to kAlignment
@@ -22,21 +22,21 @@ struct Frame {
 struct Step {
   std::string text;  // "linear+gelu %7 [1, 197, 192] × [768, 192] → %8 [1, 197, 768]"
   double flops = 0;  // multiply-adds count two
-  double bytes = 0;  // read and written, each operand once
+  double bytes = 0;  // bytes read and written, counting each operand once
   std::function<void(const Frame&)> run;
-  bool own_loops = true;  // see with_spin_thread_pool(), base/parallel.h
+  bool own_loops = true;  // calls no library that has its own threads (with_spin_thread_pool(), base/parallel.h)
 };
 
-// Where a result lies after a run.
+// An output of the program, in the workspace after a run.
 struct ProgramOutput {
   Shape shape;
-  size_t offset;  // into the workspace, in bytes
+  size_t offset;  // in bytes
 };
 
-// Immutable; run() may be called by any number of threads, each with a workspace of its own.
+// Immutable.  Any number of threads may call run(), each with its own workspace.
 class Program {
  public:
-  // The workspace holds the buffers of intermediate results, then the scratch of whichever step runs.
+  // The workspace contains the buffers of intermediate results, then the scratch memory of the running step.
   Program(std::vector<Step> steps, std::vector<ProgramOutput> outputs, size_t buffer_bytes, size_t scratch_bytes)
       : steps_(std::move(steps)),
         outputs_(std::move(outputs)),
@@ -45,13 +45,13 @@ class Program {
         own_loops_(std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; })) {}
 
   void run(const Frame& frame) const;
-  // As run(), telling how long each step took.
+  // The same, and calls after_step with the duration of each step.
   void run(const Frame& frame, const std::function<void(size_t step, double seconds)>& after_step) const;
 
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<ProgramOutput>& outputs() const { return outputs_; }
   size_t workspace_bytes() const { return workspace_bytes_; }
-  std::string listing() const;  // a line a step, then the buffers' size: the same on every machine
+  std::string listing() const;  // one line per step, then the buffers' size; the same on every machine
 
  private:
   template <class Work>
@@ -60,7 +60,7 @@ class Program {
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
   size_t buffer_bytes_, workspace_bytes_;
-  bool own_loops_;  // of all steps
+  bool own_loops_;  // true if every step's is
 };
 
 }  // namespace vitrail::infer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/infer/rewrite.h"
+#include "vitrail/infer/rewrite_internal.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@ namespace {
 
 using ops::OpKind;
 
-// How many times each buffer is read, by operations or as a result of the pass.
+// The number of reads of each buffer, by operations and as an output of the pass.
 std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& list,
                                             const std::vector<Tensor>& outputs) {
   std::map<const Storage*, int> readers;
@@ -24,7 +24,7 @@ std::map<const Storage*, int> count_readers(const std::vector<FusedOperation>& l
   return readers;
 }
 
-// The operation that writes `tensor` whole; null for inputs, constants and views of a part.
+// The operation that writes all of `tensor`; null for inputs, constants and views of a part.
 FusedOperation* producer_of(std::vector<FusedOperation>& list, const Tensor& tensor) {
   for (FusedOperation& item : list) {
     for (const Tensor& output : item.op.outputs) {
@@ -45,12 +45,12 @@ void fuse_residuals(std::vector<FusedOperation>& list, const std::vector<Tensor>
                       linear->op.attributes.activation == kernels::Activation::none &&
                       readers.at(branch.storage().get()) == 1 && add.op.inputs[0].is_contiguous();
     if (!fits) continue;
-    // The addition's place in the list is kept: by then both operands are there.
+    // The fused operation replaces the addition, because both operands have been computed by then.
     FusedOperation fused = *linear;
     fused.residual = add.op.inputs[0];
     fused.scale = add.op.inputs[2];
     fused.op.outputs = add.op.outputs;
-    linear->op.outputs.clear();  // marks it as gone
+    linear->op.outputs.clear();  // marks it for removal
     add = std::move(fused);
   }
   std::erase_if(list, [](const FusedOperation& item) { return item.op.outputs.empty(); });
@@ -88,7 +88,7 @@ void write_into_concatenations(std::vector<FusedOperation>& list, const std::vec
       FusedOperation* add = producer_of(list, part);
       if (!add || add->op.kind != OpKind::add) continue;
       add->op.outputs[0] = slice;
-      part = slice;  // reading its own place: nothing is left to copy
+      part = slice;  // has nothing left to copy, since it is a view of the output
     }
   }
 }

@@ -11,7 +11,7 @@
 namespace vitrail::infer {
 namespace {
 
-// A request as a number, so that looking a plan up allocates nothing.
+// Packs a request into an integer, so that finding its plan allocates nothing.
 uint64_t variant_of(const Request& request) {
   return static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32 |
          static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
@@ -31,7 +31,7 @@ std::array<TensorSpec, 1> specs_of(const Shape& images) {
   return {TensorSpec{DType::f32, images}};
 }
 
-// How many leading tokens a request for features reads; 0: all.
+// The number of leading tokens that a request for features reads; 0: all.
 int64_t num_tokens_read(const models::VisionTransformer& model, Tokens tokens) {
   if (tokens == Tokens::cls) return 1;
   return tokens == Tokens::pooled ? model.num_head_tokens() : 0;
@@ -60,8 +60,8 @@ Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& ima
   return tokens;
 }
 
-// Merged tokens have no place in the image.
-bool names_patches(const Request& request) {
+// True if the request needs one token per patch, which token merging does not keep.
+bool needs_patch_tokens(const Request& request) {
   if (request.output == Output::features) return request.tokens == Tokens::patch || request.tokens == Tokens::all;
   return request.output == Output::attention;
 }
@@ -76,7 +76,7 @@ kernels::Precision outer_precision(const SessionOptions& options) {
   return options.precision == kernels::Precision::int8 ? options.excluded_precision : options.precision;
 }
 
-// Weights that are packed in another precision than the session's: all outside the blocks, and the excluded layers.
+// Weights with another precision than the session's: those outside the blocks, and excluded layers.
 PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, const SessionOptions& options) {
   PackedWeights::Exceptions result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
@@ -107,9 +107,9 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
 Session::~Session() = default;
 
 std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
-  if (model_.merged_per_block() > 0 && names_patches(request)) {
-    throw Error("session", "a model that merges no tokens (single patches are asked for)",
-                str(model_.merged_per_block(), " merged in every block"));
+  if (model_.merged_per_block() > 0 && needs_patch_tokens(request)) {
+    throw Error("session", "a model without token merging (the request needs one token per patch)",
+                str(model_.merged_per_block(), " merged tokens per block"));
   }
   switch (request.output) {
     case Output::logits:

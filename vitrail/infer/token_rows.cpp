@@ -6,19 +6,19 @@ namespace {
 
 using ops::OpKind;
 
-// Whether row i of an image's results is computed for token i of the first input.
+// True if row i of the output belongs to the same token as row i of the first input.
 bool keeps_token_order(OpKind kind) {
   switch (kind) {
     case OpKind::linear:
     case OpKind::layer_norm:
     case OpKind::residual_add:
-    case OpKind::attention:  // of its queries
+    case OpKind::attention:  // has a row per query
     case OpKind::activation:
     case OpKind::silu_gate:
     case OpKind::add:
     case OpKind::mul:
     case OpKind::copy:
-    case OpKind::merge_tokens:  // of the prefix tokens, which keep their places
+    case OpKind::merge_tokens:  // true for prefix tokens
       return true;
     case OpKind::patchify:
     case OpKind::cat:
@@ -29,7 +29,7 @@ bool keeps_token_order(OpKind kind) {
   return false;
 }
 
-// Tokens are the rows of an image only while the view begins with the first token.
+// A view that skips leading tokens has other tokens in its rows.
 bool begins_with_first_token(const Tensor& x) { return x.rank() == 4 || (x.rank() == 3 && x.offset() == 0); }
 
 }  // namespace

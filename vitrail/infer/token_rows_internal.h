@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which rows of a recorded pass's tensors are which tokens of an image.
+// Maps rows of recorded tensors to the tokens of an image.
 #include <map>
 #include <optional>
 
@@ -8,13 +8,14 @@
 
 namespace vitrail::infer {
 
-// The token rows of every tensor that the pass computes row by row from an annotated one (ops::annotate_tokens).
+// Finds the tokens in every tensor that a recorded pass computes row by row from one that ops::annotate_tokens()
+// marked.
 class TokenRows {
  public:
   explicit TokenRows(const ops::Recorder& recorder);
 
-  // The rows of x [B, N, C]: roles and the number N of tokens.  Nothing for a tensor whose rows are not known to be
-  // tokens, such as the rows of patches that the patch embedding reads.
+  // The number N and the roles of the tokens in x [B, N, C].  Nothing if the rows are not known to be tokens, as for
+  // the patches that the patch embedding reads.
   struct Rows {
     int64_t tokens = 0;
     ops::TokenRoles roles;

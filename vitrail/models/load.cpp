@@ -24,11 +24,11 @@ std::string read_text(const fs::path& path) {
   return text.str();
 }
 
-std::string read_if_there(const fs::path& path) { return fs::exists(path) ? read_text(path) : ""; }
+std::string read_if_exists(const fs::path& path) { return fs::exists(path) ? read_text(path) : ""; }
 
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
-  fs::path config, preprocessor;  // where they would be
+  fs::path config, preprocessor;  // their paths, whether the files exist or not
 };
 
 Files find_files(const fs::path& given) {
@@ -51,14 +51,14 @@ ModelConfig read_config(const Files& files, const LoadOptions& options) {
       return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
     }
     const fs::path path = *options.config;
-    return parse_model_config(read_text(path), read_if_there(path.parent_path() / "preprocessor_config.json"),
+    return parse_model_config(read_text(path), read_if_exists(path.parent_path() / "preprocessor_config.json"),
                               path.string());
   }
   if (!fs::exists(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
-  return parse_model_config(read_text(files.config), read_if_there(files.preprocessor), files.config.string());
+  return parse_model_config(read_text(files.config), read_if_exists(files.preprocessor), files.config.string());
 }
 
 weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const ModelConfig& config,
@@ -73,7 +73,7 @@ weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const Mode
   return weights::KeyMap::parse(read_text(path), path.string());
 }
 
-// A model asked to run at another size gets it by interpolating its positions.
+// Another image size than the model's: its positions are interpolated.
 void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
   config.preprocessing.input_size = size;
   if (config.preprocessing.resize_to) config.preprocessing.resize_to = size;

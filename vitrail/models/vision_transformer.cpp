@@ -59,7 +59,7 @@ int64_t prefix_of(const VisionTransformerConfig& config) {
   return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
 }
 
-// How many prefix tokens have a position.
+// The number of prefix tokens that have a position embedding.
 int64_t embedded_prefix_of(const VisionTransformerConfig& config) {
   if (config.no_embed_class) return 0;
   return prefix_of(config) - (config.no_embed_reg ? config.reg_tokens : 0);
@@ -124,8 +124,8 @@ Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   return nn::resample_positions(pos_embed_, prefix, own, grid, config_.pos_interp);
 }
 
-// Adds positions and puts CLS, distillation and register tokens in front: [B, N, D] → [B, prefix + N, D].  What
-// depends on parameters alone is joined first, so that a recorded pass adds once.
+// Adds positions and prepends CLS, distillation and register tokens: [B, N, D] → [B, prefix + N, D].  The prefix is
+// concatenated on its own first: it depends only on parameters, so a compiled program has it as a constant.
 Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const {
   std::vector<Tensor> prefix;
   for (const Tensor& token : {cls_token_, dist_token_, reg_token_}) {
@@ -141,8 +141,8 @@ Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64
     tokens = ops::add(patches, positions.narrow(1, embedded, n));
   }
   if (prefix.empty()) return tokens;
-  const Tensor joined = ops::cat(prefix, 1);
-  return ops::cat({joined.expand({patches.size(0), joined.size(1), joined.size(2)}), tokens}, 1);
+  const Tensor prefix_tokens = ops::cat(prefix, 1);
+  return ops::cat({prefix_tokens.expand({patches.size(0), prefix_tokens.size(1), prefix_tokens.size(2)}), tokens}, 1);
 }
 
 Tensor VisionTransformer::embed(const Tensor& images) const {
@@ -154,8 +154,8 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
   return norm_pre_ ? norm_pre_->forward(x) : x;
 }
 
-// Patch dropout (Li et al. 2023): in training, a random subset of the patches is kept, the same number in each sample,
-// in random order as timm leaves it.
+// Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): keeps a random subset of the
+// patches, the same number in each sample, and in random order as timm.
 Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
   const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
   const auto count = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - patch_drop_rate_)));
@@ -187,7 +187,8 @@ Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int
   return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
 }
 
-// Blocks 0 to `last`.  The last one computes only the first `num_tokens` tokens (0: all), because nothing reads others.
+// Runs blocks 0 to `last`.  The last one computes only the first `num_tokens` tokens (0: all), because nothing reads
+// the others.
 Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
@@ -212,12 +213,13 @@ Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateO
   return options.normalize ? normalized(x) : x;
 }
 
-// The tokens that the heads read.  Without patch pooling these are few, which saves three quarters of the last block.
+// The tokens that the heads read.  Without patch pooling these are few, so the last block computes little more than
+// keys and values.
 Tensor VisionTransformer::head_input(const Tensor& images, Tensor* shares) const {
   return intermediate(images, {.num_tokens = num_head_tokens()}, shares);
 }
 
-// The mean over all patches: a merged token counts as often as it has patches.
+// The mean over all patches: merged tokens are weighted by their number of patches.
 Tensor VisionTransformer::patch_mean(const Tensor& tokens, const Tensor& shares) const {
   const int64_t prefix = num_prefix_tokens(), count = tokens.size(1) - prefix;
   const Tensor patches = tokens.narrow(1, prefix, count);

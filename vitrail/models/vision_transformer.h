@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words"), in every variant that
-// VisionTransformerConfig can name.
+// The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words") in all variants of
+// VisionTransformerConfig.
 #include "vitrail/models/vision_transformer_config.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
@@ -9,9 +9,9 @@
 
 namespace vitrail::models {
 
-// Images [B, C, H, W] → logits [B, num_classes].  Native parameter names are timm's: cls_token, dist_token, reg_token,
+// Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
 // pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
-// Tokens stand in the order CLS, distillation, registers, patches.
+// The order of tokens is CLS, distillation, registers, patches.
 // Traced points, besides those of the layers: embedded (tokens with positions), tokens (after the last norm), pooled,
 // logits.
 class VisionTransformer : public nn::Module {
@@ -19,50 +19,51 @@ class VisionTransformer : public nn::Module {
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
 
   Tensor forward(const Tensor& images) const;  // logits; without a head, the pooled features
-  // All tokens after the final norm [B, prefix + N, D].  Where tokens are merged (below) there are fewer, and `shares`,
-  // if not null, receives the share of the image's patches that each stands for [B, tokens], else it is left undefined.
+  // All tokens after the final norm [B, prefix + N, D].  With token merging (below) there are fewer tokens, and
+  // `shares`, if not null, receives the fraction of the image's patches that each token represents [B, tokens]; else it
+  // becomes undefined.
   Tensor forward_features(const Tensor& images, Tensor* shares = nullptr) const;
   // Logits from forward_features' results.
   Tensor forward_head(const Tensor& tokens, const Tensor& shares = {}) const;
 
-  // The logits of both heads of a distilled model apart, as DeiT's training reads them (Touvron et al. 2021, section
-  // 4); `distilled` is undefined where there is one head.  Errors: a model without a head.
+  // The logits of each head, for the training of distilled models (Touvron et al. 2021, DeiT, section 4).  `distilled`
+  // is undefined for a model with one head.  Throws Error for a model without a head.
   struct Heads {
     Tensor classes, distilled;  // [B, num_classes]
-    Tensor average() const;     // what the model answers outside of training
+    Tensor average() const;     // the model's logits in eval mode
   };
   Heads forward_heads(const Tensor& images) const;
-  // [B, D] ([B, 2D] for token_avg): what the head reads.  An average weighs each token by its share.
+  // The input of the head [B, D] ([B, 2D] for token_avg).  Averages weight each token by its share.
   Tensor pool(const Tensor& tokens, const Tensor& shares = {}) const;
 
   // The tokens after a block [B, tokens, D]; shares as in forward_features.
   struct IntermediateOptions {
-    int64_t layer = -1;      // block from 0, or from the end when negative
-    bool normalize = true;   // by the final norm
-    int64_t num_tokens = 0;  // compute only the first tokens, which must be prefix tokens; 0: all
+    int64_t layer = -1;      // index of the block; negative indices count from the end
+    bool normalize = true;   // apply the final norm
+    int64_t num_tokens = 0;  // compute only the first tokens, which must be prefix tokens; 0: all tokens
   };
   Tensor intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares = nullptr) const;
 
-  // The attention weights of every block, or of one (negative counts from the end), [B, H, N, N] each.
+  // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
-  // In training, keep only each block's input and compute the rest again in the backward pass: the same numbers in less
-  // memory and more time (autograd/checkpoint.h).
+  // Gradient checkpointing (autograd/checkpoint.h): training stores only the input of each block, and the backward pass
+  // computes the block again.  The gradients are the same; it needs less memory and more time.
   void checkpoint_blocks(bool on) { checkpoint_blocks_ = on; }
 
-  // The share of patches left out in training from now on, in [0, 1); at first the configuration's, which stays as it
-  // is.
+  // Sets the rate of patch dropout in training, in [0, 1).  The initial rate is the configuration's, which this does
+  // not change.
   void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
 
-  // Token merging (nn/token_merging.h) from now on, outside of training: every block makes `per_block` tokens parts of
-  // others, which costs accuracy and saves time; 0: none.
+  // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves
+  // time and costs accuracy; 0: none.
   void merge_tokens(int64_t per_block) { merged_per_block_ = per_block; }
   int64_t merged_per_block() const { return merged_per_block_; }
 
   const VisionTransformerConfig& config() const { return config_; }
   int64_t num_prefix_tokens() const;
-  // How many leading tokens the heads read: the class token, and the distillation token if the model has one.  0 when
-  // the head reads pooled patch tokens.
+  // The number of leading tokens that the heads read: the class token and, if the model has one, the distillation
+  // token. 0 if the head reads pooled patch tokens.
   int64_t num_head_tokens() const;
   std::array<int64_t, 2> grid_of(int64_t height, int64_t width) const { return patch_embed_.grid_of(height, width); }
   std::string type() const override { return "VisionTransformer"; }

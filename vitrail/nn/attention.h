@@ -13,9 +13,9 @@ struct AttentionConfig {
   bool qkv_bias = false;
   std::optional<double> qk_scale;  // none: head_dim^-0.5
   bool qk_norm = false;            // LayerNorm on q and k, per head
-  double norm_eps = 1e-6;          // of qk_norm
+  double norm_eps = 1e-6;          // ε of the q and k norms
   double attn_drop = 0, proj_drop = 0;
-  bool split = false;  // parameters query, key, value, out instead of qkv, proj (document 003)
+  bool split = false;  // parameters query, key, value, out instead of qkv, proj, as in jeonsworld's ViT-pytorch
   init::Scheme init = init::Scheme::torch;
 };
 
@@ -25,16 +25,16 @@ struct AttentionOutput {
   Tensor keys;     // [B, H, N, d]; undefined unless asked for
 };
 
-// Optional inputs and outputs of a forward pass.
+// Optional inputs and outputs of forward().
 struct AttentionOptions {
   bool need_weights = false, need_keys = false;
   Tensor bias;              // added to the scores, broadcast to [B, H, N, N]; undefined: none
-  int64_t num_queries = 0;  // only the first tokens are queries, so out is [B, num_queries, C]; 0: all tokens
+  int64_t num_queries = 0;  // compute only the first tokens: out is [B, num_queries, C]; 0: all tokens
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
 // Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d], proj.bias; with qk_norm q_norm.*, k_norm.* [d];
-// with split query.*, key.*, value.*, out.* in place of qkv and proj.  Source: timm's Attention.
+// with split query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention.
 // Traced points: q, k, v [B, H, N, d], k_transposed, scores (scaled), weights, context (weights · v), merged, proj.
 class Attention : public Module {
  public:
@@ -50,7 +50,7 @@ class Attention : public Module {
     Tensor q, k, v;  // [B, H, N, d]
   };
   Heads project(const Tensor& x) const;
-  AttentionOutput attend_heads(const Tensor& x, const AttentionOptions& options) const;  // before the projection
+  AttentionOutput attend_heads(const Tensor& x, const AttentionOptions& options) const;  // without the projection
 
   AttentionConfig config_;
   int64_t head_dim_;
@@ -62,12 +62,12 @@ class Attention : public Module {
   Dropout proj_drop_;
 };
 
-// The mathematics that every attention layer shares: softmax(scale · q kᵀ + bias) v with heads merged.  Step by step
-// when `layer` is being traced or drops weights, else the fused operation.  Weights are those before dropout.
+// softmax(scale · q kᵀ + bias) v with heads merged, for every attention layer.  Uses the fused operation, or separate
+// operations if `layer` is traced or drops weights.  The returned weights are those before dropout.
 AttentionOutput attend(const Module& layer, const Tensor& q, const Tensor& k, const Tensor& v, double scale,
                        const Tensor& bias, const Dropout* drop, bool need_weights);
 
-// [B, N, H·d] → [B, H, N, d], a view.
+// [B, N, H·d] → [B, H, N, d], as a view.
 Tensor split_heads(const Tensor& x, int64_t num_heads);
 
 }  // namespace vitrail::nn

@@ -8,27 +8,27 @@
 namespace vitrail::nn {
 
 struct BlockConfig {
-  AttentionConfig attention;  // its dim is the width of the block
+  AttentionConfig attention;  // attention.dim is the width of the block
   int64_t mlp_hidden = 0;     // 0: 4 × dim
   kernels::Activation activation = kernels::Activation::gelu;
-  bool swiglu = false;  // SwiGlu(mlp_hidden) replaces the MLP
+  bool swiglu = false;  // SwiGLU of mlp_hidden features instead of the MLP
   double norm_eps = 1e-6;
   bool norm_first = true;
-  std::optional<double> init_values;  // LayerScale with this initial value
+  std::optional<double> init_values;  // if set: LayerScale with this initial value
   double mlp_drop = 0, drop_path = 0;
 };
 
 // Transformer block (Dosovitskiy et al. 2021, eq. 2–3).  x [B, N, C] → [B, N, C].
 //   norm_first:  y = x + dp(ls1(attn(norm1(x)))),  then  y + dp(ls2(mlp(norm2(y))))
 //   otherwise:   y = norm1(x + dp(ls1(attn(x)))),  then  norm2(y + dp(ls2(mlp(y)))) (torch.nn.TransformerEncoderLayer)
-// Source: timm's Block; document 004 names it TransformerEncoderBlock.  Traced points: norm1, attn, norm2, mlp, out.
+// Source: timm's Block.  Traced points: norm1, attn, norm2, mlp, out.
 class Block : public Module {
  public:
   Block(const BlockConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& x) const { return feed_forward(attend(x)); }
 
-  // Equation 2, attention with its residual: x [B, N, C] → y [B, queries, C].  `output`, if not null, receives what the
-  // options ask for besides.
+  // Equation 2, attention with its residual: x [B, N, C] → y [B, queries, C].  `output`, if not null, receives the
+  // optional outputs.
   Tensor attend(const Tensor& x, const AttentionOptions& options = {}, AttentionOutput* output = nullptr) const;
   // Equation 3, the MLP with its residual: y [B, N, C] → [B, N, C].
   Tensor feed_forward(const Tensor& y) const;
@@ -37,7 +37,7 @@ class Block : public Module {
   void visit(Visitor& visitor) override;
 
  private:
-  // The layers, each with its traced point.
+  // These forward a layer and report its traced point.
   Tensor norm1(const Tensor& x) const;
   Tensor norm2(const Tensor& x) const;
   Tensor mlp(const Tensor& x) const;

@@ -10,13 +10,13 @@
 namespace vitrail::nn {
 
 Tensor checkpointed(std::function<Tensor(const Tensor&)> forward, const Tensor& x) {
-  auto again = [forward = std::move(forward), draws = RandomScope::current(),
-                precision = ops::MixedPrecision::current()](const Tensor& input) {
+  auto recompute = [forward = std::move(forward), draws = RandomScope::current(),
+                    precision = ops::MixedPrecision::current()](const Tensor& input) {
     const RandomScope random(draws);
     const ops::MixedPrecision mixed(precision);
     return forward(input);
   };
-  return autograd::checkpoint(again, x);
+  return autograd::checkpoint(recompute, x);
 }
 
 }  // namespace vitrail::nn

@@ -6,7 +6,8 @@
 
 namespace vitrail::nn {
 
-// autograd::checkpoint for layers: forward(x) under the RandomScope and the MixedPrecision of now, both times.
+// autograd::checkpoint() for layers: the recomputation runs under the RandomScope and MixedPrecision of this call, so
+// that it draws the same dropout masks and rounds alike.
 Tensor checkpointed(std::function<Tensor(const Tensor&)> forward, const Tensor& x);
 
 }  // namespace vitrail::nn

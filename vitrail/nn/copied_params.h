@@ -9,7 +9,7 @@
 
 namespace vitrail::nn {
 
-// Answers with copies of a module's parameters, except for those that `replaced` names ("blocks.0.mlp.fc1.weight").
+// Provides copies of a module's parameters, or of those in `replaced` by name ("blocks.0.mlp.fc1.weight").
 // Throws std::out_of_range for a name that the module does not have.
 class CopiedParams : public ParamProvider {
  public:

@@ -10,9 +10,9 @@ struct DownsampledAttentionConfig {
   int64_t downsample_rate = 1;  // the internal width is embedding_dim / downsample_rate
 };
 
-// Cross-attention in a narrower space: q, k, v [B, n, C] are projected to C / downsample_rate, attended, and projected
-// back to C.  q [B, n_q, C] → [B, n_q, C].  Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r], with biases.
-// Source: Segment Anything's mask decoder (Kirillov et al. 2023); document 002.
+// Cross-attention of reduced width: q, k, v [B, n, C] are projected to C/r with r = downsample_rate, attended, and
+// projected back to C.  q [B, n_q, C] → [B, n_q, C].  Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r],
+// with biases. Source: Attention of Segment Anything's mask decoder (Kirillov et al. 2023).
 class DownsampledAttention : public Module {
  public:
   DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params);

@@ -12,9 +12,9 @@
 namespace vitrail::nn {
 namespace {
 
-thread_local RandomScope::State draws;
+thread_local RandomScope::State scope;
 
-uint64_t key_of(const std::string& path) { return random_key(path, draws.seed, draws.step); }
+uint64_t key_of(const std::string& path) { return random_key(path, scope.seed, scope.step); }
 
 double checked_probability(double p, const std::string& path) {
   if (!(p >= 0 && p < 1))
@@ -24,14 +24,14 @@ double checked_probability(double p, const std::string& path) {
 
 }  // namespace
 
-RandomScope::RandomScope(State state) : outer_(std::exchange(draws, std::move(state))) {}
-RandomScope::~RandomScope() { draws = std::move(outer_); }
-const RandomScope::State& RandomScope::current() { return draws; }
+RandomScope::RandomScope(State state) : outer_(std::exchange(scope, std::move(state))) {}
+RandomScope::~RandomScope() { scope = std::move(outer_); }
+const RandomScope::State& RandomScope::current() { return scope; }
 
 std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n) {
   std::vector<std::vector<int64_t>> orders;
   for (int64_t b = 0; b < samples; ++b) {
-    RandomStream random(key_of(path), static_cast<uint64_t>(draws.positions.empty() ? b : draws.positions[b]));
+    RandomStream random(key_of(path), static_cast<uint64_t>(scope.positions.empty() ? b : scope.positions[b]));
     std::vector<int64_t>& order = orders.emplace_back(n);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = n - 1; i > 0; --i) {  // Fisher–Yates
@@ -45,14 +45,14 @@ Dropout::Dropout(double p, std::string path) : Module(std::move(path)), p_(check
 
 Tensor Dropout::forward(const Tensor& x) const {
   if (!active()) return x;
-  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), draws.positions, x.dtype()));
+  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), scope.positions, x.dtype()));
 }
 
 DropPath::DropPath(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}
 
 Tensor DropPath::keep(int64_t batch) const {
   if (!training() || p_ == 0) return {};
-  return ops::dropout_mask({batch}, p_, key_of(path()), draws.positions, DType::f64);
+  return ops::dropout_mask({batch}, p_, key_of(path()), scope.positions, DType::f64);
 }
 
 std::string DropPath::extra() const {

@@ -4,9 +4,9 @@
 
 namespace vitrail::nn {
 
-// What random layers of this thread draw under: (seed, step), and where in the step's global batch each sample of the
-// forward pass stands (empty: 0, 1, …).  With the layer's path it makes the key, so that a draw depends neither on
-// threads, nor on other layers, nor on how the batch is divided among processes.
+// The state of this thread's random layers: (seed, step), and the position of each sample in the step's global batch
+// (empty: 0, 1, ...).  With the layer's path it is the key of a draw.  So draws do not depend on threads, on other
+// layers, or on the partition of the batch among processes.  Scopes nest.
 class RandomScope {
  public:
   struct State {
@@ -25,7 +25,7 @@ class RandomScope {
   State outer_;
 };
 
-// For each of `samples`, a permutation of 0 … n − 1 that a random layer draws under the thread's RandomScope.
+// A permutation of 0 to n − 1 for each of `samples`, drawn under the thread's RandomScope and the layer's path.
 std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t samples, int64_t n);
 
 // Training: each element is zeroed with probability p, the others scaled by 1/(1 − p).  Eval: identity.  p in [0, 1).
@@ -42,12 +42,12 @@ class Dropout : public Module {
   double p_;
 };
 
-// Stochastic depth (Huang et al. 2016): in training a sample's residual branch is left out with probability p, and
-// scaled by 1/(1 − p) when kept.  p in [0, 1).
+// Stochastic depth (Huang et al. 2016).  Training: a sample's residual branch is dropped with probability p, else
+// scaled by 1/(1 − p).  p in [0, 1).
 class DropPath : public Module {
  public:
   DropPath(double p, std::string path);
-  // The factor of each sample, [batch] f64, for ops::residual_add; undefined when nothing is to be dropped.
+  // The factor of each sample, f64 [batch], for ops::residual_add; undefined if nothing is dropped.
   Tensor keep(int64_t batch) const;
   std::string type() const override { return p_ > 0 ? "DropPath" : "Identity"; }
   std::string extra() const override;

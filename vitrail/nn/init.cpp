@@ -8,7 +8,7 @@
 namespace vitrail::nn::init {
 namespace {
 
-// Fills with draw(random), whatever the parameter's dtype.
+// Fills a parameter of any dtype with draw(random).
 Initializer filled(std::function<double(RandomStream&)> draw) {
   return [draw = std::move(draw)](Tensor& parameter, uint64_t key) {
     RandomStream random(key);
@@ -20,7 +20,7 @@ Initializer filled(std::function<double(RandomStream&)> draw) {
   };
 }
 
-// A normal redrawn until it lies within `bound` (in units of the result).
+// N(0, stddev²), redrawn until the value is within ±bound.
 Initializer normal_within(double stddev, double bound) {
   return filled([=](RandomStream& random) {
     double value = stddev * random.normal();
@@ -45,8 +45,8 @@ Initializer xavier_uniform(int64_t fan_in, int64_t fan_out) {
   return uniform(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out)));
 }
 Initializer lecun_normal(int64_t fan_in) {
-  constexpr double kTruncatedDeviation = 0.87962566103423978;  // of N(0, 1) cut at ±2
-  const double stddev = std::sqrt(1.0 / static_cast<double>(fan_in)) / kTruncatedDeviation;
+  constexpr double kTruncatedStddev = 0.87962566103423978;  // N(0, 1) cut at ±2 has this standard deviation
+  const double stddev = std::sqrt(1.0 / static_cast<double>(fan_in)) / kTruncatedStddev;
   return normal_within(stddev, 2.0 * stddev);
 }
 Initializer torch_default(int64_t fan_in) { return uniform(1.0 / std::sqrt(static_cast<double>(fan_in))); }
@@ -56,7 +56,7 @@ LinearInit linear(Scheme scheme, Role role, int64_t fan_in, int64_t fan_out) {
   switch (scheme) {
     case Scheme::torch:
       return {torch, torch};
-    case Scheme::timm:  // timm leaves the patch convolution at PyTorch's default
+    case Scheme::timm:  // timm keeps PyTorch's default for the patch convolution
       if (role == Role::patch) return {torch, torch};
       return {truncated_normal(0.02), zeros()};
     case Scheme::jax:

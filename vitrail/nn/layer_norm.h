@@ -6,8 +6,8 @@ namespace vitrail::nn {
 
 // γ · (x − mean) / √(variance + ε) + β over the last axis, biased variance (Ba, Kiros & Hinton 2016).
 // x [..., features].  Parameters: weight (γ, ones) and bias (β, zeros), [features].
-// ε has no default here, because the families differ: 1e-6 timm, SAM, Google; 1e-5 torch.nn.LayerNorm; 1e-12 Hugging
-// Face's ViT and DeiT.
+// ε has no default, because model families differ: 1e-6 in timm, SAM and Google's ViT; 1e-5 in torch.nn.LayerNorm;
+// 1e-12 in Hugging Face's ViT and DeiT.
 class LayerNorm : public Module {
  public:
   LayerNorm(int64_t features, double eps, const ParamSource& params);
@@ -21,7 +21,8 @@ class LayerNorm : public Module {
   double eps_;
 };
 
-// LayerNorm over the channel axis of a feature map [B, C, H, W].  Source: Segment Anything's LayerNorm2d.
+// LayerNorm over the channels of a feature map [B, C, H, W].  Parameters: weight (ones) and bias (zeros), [C].  Source:
+// Segment Anything's LayerNorm2d.
 class LayerNorm2d : public Module {
  public:
   LayerNorm2d(int64_t channels, const ParamSource& params, double eps = 1e-6);

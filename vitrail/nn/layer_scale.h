@@ -5,7 +5,7 @@
 namespace vitrail::nn {
 
 // LayerScale (Touvron et al. 2021): a learned factor per channel on a residual branch.  Parameter: gamma [dim].
-// It is applied by ops::residual_add, so that the branch ends in one pass over memory.
+// ops::residual_add applies it, in the same pass over memory as the addition.
 class LayerScale : public Module {
  public:
   LayerScale(int64_t dim, double init_value, const ParamSource& params);

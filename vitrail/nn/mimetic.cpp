@@ -12,18 +12,18 @@
 namespace vitrail::nn {
 namespace {
 
-// noise · Z + identity · I, [n, n].
+// noise · Z + identity · I [n, n], with Z uniform of variance 1/n.
 std::vector<double> noisy_identity(double noise, double identity, int64_t n, uint64_t key) {
   RandomStream random(key);
-  const double bound = noise * std::sqrt(3.0 / static_cast<double>(n));  // uniform in ±√3 has variance 1
+  const double bound = noise * std::sqrt(3.0 / static_cast<double>(n));  // a uniform distribution on ±√3 has variance 1
   std::vector<double> m(static_cast<size_t>(n * n));
   for (double& value : m) value = bound * (2 * random.uniform() - 1);
   for (int64_t i = 0; i < n; ++i) m[i * n + i] += identity;
   return m;
 }
 
-// M ≈ leftᵀ right, of the given rank: rows √s uᵀ and √s vᵀ of the largest singular values, [rank, n] each.  From the
-// eigenvectors v of MᵀM: u = M v / s, so that with all of them the product is M whatever rounding does to s.
+// M ≈ leftᵀ right: rows √s uᵀ and √s vᵀ of the largest singular values s, [rank, n] each.  v are eigenvectors of MᵀM,
+// and u = M v / s, so that the product at full rank is M even with rounding errors in s.
 struct Factors {
   std::vector<double> left, right;
 };
@@ -40,13 +40,13 @@ Factors factors_of(const std::vector<double>& m, int64_t n, int64_t rank) {
   Factors result{std::vector<double>(static_cast<size_t>(rank * n)),
                  std::vector<double>(static_cast<size_t>(rank * n))};
   for (int64_t k = 0; k < rank; ++k) {
-    const double root = std::sqrt(std::sqrt(std::max(0.0, eigen.values[k])));  // √s, and s is the root of the value
-    if (root < 1e-6) continue;  // a direction that M all but lacks: both rows stay zero
+    const double root = std::sqrt(std::sqrt(std::max(0.0, eigen.values[k])));  // √s, because s² is the eigenvalue
+    if (root < 1e-6) continue;  // M is nearly singular in this direction: both rows stay zero
     const double* const v = eigen.vectors.data() + k * n;
     for (int64_t r = 0; r < n; ++r) {
-      double along = 0;
-      for (int64_t c = 0; c < n; ++c) along += m[r * n + c] * v[c];
-      result.left[k * n + r] = along / root;
+      double projection = 0;
+      for (int64_t c = 0; c < n; ++c) projection += m[r * n + c] * v[c];
+      result.left[k * n + r] = projection / root;
       result.right[k * n + r] = root * v[r];
     }
   }

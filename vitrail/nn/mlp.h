@@ -8,17 +8,17 @@ namespace vitrail::nn {
 
 struct MlpConfig {
   int64_t in_features = 0;
-  std::optional<int64_t> hidden_features;  // none: 4 × in
-  std::optional<int64_t> out_features;     // none: in
+  std::optional<int64_t> hidden_features;  // default: 4 × in_features
+  std::optional<int64_t> out_features;     // default: in_features
   kernels::Activation activation = kernels::Activation::gelu;
   double dropout = 0;
   bool bias = true;
-  std::optional<double> norm_eps;  // given: a LayerNorm of its own in front ("norm"), as document 004's MLPBlock
-  bool sam_names = false;          // parameters lin1, lin2 instead of fc1, fc2 (document 002's MLPBlock)
+  std::optional<double> norm_eps;  // if set: a LayerNorm in front of fc1 ("norm")
+  bool sam_names = false;          // parameters lin1, lin2 instead of fc1, fc2, as Segment Anything's MLPBlock
   init::Scheme init = init::Scheme::torch;
 };
 
-// fc1 → activation → dropout → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp; documents 000–004.
+// fc1 → activation → dropout → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp.
 // Traced points: fc1 (after the activation), fc2.
 class Mlp : public Module {
  public:
@@ -36,7 +36,7 @@ class Mlp : public Module {
   Dropout drop2_;
 };
 
-// What PyTorch prints for an activation: "GELU(approximate='none')".
+// An activation as PyTorch prints it: "GELU(approximate='none')".
 std::string activation_text(kernels::Activation activation);
 
 }  // namespace vitrail::nn

@@ -12,7 +12,7 @@ namespace {
 
 std::string join(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 
-// Calls on_parameter(path, tensor) and on_module(path, module) over a whole tree.
+// Calls on_parameter(path, tensor) and on_module(path, module) for a tree of modules.
 class Walker : public Visitor {
  public:
   std::function<void(const std::string&, Tensor&)> on_parameter = [](const std::string&, Tensor&) {};
@@ -26,10 +26,10 @@ class Walker : public Visitor {
     if (tensor.defined()) on_parameter(join(path_, name), tensor);
   }
   void child(const std::string& name, Module& module) override {
-    const std::string kept = path_;
+    const std::string outer = path_;
     path_ = join(path_, name);
     walk(module);
-    path_ = kept;
+    path_ = outer;
   }
   void note(const std::string&, const std::string&) override {}
 
@@ -37,7 +37,7 @@ class Walker : public Visitor {
   std::string path_;
 };
 
-// The children of one module, each as printed text.
+// Prints the children of one module.
 class Printer : public Visitor {
  public:
   std::vector<std::pair<std::string, std::string>> lines;
@@ -55,7 +55,7 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-// visit() lists members by reference; walking a const tree does not change them.
+// visit() takes members by reference; walking a const tree does not change them.
 Module& mutable_of(const Module& module) { return const_cast<Module&>(module); }
 
 }  // namespace

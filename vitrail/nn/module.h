@@ -16,12 +16,11 @@ namespace vitrail::nn {
 
 class Module;
 
-// What a layer tells of itself: its parameters and its children, in the order in which PyTorch would print them.
+// Receives the parameters and children of a layer, in the order in which PyTorch prints them.
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  virtual void parameter(const std::string& name,
-                         Tensor& tensor) = 0;  // undefined tensors are left out by callers' code
+  virtual void parameter(const std::string& name, Tensor& tensor) = 0;  // an undefined tensor is no parameter
   virtual void child(const std::string& name, Module& module) = 0;
   virtual void note(const std::string& name, const std::string& text) = 0;  // printed as a child without parameters
 
@@ -39,28 +38,28 @@ struct NamedTensor {
 
 class Module {
  public:
-  // `path`: where in the tree this module stands ("blocks.3.attn"), for errors, traces and random keys.
+  // path: the module's position in the tree ("blocks.3.attn"), for errors, traces and random keys.
   explicit Module(std::string path = "") : path_(std::move(path)) {}
   virtual ~Module() = default;
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
 
   virtual std::string type() const = 0;             // "LayerNorm"
-  virtual std::string extra() const { return ""; }  // what stands between the parentheses: "(768,), eps=1e-06"
+  virtual std::string extra() const { return ""; }  // printed between the parentheses: "(768,), eps=1e-06"
   virtual void visit(Visitor& visitor) = 0;
 
   std::vector<NamedTensor> named_parameters() const;
-  std::vector<std::pair<std::string, const Module*>> named_modules() const;  // itself first, as ""
+  std::vector<std::pair<std::string, const Module*>> named_modules() const;  // this one first, with path ""
   int64_t num_parameters() const;
-  Tensor parameter(const std::string& name) const;  // by path; throws Error when there is none
+  Tensor parameter(const std::string& name) const;  // by path; throws Error if there is none
 
   void to(DType dtype);  // converts every parameter
   void to(Device device);
-  void train(bool on = true);  // dropout and stochastic depth act; a new module is in eval mode
+  void train(bool on = true);  // enables dropout and stochastic depth; a new module is in eval mode
   void eval() { train(false); }
   bool training() const { return training_; }
-  // Makes every parameter a leaf that wants a gradient, or not.  What is to be trained must be written to: a parameter
-  // whose memory is a mapped file's becomes a copy.
+  // Makes every parameter a leaf that requires a gradient, or does not.  With `on`, parameters that are a mapped file's
+  // memory become copies, because training writes to them.
   void requires_grad(bool on);
 
   // The tree as PyTorch prints it.

@@ -11,8 +11,8 @@
 namespace vitrail::nn {
 namespace {
 
-// 0 where a key counts, −∞ where `ignored_when` says that it does not.
-Tensor bias_from_mask(const Tensor& mask, bool ignored_when, const char* name) {
+// An additive bias: −∞ where the mask equals `ignored`, else 0.
+Tensor bias_from_mask(const Tensor& mask, bool ignored, const char* name) {
   if (is_floating(mask.dtype())) {
     throw Error("MultiheadAttention", str("an integer or boolean ", name, " (a floating one is attn_bias)"),
                 name_of(mask.dtype()));
@@ -20,23 +20,23 @@ Tensor bias_from_mask(const Tensor& mask, bool ignored_when, const char* name) {
   const Tensor flags = mask.to(DType::i64).contiguous();
   Tensor bias = Tensor::zeros(mask.shape());
   for (int64_t i = 0; i < flags.numel(); ++i) {
-    if ((flags.data<int64_t>()[i] != 0) == ignored_when)
-      bias.data<float>()[i] = -std::numeric_limits<float>::infinity();
+    if ((flags.data<int64_t>()[i] != 0) == ignored) bias.data<float>()[i] = -std::numeric_limits<float>::infinity();
   }
   return bias;
 }
 
 void check_mask(const Tensor& mask, const Shape& scores, const char* name) {
-  const bool two = mask.shape() == Shape{scores[2], scores[3]};
-  const bool four = mask.rank() == 4 && mask.size(0) == scores[0] && (mask.size(1) == 1 || mask.size(1) == scores[1]) &&
-                    mask.size(2) == scores[2] && mask.size(3) == scores[3];
-  if (!two && !four) {
+  const bool rank_2 = mask.shape() == Shape{scores[2], scores[3]};
+  const bool rank_4 = mask.rank() == 4 && mask.size(0) == scores[0] &&
+                      (mask.size(1) == 1 || mask.size(1) == scores[1]) && mask.size(2) == scores[2] &&
+                      mask.size(3) == scores[3];
+  if (!rank_2 && !rank_4) {
     throw Error("MultiheadAttention", str(name, " [T, S], [B, 1, T, S] or [B, H, T, S] for scores ", scores),
                 mask.shape().to_string());
   }
 }
 
-// All masks as one additive bias that broadcasts to [B, H, T, S]; undefined when there are none.
+// All masks as one additive bias that broadcasts to [B, H, T, S]; undefined if there are none.
 Tensor combined_bias(const AttentionMasks& masks, const Shape& scores) {
   if (masks.attn_bias.defined()) {
     check_mask(masks.attn_bias, scores, "attn_bias");
@@ -45,7 +45,7 @@ Tensor combined_bias(const AttentionMasks& masks, const Shape& scores) {
                   name_of(masks.attn_bias.dtype()));
     }
   }
-  Tensor bias = masks.attn_bias;  // first, because the sum keeps its dtype; 0 and −∞ fit any
+  Tensor bias = masks.attn_bias;  // the first operand, because the sum has its dtype
   auto include = [&bias](const Tensor& part) { bias = bias.defined() ? ops::add(bias, part) : part; };
   if (masks.key_padding_mask.defined()) {
     if (!(masks.key_padding_mask.shape() == Shape{scores[0], scores[3]})) {

@@ -11,12 +11,12 @@ struct MultiheadAttentionConfig {
   bool bias = true;
 };
 
-// What restricts or shifts the scores.  All optional.
+// Optional masks and an optional bias of the scores.
 struct AttentionMasks {
-  // [B, S], any integer or boolean dtype: a key where it is true (non-zero) is ignored.
+  // [B, S], any integer or boolean dtype: keys where it is true (non-zero) are ignored.
   Tensor key_padding_mask;
-  // [T, S], [B, 1, T, S] or [B, H, T, S], any integer or boolean dtype: zero (false) = ignore.  This is document 004's
-  // rule and the opposite of torch.nn.MultiheadAttention's boolean mask.
+  // [T, S], [B, 1, T, S] or [B, H, T, S], any integer or boolean dtype: zero (false) = ignore.  This is the opposite of
+  // torch.nn.MultiheadAttention's boolean mask, and the rule of scaled_dot_product_attention's.
   Tensor attn_mask;
   // A floating tensor of one of the same shapes, added to the scaled scores.
   Tensor attn_bias;
@@ -24,14 +24,14 @@ struct AttentionMasks {
 
 struct MultiheadAttentionOutput {
   Tensor out;      // [B, T, D]
-  Tensor weights;  // [B, T, S] averaged over heads, or [B, H, T, S]; undefined when not asked for
+  Tensor weights;  // [B, T, S] averaged over heads, or [B, H, T, S]; undefined unless asked for
 };
 
-// Attention with separate query, key and value inputs, masks and returned weights.  Source: document 004's
-// MultiHeadAttention.  Parameters q_proj, k_proj, v_proj, out_proj (weight [D, D], bias [D]).
-// query [B, T, D], key and value [B, S, D].  Deviation: the weights that come back are those before dropout, so they
-// are the same in train and eval.  A query whose keys are all masked gets zero weights, so its output is out_proj's
-// bias.
+// Multi-head attention (Vaswani et al. 2017, section 3.2.2) with separate query, key and value inputs, masks and
+// returned weights.  query [B, T, D], key and value [B, S, D].
+// Parameters q_proj, k_proj, v_proj, out_proj (weight [D, D], bias [D]).
+// The returned weights are those before dropout, so they are the same in train and eval mode.  A query whose keys are
+// all masked has zero weights, so its output is out_proj's bias.
 class MultiheadAttention : public Module {
  public:
   MultiheadAttention(const MultiheadAttentionConfig& config, const ParamSource& params);

@@ -17,16 +17,16 @@ void check_divides(const PatchEmbedConfig& config, int64_t height, int64_t width
   if (patch_height < 1 || patch_width < 1) {
     throw Error("patch_embed", "a patch of at least 1×1", size_text(patch_height, patch_width));
   }
-  const bool fits = height >= patch_height && width >= patch_width &&
-                    (config.allow_remainder || (height % patch_height == 0 && width % patch_width == 0));
-  if (!fits) {
+  const bool divides = height >= patch_height && width >= patch_width &&
+                       (config.allow_remainder || (height % patch_height == 0 && width % patch_width == 0));
+  if (!divides) {
     throw Error("patch_embed",
                 str("an image size that the patch size ", size_text(patch_height, patch_width), " divides"),
                 size_text(height, width));
   }
 }
 
-// Sizes are checked before anything is allocated.
+// Checks sizes before parameters are allocated.
 const PatchEmbedConfig& checked(const PatchEmbedConfig& config) {
   check_divides(config, config.img_size[0], config.img_size[1]);
   return config;

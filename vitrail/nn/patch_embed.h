@@ -13,15 +13,16 @@ struct PatchEmbedConfig {
   int64_t in_chans = 3;
   int64_t embed_dim = 768;
   bool bias = true;
-  std::optional<double> norm_eps;        // given: LayerNorm over embed_dim after the projection ("norm")
-  std::optional<double> input_norm_eps;  // given: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
+  std::optional<double> norm_eps;        // if set: LayerNorm over embed_dim after the projection ("norm")
+  std::optional<double> input_norm_eps;  // if set: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
   bool flatten = true;
-  bool dynamic_img_size = false;  // any multiple of the patch, instead of img_size only
-  bool allow_remainder = false;   // pixels beyond a multiple of the patch are left out, instead of an Error
+  bool dynamic_img_size = false;  // accept any multiple of the patch size instead of img_size only
+  bool allow_remainder = false;   // ignore pixels beyond a multiple of the patch size instead of throwing Error
   init::Scheme init = init::Scheme::torch;
 };
 
-// A convolution with kernel = stride = patch: parameter weight [D, C, P_h, P_w], bias [D].
+// A convolution with kernel = stride = patch, on patches that patchify() has cut.  Parameters: weight [D, C, P_h, P_w],
+// bias [D].
 class PatchProjection : public Module {
  public:
   PatchProjection(const PatchEmbedConfig& config, const ParamSource& params);
@@ -37,15 +38,15 @@ class PatchProjection : public Module {
 // Cuts an image into patches and projects each: [B, C, H, W] → [B, (H/P)(W/P), D], or with flatten false the feature
 // map [B, D, H/P, W/P] (Dosovitskiy et al. 2021, eq. 1).  Parameters: proj.weight, proj.bias, and norm.*,
 // input_norm.* (its C·P·P pixels in (c, y, x) order) where configured.
-// Errors: an image size that is not img_size (when fixed), or that the patch does not divide; at construction, an
-// img_size that the patch does not divide.  Source: timm's PatchEmbed; vit-pytorch's input norm.
+// Throws Error for an image size that is not img_size (unless dynamic_img_size) or that the patch size does not divide.
+// The constructor checks img_size.  Source: timm's PatchEmbed; the input norm is that of lucidrains' vit-pytorch.
 // Traced points: patches (the feature map [B, D, h, w]), tokens [B, N, D].
 class PatchEmbed : public Module {
  public:
   PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& image) const;
   std::array<int64_t, 2> grid_of(int64_t height,
-                                 int64_t width) const;  // patches down and across; throws as forward does
+                                 int64_t width) const;  // rows and columns of patches; throws as forward()
   std::string type() const override { return "PatchEmbed"; }
   void visit(Visitor& visitor) override;
 

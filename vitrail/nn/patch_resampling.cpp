@@ -40,7 +40,7 @@ Matrix product(const Matrix& a, const Matrix& b) {
   return result;
 }
 
-// a⁻¹ b by elimination with pivots; a is square and of full rank.
+// a⁻¹ b by Gauss–Jordan elimination with row pivoting; a is square and has full rank.
 Matrix solve(Matrix a, Matrix b) {
   for (int64_t k = 0; k < a.rows; ++k) {
     int64_t pivot = k;
@@ -62,7 +62,7 @@ Matrix solve(Matrix a, Matrix b) {
   return b;
 }
 
-// The matrix [to, from] that resizes a line of pixels: what it makes of each unit vector.
+// The matrix [to, from] that resizes a line of pixels.  Its columns are the resized unit vectors.
 Matrix resize_matrix(int64_t from, int64_t to) {
   std::vector<double> identity(static_cast<size_t>(from * from));
   for (int64_t i = 0; i < from; ++i) identity[static_cast<size_t>(i * from + i)] = 1;
@@ -72,16 +72,16 @@ Matrix resize_matrix(int64_t from, int64_t to) {
   return {to, from, std::vector<double>(resized.data<double>(), resized.data<double>() + to * from)};
 }
 
-// pinv(Bᵀ) [to, from] for the resize matrix B [to, from], which has full rank: Bᵀ is tall where a line shrinks.
+// pinv(Bᵀ) [to, from] for the resize matrix B [to, from].  B has full rank; Bᵀ is tall if the line shrinks.
 Matrix pseudo_inverse_resize(int64_t from, int64_t to) {
   const Matrix b = resize_matrix(from, to), bt = transposed(b);
-  if (to <= from) return solve(product(b, bt), b);  // (A ᵀA)⁻¹ Aᵀ with A = Bᵀ
+  if (to <= from) return solve(product(b, bt), b);  // (AᵀA)⁻¹ Aᵀ with A = Bᵀ
   return transposed(solve(product(bt, b), bt));     // Aᵀ (A Aᵀ)⁻¹
 }
 
 }  // namespace
 
-// A patch is resized along y and along x, so B is a Kronecker product and so is its pseudo-inverse.
+// Resizing is separable in y and x, so B is a Kronecker product, and so is its pseudo-inverse.
 Tensor resample_patch_weight(const Tensor& weight, std::array<int64_t, 2> to) {
   if (weight.rank() != 4) throw Error("patch embedding", "a weight [D, C, h, w]", weight.shape().to_string());
   if (to[0] < 1 || to[1] < 1) throw Error("patch embedding", "patches of at least 1×1", str(to[0], "×", to[1]));

@@ -12,7 +12,7 @@
 namespace vitrail::nn {
 namespace {
 
-// Keys' cubic convolution with a: torch uses −0.75, and −0.5 where it antialiases (as Pillow does).
+// Cubic convolution (Keys 1981) with parameter a: torch uses −0.75, and with antialiasing −0.5, as Pillow.
 double cubic(double x, double a) {
   x = std::abs(x);
   if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -20,19 +20,20 @@ double cubic(double x, double a) {
   return 0;
 }
 
+// The filter of one target position: weights of the source positions first, first + 1, ...
 struct Taps {
   int64_t first;
-  std::vector<double> weights;  // of source positions first, first + 1, …; clamped ones are folded in
+  std::vector<double> weights;
 };
 
-// What one target position reads.  `scale` is source extent per target extent.
+// scale: source extent per target extent.
 Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias) {
   const double support = antialias && scale > 1 ? 2.0 * scale : 2.0;
   const double stretch = antialias && scale > 1 ? scale : 1.0;
   const double a = antialias ? -0.5 : -0.75;
   const double centre = scale * (static_cast<double>(target) + 0.5) - (antialias ? 0.0 : 0.5);
   Taps taps;
-  if (antialias) {  // the window that lies inside, normalised
+  if (antialias) {  // the part of the window inside the source, normalised
     const int64_t begin = std::max<int64_t>(0, static_cast<int64_t>(centre - support + 0.5));
     const int64_t end = std::min<int64_t>(source_length, static_cast<int64_t>(centre + support + 0.5));
     taps.first = begin;
@@ -44,7 +45,7 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
     for (double& weight : taps.weights) weight /= total;
     return taps;
   }
-  const int64_t base = static_cast<int64_t>(std::floor(centre));  // four taps, edges repeated
+  const int64_t base = static_cast<int64_t>(std::floor(centre));  // four taps; those outside use the edge position
   const int64_t low = std::clamp<int64_t>(base - 1, 0, source_length - 1);
   const int64_t high = std::clamp<int64_t>(base + 2, 0, source_length - 1);
   taps.first = low;
@@ -56,11 +57,11 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
   return taps;
 }
 
-// One axis of a [outer, length, inner] array of doubles → [outer, target, inner]; transposed, the other way round: what
-// the gradient goes through.
+// Resamples one axis: [outer, length, inner] → [outer, target, inner].  With `transposed`, applies the transposed
+// matrix to [outer, target, inner], as the gradient needs.
 std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, int64_t length, int64_t inner,
                                   int64_t target, double scale, bool antialias, bool transposed) {
-  if (antialias && target == length) return x;  // torch leaves such an axis alone, whatever the offset
+  if (antialias && target == length) return x;  // torch does not resample such an axis, whatever the offset
   std::vector<double> result(static_cast<size_t>(outer * (transposed ? length : target) * inner), 0.0);
   for (int64_t t = 0; t < target; ++t) {
     const Taps taps = taps_of(t, length, scale, antialias);
@@ -81,8 +82,8 @@ double scale_of(int64_t from, int64_t to, double offset) {
   return static_cast<double>(from) / (static_cast<double>(to) + offset);
 }
 
-// A whole grid [1, from, D] → [1, to, D], columns first as torch does; transposed, gradients of `to` to those of
-// `from`.
+// Resamples a grid [1, from, D] → [1, to, D], columns first as torch.  With `transposed`: the gradient [1, to, D] →
+// [1, from, D].
 Tensor resample_grid(const Tensor& grid, std::array<int64_t, 2> from, std::array<int64_t, 2> to,
                      const PositionResampling& how, bool transposed) {
   const int64_t dim = grid.size(2);

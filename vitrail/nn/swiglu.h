@@ -6,12 +6,13 @@ namespace vitrail::nn {
 
 struct SwiGluConfig {
   int64_t in_features = 0;
-  int64_t hidden_features = 0;  // after the gate; dinov2_swiglu_hidden() for DINOv2's
+  int64_t hidden_features = 0;  // width after the gate; see dinov2_swiglu_hidden()
   bool bias = true;
   init::Scheme init = init::Scheme::torch;
 };
 
-// w3(silu(w1 x) · w2 x) (Shazeer 2020).  w1 and w2 are one packed matrix [2·hidden, in], w1 first.
+// w3(silu(w1 x) · w2 x) (Shazeer 2020, "GLU variants improve Transformer", eq. 6).  w1 and w2 are one matrix
+// [2·hidden, in], w1 first.
 // Source: DINOv2's SwiGLUFFNFused (w12, w3), under timm's names: fc1.weight [2·hidden, in], fc1.bias, fc2.weight
 // [in, hidden], fc2.bias.
 class SwiGlu : public Module {
@@ -25,7 +26,7 @@ class SwiGlu : public Module {
   Linear fc1_, fc2_;
 };
 
-// DINOv2's width after the gate for a nominal hidden width: 8·⌈⌊2/3 · hidden⌋ / 8⌉ (4096 for 4 · 1536).
+// DINOv2's width after the gate for the nominal width of an MLP: 8·⌈⌊2/3 · hidden⌋ / 8⌉ (4096 for 4 · 1536).
 int64_t dinov2_swiglu_hidden(int64_t nominal_hidden);
 
 }  // namespace vitrail::nn

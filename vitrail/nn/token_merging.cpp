@@ -15,7 +15,7 @@ Tensor TokenMerging::forward(const Block& block, const Tensor& x, int64_t num_qu
   return block.feed_forward(merges ? merge(y, attention.keys) : y);
 }
 
-// x [B, N, C] after the attention, its keys [B, H, N, d] → [B, N − merged, C].
+// x [B, N, C] after the attention and the attention's keys [B, H, N, d] → [B, N − merged, C].
 Tensor TokenMerging::merge(const Tensor& x, const Tensor& keys) {
   const int64_t merged = std::min(per_block_, ops::max_mergeable(x.size(1), prefix_));
   if (merged == 0) return x;
@@ -26,7 +26,7 @@ Tensor TokenMerging::merge(const Tensor& x, const Tensor& keys) {
   return result.x;
 }
 
-// Proportional attention: the log size of each key [B, 1, 1, N]; undefined while every token is one patch.
+// Proportional attention (eq. 1): the log size of each key [B, 1, 1, N]; undefined while every token is one patch.
 Tensor TokenMerging::key_bias() const {
   if (!log_sizes_.defined()) return {};
   return log_sizes_.view({log_sizes_.size(0), 1, 1, log_sizes_.size(1)});

@@ -4,17 +4,17 @@
 
 namespace vitrail::nn {
 
-// Token merging (Bolya et al. 2023, "Token Merging: Your ViT But Faster", section 3): between its attention and its MLP
-// every block merges `per_block` tokens into others, or fewer when fewer are left.  One object serves one forward pass:
-// it carries the tokens' sizes from block to block.
+// Token merging (Bolya et al. 2023, "Token Merging: Your ViT But Faster", section 3): every block merges `per_block`
+// tokens (r in the paper) into others between its attention and its MLP, or as many as it can.  An object is for one
+// forward pass, because it keeps the sizes of tokens from block to block.
 class TokenMerging {
  public:
   TokenMerging(int64_t per_block, int64_t prefix) : per_block_(per_block), prefix_(prefix) {}
 
-  // block.forward(x) with merging: x [B, N, C] → [B, N − merged, C].  With num_queries > 0 only the first tokens are
-  // computed, [B, num_queries, C]; they are prefix tokens, which are never merged.
+  // block.forward(x) with merging: x [B, N, C] → [B, N − merged, C].  With num_queries > 0 it computes only the first
+  // tokens [B, num_queries, C], which must be prefix tokens, and merges nothing.
   Tensor forward(const Block& block, const Tensor& x, int64_t num_queries = 0);
-  // The share of the image's patches that each token represents [B, N]; undefined until tokens have been merged.
+  // The fraction of the image's patches that each token represents [B, N]; undefined if no tokens were merged.
   Tensor shares() const;
 
  private:
@@ -22,7 +22,7 @@ class TokenMerging {
   Tensor key_bias() const;
 
   int64_t per_block_, prefix_;
-  int64_t patches_ = 0;  // before the first merge
+  int64_t patches_ = 0;  // number of patch tokens before the first merge
   Tensor sizes_, log_sizes_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Looking inside a forward pass: named intermediate results, handed to whoever asked for them.
+// Traces of a forward pass: layers report named intermediate results to a callback.
 #include <functional>
 #include <string>
 
@@ -8,11 +8,11 @@
 
 namespace vitrail::nn {
 
-// Gets each result as it appears: "blocks.0.attn.scores" and the tensor.
+// Receives each result when it is computed: "blocks.0.attn.scores" and the tensor.
 using TraceCallback = std::function<void(const std::string& name, const Tensor& tensor)>;
 
-// While it lives, layers on this thread report to the callback and run the unfused mathematics, so that every step of
-// the formula has its value.  Traces do not nest.
+// While it lives, layers on this thread report to the callback and use unfused operations, so that every step of a
+// formula has a value.  Throws Error if another scope is active on the thread.
 class TraceScope {
  public:
   explicit TraceScope(TraceCallback callback);
@@ -21,9 +21,9 @@ class TraceScope {
   TraceScope& operator=(const TraceScope&) = delete;
 };
 
-bool tracing();
+bool tracing();  // true if a trace is active on this thread
 
-// Reports `tensor` as "<path of module>.<name>"; nothing when no trace is on.
+// Reports `tensor` as "<path of module>.<name>" if a trace is active.
 void trace(const Module& module, const char* name, const Tensor& tensor);
 
 }  // namespace vitrail::nn

@@ -4,14 +4,14 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {
 
 using kernels::Activation;
 
-// Rows of [gate | value] and the gradient of silu(gate) · value → rows of both gradients.
+// x: rows of [gate | value].  grad: the gradient of silu(gate) · value.  grad_x: rows of both gradients.
 template <class T>
 void silu_gate_backward(const T* x, const T* grad, T* grad_x, int64_t rows, int64_t cols) {
   parallel_for(0, rows, 1 + 4096 / (cols + 1), [&](int64_t first, int64_t last) {

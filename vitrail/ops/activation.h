@@ -5,13 +5,13 @@
 
 namespace vitrail::ops {
 
-Tensor activation(const Tensor& x, kernels::Activation kind);  // element by element; differentiable
+Tensor activation(const Tensor& x, kernels::Activation kind);  // element-wise; differentiable
 
 // x [..., 2C] → silu(first half) · second half, [..., C] (Shazeer 2020, "GLU variants improve Transformer").
 // Differentiable.
 Tensor silu_gate(const Tensor& x);
 
-// grad · activation'(x), contiguous and of one floating dtype both; grad itself for Activation::none.
+// grad · activation'(x).  Both contiguous and f32, or both f64.  Returns grad for Activation::none.
 Tensor activation_backward(kernels::Activation kind, const Tensor& x, const Tensor& grad);
 
 }  // namespace vitrail::ops

@@ -5,7 +5,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/attention/attention.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/precision.h"
@@ -29,54 +29,51 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& bias
   }
 }
 
-// A [B, H, N, d] tensor as the kernel takes it.
+// A tensor [B, H, N, d] as the kernel's argument.
 template <class T>
 kernels::HeadView<T> head_view(const Tensor& t) {
   return {t.data<std::remove_const_t<T>>(), t.strides()[0], t.strides()[1], t.strides()[2]};
 }
 
-// [B, N, H·d] seen as [B, H, N, d].
+// [B, N, H·d] → [B, H, N, d], as a view.
 Tensor heads_of(const Tensor& x, int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).permute({0, 2, 1, 3});
 }
 
-// What the kernel reads and writes where products are of this precision.
-DType operand_dtype(DType product) {
-  return product == DType::bf16 && kernels::multiplies_bf16() ? DType::bf16 : DType::f32;
-}
+// The dtype of the kernel's operands for GEMMs in gemm_dtype().
+DType operand_dtype(DType gemm) { return gemm == DType::bf16 && kernels::multiplies_bf16() ? DType::bf16 : DType::f32; }
 
-// The last axis must be contiguous for the kernel; a view of a fused projection is.
+// The kernel needs a contiguous last axis, which views of a fused projection have.
 Tensor with_dense_rows(const Tensor& t, DType dtype) {
   const Tensor f = converted(t.detach(), dtype);
   return f.strides()[3] == 1 || f.size(3) == 1 ? f : f.contiguous();
 }
 
-Tensor spread_bias(const Tensor& bias, const Shape& scores) {
+// Expands the bias to the shape of the scores, with a contiguous last axis.
+Tensor expanded_bias(const Tensor& bias, const Shape& scores) {
   if (!bias.defined()) return {};
-  const Tensor spread = bias.detach().to(DType::f32).contiguous().expand(scores);
-  return spread.strides()[3] == 1 || scores[3] == 1 ? spread : spread.contiguous();
+  const Tensor expanded = bias.detach().to(DType::f32).contiguous().expand(scores);
+  return expanded.strides()[3] == 1 || scores[3] == 1 ? expanded : expanded.contiguous();
 }
 
-// Without its place in the graph; rounded where the precision is bf16.
-Tensor rounded(const Tensor& t, DType product) {
-  return product == DType::bf16 ? converted(t.detach(), product) : t.detach();
-}
+// The detached tensor, rounded to bf16 for GEMMs in bf16.
+Tensor rounded(const Tensor& t, DType gemm) { return gemm == DType::bf16 ? converted(t.detach(), gemm) : t.detach(); }
 
-// What forward and backward both take.
+// The operands of the forward and backward kernels.
 struct Operands {
-  Tensor q, k, v;  // of operand_dtype()
-  Tensor bias;     // f32 [B, H, T, S] by strides of 0, or undefined
+  Tensor q, k, v;  // operand_dtype()
+  Tensor bias;     // f32, expanded to [B, H, T, S]; or undefined
   double scale;
   kernels::Precision precision;
 
   Operands(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_bias, double factor,
-           DType product)
-      : q(with_dense_rows(query, operand_dtype(product))),
-        k(with_dense_rows(key, operand_dtype(product))),
-        v(with_dense_rows(value, operand_dtype(product))),
+           DType gemm)
+      : q(with_dense_rows(query, operand_dtype(gemm))),
+        k(with_dense_rows(key, operand_dtype(gemm))),
+        v(with_dense_rows(value, operand_dtype(gemm))),
         scale(factor),
-        precision(product == DType::bf16 ? kernels::Precision::half : kernels::Precision::fp32) {
-    bias = spread_bias(given_bias, {q.size(0), q.size(1), q.size(2), k.size(2)});
+        precision(gemm == DType::bf16 ? kernels::Precision::half : kernels::Precision::fp32) {
+    bias = expanded_bias(given_bias, {q.size(0), q.size(1), q.size(2), k.size(2)});
   }
   template <class T>
   kernels::AttentionArgsOf<T> args() const {
@@ -95,7 +92,7 @@ struct Operands {
   }
 };
 
-// visitor(T{}) with the type of the operands.
+// Calls visitor(T{}) with the type of the operands.
 template <class Visitor>
 void dispatch_operands(const Operands& operands, const Visitor& visitor) {
   if (operands.q.dtype() == DType::bf16) {
@@ -121,7 +118,8 @@ AttentionResult attention_forward(const Operands& operands, bool need_weights) {
   return result;
 }
 
-// Writes the gradients of q, k and v, of operand_dtype(); of the bias the scores' gradient [B, H, T, S] when asked for.
+// Writes the gradients of q, k and v, in operand_dtype().  Returns the gradient of the scores [B, H, T, S] for the
+// bias, if `for_bias`.
 Tensor attention_backward(const Operands& operands, const Tensor& grad, const Tensor& grad_q, const Tensor& grad_k,
                           const Tensor& grad_v, bool for_bias) {
   const Tensor dense = prepared(grad, operands.q.dtype());
@@ -143,7 +141,7 @@ Tensor attention_backward(const Operands& operands, const Tensor& grad, const Te
   return grad_scores;
 }
 
-// f64: the formula, step by step; each step is differentiable.
+// The formula in differentiable operations, for f64.
 AttentionResult attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, double scale,
                                     const Tensor& bias) {
   Tensor scores = mul(matmul(q, k.transpose(2, 3)), Tensor::full({1}, scale, q.dtype()));
@@ -169,8 +167,8 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, dou
     if (!need_weights) result.weights = {};
     return result;
   }
-  const DType product = product_dtype(q, "attention"), out_dtype = product == DType::bf16 ? product : q.dtype();
-  const Operands operands(rounded(q, product), rounded(k, product), rounded(v, product), bias, scale, product);
+  const DType gemm = gemm_dtype(q, "attention"), out_dtype = gemm == DType::bf16 ? gemm : q.dtype();
+  const Operands operands(rounded(q, gemm), rounded(k, gemm), rounded(v, gemm), bias, scale, gemm);
   AttentionResult result = attention_forward(operands, need_weights);
   result.out = converted(result.out, out_dtype);
   if (need_weights) result.weights = result.weights.to(out_dtype);
@@ -194,20 +192,20 @@ Tensor self_attention(const Tensor& qkv, int64_t heads, double scale) {
   }
   const Shape parts{qkv.size(0), qkv.size(1), 3, heads, qkv.size(2) / (3 * heads)};
   // [B, N, 3, H, d] → the i-th of 3 × [B, H, N, d]
-  auto part = [parts](const Tensor& whole, int i) { return whole.view(parts).select(2, i).permute({0, 2, 1, 3}); };
+  auto part = [parts](const Tensor& t, int i) { return t.view(parts).select(2, i).permute({0, 2, 1, 3}); };
   if (!autograd::recording({qkv}) || compute_dtype(qkv, "attention") == DType::f64) {
     return attention(part(qkv, 0), part(qkv, 1), part(qkv, 2), scale).out;
   }
-  const Tensor kept = rounded(qkv, product_dtype(qkv, "attention")).contiguous();
-  auto operands = [part, scale](const Tensor& whole) {
-    const Tensor dense = converted(whole, operand_dtype(whole.dtype()));
-    return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale, whole.dtype());
+  const Tensor saved = rounded(qkv, gemm_dtype(qkv, "attention")).contiguous();
+  auto operands_of = [part, scale](const Tensor& t) {
+    const Tensor dense = converted(t, operand_dtype(t.dtype()));
+    return Operands(part(dense, 0), part(dense, 1), part(dense, 2), {}, scale, t.dtype());
   };
-  Tensor out = converted(attention_forward(operands(kept), false).out, kept.dtype());
-  autograd::record(out, "self_attention", {qkv}, [operands, part, kept](const Tensor& grad) {
-    const Operands again = operands(kept);
-    const Tensor grad_qkv = Tensor::empty(kept.shape(), again.q.dtype());
-    attention_backward(again, grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
+  Tensor out = converted(attention_forward(operands_of(saved), false).out, saved.dtype());
+  autograd::record(out, "self_attention", {qkv}, [operands_of, part, saved](const Tensor& grad) {
+    const Operands operands = operands_of(saved);
+    const Tensor grad_qkv = Tensor::empty(saved.shape(), operands.q.dtype());
+    attention_backward(operands, grad, part(grad_qkv, 0), part(grad_qkv, 1), part(grad_qkv, 2), false);
     return std::vector<Tensor>{grad_qkv};
   });
   return out;

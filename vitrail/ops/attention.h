@@ -6,18 +6,18 @@ namespace vitrail::ops {
 
 struct AttentionResult {
   Tensor out;      // [B, T, H·d], heads merged
-  Tensor weights;  // [B, H, T, S] after softmax; undefined unless asked for; passes no gradient on
+  Tensor weights;  // [B, H, T, S] after softmax, without a gradient; undefined unless asked for
 };
 
-// softmax(scale · q kᵀ + bias) v (Vaswani et al. 2017, eq. 1).  q [B, H, T, d], k and v [B, H, S, d], any strides with
-// a contiguous last axis; bias broadcasts to [B, H, T, S] and is added to the scaled scores (−∞ masks), or undefined.
-// A query whose keys are all masked gives zero weights and zeros.  Without need_weights, [B, H, T, S] is never stored:
-// the backward computes the weights again.  Differentiable.
+// softmax(scale · q kᵀ + bias) v (Vaswani et al. 2017, eq. 1).  q [B, H, T, d], k and v [B, H, S, d].  bias broadcasts
+// to [B, H, T, S] and is added to the scaled scores (−∞ masks a key), or is undefined.  A query whose keys are all
+// masked has zero weights and a zero output.  Without need_weights, the weights [B, H, T, S] are never stored: the
+// backward pass computes them again.  Differentiable.  Throws Error for shapes that do not match.
 AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, double scale, const Tensor& bias = {},
                           bool need_weights = false);
 
-// The same on a fused projection: qkv [B, N, 3·H·d] → [B, N, H·d].  Its gradient is written where it belongs, instead
-// of being joined from three.
+// The same for a fused projection: qkv [B, N, 3·H·d] → [B, N, H·d].  The backward pass writes the gradients of q, k and
+// v directly into that of qkv.
 Tensor self_attention(const Tensor& qkv, int64_t heads, double scale);
 
 // [B, H, N, d] → [B, N, H·d]

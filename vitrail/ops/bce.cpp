@@ -7,7 +7,7 @@
 namespace vitrail::ops {
 namespace {
 
-// −t log σ(x) − (1 − t) log(1 − σ(x)) = max(x, 0) − x t + log(1 + e^−|x|), whose slope is σ(x) − t.
+// −t log σ(x) − (1 − t) log(1 − σ(x)) = max(x, 0) − x t + log(1 + e^−|x|), with the derivative σ(x) − t.
 template <class T>
 double bce_element(T x, T t, T factor, T* gradient) {
   const T small = std::exp(-std::abs(x));  // in (0, 1]
@@ -16,13 +16,13 @@ double bce_element(T x, T t, T factor, T* gradient) {
   return static_cast<double>(std::max(x, T(0)) - x * t + std::log1p(small));
 }
 
-// The target of class c in row r, as the options make it.
+// The target of class c in row r, with label smoothing and threshold applied.
 template <class T>
 T target_of(const Targets& targets, const BceOptions& options, int64_t r, int64_t c, int64_t cols) {
   T target;
   if (targets.labels.defined()) {
-    const double off = options.label_smoothing / static_cast<double>(cols);
-    target = static_cast<T>(c == targets.labels.data<int64_t>()[r] ? 1 - options.label_smoothing + off : off);
+    const double smoothed = options.label_smoothing / static_cast<double>(cols);
+    target = static_cast<T>(c == targets.labels.data<int64_t>()[r] ? 1 - options.label_smoothing + smoothed : smoothed);
   } else {
     target = targets.soft.data<T>()[r * cols + c];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/ops/conversion.h"
+#include "vitrail/ops/conversion_internal.h"
 
 #include "vitrail/kernels/rowwise/bf16_conversion.h"
 

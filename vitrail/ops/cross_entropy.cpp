@@ -9,8 +9,8 @@
 namespace vitrail::ops {
 namespace {
 
-// One row.  With m the largest logit and S = Σ exp(x − m): −log softmax(x)_c = log S − (x_c − m).  Sums are kept in
-// f64. gradient [C] receives factor · (softmax(x) Σt − t); until then it holds the exponentials.
+// The loss of one row.  With m the largest logit and S = Σ exp(x − m): −log softmax(x)_c = log S − (x_c − m), summed in
+// f64.  gradient [C] becomes factor · (softmax(x) Σt − t); in between it has the exponentials.
 template <class T>
 double label_row(const T* x, int64_t label, double smoothing, double factor, T* gradient, int64_t cols) {
   const kernels::RowExponentials<T> row = kernels::exponentials(x, gradient, cols);

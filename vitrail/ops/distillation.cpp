@@ -8,7 +8,7 @@
 namespace vitrail::ops {
 namespace {
 
-Tensor most_likely(const Tensor& logits) {
+Tensor argmax_of_rows(const Tensor& logits) {
   const Tensor values = logits.to(DType::f64).contiguous(), labels = Tensor::empty({logits.size(0)}, DType::i64);
   const int64_t cols = logits.size(1);
   for (int64_t r = 0; r < logits.size(0); ++r) {
@@ -18,8 +18,8 @@ Tensor most_likely(const Tensor& logits) {
   return labels;
 }
 
-// One row at temperature T: Σ p (log p − log q) with p the teacher's distribution and q the student's; both arrive as
-// logits.  gradient receives factor · (q − p), which for the student's logits is T · dKL.
+// The KL divergence Σ p (log p − log q) of one row, with p = softmax(teacher / T) and q = softmax(student / T).
+// gradient becomes factor · (q − p); the derivative with respect to the student's logits is (q − p) / T.
 template <class T>
 double divergence_row(const T* student, const T* teacher, double temperature, double factor, T* gradient,
                       int64_t cols) {
@@ -32,10 +32,10 @@ double divergence_row(const T* student, const T* teacher, double temperature, do
   const double p_shift = p_row.most + std::log(static_cast<double>(p_row.sum));
   double divergence = 0;
   for (int64_t c = 0; c < cols; ++c) {
-    const double share = p[c] / static_cast<double>(p_row.sum);
-    // Where the teacher gives nothing, nothing is lost: 0 · log 0 is 0.
-    if (share > 0) divergence += share * ((t[c] - p_shift) - (s[c] - q_shift));
-    gradient[c] = static_cast<T>(factor * (gradient[c] / static_cast<double>(q_row.sum) - share));
+    const double probability = p[c] / static_cast<double>(p_row.sum);
+    // The limit of p log p is 0.
+    if (probability > 0) divergence += probability * ((t[c] - p_shift) - (s[c] - q_shift));
+    gradient[c] = static_cast<T>(factor * (gradient[c] / static_cast<double>(q_row.sum) - probability));
   }
   return divergence;
 }
@@ -48,7 +48,7 @@ Tensor distillation(const Tensor& student, const Tensor& teacher, const Distilla
     throw Error("distillation", str("the teacher's logits ", student.shape(), ", as the student's"),
                 teacher.shape().to_string());
   }
-  if (options.hard) return cross_entropy(student, most_likely(teacher));
+  if (options.hard) return cross_entropy(student, argmax_of_rows(teacher));
   const double t = options.temperature;
   if (!(t > 0)) throw Error("distillation", "a temperature above 0", str(t));
   const DType dtype = compute_dtype(student, "distillation");

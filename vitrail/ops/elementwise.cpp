@@ -7,7 +7,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -21,25 +21,25 @@ void multiply_span(const double* a, const double* b, double* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
 }
 
-// Whether `shape` is the end of `whole` but for leading extents of 1, as a bias or a position table is: broadcasting it
-// repeats its memory.
-bool repeats_as_a_whole(const Shape& shape, const Shape& whole) {
+// True if broadcasting `shape` to `target` repeats its memory as a block: without leading extents of 1, it equals the
+// last extents of `target`, as a bias or a table of positions.
+bool broadcasts_as_block(const Shape& shape, const Shape& target) {
   int64_t numel = 1;
   int matched = 0;
-  while (matched < shape.rank() && shape.back(matched) == whole.back(matched)) numel *= shape.back(matched++);
+  while (matched < shape.rank() && shape.back(matched) == target.back(matched)) numel *= shape.back(matched++);
   return numel == shape.numel();
 }
 
-// fn(a, b, out, n) over the memory of two tensors broadcast to `shape`.
+// Calls fn(a, b, out, n) on blocks of the memory of two tensors that broadcast to `shape`.
 template <class T, class Fn>
 Tensor combine(const Tensor& a, const Tensor& b, const Shape& shape, Fn fn) {
   const Tensor result = Tensor::empty(shape, a.dtype());
   if (result.numel() == 0) return result;
   const Tensor left = a.expand(shape).contiguous();
-  const Tensor right = repeats_as_a_whole(b.shape(), shape) ? b.contiguous() : b.expand(shape).contiguous();
-  const int64_t step = right.numel();
-  for (int64_t at = 0; at < result.numel(); at += step) {
-    fn(left.data<T>() + at, right.data<T>(), result.data<T>() + at, step);
+  const Tensor right = broadcasts_as_block(b.shape(), shape) ? b.contiguous() : b.expand(shape).contiguous();
+  const int64_t block = right.numel();
+  for (int64_t at = 0; at < result.numel(); at += block) {
+    fn(left.data<T>() + at, right.data<T>(), result.data<T>() + at, block);
   }
   return result;
 }
@@ -54,7 +54,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return result;
 }
 
-// Records what meets a meta tensor; undefined when the operation is to be computed.
+// Records an operation on a meta tensor.  Returns undefined if the operation must be computed instead.
 Tensor recorded(OpKind kind, const Tensor& a, const Tensor& b, const Shape& shape) {
   if (!symbolic({&a, &b})) return {};
   const Tensor result = symbolic_result(shape, a.dtype());
@@ -67,12 +67,12 @@ Tensor recorded(OpKind kind, const Tensor& a, const Tensor& b, const Shape& shap
 Tensor reduced_to(const Tensor& grad, const Shape& shape) {
   if (grad.shape() == shape) return grad;
   const int64_t cols = shape.numel();
-  if (grad.dtype() == DType::f32 && repeats_as_a_whole(shape, grad.shape()) && cols > 0) {
+  if (grad.dtype() == DType::f32 && broadcasts_as_block(shape, grad.shape()) && cols > 0) {
     Tensor result = Tensor::empty(shape, grad.dtype());
     kernels::sum_rows(grad.contiguous().data<float>(), nullptr, grad.numel() / cols, cols, result.data<float>());
     return result;
   }
-  Shape wide = grad.shape();  // `shape` with leading ones, to walk both together
+  Shape wide = grad.shape();  // `shape` with leading extents of 1, so that both have the same rank
   for (int i = 0; i < wide.rank(); ++i) {
     const int own = i - (wide.rank() - shape.rank());
     wide[i] = own < 0 ? 1 : shape[own];
@@ -80,10 +80,10 @@ Tensor reduced_to(const Tensor& grad, const Shape& shape) {
   const Tensor sums = Tensor::zeros(wide, DType::f64), to = sums.expand(grad.shape());
   const Tensor from = grad.to(DType::f64).contiguous();
   for (int64_t i = 0; i < from.numel(); ++i) {
-    int64_t at = 0, rest = i;
+    int64_t at = 0, remaining = i;
     for (int axis = wide.rank() - 1; axis >= 0; --axis) {
-      at += rest % grad.shape()[axis] * to.strides()[axis];
-      rest /= grad.shape()[axis];
+      at += remaining % grad.shape()[axis] * to.strides()[axis];
+      remaining /= grad.shape()[axis];
     }
     sums.data<double>()[at] += from.data<double>()[i];
   }
@@ -135,12 +135,12 @@ Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vecto
   const auto threshold = static_cast<uint32_t>(p * 4294967296.0);
   dispatch_compute(mask.dtype(), [&](auto tag) {
     using T = decltype(tag);
-    const T kept = static_cast<T>(1.0 / (1.0 - p));
+    const T keep_scale = static_cast<T>(1.0 / (1.0 - p));
     parallel_for(0, samples, 1 + 4096 / (per_sample + 1), [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) {
         RandomStream random(key, static_cast<uint64_t>(positions.empty() ? b : positions[b]));
         T* const to = mask.data<T>() + b * per_sample;
-        for (int64_t i = 0; i < per_sample; ++i) to[i] = random.bits() < threshold ? T(0) : kept;
+        for (int64_t i = 0; i < per_sample; ++i) to[i] = random.bits() < threshold ? T(0) : keep_scale;
       }
     });
   });

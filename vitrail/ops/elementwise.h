@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Element-wise operations.
+// Element-wise operations, and the mask of dropout.
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
 
-// Broadcast as NumPy does; the result has a's dtype.  Differentiable in both.
+// a + b and a · b, with NumPy's broadcasting.  The result has a's dtype.  Differentiable in both.
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 
-// The gradient of something broadcast from `shape`, given that of the result: summed over the repeated axes.
+// The gradient of a tensor of `shape` that was broadcast, given that of the result: the sum over the repeated axes.
 Tensor reduced_to(const Tensor& grad, const Shape& shape);
 
-// What dropout multiplies with: x [B, ...] of `shape`, each element 0 with probability p, else 1 / (1 − p).  Sample b's
-// elements are drawn under (key, positions[b]), or (key, b) when there are no positions: a sample has the same draws in
-// whatever batch, process or thread it is.  p in [0, 1).
+// The factors of dropout: [B, ...] of `shape`, each element 0 with probability p, else 1 / (1 − p).  The draws of
+// sample b depend on (key, positions[b]), or on (key, b) if there are no positions; so a sample has the same draws in
+// every batch, process and thread.  p in [0, 1).  Throws Error for a wrong number of positions.
 Tensor dropout_mask(const Shape& shape, double p, uint64_t key, const std::vector<int64_t>& positions, DType dtype);
 
 }  // namespace vitrail::ops

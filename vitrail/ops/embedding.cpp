@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/autograd/variable.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {

@@ -4,8 +4,8 @@
 
 namespace vitrail::ops {
 
-// Rows of a table by number: ids [..] (an integer type) and weight [V, C] → [.., C], as torch.nn.Embedding.
-// Differentiable in weight: the gradients of equal ids are added.  Errors: an id outside [0, V).
+// The rows of weight [V, C] with the indices ids [...] (integers) → [..., C], as torch.nn.Embedding.
+// Differentiable in weight; the gradients of equal ids are summed.  Throws Error for an id outside [0, V).
 Tensor embedding(const Tensor& ids, const Tensor& weight);
 
 }  // namespace vitrail::ops

@@ -4,7 +4,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {

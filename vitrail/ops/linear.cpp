@@ -9,8 +9,8 @@
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/activation.h"
-#include "vitrail/ops/dispatch.h"
-#include "vitrail/ops/mixed_linear.h"
+#include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/mixed_linear_internal.h"
 #include "vitrail/ops/precision.h"
 
 namespace vitrail::ops {
@@ -25,7 +25,7 @@ void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, co
   kernels::scalar::gemm(ta, tb, m, n, k, a, ta ? m : k, b, tb ? k : n, false, c, n);
 }
 
-// pre += bias (where there is one), result = activation(pre); result may be pre.
+// pre += bias (if it is not null), result = activation(pre).  result may be pre.
 void finish(Activation activation, const float* bias, float* pre, float* result, int64_t rows, int64_t cols) {
   const bool plain = activation == Activation::none;
   if (bias) return kernels::add_bias(activation, bias, pre, plain ? nullptr : result, rows, cols);
@@ -49,7 +49,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   }
 }
 
-// pre [rows, out] = x Wᵀ + b, result = activation(pre).  They may be one.
+// pre [rows, out] = x Wᵀ + b, result = activation(pre).  result may be pre.
 template <class T>
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation, const Tensor& pre,
                     const Tensor& result) {
@@ -65,20 +65,21 @@ void sum_of_rows(const double* x, int64_t rows, int64_t cols, double* out) {
   kernels::scalar::sum_rows<double>(x, nullptr, rows, cols, out);
 }
 
-// With grad that of x Wᵀ + b, before the activation.
+// grad: the gradient of x Wᵀ + b, before the activation.
 template <class T>
-std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const Wanted& wanted, const Tensor& grad) {
+std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const LinearGrads& needed,
+                                    const Tensor& grad) {
   const int64_t rows = rows_of(x), out = weight.size(0), in = weight.size(1);
   Tensor grad_x, grad_weight, grad_bias;
-  if (wanted.x) {
+  if (needed.x) {
     grad_x = Tensor::empty(x.shape(), x.dtype());
     gemm(false, false, rows, in, out, grad.data<T>(), weight.data<T>(), grad_x.data<T>());
   }
-  if (wanted.weight) {
+  if (needed.weight) {
     grad_weight = Tensor::empty(weight.shape(), x.dtype());
     gemm(true, false, out, in, rows, grad.data<T>(), x.data<T>(), grad_weight.data<T>());
   }
-  if (wanted.bias) {
+  if (needed.bias) {
     grad_bias = Tensor::empty({out}, x.dtype());
     sum_of_rows(grad.data<T>(), rows, out, grad_bias.data<T>());
   }
@@ -96,33 +97,33 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
     record(OpKind::linear, {x, weight, bias}, {result}, {.activation = activation});
     return result;
   }
-  const Wanted wanted{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
-  const bool keep = autograd::recording({x, weight, bias});  // the backward reads what came before the activation
-  if (product_dtype(x, "linear") == DType::bf16) {
-    const Tensor xk = prepared(x, DType::bf16), wk = prepared(weight, DType::bf16);
-    MixedLinear made = mixed_linear(xk, wk, prepared(bias, DType::f32), activation, keep);
-    if (keep) {
-      autograd::record(made.result, "linear", {x, weight, bias},
-                       [xk, wk, before = made.before, activation, wanted, given = x.dtype()](const Tensor& grad) {
-                         return mixed_linear_backward(xk, wk, before, activation, wanted, given,
+  const LinearGrads needed{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};
+  const bool save = autograd::recording({x, weight, bias});  // the backward pass needs the input of the activation
+  if (gemm_dtype(x, "linear") == DType::bf16) {
+    const Tensor xc = prepared(x, DType::bf16), wc = prepared(weight, DType::bf16);
+    MixedLinear forward = mixed_linear(xc, wc, prepared(bias, DType::f32), activation, save);
+    if (save) {
+      autograd::record(forward.result, "linear", {x, weight, bias},
+                       [xc, wc, pre = forward.pre, activation, needed, x_dtype = x.dtype()](const Tensor& grad) {
+                         return mixed_linear_backward(xc, wc, pre, activation, needed, x_dtype,
                                                       grad.detach().contiguous());
                        });
     }
-    return made.result;
+    return forward.result;
   }
   const DType dtype = compute_dtype(x, "linear");
   const Tensor xc = prepared(x, dtype), wc = prepared(weight, dtype), bc = prepared(bias, dtype);
   const Tensor pre = Tensor::empty(shape, dtype);
-  Tensor result = keep && activation != Activation::none ? Tensor::empty(shape, dtype) : pre;
+  Tensor result = save && activation != Activation::none ? Tensor::empty(shape, dtype) : pre;
   dispatch_compute(dtype, [&](auto tag) { linear_forward<decltype(tag)>(xc, wc, bc, activation, pre, result); });
   result = result.to(x.dtype());
-  if (keep) {
-    const Tensor kept = activation == Activation::none ? Tensor() : pre;
+  if (save) {
+    const Tensor saved = activation == Activation::none ? Tensor() : pre;
     autograd::record(
-        result, "linear", {x, weight, bias}, [xc, wc, kept, activation, wanted, dtype](const Tensor& grad) {
-          const Tensor g = activation_backward(activation, kept, prepared(grad, dtype));
+        result, "linear", {x, weight, bias}, [xc, wc, saved, activation, needed, dtype](const Tensor& grad) {
+          const Tensor g = activation_backward(activation, saved, prepared(grad, dtype));
           std::vector<Tensor> grads;
-          dispatch_compute(dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, wanted, g); });
+          dispatch_compute(dtype, [&](auto tag) { grads = linear_backward<decltype(tag)>(xc, wc, needed, g); });
           return grads;
         });
   }

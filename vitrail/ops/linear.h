@@ -9,7 +9,7 @@ namespace vitrail::ops {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias,
               kernels::Activation activation = kernels::Activation::none);
 
-// a [..., m, k] · b [..., k, n] → [..., m, n]; the leading axes agree.
+// a [..., m, k] · b [..., k, n] → [..., m, n], with equal leading axes.  Differentiable.
 Tensor matmul(const Tensor& a, const Tensor& b);
 
 }  // namespace vitrail::ops

@@ -53,7 +53,7 @@ Targets checked_targets(const Tensor& logits, const Tensor& targets, DType dtype
 
 double sum_of_rows(int64_t rows, int64_t cols, const std::function<double(int64_t)>& row) {
   std::vector<double> terms(static_cast<size_t>(rows));
-  const int64_t rows_per_task = 1 + 1024 / cols;  // an element costs some ns, to wake a team about 2 µs
+  const int64_t rows_per_task = 1 + 1024 / cols;  // 1024 elements take longer than waking a thread
   parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) terms[r] = row(r);
   });

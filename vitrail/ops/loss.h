@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Losses: scalars, differentiable in the logits.  Logits of 16 bits are widened; f64 stays f64.
+// Losses: scalars, differentiable in the logits.  f64 logits are computed in f64, others in f32.
 #include <optional>
 #include <vector>
 
@@ -8,32 +8,33 @@
 
 namespace vitrail::ops {
 
-// −mean over rows of Σ_c t_c log softmax(x)_c.  logits [B, C]; targets: labels i64 [B] in [0, C), or a distribution f32
-// or f64 [B, C] (what mixing makes).  With smoothing ε both become (1 − ε) t + ε / C (Szegedy et al. 2016), as
-// torch.nn.CrossEntropyLoss.  Loss and gradient come from one pass over the logits.
+// Cross-entropy: the mean over rows of −Σ_c t_c log softmax(x)_c.  logits [B, C]; targets: labels i64 [B] in [0, C), or
+// distributions f32 or f64 [B, C], such as those of mixup.  Label smoothing ε replaces t by (1 − ε) t + ε / C (Szegedy
+// et al. 2016).  Source: torch.nn.CrossEntropyLoss.  Throws Error for other shapes, types or labels.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double label_smoothing = 0);
 
 struct BceOptions {
-  double label_smoothing = 0;  // of labels: ε / C off, 1 − ε + ε / C on; given distributions are left as they are
-  std::optional<double> threshold;  // targets above it become 1, the others 0
+  double label_smoothing = 0;       // ε: labels become 1 − ε + ε / C and ε / C; distributions are not smoothed
+  std::optional<double> threshold;  // if set: targets above it become 1, others 0
   bool sum_classes = false;         // sum over classes before the mean over the batch; else the mean over all elements
 };
 
-// Binary cross-entropy of every class on its own, as timm.loss.BinaryCrossEntropy ("ResNet strikes back", 2021).
-// logits [B, C]; targets as above.
+// Binary cross-entropy of each class (Wightman et al. 2021, "ResNet strikes back").  logits [B, C]; targets as above.
+// Source: timm.loss.BinaryCrossEntropy.
 Tensor bce_with_logits(const Tensor& logits, const Tensor& targets, const BceOptions& options = {});
 
 struct DistillationOptions {
-  bool hard = false;         // cross-entropy with the teacher's most likely class (the lowest on ties)
-  double temperature = 1;    // soft
-  bool per_element = false;  // soft: divide by B · C, as DeiT's own code does, instead of by B
+  bool hard = false;         // cross-entropy with the teacher's top-1 class (the lowest index on ties)
+  double temperature = 1;    // T of the soft loss
+  bool per_element = false;  // soft loss: divide by B · C, as DeiT's code, instead of by B
 };
 
-// What the student learns from the teacher's logits (Hinton et al. 2015; Touvron et al. 2021, DeiT): soft,
-// T² KL(softmax(teacher / T) ‖ softmax(student / T)) / B; or hard.  Both [B, C]; nothing flows into the teacher.
+// Knowledge distillation (Hinton et al. 2015; Touvron et al. 2021, DeiT, eqs. 2 and 3): soft,
+// T² KL(softmax(teacher / T) ‖ softmax(student / T)) / B, or hard.  Both [B, C].  Differentiable in the student's
+// logits only.
 Tensor distillation(const Tensor& student, const Tensor& teacher, const DistillationOptions& options = {});
 
-// Σ weight_i · term_i of losses of one element and one dtype.
+// Σ weight_i · term_i of losses with one element and the same dtype.  Differentiable.
 Tensor weighted_sum(const std::vector<Tensor>& terms, const std::vector<double>& weights);
 
 }  // namespace vitrail::ops

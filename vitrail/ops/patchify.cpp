@@ -3,7 +3,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/rowwise/patchify.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 
@@ -30,7 +30,7 @@ Tensor patchify(const Tensor& image, int64_t patch_height, int64_t patch_width) 
                       result.data<float>());
     return result;
   }
-  // Views and a copy, which are differentiable and take any dtype.
+  // Views and a copy are differentiable, and accept any dtype.
   return image.narrow(2, 0, grid_height * patch_height)
       .narrow(3, 0, grid_width * patch_width)
       .contiguous()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/precision.h"
 
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -17,7 +17,7 @@ MixedPrecision::MixedPrecision(DType dtype) : previous_(active) {
 MixedPrecision::~MixedPrecision() { active = previous_; }
 DType MixedPrecision::current() { return active; }
 
-DType product_dtype(const Tensor& x, const char* where) {
+DType gemm_dtype(const Tensor& x, const char* where) {
   const DType dtype = compute_dtype(x, where);
   return dtype == DType::f32 && x.dtype() != DType::f16 ? active : dtype;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Mixed precision (Micikevicius et al. 2018): products of bf16 operands, summed in fp32, over weights that stay fp32.
+// Mixed-precision training (Micikevicius et al. 2018): bf16 GEMMs with fp32 accumulation; master weights are fp32.
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
 
-// While one lives, linear() and attention() on this thread take f32 and bf16 operands in `dtype`: inputs and weights
-// are rounded to it, sums are fp32, results and what the backward keeps have it, and so have the gradients that go into
-// a product.  Weights' own gradients are fp32.  Everything else keeps the dtype it is given, as under
-// torch.autocast("cpu", torch.bfloat16).  f32 (the default) or bf16; another is an Error.
+// While an object lives, linear() and attention() on this thread compute f32 and bf16 inputs in `dtype`, as under
+// torch.autocast("cpu", torch.bfloat16).  Inputs, weights and gradients are rounded to it for the GEMMs, accumulation
+// is fp32, and results and saved tensors have it.  Gradients of weights are fp32.  Other operations keep the dtype of
+// their inputs.  dtype: f32 (the default) or bf16; throws Error for others.
 class MixedPrecision {
  public:
   explicit MixedPrecision(DType dtype);
@@ -21,7 +21,7 @@ class MixedPrecision {
   DType previous_;
 };
 
-// What a product of this tensor takes its operands in: the scope's dtype for f32 and bf16, f64 for f64, else f32.
-DType product_dtype(const Tensor& x, const char* where);
+// The dtype of the operands of a GEMM with input x: the scope's dtype for f32 and bf16, f64 for f64, else f32.
+DType gemm_dtype(const Tensor& x, const char* where);
 
 }  // namespace vitrail::ops

@@ -25,7 +25,7 @@ double flops_of(const Operation& operation) {
       return 2 * elements * static_cast<double>(in[1].size(0));
     case OpKind::attention:
       return 4 * elements * static_cast<double>(in[1].size(2));
-    case OpKind::merge_tokens: {  // each token of one half with each of the other, by the mean of the heads' keys
+    case OpKind::merge_tokens: {  // similarities of all pairs between the two halves, by the mean key of the heads
       const auto half = static_cast<double>(in[0].size(1)) / 2;
       return 2 * static_cast<double>(in[0].size(0) * in[1].size(3)) * half * half;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a forward pass becomes a list: operations on meta tensors are written down instead of computed.
+// Records a forward pass as a list: operations on meta tensors are recorded instead of computed.
 //
-// Views are free: they share a storage, so what is recorded are only the operations that compute, and a storage is a
-// buffer.  An operation whose inputs are all real runs at once, even under a Recorder, so that what depends on weights
-// alone (an interpolated position embedding) is a constant of the list.
+// Views are not recorded: they share a storage, and a storage is a buffer of the pass.  An operation whose inputs all
+// have data runs at once, even under a Recorder.  So what depends only on parameters (an interpolated position
+// embedding) is a constant of the list.
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -41,24 +41,25 @@ struct OpAttributes {
   int64_t merged = 0, prefix = 0;
 };
 
-// One operation: undefined tensors stand for optional inputs that were not given.
+// An operation.  Optional inputs and outputs that it does not have are undefined tensors.
 struct Operation {
   OpKind kind;
   std::vector<Tensor> inputs, outputs;
   OpAttributes attributes;
 };
 
-// Of an operation's products: two for each multiply-add.  0 for what has none.
+// The floating-point operations of GEMMs, attention and token merging: 2 per multiply-add.  0 for other operations.
 double flops_of(const Operation& operation);
 double flops_of(const std::vector<Operation>& operations);
 
-// The roles of an image's leading tokens in x [B, N, C], for a precision that treats tokens differently.
+// The roles of the leading tokens in x [B, N, C], for precisions that treat tokens differently.
 struct TokenRoles {
   bool class_token = false;  // token 0 is the class token
-  int64_t head_tokens = 0;   // how many leading tokens the heads read individually
+  int64_t head_tokens = 0;   // number of leading tokens that the heads read individually
 };
 
-// While it lives, operations of this thread that meet a meta tensor are appended.  Recorders do not nest.
+// While it lives, operations on this thread that have a meta tensor as input are appended.  Throws Error if another one
+// is active on the thread.
 class Recorder {
  public:
   Recorder();
@@ -75,16 +76,16 @@ class Recorder {
   std::map<const Storage*, TokenRoles> token_roles_;
 };
 
-// True when any of the defined tensors is on the meta device: the operation is then to be recorded, not computed.
+// True if any of the defined tensors is on the meta device.  The operation must then be recorded, not computed.
 bool symbolic(std::initializer_list<const Tensor*> inputs);
 
 // A meta tensor for an operation's result.
 Tensor symbolic_result(const Shape& shape, DType dtype);
 
-// Appends to the active recorder, if there is one (without, shapes alone are wanted).
+// Appends to the active recorder.  Without one, does nothing: the caller only needs the result's shape.
 void record(OpKind kind, std::vector<Tensor> inputs, std::vector<Tensor> outputs, const OpAttributes& attributes = {});
 
-// Tells the active recorder, if there is one, which tokens the rows of x [B, N, C] are.
+// Tells the active recorder, if there is one, the roles of the tokens in x [B, N, C].
 void annotate_tokens(const Tensor& x, const TokenRoles& roles);
 
 }  // namespace vitrail::ops

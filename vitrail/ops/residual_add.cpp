@@ -8,7 +8,7 @@
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -26,13 +26,13 @@ void check(const Tensor& x, const Tensor& y, const Tensor& scale, const Tensor& 
   }
 }
 
-// Each sample's factor, or 1.
+// The factor of a sample; 1 if there is none.
 template <class T>
 T factor_of(const Tensor& keep, int64_t sample) {
   return keep.defined() ? static_cast<T>(keep.data<double>()[sample]) : T(1);
 }
 
-// Calls fn(row, factor of its sample) for the rows [C] of a contiguous [B, ..., C], in parallel.
+// Calls fn(offset of the row, factor of its sample) for the rows of x [B, ..., C], in parallel.
 template <class T, class Fn>
 void for_each_row(const Tensor& x, const Tensor& keep, Fn fn) {
   const int64_t channels = x.size(-1), rows = rows_of(x),
@@ -60,9 +60,9 @@ void residual_add_forward(const Tensor& x, const Tensor& y, const Tensor& scale,
   });
 }
 
-// grad · factor of the sample
+// grad · factor of the sample.
 template <class T>
-Tensor kept_part(const Tensor& grad, const Tensor& keep) {
+Tensor scaled_by_keep(const Tensor& grad, const Tensor& keep) {
   if (!keep.defined()) return grad;
   Tensor result = Tensor::empty(grad.shape(), grad.dtype());
   const T* from = grad.data<T>();
@@ -83,11 +83,11 @@ void sum_of_products(const double* a, const double* b, int64_t rows, int64_t col
 template <class T>
 std::vector<Tensor> residual_add_backward(const Tensor& y, const Tensor& scale, const Tensor& keep,
                                           const Tensor& grad) {
-  const Tensor kept = kept_part<T>(grad, keep);
-  if (!scale.defined()) return {grad, kept, {}};
+  const Tensor branch_grad = scaled_by_keep<T>(grad, keep);
+  if (!scale.defined()) return {grad, branch_grad, {}};
   const int64_t channels = y.size(-1);
   Tensor grad_y = Tensor::empty(y.shape(), y.dtype()), grad_scale = Tensor::empty(scale.shape(), y.dtype());
-  const T *s = scale.data<T>(), *from = kept.data<T>();
+  const T *s = scale.data<T>(), *from = branch_grad.data<T>();
   T* to = grad_y.data<T>();
   for_each_row<T>(y, {}, [&](int64_t at, T) {
     for (int64_t c = 0; c < channels; ++c) to[at + c] = s[c] * from[at + c];

@@ -4,7 +4,7 @@
 
 namespace vitrail::ops {
 
-// Softmax over the last axis; a row of all −∞ gives zeros.  Differentiable.
+// Softmax over the last axis.  A row in which all elements are −∞ becomes 0.  Differentiable.
 Tensor softmax(const Tensor& x);
 
 }  // namespace vitrail::ops

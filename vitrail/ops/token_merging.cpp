@@ -16,12 +16,12 @@ void check(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t mer
     throw Error("merge_tokens", "x [B, N, C], keys [B, H, N, d], sizes [B, N]",
                 str(x.shape(), ", ", keys.shape(), sizes.defined() ? str(", ", sizes.shape()) : ""));
   }
-  const int64_t most = max_mergeable(x.size(1), prefix);
-  if (prefix < 0 || merged < 0 || merged > most) {
-    throw Error("merge_tokens", str("at most ", most, " of ", x.size(1), " tokens, ", prefix, " of them a prefix"),
+  const int64_t max = max_mergeable(x.size(1), prefix);
+  if (prefix < 0 || merged < 0 || merged > max) {
+    throw Error("merge_tokens", str("at most ", max, " of ", x.size(1), " tokens, ", prefix, " of them a prefix"),
                 str(merged));
   }
-  if (autograd::recording({x, keys})) throw Error("merge_tokens", "a pass without gradients", "one that records them");
+  if (autograd::recording({x, keys})) throw Error("merge_tokens", "inputs that require no gradient", "inputs that do");
 }
 
 Tensor dense(const Tensor& t) { return t.defined() ? t.detach().to(DType::f32).contiguous() : t; }
@@ -32,17 +32,17 @@ int64_t max_mergeable(int64_t tokens, int64_t prefix) { return kernels::max_merg
 
 MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& sizes, int64_t merged, int64_t prefix) {
   check(x, keys, sizes, merged, prefix);
-  const Shape left{x.size(0), x.size(1) - merged};
-  const Shape left_rows{left[0], left[1], x.size(2)};
+  const Shape tokens{x.size(0), x.size(1) - merged};
+  const Shape rows{tokens[0], tokens[1], x.size(2)};
   if (symbolic({&x})) {
-    MergedTokens result{symbolic_result(left_rows, x.dtype()), symbolic_result(left, DType::f32),
-                        symbolic_result(left, DType::f32)};
+    MergedTokens result{symbolic_result(rows, x.dtype()), symbolic_result(tokens, DType::f32),
+                        symbolic_result(tokens, DType::f32)};
     record(OpKind::merge_tokens, {x, keys, sizes}, {result.x, result.sizes, result.log_sizes},
            {.merged = merged, .prefix = prefix});
     return result;
   }
-  const Tensor rows = dense(x), heads = dense(keys), weights = dense(sizes);
-  MergedTokens result{Tensor::empty(left_rows), Tensor::empty(left), Tensor::empty(left)};
+  const Tensor xc = dense(x), kc = dense(keys), sc = dense(sizes);
+  MergedTokens result{Tensor::empty(rows), Tensor::empty(tokens), Tensor::empty(tokens)};
   kernels::merge_tokens({.batch = x.size(0),
                          .tokens = x.size(1),
                          .width = x.size(2),
@@ -50,9 +50,9 @@ MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& siz
                          .prefix = prefix,
                          .heads = keys.size(1),
                          .head_dim = keys.size(3),
-                         .keys = {heads.data<float>(), heads.strides()[0], heads.strides()[1], heads.strides()[2]},
-                         .x = rows.data<float>(),
-                         .sizes = weights.defined() ? weights.data<float>() : nullptr,
+                         .keys = {kc.data<float>(), kc.strides()[0], kc.strides()[1], kc.strides()[2]},
+                         .x = xc.data<float>(),
+                         .sizes = sc.defined() ? sc.data<float>() : nullptr,
                          .out = result.x.data<float>(),
                          .out_sizes = result.sizes.data<float>(),
                          .out_log_sizes = result.log_sizes.data<float>()});

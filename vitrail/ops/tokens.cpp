@@ -3,7 +3,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/ops/dispatch.h"
+#include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -38,7 +38,7 @@ std::vector<Tensor> cat_backward(const Tensor& grad, const std::vector<int64_t>&
   return grads;
 }
 
-// What lies before, on and behind an axis.
+// The product of extents before an axis, its own extent, and the product of extents after it.
 struct Extents {
   int64_t outer = 1, length = 1, inner = 1;
   Extents(const Tensor& x, int axis) {
@@ -140,28 +140,28 @@ Tensor contiguous(const Tensor& x) {
   return result;
 }
 
-Tensor gather_tokens(const Tensor& x, const std::vector<std::vector<int64_t>>& kept) {
-  if (x.rank() != 3 || static_cast<int64_t>(kept.size()) != x.size(0) || kept.empty()) {
-    throw Error("gather_tokens", str("x [", kept.size(), ", N, C]"), x.shape().to_string());
+Tensor gather_tokens(const Tensor& x, const std::vector<std::vector<int64_t>>& indices) {
+  if (x.rank() != 3 || static_cast<int64_t>(indices.size()) != x.size(0) || indices.empty()) {
+    throw Error("gather_tokens", str("x [", indices.size(), ", N, C]"), x.shape().to_string());
   }
-  const auto count = static_cast<int64_t>(kept[0].size());
+  const auto count = static_cast<int64_t>(indices[0].size());
   Tensor result = Tensor::empty({x.size(0), count, x.size(2)}, x.dtype());
   for (int64_t b = 0; b < x.size(0); ++b) {
-    if (static_cast<int64_t>(kept[b].size()) != count) {
-      throw Error("gather_tokens", str(count, " tokens of each sample"), str(kept[b].size()));
+    if (static_cast<int64_t>(indices[b].size()) != count) {
+      throw Error("gather_tokens", str(count, " tokens of each sample"), str(indices[b].size()));
     }
     const Tensor from = x.detach().select(0, b), to = result.select(0, b);
-    for (int64_t i = 0; i < count; ++i) to.select(0, i).copy_(from.select(0, kept[b][i]));
+    for (int64_t i = 0; i < count; ++i) to.select(0, i).copy_(from.select(0, indices[b][i]));
   }
   if (autograd::recording({x})) {
-    autograd::record(result, "gather_tokens", {x}, [kept, shape = x.shape()](const Tensor& grad) {
+    autograd::record(result, "gather_tokens", {x}, [indices, shape = x.shape()](const Tensor& grad) {
       const DType dtype = compute_dtype(grad, "gather_tokens");
       const Tensor g = prepared(grad, dtype), grad_x = Tensor::zeros(shape, dtype);
       const int64_t tokens = shape[1], cols = shape[2], rows = g.size(1);
       dispatch_compute(dtype, [&](auto tag) {
         using T = decltype(tag);
         for (int64_t at = 0; at < shape[0] * rows; ++at) {
-          T* const to = grad_x.data<T>() + (at / rows * tokens + kept[at / rows][at % rows]) * cols;
+          T* const to = grad_x.data<T>() + (at / rows * tokens + indices[at / rows][at % rows]) * cols;
           for (int64_t c = 0; c < cols; ++c) to[c] += g.data<T>()[at * cols + c];
         }
       });

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operations that move or average whole rows: what happens to tokens between two computations.
+// Operations that move or average tokens.
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
 
-Tensor cat(const std::vector<Tensor>& parts, int axis);  // all other extents agree; differentiable
+Tensor cat(const std::vector<Tensor>& parts, int axis);  // all other extents must be equal; differentiable
 Tensor mean(const Tensor& x, int axis);                  // drops the axis; differentiable
-Tensor contiguous(const Tensor& x);                      // x itself when it already is; differentiable
+Tensor contiguous(const Tensor& x);                      // x if it is contiguous, else a copy; differentiable
 
-// x [B, N, C], and for each sample the tokens to keep, in order, as many in each → [B, kept, C].  Differentiable; a
-// token may stand several times.
-Tensor gather_tokens(const Tensor& x, const std::vector<std::vector<int64_t>>& kept);
+// Picks tokens of each sample: x [B, N, C], indices [B][K] in any order and with repetitions → [B, K, C].
+// Differentiable.
+Tensor gather_tokens(const Tensor& x, const std::vector<std::vector<int64_t>>& indices);
 
 }  // namespace vitrail::ops

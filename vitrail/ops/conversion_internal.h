@@ -4,8 +4,7 @@
 
 namespace vitrail::ops {
 
-// Tensor::to of a tensor without a place in a graph, but by vector code between f32 and bf16: mixed precision goes to
-// and fro between them.
+// Converts as Tensor::to, but is not differentiable, and vectorised between f32 and bf16 for mixed precision.
 Tensor converted(const Tensor& tensor, DType dtype);
 
 }  // namespace vitrail::ops

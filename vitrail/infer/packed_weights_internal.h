@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The weights of a model's linear layers, packed once and shared by all its programs.
+// The weights of a model's linear layers, packed once and shared by all programs.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -10,22 +10,23 @@
 
 namespace vitrail::infer {
 
-// Not thread-safe: the Session that owns it packs under its lock.  What it has handed out is immutable.
+// Not thread-safe: the Executor that owns it packs under its lock.  The packed weights themselves are immutable.
 class PackedWeights {
  public:
-  using Exceptions = std::map<const Storage*, kernels::Precision>;
+  using Exceptions = std::map<const Storage*, kernels::Precision>;  // by the storage of the original weight
 
   struct Packed {
     std::shared_ptr<const kernels::PackedLinear> weight;
-    std::shared_ptr<const kernels::PackedLinear> correction;  // in int8, with the bias; null: none
+    std::shared_ptr<const kernels::PackedLinear> correction;  // int8, packed with the bias; null: none
   };
 
-  // Packs for this precision, and the weights in some storages for another.
+  // Packs weights in `precision`, except those in `exceptions`.
   explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {})
       : precision_(precision), exceptions_(std::move(exceptions)) {}
 
-  // The packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call packs and
-  // gives the original's memory back (it becomes a meta tensor); later calls find it by storage, offset and shape.
+  // Returns the packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call
+  // packs the weight and releases its memory (it becomes a meta tensor).  Later calls find it by storage, offset and
+  // shape.
   Packed get(const Tensor& weight, const Tensor& bias);
 
   size_t bytes() const { return bytes_; }
@@ -37,7 +38,7 @@ class PackedWeights {
     auto operator<=>(const Key&) const = default;
   };
   struct Entry {
-    std::shared_ptr<Storage> original;  // keeps the identity unique
+    std::shared_ptr<Storage> original;  // held, so that no other storage gets its address
     Packed packed;
   };
   Packed pack(const Tensor& weight, const Tensor& bias) const;
