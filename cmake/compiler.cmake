@@ -16,6 +16,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict)  # g++ 12 has false positives in std::string
 endif()
 
+# For targets without hot loops (tests, the program), because -O1 compiles faster.
+set(VITRAIL_LIGHT_OPTIMIZATION $<$<CONFIG:Release>:-O1>)
+
 if(VITRAIL_SANITIZE)
   add_compile_options(-fsanitize=${VITRAIL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${VITRAIL_SANITIZE})

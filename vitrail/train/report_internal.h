@@ -16,7 +16,7 @@ struct Curve {
 };
 
 struct Chart {
-  std::string title, x_label, y_label;
+  std::string title, x_label;
   bool percent = false;  // y is a fraction, shown in percent
   std::vector<Curve> curves;
 };

@@ -83,10 +83,10 @@ std::vector<Chart> charts_of(const std::filesystem::path& csv) {
   std::vector<Curve> rate;
   if (const auto found = points.find("train"); found != points.end())
     rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
-  return {{"Loss", "epoch", "", false, curves(&Point::epoch, &Point::loss)},
-          {"Top-1 accuracy", "epoch", "", true, curves(&Point::epoch, &Point::top1)},
-          {"Top-1 accuracy against time", "minutes", "", true, curves(&Point::minutes, &Point::top1)},
-          {"Learning rate", "epoch", "", false, rate}};
+  return {{"Loss", "epoch", false, curves(&Point::epoch, &Point::loss)},
+          {"Top-1 accuracy", "epoch", true, curves(&Point::epoch, &Point::top1)},
+          {"Top-1 accuracy against time", "minutes", true, curves(&Point::minutes, &Point::top1)},
+          {"Learning rate", "epoch", false, rate}};
 }
 
 image::Image make_thumbnail(const image::Image& image) {
