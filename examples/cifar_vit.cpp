@@ -24,7 +24,8 @@ void layers(const ParamSource& params) {
   show::shape("PatchEmbedding", embed.forward(Tensor::randn({kBatch, 3, 32, 32}, 1)), {kBatch, 64, kDim});
   const Tensor x = Tensor::randn({kBatch, kTokens, kDim}, 2);
   show::shape("MultiHeadAttention", attention.forward(x), {kBatch, kTokens, kDim});
-  show::shape("  attention weights", attention.forward(x, {.need_weights = true}).weights, {kBatch, 8, kTokens, kTokens});
+  show::shape("  attention weights", attention.forward(x, {.need_weights = true}).weights,
+              {kBatch, 8, kTokens, kTokens});
   show::shape("  qkv.weight: q, k and v in one matrix", attention.parameter("qkv.weight"), {3 * kDim, kDim});
   show::shape("MLP", mlp.forward(x), {kBatch, kTokens, kDim});
   show::shape("  fc1.weight", mlp.parameter("fc1.weight"), {4 * kDim, kDim});

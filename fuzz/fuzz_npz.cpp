@@ -2,8 +2,8 @@
 // Fuzzes the readers of .npy files, gzip, zip entries (stored and deflated) and .npz files.  Every input must give
 // arrays or a vitrail::Error.
 #include "vitrail/base/error.h"
-#include "vitrail/base/gzip.h"
-#include "vitrail/base/zip.h"
+#include "vitrail/base/gzip_internal.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/weights/npy_internal.h"
 #include "vitrail/weights/npz_internal.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access to environment variables.
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/gzip.h"
+#include "vitrail/base/gzip_internal.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 
 namespace vitrail {
 namespace {

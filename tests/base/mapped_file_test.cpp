@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents of mapped files, released pages, and errors for files that cannot be mapped.
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

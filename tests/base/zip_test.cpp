@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/zip.h"
+#include "vitrail/base/zip_internal.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 
 namespace vitrail {
 namespace {

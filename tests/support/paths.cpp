@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 
 namespace vitrail::testing {
 namespace fs = std::filesystem;

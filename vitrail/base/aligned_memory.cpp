@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/aligned_memory.h"
+#include "vitrail/base/aligned_memory_internal.h"
 
 #include <sys/mman.h>
 

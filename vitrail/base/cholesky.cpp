@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/cholesky.h"
+#include "vitrail/base/cholesky_internal.h"
 
 #include <algorithm>
 #include <cmath>

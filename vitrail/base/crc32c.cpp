@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/crc32c.h"
+#include "vitrail/base/crc32c_internal.h"
 
 #include <array>
 #include <bit>

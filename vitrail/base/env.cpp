@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/gzip.h"
+#include "vitrail/base/gzip_internal.h"
 
 #include <zlib.h>
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 
 namespace vitrail {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "vitrail/base/aligned_memory.h"
+#include "vitrail/base/aligned_memory_internal.h"
 
 namespace vitrail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/symmetric_eigen.h"
+#include "vitrail/base/symmetric_eigen_internal.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "vitrail/base/zip.h"
+#include "vitrail/base/zip_internal.h"
 
 #include <zlib.h>
 

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
 

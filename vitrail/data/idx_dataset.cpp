@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/gzip.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/gzip_internal.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
 

@@ -2,8 +2,8 @@
 // Class folders on disk (torchvision's ImageFolder) and in a zip archive.
 #include <algorithm>
 
-#include "vitrail/base/mapped_file.h"
-#include "vitrail/base/zip.h"
+#include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/data/class_folders_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 

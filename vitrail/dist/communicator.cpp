@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
 

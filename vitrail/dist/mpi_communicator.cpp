@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
 #include "vitrail/dist/mpi_module_internal.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/exif_internal.h"
 

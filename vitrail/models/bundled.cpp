@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;

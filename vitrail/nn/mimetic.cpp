@@ -7,7 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"
-#include "vitrail/base/symmetric_eigen.h"
+#include "vitrail/base/symmetric_eigen_internal.h"
 
 namespace vitrail::nn {
 namespace {

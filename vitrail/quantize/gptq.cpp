@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "vitrail/base/cholesky.h"
+#include "vitrail/base/cholesky_internal.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/int8_weight.h"
 #include "vitrail/quantize/gptq_internal.h"

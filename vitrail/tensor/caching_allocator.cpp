@@ -9,7 +9,7 @@
 #include <new>
 #include <vector>
 
-#include "vitrail/base/aligned_memory.h"
+#include "vitrail/base/aligned_memory_internal.h"
 
 namespace vitrail {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "vitrail/base/aligned_memory.h"
+#include "vitrail/base/aligned_memory_internal.h"
 #include "vitrail/tensor/caching_allocator.h"
 
 namespace vitrail {

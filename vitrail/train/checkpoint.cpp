@@ -6,9 +6,9 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/crc32c.h"
+#include "vitrail/base/crc32c_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "vitrail/base/crc32c.h"
+#include "vitrail/base/crc32c_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/train/append_only_file_internal.h"
 

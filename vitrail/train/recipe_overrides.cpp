@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/recipe_overrides_internal.h"

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "vitrail/base/crc32c.h"
+#include "vitrail/base/crc32c_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/random.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file.h"
+#include "vitrail/base/mapped_file_internal.h"
 
 namespace vitrail::weights {
 namespace {

@@ -3,7 +3,7 @@
 // NumPy's .npz: a zip archive of .npy files, stored (np.savez) or deflated (np.savez_compressed).
 #include <memory>
 
-#include "vitrail/base/zip.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/weights/file_bytes.h"
 #include "vitrail/weights/tensor_file.h"
 

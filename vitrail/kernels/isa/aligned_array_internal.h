@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "vitrail/base/aligned_memory.h"
+#include "vitrail/base/aligned_memory_internal.h"
 
 namespace vitrail::kernels {
 

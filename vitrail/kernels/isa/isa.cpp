@@ -5,7 +5,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "vitrail/base/env.h"
+#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string_view>
 
-#include "vitrail/base/zip.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/weights/file_bytes.h"
 #include "vitrail/weights/tensor_file.h"
 
