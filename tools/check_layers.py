@@ -84,22 +84,31 @@ class Table:
         def names(cell):
             return [] if cell == "–" else [name.strip() for name in cell.split(",")]
 
+        if folder in self.folders:
+            self.problems.append(f"{folder} has two rows")
         self.folders[folder] = names(folders)
         self.libraries[folder] = names(libraries)
+
+    def rows_named(self, name):
+        """The rows that a name of the third column stands for: a folder's own and those below it, or a header's."""
+        path = f"vitrail/{name}"
+        if path.endswith(".h"):
+            return {self.row_of(path)} - {None}
+        return {folder for folder in self.folders if folder == path or folder.startswith(path + "/")}
 
     def check(self):
         for folder, allowed in self.folders.items():
             for name in allowed:
-                if name != "everything" and f"vitrail/{name.split('/')[0]}" not in self.folders:
+                if name != "everything" and not self.rows_named(name):
                     self.problems.append(f"{folder} may include {name}, which has no row")
+                if any(name.startswith(other + "/") for other in allowed):
+                    self.problems.append(f"{folder} names {name} and a folder that it is in")
             for library in self.libraries[folder]:
                 if library not in LIBRARIES:
                     self.problems.append(f"{folder} names the library {library}, unknown to tools/check_layers.py")
         open_rows = {folder for folder in self.folders if "everything" not in self.folders[folder]}
         while True:  # take away rows that need nothing that is left; what stays is a cycle
-            leaves = {
-                f for f in open_rows if not any(f"vitrail/{n.split('/')[0]}" in open_rows for n in self.folders[f])
-            }
+            leaves = {f for f in open_rows if not any(self.rows_named(n) & open_rows for n in self.folders[f])}
             if not leaves:
                 break
             open_rows -= leaves
@@ -112,7 +121,7 @@ class Table:
         return max(rows, key=len, default=None)
 
     def allows(self, row, header):
-        """Whether a row names the header itself or a folder that it is in."""
+        """Whether a row names the header itself or a folder above it."""
         names = self.folders[row]
         inside = header.removeprefix("vitrail/")
         return "everything" in names or any(inside == name or inside.startswith(name + "/") for name in names)
