@@ -88,14 +88,24 @@ class Table:
         def names(cell):
             return [] if cell == "–" else [name.strip() for name in cell.split(",")]
 
+        if folder in self.folders:
+            self.problems.append(f"{folder} has two rows")
         self.folders[folder] = names(folders)
         self.libraries[folder] = names(libraries)
+
+    def rows_named(self, name):
+        """The rows that a name of the third column stands for: its own and those below it, or the one around it."""
+        path = f"vitrail/{name}"
+        rows = {row for row in self.folders if row == path or row.startswith(path + "/")}
+        return rows or {self.row_of(path)} - {None}
 
     def check(self):
         for folder, allowed in self.folders.items():
             for name in allowed:
-                if name != "everything" and self.row_of(f"vitrail/{name}") is None:
+                if name != "everything" and not self.rows_named(name):
                     self.problems.append(f"{folder} may include {name}, which has no row")
+                if any(name.startswith(other + "/") for other in allowed):
+                    self.problems.append(f"{folder} names {name} and a folder that it is in")
             for library in self.libraries[folder]:
                 if library not in LIBRARIES:
                     self.problems.append(f"{folder} names the library {library}, unknown to tools/check_layers.py")
@@ -114,16 +124,11 @@ class Table:
         return max(rows, key=len, default=None)
 
     def rows_below(self, folder):
-        """The other rows that a row may include: those of the names in its third column, and of their subfolders."""
-        rows = set()
-        for name in self.folders[folder]:
-            path = f"vitrail/{name}"
-            rows.add(self.row_of(path))
-            rows.update(row for row in self.folders if row.startswith(path + "/"))
-        return rows - {folder}
+        """The other rows that a row may include."""
+        return set().union(*(self.rows_named(name) for name in self.folders[folder])) - {folder}
 
     def allows(self, row, header):
-        """Whether a row names the header itself or a folder that it is in."""
+        """Whether a row names the header itself or a folder above it."""
         names = self.folders[row]
         inside = header.removeprefix("vitrail/")
         return "everything" in names or any(inside == name or inside.startswith(name + "/") for name in names)

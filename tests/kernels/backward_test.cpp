@@ -76,7 +76,7 @@ TEST(ActivationBackward, MatchesTheDoubleReferenceOnEveryIsa) {
         const std::vector<float> x = random_floats(n, 1, 3), grad = random_floats(n, 2);
         std::vector<double> expected(n);
         for (int64_t i = 0; i < n; ++i) {
-          expected[i] = grad[i] * scalar::activation_slope<double>(kind, x[i]);
+          expected[i] = grad[i] * scalar::activation_derivative<double>(kind, x[i]);
         }
         Buffer out(grad, 1);
         activation_backward(kind, x.data(), out.data(), out.data(), n);  // in place

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
-#include "vitrail/kernels/optimizer/scalar_update_internal.h"
+#include "vitrail/kernels/optimizer/scalar_optimizer_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -66,8 +66,8 @@ AdamStep adam_step(double beta1) {
           .beta1 = beta1,
           .beta2 = 0.9,
           .eps = 0.1,
-          .bias1 = 1 - beta1 * beta1,
-          .root_bias2 = 0.43,
+          .bias_correction1 = 1 - beta1 * beta1,
+          .sqrt_bias_correction2 = 0.43,
           .rate = 0.1,
           .weight_decay = 0.3};
 }

@@ -15,7 +15,9 @@ TABLE = """
 | --- | --- | --- | --- |
 | `vitrail/base/` | basics | – | zlib, omp |
 | `vitrail/tensor/` | tensors | base | – |
-| `vitrail/kernels/` | loops | base | hwy, intrinsics |
+| `vitrail/kernels/isa/` | instruction sets | base | hwy, intrinsics |
+| `vitrail/kernels/rowwise/` | loops | base, kernels/isa | hwy |
+| `vitrail/ops/` | operations | base, tensor, kernels | – |
 | `vitrail/nn/` | layers | base, tensor, kernels/rowwise/activation.h | – |
 | `vitrail/nn/experimental/` | new layers | nn, tensor | fmt |
 | `vitrail/vitrail.h` | the umbrella header | nn, tensor | – |
@@ -51,12 +53,20 @@ class Includes(unittest.TestCase):
 
     def test_single_header_is_allowed_without_its_neighbours(self):
         self.assert_fine("vitrail/nn/mlp.h", '#include "vitrail/kernels/rowwise/activation.h"')
-        self.assert_caught("vitrail/nn/mlp.h", '#include "vitrail/kernels/gemm/linear.h"', "does not name kernels")
+        self.assert_caught("vitrail/nn/mlp.h", '#include "vitrail/kernels/isa/isa.h"', "does not name kernels/isa")
+
+    def test_innermost_folder_decides_and_a_parent_stands_for_its_subfolders(self):
+        self.assert_fine("vitrail/kernels/rowwise/softmax.cpp", '#include "vitrail/kernels/isa/isa.h"')
+        self.assert_caught(
+            "vitrail/kernels/isa/isa.cpp", '#include "vitrail/kernels/rowwise/softmax.h"', "does not name kernels/rowwise"
+        )
+        self.assert_fine("vitrail/ops/softmax.cpp", '#include "vitrail/kernels/rowwise/softmax.h"')
+        self.assert_caught("vitrail/kernels/a.cpp", "int x;", "no row")
 
     def test_spelling_does_not_hide_an_include(self):
-        self.assert_caught("vitrail/kernels/a.cpp", '  #  include   "vitrail/tensor/tensor.h" // why', "tensor")
-        self.assert_caught("vitrail/kernels/a.cpp", '#include/**/"vitrail/tensor/tensor.h"', "tensor")
-        self.assert_caught("vitrail/kernels/a.cpp", "#include SOME_MACRO", "cannot be checked")
+        self.assert_caught("vitrail/kernels/isa/a.cpp", '  #  include   "vitrail/tensor/tensor.h" // why', "tensor")
+        self.assert_caught("vitrail/kernels/isa/a.cpp", '#include/**/"vitrail/tensor/tensor.h"', "tensor")
+        self.assert_caught("vitrail/kernels/isa/a.cpp", "#include SOME_MACRO", "cannot be checked")
         self.assert_caught("vitrail/nn/a.cpp", '#include "../kernels/linear.h"', "not a path from the repository root")
 
     def test_include_in_a_comment_is_none(self):
@@ -74,10 +84,10 @@ class Includes(unittest.TestCase):
         self.assert_caught("vitrail/nn/a.cpp", "#include <sqlite3.h>", "neither standard nor in a row")
 
     def test_public_header_includes_no_library_and_no_internal_header(self):
-        self.assert_caught("vitrail/kernels/simd.h", "#include <hwy/highway.h>", "public header")
-        self.assert_caught("vitrail/kernels/simd.h", '#include "vitrail/kernels/gelu-inl.h"', "internal")
-        self.assert_fine("vitrail/kernels/gelu-inl.h", "#include <hwy/highway.h>")
-        self.assert_fine("vitrail/kernels/cpu_internal.h", "#include <immintrin.h>")
+        self.assert_caught("vitrail/kernels/isa/simd.h", "#include <hwy/highway.h>", "public header")
+        self.assert_caught("vitrail/kernels/isa/simd.h", '#include "vitrail/kernels/isa/gelu-inl.h"', "internal")
+        self.assert_fine("vitrail/kernels/isa/gelu-inl.h", "#include <hwy/highway.h>")
+        self.assert_fine("vitrail/kernels/isa/cpu_internal.h", "#include <immintrin.h>")
 
     def test_folder_without_a_row_is_caught(self):
         self.assert_caught("vitrail/misc/a.cpp", "int x;", "no row")
@@ -141,6 +151,11 @@ class Rows(unittest.TestCase):
         self.assertIn("circle", problems("layers | base", "layers | nn/experimental, base")[0])
         self.assertIn("no row", problems("tensors | base", "tensors | bass")[0])
         self.assertIn("unknown", problems("zlib, omp", "zlip")[0])
+        self.assertIn("circle", problems("instruction sets | base", "instruction sets | kernels")[0])
+        self.assertIn("no row", problems("base, kernels/isa |", "base, kernels/gemm |")[0])
+        self.assertIn("no row", problems("kernels/rowwise/activation.h", "kernels/gemm/linear.h")[0])
+        self.assertIn("a folder that it is in", problems("tensor, kernels |", "tensor, kernels, kernels/isa |")[0])
+        self.assertIn("two rows", problems("| `vitrail/ops/`", "| `vitrail/nn/`")[0])
         self.assertIn("not found", check_layers.Table("# no table").problems[0])
 
     def test_this_repository_is_in_order(self):

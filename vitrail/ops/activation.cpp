@@ -19,7 +19,7 @@ void silu_gate_backward(const T* x, const T* grad, T* grad_x, int64_t rows, int6
       const T *gate = x + r * 2 * cols, *value = gate + cols, *g = grad + r * cols;
       T *to_gate = grad_x + r * 2 * cols, *to_value = to_gate + cols;
       for (int64_t c = 0; c < cols; ++c) {
-        to_gate[c] = g[c] * value[c] * kernels::scalar::activation_slope(Activation::silu, gate[c]);
+        to_gate[c] = g[c] * value[c] * kernels::scalar::activation_derivative(Activation::silu, gate[c]);
         to_value[c] = g[c] * kernels::scalar::activate(Activation::silu, gate[c]);
       }
     }
@@ -60,7 +60,8 @@ Tensor activation_backward(Activation kind, const Tensor& x, const Tensor& grad)
     kernels::activation_backward(kind, x.data<float>(), grad.data<float>(), result.data<float>(), grad.numel());
   } else {
     for (int64_t i = 0; i < grad.numel(); ++i) {
-      result.data<double>()[i] = grad.data<double>()[i] * kernels::scalar::activation_slope(kind, x.data<double>()[i]);
+      result.data<double>()[i] =
+          grad.data<double>()[i] * kernels::scalar::activation_derivative(kind, x.data<double>()[i]);
     }
   }
   return result;

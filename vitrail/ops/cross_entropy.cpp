@@ -14,11 +14,11 @@ namespace {
 template <class T>
 double label_row(const T* x, int64_t label, double smoothing, double factor, T* gradient, int64_t cols) {
   const kernels::RowExponentials<T> row = kernels::exponentials(x, gradient, cols);
-  const double log_sum = std::log(static_cast<double>(row.sum)), most = row.most;
-  double loss = (1 - smoothing) * (log_sum - (x[label] - most));
+  const double log_sum = std::log(static_cast<double>(row.sum)), max = row.max;
+  double loss = (1 - smoothing) * (log_sum - (x[label] - max));
   if (smoothing > 0) {
     double shifted = 0;
-    for (int64_t c = 0; c < cols; ++c) shifted += x[c] - most;
+    for (int64_t c = 0; c < cols; ++c) shifted += x[c] - max;
     loss += smoothing * (log_sum - shifted / static_cast<double>(cols));
   }
   const T scale = static_cast<T>(factor / row.sum),
@@ -31,13 +31,13 @@ double label_row(const T* x, int64_t label, double smoothing, double factor, T* 
 template <class T>
 double soft_row(const T* x, const T* target, double smoothing, double factor, T* gradient, int64_t cols) {
   const kernels::RowExponentials<T> row = kernels::exponentials(x, gradient, cols);
-  const double log_sum = std::log(static_cast<double>(row.sum)), most = row.most;
+  const double log_sum = std::log(static_cast<double>(row.sum)), max = row.max;
   const double off = smoothing / static_cast<double>(cols);
   double total = 0, weighted = 0;  // Σt and Σ t (x − m)
   for (int64_t c = 0; c < cols; ++c) {
     const double t = (1 - smoothing) * target[c] + off;
     total += t;
-    weighted += t * (x[c] - most);
+    weighted += t * (x[c] - max);
   }
   const T scale = static_cast<T>(factor * total / row.sum), keep = static_cast<T>(factor * (1 - smoothing));
   for (int64_t c = 0; c < cols; ++c) {

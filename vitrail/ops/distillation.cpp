@@ -28,8 +28,8 @@ double divergence_row(const T* student, const T* teacher, double temperature, do
   for (T& x : t) x /= static_cast<T>(temperature);
   const auto q_row = kernels::exponentials(s.data(), gradient, cols);
   const auto p_row = kernels::exponentials(t.data(), p.data(), cols);
-  const double q_shift = q_row.most + std::log(static_cast<double>(q_row.sum));
-  const double p_shift = p_row.most + std::log(static_cast<double>(p_row.sum));
+  const double q_shift = q_row.max + std::log(static_cast<double>(q_row.sum));
+  const double p_shift = p_row.max + std::log(static_cast<double>(p_row.sum));
   double divergence = 0;
   for (int64_t c = 0; c < cols; ++c) {
     const double probability = p[c] / static_cast<double>(p_row.sum);

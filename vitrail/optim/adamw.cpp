@@ -19,15 +19,16 @@ class AdamW : public Optimizer {
  private:
   void update(double rate, double gradient_scale) override {
     const auto t = static_cast<double>(steps());
-    const double bias1 = 1 - std::pow(options_.beta1, t), root_bias2 = std::sqrt(1 - std::pow(*options_.beta2, t));
+    const double bias_correction1 = 1 - std::pow(options_.beta1, t),
+                 sqrt_bias_correction2 = std::sqrt(1 - std::pow(*options_.beta2, t));
     for_each_chunk([&](size_t, const Chunk& chunk) {
       const Parameter& p = parameters()[chunk.parameter];
       const kernels::AdamStep step{.gradient_scale = gradient_scale,
                                    .beta1 = options_.beta1,
                                    .beta2 = *options_.beta2,
                                    .eps = *options_.eps,
-                                   .bias1 = bias1,
-                                   .root_bias2 = root_bias2,
+                                   .bias_correction1 = bias_correction1,
+                                   .sqrt_bias_correction2 = sqrt_bias_correction2,
                                    .rate = rate * p.rate_scale,
                                    .weight_decay = p.weight_decay};
       dispatch_weights(p.tensor, [&](auto tag) {

@@ -22,8 +22,8 @@ class Lamb : public Optimizer {
             .beta1 = options_.beta1,
             .beta2 = *options_.beta2,
             .eps = *options_.eps,
-            .bias1 = 1 - std::pow(options_.beta1, t),
-            .root_bias2 = std::sqrt(1 - std::pow(*options_.beta2, t)),
+            .bias_correction1 = 1 - std::pow(options_.beta1, t),
+            .sqrt_bias_correction2 = std::sqrt(1 - std::pow(*options_.beta2, t)),
             .rate = rate * p.rate_scale,
             .weight_decay = p.weight_decay};
   }

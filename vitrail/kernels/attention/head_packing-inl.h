@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 // x [n] → words, with a zero where n is odd.
 HWY_INLINE void round_to_words(const float* x, int64_t n, int32_t* words) {
   if (n % 2 != 0) words[n / 2] = 0;
-  round_row(x, reinterpret_cast<BFloat16*>(words), n);
+  round_to_bf16_row(x, reinterpret_cast<BFloat16*>(words), n);
 }
 
 HWY_INLINE void round_to_words(const BFloat16* x, int64_t n, int32_t* words) {
@@ -69,7 +69,7 @@ HWY_INLINE void scale_wide(const BFloat16* x, float factor, float* to, int64_t n
 HWY_INLINE void scale_out(float* x, float factor, float* to, int64_t n) { scale_row(x, factor, to, n); }
 HWY_INLINE void scale_out(float* x, float factor, BFloat16* to, int64_t n) {
   scale_row(x, factor, x, n);
-  round_row(x, to, n);
+  round_to_bf16_row(x, to, n);
 }
 
 // Words of low below and high above.

@@ -5,8 +5,8 @@
 
 #include "hwy/highway.h"
 #include "vitrail/kernels/gemm/linear.h"
-#include "vitrail/kernels/isa/vector_math-inl.h"
 #include "vitrail/kernels/isa/vector_memory-inl.h"
+#include "vitrail/kernels/rowwise/activation-inl.h"
 
 #if defined(VITRAIL_KERNELS_EPILOGUE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef VITRAIL_KERNELS_EPILOGUE_INL_H_

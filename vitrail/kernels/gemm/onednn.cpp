@@ -19,7 +19,26 @@ using dnnl::memory;
 
 constexpr auto kFloat = memory::data_type::f32;
 
+dnnl_cpu_isa_t limit_for(Isa isa) {
+  const FeatureSet features = features_of(isa);
+  if (features.has(Feature::avx512_bf16)) return dnnl_cpu_isa_avx512_core_bf16;
+  if (features.has(Feature::avx512_vnni)) return dnnl_cpu_isa_avx512_core_vnni;
+  if (features.has(Feature::avx512)) return dnnl_cpu_isa_avx512_core;
+  if (features.has(Feature::avx2)) return dnnl_cpu_isa_avx2;
+  return dnnl_cpu_isa_sse41;
+}
+
+// To be called before any use of oneDNN, which takes a limit only before its first.
+void limit_isa() {
+  static const bool done = [] {
+    if (isa_is_requested()) dnnl_set_max_cpu_isa(limit_for(active_isa()));
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
 dnnl::engine& cpu() {
+  limit_isa();
   static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
@@ -50,16 +69,8 @@ dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int
 
 bool available() { return true; }
 
-bool cap_isa(Isa isa) {
-  dnnl_cpu_isa_t cap = dnnl_cpu_isa_sse41;
-  if (isa == Isa::avx2) cap = dnnl_cpu_isa_avx2;
-  if (isa == Isa::avx512) cap = dnnl_cpu_isa_avx512_core;
-  if (isa == Isa::avx512_vnni) cap = dnnl_cpu_isa_avx512_core_vnni;
-  if (isa == Isa::avx512_bf16) cap = dnnl_cpu_isa_avx512_core_bf16;
-  return dnnl_set_max_cpu_isa(cap) == dnnl_success;
-}
-
 Isa effective_isa() {
+  limit_isa();
   switch (dnnl_get_effective_cpu_isa()) {
     case dnnl_cpu_isa_sse41:
     case dnnl_cpu_isa_avx:
@@ -78,6 +89,7 @@ Isa effective_isa() {
 
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
+  limit_isa();
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
                                           ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status == dnnl_out_of_memory) throw std::bad_alloc();

@@ -13,7 +13,6 @@ namespace {
 }  // namespace
 
 bool available() { return false; }
-bool cap_isa(Isa) { return true; }
 Isa effective_isa() { absent(); }
 void sgemm(bool, bool, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, bool, float*, int64_t) {
   absent();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one wrapper around oneDNN (2.6 and 3.x).  Built without it (VITRAIL_ONEDNN off), available() is false and
-// cap_isa() does nothing, and the rest throws std::logic_error (onednn_absent.cpp).
+// The one wrapper around oneDNN (2.6 and 3.x).  Built without it (VITRAIL_ONEDNN off), available() is false and the
+// other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
+// instruction set that VITRAIL_CPU or force_isa() asked for by then; scalar, under which vitrail does not call oneDNN,
+// limits it to SSE4.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,10 +15,6 @@
 namespace vitrail::kernels::onednn {
 
 bool available();
-
-// Limits oneDNN to an instruction set; scalar, which bypasses oneDNN, limits it to the lowest.  False when oneDNN has
-// run before and keeps what it had.  True without oneDNN.
-bool cap_isa(Isa isa);
 
 // The best instruction set that oneDNN's products may use, rounded down to one of ours.
 Isa effective_isa();

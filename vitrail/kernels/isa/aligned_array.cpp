@@ -6,24 +6,24 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr size_t kBlock = 4 * kHugePageBytes;
-// Smaller ones malloc has room for; larger ones would leave too much of a block unused.
-constexpr size_t kSmallest = 64 << 10, kLargest = kBlock / 4;
+constexpr size_t kBlockBytes = 4 * kHugePageBytes;
+// malloc packs smaller allocations well; larger ones would leave too much of a block unused.
+constexpr size_t kMinSharedBytes = 64 << 10, kMaxSharedBytes = kBlockBytes / 4;
 
-std::shared_ptr<void> block_of(size_t bytes) { return {allocate_aligned(bytes), std::free}; }
+std::shared_ptr<void> allocate_alone(size_t bytes) { return {allocate_aligned(bytes), std::free}; }
 
 }  // namespace
 
-std::shared_ptr<void> share_block(size_t bytes) {
-  if (bytes < kSmallest || bytes > kLargest) return block_of(bytes);
+std::shared_ptr<void> allocate_in_shared_block(size_t bytes) {
+  if (bytes < kMinSharedBytes || bytes > kMaxSharedBytes) return allocate_alone(bytes);
   static std::mutex mutex;
-  static std::weak_ptr<void> last;
+  static std::weak_ptr<void> current;
   static size_t used = 0;
   const size_t rounded = (bytes + kCacheLinePairBytes - 1) / kCacheLinePairBytes * kCacheLinePairBytes;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<void> block = last.lock();
-  if (!block || used + rounded > kBlock) {
-    last = block = block_of(kBlock);
+  std::shared_ptr<void> block = current.lock();
+  if (!block || used + rounded > kBlockBytes) {
+    current = block = allocate_alone(kBlockBytes);
     used = 0;
   }
   void* const part = static_cast<std::byte*>(block.get()) + used;

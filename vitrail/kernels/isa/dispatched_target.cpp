@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that does nothing but say which target it was compiled for: dispatched as all of them are.
+// A kernel that returns the name of the target it was compiled for, dispatched like every other kernel.
 #include "vitrail/kernels/isa/isa.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which targets Highway compiles the kernels for, and the include that repeats a file for each of them.  A kernel's
-// .cpp sets HWY_TARGET_INCLUDE to its own name and then includes this file; it has no include guard for that reason.
+// Compiles the including file once per target.  A kernel's .cpp defines HWY_TARGET_INCLUDE as its own path and then
+// includes this file, which has no include guard for that reason.
 //
-// SSE4, AVX2 and AVX-512 (Highway's AVX3) are what isa.h can choose from.  SSSE3 and the smaller extensions of AVX-512
-// would add compile time and no float instruction.  Highway adds a baseline of its own, which never runs: a machine
-// without SSE4 gets the scalar references.
+// SSE4, AVX2 and AVX-512 (Highway's AVX3) are the targets of dispatch_internal.h.  SSSE3 and AVX-512's smaller
+// extensions would add compile time and no useful instruction.  Highway also compiles its own baseline, which never
+// runs: a machine without SSE4 runs the scalar references.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #endif

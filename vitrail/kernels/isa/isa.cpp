@@ -7,7 +7,6 @@
 
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/gemm/onednn_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -83,9 +82,13 @@ Isa checked(const std::string& where, const std::string& name) {
 }
 
 std::atomic<int> selected{-1};  // an Isa; −1 before the first selection
+std::atomic<bool> requested{false};
 std::mutex selecting;
 
-void select(Isa isa) { selected.store(static_cast<int>(isa), std::memory_order_release); }
+void select(Isa isa, bool by_request) {
+  requested.store(by_request, std::memory_order_relaxed);
+  selected.store(static_cast<int>(isa), std::memory_order_release);
+}
 
 }  // namespace
 
@@ -107,18 +110,20 @@ Isa active_isa() {
   const std::lock_guard lock(selecting);
   if (selected.load(std::memory_order_acquire) < 0) {
     const auto name = environment("VITRAIL_CPU");
-    const Isa isa = name ? checked("VITRAIL_CPU", *name) : available_isas().back();
-    if (name) onednn::cap_isa(isa);  // without a name oneDNN keeps its own default
-    select(isa);
+    select(name ? checked("VITRAIL_CPU", *name) : available_isas().back(), name.has_value());
   }
   return static_cast<Isa>(selected.load(std::memory_order_acquire));
 }
 
-bool force_isa(Isa isa) {
+bool isa_is_requested() {
+  active_isa();  // reads VITRAIL_CPU if nothing has yet
+  return requested.load(std::memory_order_relaxed);
+}
+
+void force_isa(Isa isa) {
   checked("instruction set", name_of(isa));
   const std::lock_guard lock(selecting);
-  select(isa);
-  return onednn::cap_isa(isa);
+  select(isa, true);
 }
 
 }  // namespace vitrail::kernels

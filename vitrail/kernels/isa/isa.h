@@ -38,15 +38,17 @@ const char* name_of(Isa isa);
 std::vector<Isa> available_isas();
 
 // The instruction set that kernels run with: the one that VITRAIL_CPU names, or else the default; force_isa() overrides
-// both.  Under scalar, oneDNN is not used; any other also limits oneDNN.
-// Throws Error if VITRAIL_CPU names an instruction set that is unknown or that this machine cannot run.
+// both.  Throws Error if VITRAIL_CPU names an instruction set that is unknown or that this machine cannot run.
 Isa active_isa();
 FeatureSet active_features();  // features_of(active_isa())
 
+// Whether VITRAIL_CPU or force_isa() asked for the active instruction set.  Another library that the kernels call must
+// then keep to it (oneDNN: from its first use on); otherwise that library may use its own default.
+bool isa_is_requested();
+
 // Selects an instruction set from now on.  Not for use while kernels run.  Throws Error if this machine cannot run it.
-// oneDNN takes a limit only before its first use: returns whether it took this one.
-// A PackedLinear keeps the instruction set under which it was packed.
-bool force_isa(Isa isa);
+// A PackedLinear keeps the instruction set under which it was packed, and oneDNN the one at its first use.
+void force_isa(Isa isa);
 
 // The version of a kernel that a call runs now, as that kernel reports it: "scalar", or Highway's name of the target
 // ("SSE4", "AVX2", "AVX3" for AVX-512).

@@ -4,8 +4,8 @@
 
 namespace vitrail::kernels {
 
-// The calling thread's memory to work in, 64-byte aligned, which grows and stays: nothing is allocated once every shape
-// has been seen.  One user at a time: what a kernel gets is valid until the next call on the same thread.
+// Scratch memory of the calling thread: `floats` elements, aligned to kCacheLinePairBytes, valid until the thread's next call.
+// It only grows, so a thread that has seen every shape allocates nothing more.  Throws std::bad_alloc.
 float* thread_scratch(int64_t floats);
 
 }  // namespace vitrail::kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads and stores of the last, incomplete vector of a row: nothing outside [p, p + n) is touched.
-// Included once for each target (no #pragma once: Highway toggles the guard).
+// Loads and stores of the last, incomplete vector of a row: nothing outside [p, p + n) is read or written.
+// Included once per target: Highway toggles the include guard.
 #include <cstdint>
 #include <cstring>
 
@@ -18,14 +18,14 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// AVX2 and AVX-512 mask memory accesses in hardware; before them Highway's MaskedLoad reads the whole vector.
+// AVX2 and AVX-512 mask memory accesses in hardware.  Without that, Highway's MaskedLoad reads the complete vector.
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 constexpr bool kMaskedMemory = true;
 #else
 constexpr bool kMaskedMemory = false;
 #endif
 
-// The first n < lanes elements; the others are 0.
+// p[0, n) for n < lanes; the other lanes are 0.
 template <class D>
 HWY_INLINE hn::Vec<D> load_first(D d, const float* p, int64_t n) {
   if constexpr (kMaskedMemory) {
@@ -37,6 +37,7 @@ HWY_INLINE hn::Vec<D> load_first(D d, const float* p, int64_t n) {
   }
 }
 
+// p[0, n) = the first n < lanes lanes of v.
 template <class D>
 HWY_INLINE void store_first(D d, hn::Vec<D> v, float* p, int64_t n) {
   if constexpr (kMaskedMemory) {
@@ -46,6 +47,29 @@ HWY_INLINE void store_first(D d, hn::Vec<D> v, float* p, int64_t n) {
     hn::Store(v, d, buffer);
     std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(float));
   }
+}
+
+// How for_each_vector() reads and writes a complete vector, and the first `count` elements of one.
+template <class D>
+struct CompleteVector {
+  HWY_INLINE hn::Vec<D> load(const float* p) const { return hn::LoadU(D(), p); }
+  HWY_INLINE void store(hn::Vec<D> v, float* p) const { hn::StoreU(v, D(), p); }
+};
+template <class D>
+struct FirstElements {
+  int64_t count;
+  HWY_INLINE hn::Vec<D> load(const float* p) const { return load_first(D(), p, count); }
+  HWY_INLINE void store(hn::Vec<D> v, float* p) const { store_first(D(), v, p, count); }
+};
+
+// Calls body(i, memory) for the vectors of [0, n), which begin at i = 0, lanes, 2 · lanes, ….  memory.load(p + i) gives
+// zeros from n on, and memory.store(v, p + i) stops before n.
+template <class D, class Body>
+HWY_INLINE void for_each_vector(D d, int64_t n, Body&& body) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, CompleteVector<D>());
+  if (i < n) body(i, FirstElements<D>{n - i});
 }
 
 }  // namespace HWY_NAMESPACE

@@ -17,29 +17,9 @@ using Wide = hn::RepartitionToWide<D>;  // doubles
 
 HWY_INLINE V set(double value) { return hn::Set(D(), static_cast<float>(value)); }
 
-// A whole vector in memory, or the first `left` elements of one.
-struct Whole {
-  HWY_INLINE V load(const float* p) const { return hn::LoadU(D(), p); }
-  HWY_INLINE void store(V v, float* p) const { hn::StoreU(v, D(), p); }
-};
-struct First {
-  int64_t left;
-  HWY_INLINE V load(const float* p) const { return load_first(D(), p, left); }
-  HWY_INLINE void store(V v, float* p) const { store_first(D(), v, p, left); }
-};
-
-// body(i, memory) for each vector of [0, n): the last, incomplete one comes with a memory that stops at n and reads 0.
-template <class Body>
-HWY_INLINE void for_each_vector(int64_t n, Body&& body) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) body(i, Whole());
-  if (i < n) body(i, First{n - i});
-}
-
-// A running Σx² in doubles.
-struct Squares {
-  HWY_INLINE Squares() : low(hn::Zero(Wide())), high(hn::Zero(Wide())) {}
+// Accumulates Σx² in f64.
+struct SumOfSquares {
+  HWY_INLINE SumOfSquares() : low(hn::Zero(Wide())), high(hn::Zero(Wide())) {}
   hn::Vec<Wide> low, high;
   HWY_INLINE void add(V x) {
     const hn::Half<D> half;
@@ -53,41 +33,52 @@ struct Squares {
   HWY_INLINE double sum() const { return hn::GetLane(hn::SumOfLanes(Wide(), hn::Add(low, high))); }
 };
 
-// a + weight (b − a) for a weight below a half.
-HWY_INLINE V lerp_near(V a, V b, V weight) { return hn::MulAdd(weight, hn::Sub(b, a), a); }
+// torch.lerp: a + weight (b − a), computed from the end that is nearer, so that weight 1 gives b itself.
+// `complement` = 1 − weight; for a moving average with decay β, weight = 1 − β and complement = β.
+struct Lerp {
+  HWY_INLINE Lerp(double weight, double complement)
+      : weight_(set(weight)), complement_(set(complement)), from_a_(weight < 0.5) {}
+  HWY_INLINE V operator()(V a, V b) const {
+    return from_a_ ? hn::MulAdd(weight_, hn::Sub(b, a), a) : hn::NegMulAdd(hn::Sub(b, a), complement_, b);
+  }
 
-struct AdamConstants {
-  explicit AdamConstants(const AdamStep& s)
-      : scale(set(s.gradient_scale)),
-        beta1(set(s.beta1)),
-        rest1(set(1 - s.beta1)),
+ private:
+  V weight_, complement_;
+  bool from_a_;
+};
+
+// The constants of an AdamStep, and the parts that AdamW and LAMB share.
+struct AdamRule {
+  explicit AdamRule(const AdamStep& s)
+      : gradient_scale(set(s.gradient_scale)),
+        first_moment(1 - s.beta1, s.beta1),
         beta2(set(s.beta2)),
-        rest2(set(1 - s.beta2)),
-        bias1(set(s.bias1)),
-        root_bias2(set(s.root_bias2)),
+        one_minus_beta2(set(1 - s.beta2)),
+        bias_correction1(set(s.bias_correction1)),
+        sqrt_bias_correction2(set(s.sqrt_bias_correction2)),
         eps(set(s.eps)),
-        decay(set(s.weight_decay)),
-        near_old(s.beta1 > 0.5) {}
-  V scale, beta1, rest1, beta2, rest2, bias1, root_bias2, eps, decay;
-  bool near_old;
+        weight_decay(set(s.weight_decay)) {}
 
-  HWY_INLINE V first_moment(V m, V g) const {
-    return near_old ? lerp_near(m, g, rest1) : hn::NegMulAdd(hn::Sub(g, m), beta1, g);
+  HWY_INLINE V second_moment(V v, V g) const {
+    return hn::Add(hn::Mul(v, beta2), hn::Mul(hn::Mul(one_minus_beta2, g), g));
   }
-  HWY_INLINE V second_moment(V v, V g) const { return hn::Add(hn::Mul(v, beta2), hn::Mul(hn::Mul(rest2, g), g)); }
-  HWY_INLINE V denominator(V v) const { return hn::Add(hn::Div(hn::Sqrt(v), root_bias2), eps); }
+  HWY_INLINE V denominator(V v) const { return hn::Add(hn::Div(hn::Sqrt(v), sqrt_bias_correction2), eps); }
   HWY_INLINE V lamb_update(V w, V m, V v) const {
-    return hn::MulAdd(decay, w, hn::Div(hn::Div(m, bias1), denominator(v)));
+    return hn::MulAdd(weight_decay, w, hn::Div(hn::Div(m, bias_correction1), denominator(v)));
   }
+
+  V gradient_scale;
+  Lerp first_moment;
+  V beta2, one_minus_beta2, bias_correction1, sqrt_bias_correction2, eps, weight_decay;
 };
 
 void adamw_span(float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  const AdamConstants c(step);
-  const V keep = set(1 - step.rate * step.weight_decay), rate = set(step.rate / step.bias1);
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
-    const V gi = hn::Mul(memory.load(g + i), c.scale);
-    const V mi = c.first_moment(memory.load(m + i), gi), vi = c.second_moment(memory.load(v + i), gi);
-    const V change = hn::Div(hn::Mul(rate, mi), c.denominator(vi));
+  const AdamRule rule(step);
+  const V keep = set(1 - step.rate * step.weight_decay), rate = set(step.rate / step.bias_correction1);
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
+    const V gi = hn::Mul(memory.load(g + i), rule.gradient_scale);
+    const V mi = rule.first_moment(memory.load(m + i), gi), vi = rule.second_moment(memory.load(v + i), gi);
+    const V change = hn::Div(hn::Mul(rate, mi), rule.denominator(vi));
     memory.store(mi, m + i);
     memory.store(vi, v + i);
     memory.store(hn::Sub(hn::Mul(memory.load(w + i), keep), change), w + i);
@@ -95,25 +86,25 @@ void adamw_span(float* w, const float* g, float* m, float* v, int64_t n, const A
 }
 
 LambSquares lamb_moments_span(const float* w, const float* g, float* m, float* v, int64_t n, const AdamStep& step) {
-  const AdamConstants c(step);
-  Squares weight, update;
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
-    const V gi = hn::Mul(memory.load(g + i), c.scale), wi = memory.load(w + i);
-    const V mi = c.first_moment(memory.load(m + i), gi), vi = c.second_moment(memory.load(v + i), gi);
+  const AdamRule rule(step);
+  SumOfSquares weight, update;
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
+    const V gi = hn::Mul(memory.load(g + i), rule.gradient_scale), wi = memory.load(w + i);
+    const V mi = rule.first_moment(memory.load(m + i), gi), vi = rule.second_moment(memory.load(v + i), gi);
     memory.store(mi, m + i);
     memory.store(vi, v + i);
     weight.add(wi);
-    update.add(c.lamb_update(wi, mi, vi));  // beyond the end 0 / (0 + ε): see the check of ε in optim
+    update.add(rule.lamb_update(wi, mi, vi));  // 0 / (0 + ε) beyond the end: optim checks that ε > 0
   });
   return {weight.sum(), update.sum()};
 }
 
 void lamb_apply_span(float* w, const float* m, const float* v, int64_t n, double ratio, const AdamStep& step) {
-  const AdamConstants c(step);
+  const AdamRule rule(step);
   const V rate = set(step.rate), factor = set(ratio);
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
     const V wi = memory.load(w + i);
-    const V update = hn::Mul(factor, c.lamb_update(wi, memory.load(m + i), memory.load(v + i)));
+    const V update = hn::Mul(factor, rule.lamb_update(wi, memory.load(m + i), memory.load(v + i)));
     memory.store(hn::NegMulAdd(rate, update, wi), w + i);
   });
 }
@@ -121,7 +112,7 @@ void lamb_apply_span(float* w, const float* m, const float* v, int64_t n, double
 void sgd_span(float* w, const float* g, float* b, int64_t n, const SgdStep& step) {
   const V scale = set(step.gradient_scale), rate = set(step.rate), decay = set(step.weight_decay);
   const V momentum = set(step.momentum);
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
     const V wi = memory.load(w + i);
     V d = hn::MulAdd(decay, wi, hn::Mul(scale, memory.load(g + i)));
     if (b) {
@@ -136,36 +127,34 @@ void sgd_span(float* w, const float* g, float* b, int64_t n, const SgdStep& step
 void lion_span(float* w, const float* g, float* m, int64_t n, const LionStep& step) {
   const V scale = set(step.gradient_scale), rate = set(step.rate), keep = set(1 - step.rate * step.weight_decay);
   const V zero = hn::Zero(D()), one = set(1);
-  const auto mixed = [](V from, V to, double beta) HWY_ATTR {
-    return beta > 0.5 ? lerp_near(from, to, set(1 - beta)) : hn::NegMulAdd(hn::Sub(to, from), set(beta), to);
-  };
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
+  const Lerp direction_of(1 - step.beta1, step.beta1), moment_of(1 - step.beta2, step.beta2);
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
     const V gi = hn::Mul(scale, memory.load(g + i)), mi = memory.load(m + i);
-    const V direction = mixed(mi, gi, step.beta1);
-    // ±1 by its sign; 0 and NaN stay.
+    const V direction = direction_of(mi, gi);
+    // sign(direction); 0 and NaN stay
     const V up = hn::IfThenElse(hn::Gt(direction, zero), one, direction);
     const V sign = hn::IfThenElse(hn::Lt(direction, zero), hn::Neg(one), up);
     memory.store(hn::NegMulAdd(rate, sign, hn::Mul(memory.load(w + i), keep)), w + i);
-    memory.store(mixed(mi, gi, step.beta2), m + i);
+    memory.store(moment_of(mi, gi), m + i);
   });
 }
 
 void lerp_span(float* a, const float* b, int64_t n, double weight) {
-  const V near_a = set(weight), near_b = set(1 - weight);
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR {
-    const V ai = memory.load(a + i), bi = memory.load(b + i);
-    memory.store(weight < 0.5 ? lerp_near(ai, bi, near_a) : hn::NegMulAdd(hn::Sub(bi, ai), near_b, bi), a + i);
+  const Lerp lerp(weight, 1 - weight);
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR {
+    memory.store(lerp(memory.load(a + i), memory.load(b + i)), a + i);
   });
 }
 
 void scale_span(float* x, int64_t n, double factor) {
   const V f = set(factor);
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR { memory.store(hn::Mul(f, memory.load(x + i)), x + i); });
+  for_each_vector(D(), n,
+                  [&](int64_t i, auto memory) HWY_ATTR { memory.store(hn::Mul(f, memory.load(x + i)), x + i); });
 }
 
 double sum_of_squares_span(const float* x, int64_t n) {
-  Squares squares;
-  for_each_vector(n, [&](int64_t i, auto memory) HWY_ATTR { squares.add(memory.load(x + i)); });
+  SumOfSquares squares;
+  for_each_vector(D(), n, [&](int64_t i, auto memory) HWY_ATTR { squares.add(memory.load(x + i)); });
   return squares.sum();
 }
 
@@ -174,7 +163,7 @@ double sum_of_squares_span(const float* x, int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "vitrail/kernels/optimizer/scalar_update_internal.h"
+#include "vitrail/kernels/optimizer/scalar_optimizer_internal.h"
 
 namespace vitrail::kernels {
 namespace {

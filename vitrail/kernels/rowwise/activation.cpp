@@ -5,77 +5,51 @@
 #define HWY_TARGET_INCLUDE "vitrail/kernels/rowwise/activation.cpp"
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: what is compiled for each target.
-#include "vitrail/kernels/isa/vector_math-inl.h"
 #include "vitrail/kernels/isa/vector_memory-inl.h"
+#include "vitrail/kernels/rowwise/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-template <Activation kind>
-void activate_all(const float* x, float* y, int64_t n) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(activate<kind>(d, hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) store_first(d, activate<kind>(d, load_first(d, x + i, n - i)), y + i, n - i);
-}
-
 void activate_span(Activation activation, const float* x, float* y, int64_t n) {
-  with_activation(activation, [=](auto kind) HWY_ATTR { activate_all<kind()>(x, y, n); });
-}
-
-// y may be null: the addition alone.
-template <Activation kind>
-void add_bias_all(const float* bias, float* x, float* y, int64_t cols) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t c = 0;
-  for (; c + lanes <= cols; c += lanes) {
-    const auto sum = hn::Add(hn::LoadU(d, x + c), hn::LoadU(d, bias + c));
-    hn::StoreU(sum, d, x + c);
-    if (y) hn::StoreU(activate<kind>(d, sum), d, y + c);
-  }
-  if (const int64_t left = cols - c; left > 0) {
-    const auto sum = hn::Add(load_first(d, x + c, left), load_first(d, bias + c, left));
-    store_first(d, sum, x + c, left);
-    if (y) store_first(d, activate<kind>(d, sum), y + c, left);
-  }
+  with_activation(activation, [=](auto constant) HWY_ATTR {
+    constexpr Activation kind = constant();
+    const hn::ScalableTag<float> d;
+    for_each_vector(
+        d, n, [=](int64_t i, auto memory) HWY_ATTR { memory.store(activate<kind>(d, memory.load(x + i)), y + i); });
+  });
 }
 
 void add_bias_row(Activation activation, const float* bias, float* x, float* y, int64_t cols) {
-  with_activation(activation, [=](auto kind) HWY_ATTR { add_bias_all<kind()>(bias, x, y, cols); });
-}
-
-template <Activation kind>
-void slope_all(const float* x, const float* grad, float* out, int64_t n) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, grad + i), slope<kind>(d, hn::LoadU(d, x + i))), d, out + i);
-  }
-  if (const int64_t left = n - i; left > 0) {
-    store_first(d, hn::Mul(load_first(d, grad + i, left), slope<kind>(d, load_first(d, x + i, left))), out + i, left);
-  }
+  with_activation(activation, [=](auto constant) HWY_ATTR {
+    constexpr Activation kind = constant();
+    const hn::ScalableTag<float> d;
+    for_each_vector(d, cols, [=](int64_t c, auto memory) HWY_ATTR {
+      const auto sum = hn::Add(memory.load(x + c), memory.load(bias + c));
+      memory.store(sum, x + c);
+      if (y) memory.store(activate<kind>(d, sum), y + c);
+    });
+  });
 }
 
 void activation_backward_span(Activation activation, const float* x, const float* grad, float* out, int64_t n) {
-  with_activation(activation, [=](auto kind) HWY_ATTR { slope_all<kind()>(x, grad, out, n); });
+  with_activation(activation, [=](auto constant) HWY_ATTR {
+    constexpr Activation kind = constant();
+    const hn::ScalableTag<float> d;
+    for_each_vector(d, n, [=](int64_t i, auto memory) HWY_ATTR {
+      const auto derivative = activation_derivative<kind>(d, memory.load(x + i));
+      memory.store(hn::Mul(memory.load(grad + i), derivative), out + i);
+    });
+  });
 }
 
 void silu_gate_row(const float* x, float* y, int64_t cols) {
   const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t c = 0;
-  for (; c + lanes <= cols; c += lanes) {
-    const auto gate = activate<Activation::silu>(d, hn::LoadU(d, x + c));
-    hn::StoreU(hn::Mul(gate, hn::LoadU(d, x + cols + c)), d, y + c);
-  }
-  if (c < cols) {
-    const auto gate = activate<Activation::silu>(d, load_first(d, x + c, cols - c));
-    store_first(d, hn::Mul(gate, load_first(d, x + cols + c, cols - c)), y + c, cols - c);
-  }
+  for_each_vector(d, cols, [=](int64_t c, auto memory) HWY_ATTR {
+    const auto gate = activate<Activation::silu>(d, memory.load(x + c));
+    memory.store(hn::Mul(gate, memory.load(x + cols + c)), y + c);
+  });
 }
 
 }  // namespace HWY_NAMESPACE
@@ -98,7 +72,9 @@ VITRAIL_EXPORT(activation_backward_span, scalar::activation_backward_span);
 VITRAIL_EXPORT(silu_gate_row, scalar::silu_gate);
 
 constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
-constexpr int64_t kElementsPerTask = 4096;  // about 2 µs of GELU: what it costs to wake a team
+constexpr int64_t kElementsPerTask = 4096;  // GELU of these takes as long as starting the other threads
+
+int64_t rows_per_task(int64_t cols) { return 1 + kElementsPerTask / (cols + 1); }
 
 }  // namespace
 
@@ -119,7 +95,7 @@ void activate(Activation activation, const float* x, float* y, int64_t n) {
 
 void add_bias(Activation activation, const float* bias, float* x, float* y, int64_t rows, int64_t cols) {
   auto* const one_row = &VITRAIL_DISPATCH(add_bias_row);
-  parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
+  parallel_for(0, rows, rows_per_task(cols), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) one_row(activation, bias, x + r * cols, y ? y + r * cols : nullptr, cols);
   });
 }
@@ -133,7 +109,7 @@ void activation_backward(Activation activation, const float* x, const float* gra
 
 void silu_gate(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, int64_t cols) {
   auto* const one_row = &VITRAIL_DISPATCH(silu_gate_row);
-  parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
+  parallel_for(0, rows, rows_per_task(cols), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) one_row(x + r * ldx, y + r * ldy, cols);
   });
 }

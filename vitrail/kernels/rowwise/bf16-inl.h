@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 to bf16 in vectors, bit for bit as BFloat16 rounds.  Shared by the conversions and attention in bf16.
-// Included once for each target (no #pragma once: Highway toggles the guard).
+// fp32 to bf16 in vectors, bit for bit as BFloat16 rounds.
+// Included once per target: Highway toggles the include guard.
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -18,8 +18,8 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The bits of floats → those of the nearest bf16 (even at ties) in the upper halves; NaN stays NaN.  The lower halves
-// are left over.  In whole numbers: the processor's own conversion takes subnormal numbers for zero.
+// The bits of floats → the bits of the nearest bf16 (ties to even) in the upper halves; NaN stays NaN.  The lower
+// halves are undefined.  Integer arithmetic, because the processor's own conversion takes subnormals for zero.
 template <class D>
 HWY_INLINE hn::Vec<D> round_upper_half(D d, hn::Vec<D> u) {
   const hn::RebindToSigned<D> signed_d;
@@ -30,7 +30,7 @@ HWY_INLINE hn::Vec<D> round_upper_half(D d, hn::Vec<D> u) {
   return hn::IfThenElse(nan, hn::Or(u, hn::Set(d, 0x400000)), rounded);
 }
 
-// to [2 · lanes] = the upper halves of the elements of low, then of high.
+// to [2 · lanes] = the upper halves of the elements of `low`, then those of `high`.
 template <class D>
 HWY_INLINE void store_upper_halves(D d, hn::Vec<D> low, hn::Vec<D> high, uint16_t* to) {
 #if HWY_TARGET == HWY_SCALAR
@@ -43,7 +43,7 @@ HWY_INLINE void store_upper_halves(D d, hn::Vec<D> low, hn::Vec<D> high, uint16_
 #endif
 }
 
-HWY_INLINE void round_row(const float* x, BFloat16* y, int64_t n) {
+HWY_INLINE void round_to_bf16_row(const float* x, BFloat16* y, int64_t n) {
   const hn::ScalableTag<uint32_t> d;
   const hn::RebindToSigned<decltype(d)> signed_d;
   const hn::Rebind<uint16_t, decltype(d)> half_d;

@@ -11,9 +11,9 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-void round_span(const float* x, BFloat16* y, int64_t n) { round_row(x, y, n); }
+void round_to_bf16_span(const float* x, BFloat16* y, int64_t n) { round_to_bf16_row(x, y, n); }
 
-void widen_span(const BFloat16* x, float* y, int64_t n) {
+void widen_bf16_span(const BFloat16* x, float* y, int64_t n) {
   const hn::ScalableTag<uint32_t> d;
   const hn::Rebind<uint16_t, decltype(d)> half_d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -37,20 +37,20 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
-VITRAIL_EXPORT(round_span, scalar::round_to_bf16_span);
-VITRAIL_EXPORT(widen_span, scalar::widen_bf16_span);
+VITRAIL_EXPORT(round_to_bf16_span, scalar::round_to_bf16_span);
+VITRAIL_EXPORT(widen_bf16_span, scalar::widen_bf16_span);
 
-constexpr int64_t kElementsPerTask = 32768;  // about 4 µs from the second-level cache: twice what a team costs to wake
+constexpr int64_t kElementsPerTask = 32768;  // from L2 these take twice as long as starting the other threads
 
 }  // namespace
 
 void round_to_bf16(const float* x, BFloat16* y, int64_t n) {
-  auto* const span = &VITRAIL_DISPATCH(round_span);
+  auto* const span = &VITRAIL_DISPATCH(round_to_bf16_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) { span(x + first, y + first, last - first); });
 }
 
 void widen_bf16(const BFloat16* x, float* y, int64_t n) {
-  auto* const span = &VITRAIL_DISPATCH(widen_span);
+  auto* const span = &VITRAIL_DISPATCH(widen_bf16_span);
   parallel_for(0, n, kElementsPerTask, [&](int64_t first, int64_t last) { span(x + first, y + first, last - first); });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Between fp32 and bf16, bit for bit as BFloat16 converts (to nearest even; NaN stays NaN), in vectors and in parallel.
+// Conversions between fp32 and bf16, bit for bit as BFloat16 converts: to nearest, ties to even; NaN stays NaN.
 #include <cstdint>
 
 #include "vitrail/base/dtype.h"

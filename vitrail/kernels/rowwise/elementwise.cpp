@@ -11,22 +11,19 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-// out[i] = f(a[i], b[i])
-template <class F>
-HWY_INLINE void combine(const float* a, const float* b, float* out, int64_t n, F&& f) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(f(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, out + i);
-  if (i < n) store_first(d, f(load_first(d, a + i, n - i), load_first(d, b + i, n - i)), out + i, n - i);
+void add_span(const float* a, const float* b, float* out, int64_t n) {
+  for_each_vector(hn::ScalableTag<float>(), n, [=](int64_t i, auto memory) HWY_ATTR {
+    memory.store(hn::Add(memory.load(a + i), memory.load(b + i)), out + i);
+  });
 }
 
-void add_span(const float* a, const float* b, float* out, int64_t n) {
-  combine(a, b, out, n, [](auto x, auto y) HWY_ATTR { return hn::Add(x, y); });
-}
 void multiply_span(const float* a, const float* b, float* out, int64_t n) {
-  combine(a, b, out, n, [](auto x, auto y) HWY_ATTR { return hn::Mul(x, y); });
+  for_each_vector(hn::ScalableTag<float>(), n, [=](int64_t i, auto memory) HWY_ATTR {
+    memory.store(hn::Mul(memory.load(a + i), memory.load(b + i)), out + i);
+  });
 }
+
+// out += a · b
 void multiply_add_span(const float* a, const float* b, float* out, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -55,8 +52,8 @@ VITRAIL_EXPORT(add_span, scalar::add_span);
 VITRAIL_EXPORT(multiply_span, scalar::multiply_span);
 VITRAIL_EXPORT(multiply_add_span, scalar::multiply_add_span);
 
-constexpr int64_t kElementsPerTask = 16384;  // about 4 µs from the second-level cache: twice what a team costs to wake
-constexpr int64_t kRowsPerChunk = 128;       // of sum_rows; part of the result: it fixes the order of additions
+constexpr int64_t kElementsPerTask = 16384;  // from L2 these take twice as long as starting the other threads
+constexpr int64_t kRowsPerChunk = 128;       // of sum_rows; it fixes the order of the additions, so the result too
 
 using Span = void (*)(const float*, const float*, float*, int64_t);
 
@@ -75,17 +72,16 @@ void multiply(const float* a, const float* b, float* out, int64_t n) {
 }
 
 void sum_rows(const float* x, const float* y, int64_t rows, int64_t cols, float* out) {
-  const Span add_to = &VITRAIL_DISPATCH(add_span);
-  const Span multiply_add_to = &VITRAIL_DISPATCH(multiply_add_span);
+  const Span add_to = &VITRAIL_DISPATCH(add_span), multiply_add_to = &VITRAIL_DISPATCH(multiply_add_span);
   const int64_t chunks = (rows + kRowsPerChunk - 1) / kRowsPerChunk;
   std::vector<float> partial(static_cast<size_t>(chunks * cols), 0.0f);
   parallel_for(0, chunks, 1 + kElementsPerTask / (kRowsPerChunk * cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first * kRowsPerChunk; r < std::min(rows, last * kRowsPerChunk); ++r) {
-      float* const to = partial.data() + r / kRowsPerChunk * cols;
+      float* const sum = partial.data() + r / kRowsPerChunk * cols;
       if (y) {
-        multiply_add_to(x + r * cols, y + r * cols, to, cols);
+        multiply_add_to(x + r * cols, y + r * cols, sum, cols);
       } else {
-        add_to(to, x + r * cols, to, cols);
+        add_to(sum, x + r * cols, sum, cols);
       }
     }
   });

@@ -12,8 +12,8 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
 RowExponentials<float> exponentials_row(const float* x, float* e, int64_t cols) {
-  const float most = row_max(x, cols);
-  return {most, exp_row(x, most, e, cols)};
+  const float max = row_max(x, cols);
+  return {max, exp_row(x, max, e, cols)};
 }
 
 }  // namespace HWY_NAMESPACE

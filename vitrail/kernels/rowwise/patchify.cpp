@@ -17,7 +17,7 @@ void patchify(const float* image, int64_t batch, int64_t channels, int64_t heigh
       float* const line_rows = rows + line * grid_width * row_length;
       for (int64_t c = 0; c < channels; ++c) {
         for (int64_t y = 0; y < patch_height; ++y) {
-          // Along the image's line: reading in order is worth more than writing so.
+          // In the order of the image: sequential reads matter more than sequential writes.
           const float* const from = image + ((b * channels + c) * height + top + y) * width;
           float* const to = line_rows + (c * patch_height + y) * patch_width;
           for (int64_t x = 0; x < grid_width; ++x) {

@@ -12,18 +12,18 @@
 #define VITRAIL_KERNELS_RESAMPLE_ONCE
 namespace vitrail::kernels {
 
-constexpr int32_t kResampleHalf = 1 << (kResampleBits - 1);
+constexpr int32_t kResampleHalf = 1 << (kResampleBits - 1);  // rounds to nearest before the shift
 
-// The specification: one byte, from samples `step` bytes apart.
-inline uint8_t weighted_sum(const uint8_t* source, int64_t step, const int32_t* weights, int64_t taps) {
+// The specification: one output byte from `taps` samples, `stride` bytes apart.
+inline uint8_t weighted_sum(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps) {
   int32_t sum = kResampleHalf;
-  for (int64_t t = 0; t < taps; ++t) sum += source[t * step] * weights[t];
+  for (int64_t t = 0; t < taps; ++t) sum += source[t * stride] * weights[t];
   return static_cast<uint8_t>(std::clamp(sum >> kResampleBits, 0, 255));
 }
 
-// Positions [begin, end) of one row.
-inline void row_x_part(const uint8_t* row, int channels, const ResampleAxis& axis, int64_t begin, int64_t end,
-                       uint8_t* out) {
+// Output positions [begin, end) of one row.
+inline void scalar_positions(const uint8_t* row, int channels, const ResampleAxis& axis, int64_t begin, int64_t end,
+                             uint8_t* out) {
   for (int64_t i = begin; i < end; ++i) {
     for (int c = 0; c < channels; ++c) {
       out[i * channels + c] =
@@ -32,15 +32,15 @@ inline void row_x_part(const uint8_t* row, int channels, const ResampleAxis& axi
   }
 }
 
-// Two taps at a time are multiplied in 16 bits and added in 32 (one instruction on most processors).  A weight has up
-// to 24 bits, so it is split: weight = high · 2^11 + low, 0 ≤ low < 2^11.  Sums of the parts may wrap around; the whole
-// does not.
+// The vector kernels multiply pairs of 16-bit values and add them in 32 bits, which is one instruction on most
+// processors (pmaddwd).  A weight has up to 24 bits, so it is split: weight = high · 2^11 + low, 0 ≤ low < 2^11.  The
+// partial sums may wrap around; their combination does not.
 constexpr int kLowBits = 11;
 constexpr int64_t kTapsPerStep = 8;
 struct SplitWeights {
-  int64_t taps = 0;  // a multiple of kTapsPerStep; zeros fill up
-  const int16_t* low = nullptr;
-  const int16_t* high = nullptr;
+  int64_t taps = 0;               // ResampleAxis::taps, rounded up to a multiple of kTapsPerStep
+  const int16_t* low = nullptr;   // [count, taps], zeros beyond the filter
+  const int16_t* high = nullptr;  // [count, taps]
 };
 
 }  // namespace vitrail::kernels
@@ -51,11 +51,11 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-#if HWY_TARGET == HWY_SCALAR  // Highway's own baseline, which never runs, has no vectors of 16 bytes
+#if HWY_TARGET == HWY_SCALAR  // Highway's baseline, which never runs, has no vectors of 16 bytes
 
 void row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const SplitWeights&, int64_t count,
            uint8_t* out) {
-  row_x_part(row, channels, axis, 0, count, out);
+  scalar_positions(row, channels, axis, 0, count, out);
 }
 
 #else
@@ -65,19 +65,19 @@ using D16 = hn::FixedTag<int16_t, 8>;
 using D32 = hn::FixedTag<int32_t, 4>;
 using Sum = hn::Vec<D32>;
 
-// low + high · 2^11 + one half, shifted back to whole numbers.
-HWY_INLINE Sum joined(Sum low, Sum high) {
+// (low + high · 2^11), rounded to an integer.
+HWY_INLINE Sum combined(Sum low, Sum high) {
   const D32 d32;
   const Sum sum = hn::Add(hn::Add(low, hn::ShiftLeft<kLowBits>(high)), hn::Set(d32, kResampleHalf));
   return hn::ShiftRight<kResampleBits>(sum);
 }
 
-// One pixel of three channels from `taps` pixels (a multiple of 4).  Reads 4 bytes past the last one.
-HWY_INLINE void sum_of_3(const uint8_t* source, const int16_t* low, const int16_t* high, int64_t taps, uint8_t* out) {
+// One pixel of three channels from `taps` pixels, a multiple of 4.  Reads 4 bytes past the last pixel.
+HWY_INLINE void sum_of_rgb(const uint8_t* source, const int16_t* low, const int16_t* high, int64_t taps, uint8_t* out) {
   const D8 d8;
   const D16 d16;
   const D32 d32;
-  // Bytes of pixels 0 and 1, then of 2 and 3, side by side by channel and widened; 0x80 gives zero.
+  // Widens the bytes of pixels 0 and 1 (then of 2 and 3) to 16 bits, the two of a channel side by side; 0x80 gives 0.
   alignas(16) constexpr uint8_t kFirst[16] = {0, 0x80, 3, 0x80, 1,    0x80, 4,    0x80,
                                               2, 0x80, 5, 0x80, 0x80, 0x80, 0x80, 0x80};
   alignas(16) constexpr uint8_t kSecond[16] = {6, 0x80, 9,  0x80, 7,    0x80, 10,   0x80,
@@ -98,15 +98,17 @@ HWY_INLINE void sum_of_3(const uint8_t* source, const int16_t* low, const int16_
     low_sum = hn::ReorderWidenMulAccumulate(d32, b, weights(low + t + 2), low_sum, low_odd);
     high_sum = hn::ReorderWidenMulAccumulate(d32, b, weights(high + t + 2), high_sum, high_odd);
   }
-  const Sum sum = joined(hn::RearrangeToOddPlusEven(low_sum, low_odd), hn::RearrangeToOddPlusEven(high_sum, high_odd));
+  const Sum sum =
+      combined(hn::RearrangeToOddPlusEven(low_sum, low_odd), hn::RearrangeToOddPlusEven(high_sum, high_odd));
   alignas(4) uint8_t bytes[4];
   const hn::Rebind<uint8_t, D32> d_bytes;
   hn::Store(hn::DemoteTo(d_bytes, sum), d_bytes, bytes);
   std::memcpy(out, bytes, 3);
 }
 
-// One grey pixel from `taps` pixels (a multiple of 8).
-HWY_INLINE void sum_of_1(const uint8_t* source, const int16_t* low, const int16_t* high, int64_t taps, uint8_t* out) {
+// One grey pixel from `taps` pixels, a multiple of 8.
+HWY_INLINE void sum_of_grey(const uint8_t* source, const int16_t* low, const int16_t* high, int64_t taps,
+                            uint8_t* out) {
   const D16 d16;
   const D32 d32;
   const hn::Rebind<uint8_t, D16> d_bytes;
@@ -118,11 +120,11 @@ HWY_INLINE void sum_of_1(const uint8_t* source, const int16_t* low, const int16_
   }
   const Sum low_all = hn::SumOfLanes(d32, hn::RearrangeToOddPlusEven(low_sum, low_odd));
   const Sum high_all = hn::SumOfLanes(d32, hn::RearrangeToOddPlusEven(high_sum, high_odd));
-  const int32_t value = hn::GetLane(joined(low_all, high_all));
+  const int32_t value = hn::GetLane(combined(low_all, high_all));
   *out = static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-// Positions [0, count) of one row.
+// Output positions [0, count) of one row.
 void row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const SplitWeights& split, int64_t count,
            uint8_t* out) {
   for (int64_t i = 0; i < count; ++i, out += channels) {
@@ -130,18 +132,19 @@ void row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const Spl
     const int16_t* high = split.high + i * split.taps;
     const uint8_t* source = row + axis.firsts[i] * channels;
     if (channels == 3) {
-      sum_of_3(source, low, high, (axis.lengths[i] + 3) & ~int64_t{3}, out);
+      sum_of_rgb(source, low, high, (axis.lengths[i] + 3) & ~int64_t{3}, out);
     } else {
-      sum_of_1(source, low, high, (axis.lengths[i] + 7) & ~int64_t{7}, out);
+      sum_of_grey(source, low, high, (axis.lengths[i] + 7) & ~int64_t{7}, out);
     }
   }
 }
 
 #endif
 
-// Bytes [0, n) of a result row, n a multiple of a vector's lanes: source rows of `stride` bytes, one weight each.
+// kVectors · lanes bytes of an output row, from `taps` source rows, `stride` bytes apart.
 template <int kVectors>
-HWY_INLINE void sum_of_rows(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps, uint8_t* out) {
+HWY_INLINE void weighted_rows(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps,
+                              uint8_t* out) {
   const hn::ScalableTag<int32_t> d32;
   const hn::Rebind<uint8_t, decltype(d32)> d8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d32));
@@ -169,13 +172,13 @@ HWY_INLINE void sum_of_rows(const uint8_t* source, int64_t stride, const int32_t
   }
 }
 
-// One result row; returns how many of its bytes are done (the rest are fewer than a vector's lanes).
+// One output row; returns how many of its bytes are done, all but less than a vector.
 int64_t row_y(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps, int64_t bytes,
               uint8_t* out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>()));
   int64_t i = 0;
-  for (; i + 4 * lanes <= bytes; i += 4 * lanes) sum_of_rows<4>(source + i, stride, weights, taps, out + i);
-  for (; i + lanes <= bytes; i += lanes) sum_of_rows<1>(source + i, stride, weights, taps, out + i);
+  for (; i + 4 * lanes <= bytes; i += 4 * lanes) weighted_rows<4>(source + i, stride, weights, taps, out + i);
+  for (; i + lanes <= bytes; i += lanes) weighted_rows<1>(source + i, stride, weights, taps, out + i);
   return i;
 }
 
@@ -186,14 +189,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <vector>
 
-#include "vitrail/kernels/isa/isa.h"
-
 namespace vitrail::kernels {
 namespace {
 
 void scalar_row_x(const uint8_t* row, int channels, const ResampleAxis& axis, const SplitWeights&, int64_t count,
                   uint8_t* out) {
-  row_x_part(row, channels, axis, 0, count, out);
+  scalar_positions(row, channels, axis, 0, count, out);
 }
 int64_t scalar_row_y(const uint8_t* source, int64_t stride, const int32_t* weights, int64_t taps, int64_t bytes,
                      uint8_t* out) {
@@ -204,8 +205,8 @@ int64_t scalar_row_y(const uint8_t* source, int64_t stride, const int32_t* weigh
 VITRAIL_EXPORT(row_x, scalar_row_x);
 VITRAIL_EXPORT(row_y, scalar_row_y);
 
-// The vectors read up to a step's pixels past a position's last one (with weights of zero).  How many positions can be
-// computed so without reading past `readable` bytes; later positions never end before earlier ones.
+// The number of output positions that row_x() can compute without reading past `readable` bytes: it reads up to
+// kTapsPerStep pixels past the end of a filter, with weights of zero.
 int64_t vector_positions(const ResampleAxis& axis, int channels, int64_t readable) {
   int64_t count = axis.count;
   while (count > 0 && (axis.firsts[count - 1] + axis.lengths[count - 1] + kTapsPerStep) * channels > readable) --count;
@@ -215,7 +216,7 @@ int64_t vector_positions(const ResampleAxis& axis, int channels, int64_t readabl
 }  // namespace
 
 void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out) {
-  const auto padded_taps = (axis.taps + kTapsPerStep - 1) / kTapsPerStep * kTapsPerStep;
+  const int64_t padded_taps = (axis.taps + kTapsPerStep - 1) / kTapsPerStep * kTapsPerStep;
   std::vector<int16_t> low(axis.count * padded_taps), high(axis.count * padded_taps);
   for (int64_t i = 0; i < axis.count; ++i) {
     for (int64_t t = 0; t < axis.lengths[i]; ++t) {
@@ -230,7 +231,7 @@ void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out)
     const uint8_t* const row = source.pixels + y * source.row_bytes;
     const int64_t done = vector_positions(axis, source.channels, (source.rows - y) * source.row_bytes);
     one_row(row, source.channels, axis, split, done, out);
-    row_x_part(row, source.channels, axis, done, axis.count, out);
+    scalar_positions(row, source.channels, axis, done, axis.count, out);
   }
 }
 

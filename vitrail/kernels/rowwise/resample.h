@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Weighted sums of 8-bit pixels along one axis, in integers: every instruction set gives the same bytes.
+// Resampling of 8-bit images along one axis, in the integer arithmetic of Pillow (src/libImaging/Resample.c).  Every
+// instruction set gives the same bytes.
 #include <cstdint>
 
 namespace vitrail::kernels {
 
 constexpr int kResampleBits = 22;  // 32 − 8 for the pixel − 2 for sums outside [0, 1]
 
-// Along one axis: result position i is the sum over t < lengths[i] of weights[i · taps + t] · source[firsts[i] + t],
-// rounded and clipped to a byte.  Weights have kResampleBits fractional bits; no sum may leave 32 bits.
+// The filter of one axis: out[i] = Σ_t weights[i · taps + t] · source[firsts[i] + t] over t < lengths[i], rounded and
+// clamped to a byte.  Weights are fixed-point values with kResampleBits fractional bits; no sum may overflow 32 bits.
 struct ResampleAxis {
-  int64_t count = 0, taps = 0;  // result positions, and weights stored for each (those past lengths[i] are zero)
-  const int64_t* firsts = nullptr;
-  const int64_t* lengths = nullptr;
-  const int32_t* weights = nullptr;
+  int64_t count = 0, taps = 0;       // output positions, and the weights stored per position
+  const int64_t* firsts = nullptr;   // [count]; firsts[i] + lengths[i] must not decrease
+  const int64_t* lengths = nullptr;  // [count], at most taps
+  const int32_t* weights = nullptr;  // [count, taps], zeros from lengths[i] on
 };
 
-// A picture of interleaved pixels; a row has `row_bytes` bytes, and all of them follow each other.
+// An image [rows, row_bytes] of interleaved channels, contiguous.
 struct PixelRows {
   const uint8_t* pixels = nullptr;
   int64_t rows = 0, row_bytes = 0;
   int channels = 1;  // 1 or 3
 };
 
-// Along x, each row of the source on its own: out [rows, axis.count, channels].
+// Resamples each row: out [rows, axis.count, channels].
 void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out);
 
-// Along y: out [axis.count, bytes], from `bytes` bytes of each row, starting `offset` bytes into it.
+// Resamples each column of bytes [offset, offset + bytes) of the rows: out [axis.count, bytes].
 void resample_y(const PixelRows& source, int64_t offset, int64_t bytes, const ResampleAxis& axis, uint8_t* out);
 
 }  // namespace vitrail::kernels

@@ -13,13 +13,14 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-// to = factor · sums, plus what is there when `accumulate`.
-void scaled_row_sum(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate, float* to) {
+// out = factor · Σ_r x[r], plus out if `accumulate`.  Four accumulators hide the latency of the additions.
+void scaled_row_sum(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, bool accumulate,
+                    float* out) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto part = hn::Set(d, factor);
+  const auto f = hn::Set(d, factor);
   const auto store = [&](auto sum, int64_t c) HWY_ATTR {
-    hn::StoreU(hn::MulAdd(sum, part, accumulate ? hn::LoadU(d, to + c) : hn::Zero(d)), d, to + c);
+    hn::StoreU(hn::MulAdd(sum, f, accumulate ? hn::LoadU(d, out + c) : hn::Zero(d)), d, out + c);
   };
   int64_t c = 0;
   for (; c + 4 * lanes <= cols; c += 4 * lanes) {
@@ -45,7 +46,7 @@ void scaled_row_sum(const float* x, int64_t ldx, int64_t rows, int64_t cols, flo
   const int64_t left = cols - c;
   auto sum = hn::Zero(d);
   for (int64_t r = 0; r < rows; ++r) sum = hn::Add(sum, load_first(d, x + r * ldx + c, left));
-  store_first(d, hn::MulAdd(sum, part, accumulate ? load_first(d, to + c, left) : hn::Zero(d)), to + c, left);
+  store_first(d, hn::MulAdd(sum, f, accumulate ? load_first(d, out + c, left) : hn::Zero(d)), out + c, left);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -62,11 +63,11 @@ VITRAIL_EXPORT(scaled_row_sum, scalar::scaled_row_sum);
 
 }  // namespace
 
-void sum_of_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, float* to) {
-  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, factor, false, to);
+void sum_of_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float factor, float* out) {
+  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, factor, false, out);
 }
-void add_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* to) {
-  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, 1, true, to);
+void add_rows(const float* x, int64_t ldx, int64_t rows, int64_t cols, float* out) {
+  VITRAIL_DISPATCH(scaled_row_sum)(x, ldx, rows, cols, 1, true, out);
 }
 
 }  // namespace vitrail::kernels

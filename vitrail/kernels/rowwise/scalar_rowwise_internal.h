@@ -39,7 +39,7 @@ T activate(Activation activation, T x) {
 
 // The derivative of activate at x.
 template <class T>
-T activation_slope(Activation activation, T x) {
+T activation_derivative(Activation activation, T x) {
   switch (activation) {
     case Activation::none:
       return T(1);
@@ -78,7 +78,7 @@ void activate_span(Activation activation, const T* x, T* y, int64_t n) {
 // out[i] = grad[i] · activation'(x[i]); out may be grad.
 template <class T>
 void activation_backward_span(Activation activation, const T* x, const T* grad, T* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = grad[i] * activation_slope(activation, x[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = grad[i] * activation_derivative(activation, x[i]);
 }
 
 // x += bias, and y = activation(x) unless y is null.

@@ -12,8 +12,7 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
 void softmax_row(const float* x, float* y, int64_t cols) {
-  const float most = row_max(x, cols);
-  const float sum = exp_row(x, most, y, cols);
+  const float sum = exp_row(x, row_max(x, cols), y, cols);
   scale_row(y, sum == 0 ? 0 : 1 / sum, y, cols);
 }
 
@@ -30,12 +29,13 @@ namespace {
 
 VITRAIL_EXPORT(softmax_row, scalar::softmax_row);
 
+constexpr int64_t kElementsPerTask = 2048;  // these take as long as starting the other threads
+
 }  // namespace
 
 void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
   auto* const one_row = &VITRAIL_DISPATCH(softmax_row);
-  const int64_t rows_per_task = 1 + 2048 / (cols + 1);  // an element costs about 1 ns, to wake a team about 2 µs
-  parallel_for(0, rows, rows_per_task, [&](int64_t first, int64_t last) {
+  parallel_for(0, rows, 1 + kElementsPerTask / (cols + 1), [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) one_row(x + r * cols, y + r * cols, cols);
   });
 }

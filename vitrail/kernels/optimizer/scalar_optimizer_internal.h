@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The plain references of weight_update.h, an element after the other; weight_update.h says what each computes.
+// The scalar references of weight_update.h: their specification, in any floating type, one element after another.
 #include <cmath>
 #include <cstdint>
 
@@ -8,23 +8,23 @@
 
 namespace vitrail::kernels::scalar {
 
-// PyTorch's lerp: from whichever end is nearer.
+// torch.lerp: computed from the nearer end.
 template <class T>
 T lerp(T a, T b, T weight) {
   return weight < T(0.5) ? a + weight * (b - a) : b - (b - a) * (T(1) - weight);
 }
 
-// Moves both moments and returns √v / root_bias2 + ε.
+// Updates both moments and returns √v / sqrt_bias_correction2 + ε.
 template <class T>
 T adam_moments(T g, T* m, T* v, const AdamStep& s) {
   *m = lerp(*m, g, T(1 - s.beta1));
   *v = *v * T(s.beta2) + T(1 - s.beta2) * g * g;
-  return std::sqrt(*v) / T(s.root_bias2) + T(s.eps);
+  return std::sqrt(*v) / T(s.sqrt_bias_correction2) + T(s.eps);
 }
 
 template <class T>
 void adamw(T* w, const T* g, T* m, T* v, int64_t n, const AdamStep& s) {
-  const T keep = T(1 - s.rate * s.weight_decay), rate = T(s.rate / s.bias1), scale = T(s.gradient_scale);
+  const T keep = T(1 - s.rate * s.weight_decay), rate = T(s.rate / s.bias_correction1), scale = T(s.gradient_scale);
   for (int64_t i = 0; i < n; ++i) {
     const T denominator = adam_moments(scale * g[i], m + i, v + i, s);
     w[i] = w[i] * keep - rate * m[i] / denominator;
@@ -33,7 +33,7 @@ void adamw(T* w, const T* g, T* m, T* v, int64_t n, const AdamStep& s) {
 
 template <class T>
 T lamb_update(T w, T m, T v, const AdamStep& s) {
-  return m / T(s.bias1) / (std::sqrt(v) / T(s.root_bias2) + T(s.eps)) + T(s.weight_decay) * w;
+  return m / T(s.bias_correction1) / (std::sqrt(v) / T(s.sqrt_bias_correction2) + T(s.eps)) + T(s.weight_decay) * w;
 }
 
 template <class T>
