@@ -4,12 +4,11 @@
 //
 //   base/error.h              Error, which every function throws for invalid input
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
-//   models/load.h             open_model, build_model: checkpoints and configurations of timm, Hugging Face, torchvision, …
-//   models/registry.h         architectures: the table of named model variants
-//   image/decode.h            read_image: JPEG, PNG, WebP and GIF files
-//   image/transform.h         EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
-//   infer/preprocess.h        transform_of: the EvalTransform of a model's configuration
-//   infer/function_session.h  FunctionSession: compiled inference of any function of named tensors
+//   models/load.h             open_model, build_model: checkpoints and configurations of timm, Hugging Face,
+//   torchvision, … models/registry.h         architectures: the table of named model variants image/decode.h
+//   read_image: JPEG, PNG, WebP and GIF files image/transform.h         EvalTransform, apply: images to model inputs,
+//   as timm and Hugging Face compute them infer/preprocess.h        transform_of: the EvalTransform of a model's
+//   configuration infer/function_session.h  FunctionSession: compiled inference of any function of named tensors
 //   infer/session.h           Session: compiled inference; logits, features and pooled embeddings
 //   data/metrics.h            softmax, top_k, Accuracy
 //   data/imagenet_labels.h    class names and WordNet ids of ImageNet-1k

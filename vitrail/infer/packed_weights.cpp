@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/gemm/int8_weight.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
@@ -28,8 +28,9 @@ std::shared_ptr<const PackedLinear> packed_linear(const QuantizedTensor& weight,
                                               values.size(1));
 }
 
-// A row of int8 values, as packing its dequantised fp32 copy would find it (kernels/gemm/int8_weight.h): the same
-// product of scale and values to a rounding of the scale.  A weight then gives the same bits either way.
+// A row of int8 values, as packing its dequantised fp32 copy would find it
+// (kernels/gemm/weight_quantization_internal.h): the same product of scale and values to a rounding of the scale.  A
+// weight then gives the same bits either way.
 float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
   int divisor = 0, max_value = 0, max_pair = 0;
   float heaviest = 0;

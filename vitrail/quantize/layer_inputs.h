@@ -12,7 +12,7 @@ namespace vitrail::quantize {
 std::map<std::string, std::string> inputs_of(const models::VisionTransformer& model, int64_t block);
 
 // x [B, N, C] as what an error of a rounded weight is multiplied by, where its rest is multiplied too
-// (kernels/gemm/weight_correction.h): 0 for the first `alone` tokens, for the others their difference to the image's
+// (kernels/gemm/linear.h): 0 for the first `alone` tokens, for the others their difference to the image's
 // mean of them.
 Tensor centered_patch_tokens(const Tensor& x, int64_t alone);
 

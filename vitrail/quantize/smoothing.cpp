@@ -74,7 +74,7 @@ void turn_values(const models::VisionTransformer& model, const std::string& atte
 }
 
 // Rows of what the traced points give: a part of the tokens that are not read alone.  Those that are have exact weights
-// (kernels/gemm/weight_correction.h), and the class token twice the bits.
+// (kernels/gemm/linear.h), and the class token twice the bits.
 class InputSamples {
  public:
   explicit InputSamples(int64_t head_tokens) : read_alone_(head_tokens) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// y = activation(x Wᵀ + b): the product that a Vision Transformer spends its time in.
+// Matrix multiplication, and linear layers with packed weights: y = activation(x Wᵀ + b) + residual.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace vitrail::kernels {
 
-// c [m, n] = op(a) op(b) (+ c when accumulate), row-major, without packing ahead.  op transposes when asked:
-// a is [m, k], or [k, m] with transpose_a.  For weights that are used again, see PackedLinear.
+// c [m, n] = op(a) op(b) (+ c with accumulate), row-major; a is [m, k], or [k, m] with transpose_a, and b likewise.
+// Packs nothing ahead: for weights that are used repeatedly, see PackedLinear.
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
 
-// c [m, n] = op(a) op(b) + bias [n] (null: none) of bf16 operands, summed in fp32.  c is f32 or bf16.  Only where
-// multiplies_bf16(): elsewhere they are to be widened first.
+// c [m, n] = op(a) op(b) + bias [n] (null: none) of bf16 operands with fp32 accumulators.  Only if multiplies_bf16();
+// otherwise the operands are converted to fp32 first, by the caller.
 bool multiplies_bf16();
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
           const BFloat16* b, int64_t ldb, const float* bias, float* c, int64_t ldc);
@@ -70,28 +70,32 @@ struct LinearRows {
   WeightCorrection correction;  // only where PackedLinear::takes_correction()
 };
 
-// What a product computes with.  fp32.  bf16: numbers of 16 bits; where the processor multiplies these (AVX-512 VNNI),
-// whole numbers with a step for each row of the weight and of activations, sums exact (int16_gemm.cpp), which is
-// about as fast as bf16 and nearer to fp32; elsewhere weights are rounded to bf16, and it is as slow as fp32.  int8:
-// weights by output channel (int8_weight.h) and activations by row (0 to 255 with a zero among them) as whole numbers,
-// sums exact; the same numbers for the same rows on every processor.
-enum class Precision : uint8_t { fp32, bf16, int8 };
+// The arithmetic of a PackedLinear, whose x, y and bias are fp32 in each.
+enum class Precision : uint8_t {
+  fp32,
+  // 16 bits.  With AVX-512 VNNI: int16 with a scale per row of x and of W and exact accumulators, about as fast as bf16
+  // and more accurate (int16_gemm.cpp).  Otherwise: fp32 arithmetic, with W rounded to bf16.
+  bf16,
+  // W in int8 with a scale per output channel, x in uint8 with a scale and a zero point per row, exact accumulators.
+  // The quantised values are the same on every processor.
+  int8,
+};
 Precision precision_from_name(const std::string& name);  // throws Error that lists the names
 const char* name_of(Precision precision);
 
 class PackedGemm;
 
-// A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
-// construction: any number of threads may call run() at once, each with a scratch of its own.  The same rows with the
-// same thread count give the same bits; below AVX-512, a row gives them in every batch and with any thread count.
+// A linear layer's weight, packed once for any number of rows.  Immutable after construction: any number of threads may
+// call run() at once, each with its own scratch.  The same rows with the same thread count give the same bits; below
+// AVX-512, a row gives the same bits in every batch and with any thread count.
 class PackedLinear {
  public:
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
   PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                Precision precision = Precision::fp32);
-  // In int8, of whole numbers [out, in] with a step for each row [out]: weight = step · numbers.  A row has at most
-  // 65,000 (std::logic_error), by which a sum has room in 32 bits.
-  PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features, int64_t in_features);
+  // int8, of weight = scales ⊙ values, values [out, in] and scales [out].  Throws std::logic_error if in_features is
+  // above 65,000, where an accumulator could overflow.
+  PackedLinear(const int8_t* values, const float* scales, const float* bias, int64_t out_features, int64_t in_features);
   ~PackedLinear();
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;
