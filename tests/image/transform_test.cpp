@@ -45,7 +45,7 @@ EvalTransform transform_from(const json& entry, const json& index) {
   } else {
     const json& options = entry.at("hugging_face");
     transform.processor = processor_from(options);
-    transform.interpolation = filter_from_number(options.value("resample", 2));
+    transform.interpolation = static_cast<Filter>(options.value("resample", 2));
   }
   return transform;
 }

@@ -47,10 +47,8 @@ TEST(GradientNorm, IsNonFiniteExactlyIfAGradientIs) {
     std::vector<Parameter> parameters{parameter("fine", Tensor::full({5}, 1)),
                                       parameter("bad", Tensor::randn({20011}, 1))};
     EXPECT_TRUE(std::isfinite(gradient_norm(parameters)));
-    EXPECT_EQ(first_non_finite_gradient(parameters), "");
     autograd::grad_of(parameters[1].tensor).data<float>()[20010] = bad;
     EXPECT_FALSE(std::isfinite(gradient_norm(parameters)));
-    EXPECT_EQ(first_non_finite_gradient(parameters), "bad");
   }
 }
 

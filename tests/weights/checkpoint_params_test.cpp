@@ -103,7 +103,8 @@ TEST(CheckpointParams, DeitTinyIsNativeAndComplete) {
   const KeyMap map = KeyMap::detect(file->names());
   EXPECT_EQ(map.name(), "timm");
   CheckpointParams params(file, map);
-  for (const auto& [key, shape] : mapped_shapes(*file, map, {})) EXPECT_FALSE(params.get(key, shape, {}).is_meta());
+  const MappedTensors mapped(*file, map, {});
+  for (const auto& [key, tensor] : mapped.all()) EXPECT_FALSE(params.get(key, tensor.shape, {}).is_meta());
   EXPECT_EQ(report_of(params), "");
 }
 

@@ -219,7 +219,7 @@ TEST(KeyMap, ADinoTrainingCheckpointGivesItsBackbone) {
   const auto file = checkpoint_of(tensors);
   const KeyMap map = KeyMap::detect(file->names());
   EXPECT_EQ(map.name(), "dino_hub");
-  EXPECT_EQ(mapped_shapes(*file, map, {}).size(), 3u);
+  EXPECT_EQ(MappedTensors(*file, map, {}).all().size(), 3u);
 }
 
 // Compares one element of each rearranged tensor with the file.
@@ -257,7 +257,8 @@ TEST(KeyMap, VitPytorchsPatchesAndTokensAreRearrangedToTheNativeLayout) {
 TEST(KeyMap, AnEmptyClassTokenIsIgnored) {
   const Checkpoint file = open_model("lucidrains_vit_mean");
   EXPECT_EQ(file.info("cls_token").shape, (Shape{0, 24}));
-  EXPECT_FALSE(mapped_shapes(file, KeyMap::detect(file.names()), {{"patch_size", 4}}).contains("cls_token"));
+  const MappedTensors mapped(file, KeyMap::detect(file.names()), {{"patch_size", 4}});
+  EXPECT_FALSE(mapped.all().contains("cls_token"));
 }
 
 }  // namespace

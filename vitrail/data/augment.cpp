@@ -80,13 +80,6 @@ image::AffineMatrix random_affine_matrix(const RandomAffine& options, RandomStre
 
 }  // namespace
 
-Flip flip_from_name(const std::string& name) {
-  if (name == "none") return Flip::none;
-  if (name == "random") return Flip::random;
-  if (name == "alternate") return Flip::alternate;
-  throw Error("flip", "none, random or alternate", "'" + name + "'");
-}
-
 struct Augmentation::Steps {
   Steps(const AugmentOptions& options, const image::EvalTransform& transform)
       : options(options),

@@ -91,12 +91,6 @@ std::optional<Batch> Loader::next() {
 
 int64_t Loader::steps_per_epoch() const { return builder_->steps(); }
 
-int64_t Loader::samples_per_epoch() const {
-  const LoaderOptions& options = builder_->options();
-  const int64_t count = static_cast<int64_t>(builder_->samples().size());
-  return options.drop_last ? builder_->steps() * options.batch_size * options.ranks : count;
-}
-
 double Loader::waited_seconds() const { return waited_; }
 const LoaderOptions& Loader::options() const { return builder_->options(); }
 

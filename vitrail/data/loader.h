@@ -70,8 +70,7 @@ class Loader {
   std::optional<Batch> next();
 
   int64_t steps_per_epoch() const;
-  int64_t samples_per_epoch() const;  // sum over all ranks, with the incomplete batch and repeats
-  double waited_seconds() const;      // total time that next() has waited for batches, over all epochs
+  double waited_seconds() const;  // total time that next() has waited for batches, over all epochs
   const LoaderOptions& options() const;
 
  private:

@@ -27,13 +27,6 @@ Filter filter_from_name(const std::string& name) {
   return static_cast<Filter>(found - kNames.begin());
 }
 
-Filter filter_from_number(int64_t number) {
-  if (number < 0 || number >= static_cast<int64_t>(kNames.size())) {
-    throw Error("resample", "a number from 0 to 5, as Pillow's Image.Resampling", str(number));
-  }
-  return static_cast<Filter>(number);
-}
-
 const char* name_of(Filter filter) { return kNames[static_cast<size_t>(filter)]; }
 
 }  // namespace vitrail::image

@@ -11,7 +11,6 @@ enum class Filter { nearest = 0, lanczos = 1, bilinear = 2, bicubic = 3, box = 4
 
 // Names as in timm's config.json ("bicubic"), in any case, and "linear" and "cubic".  Throws Error for others.
 Filter filter_from_name(const std::string& name);
-Filter filter_from_number(int64_t number);  // Pillow's value, 0 to 5; throws Error for others
 const char* name_of(Filter filter);
 
 }  // namespace vitrail::image

@@ -72,18 +72,4 @@ double clip_gradients(const std::vector<Parameter>& parameters, double max_norm)
   return norm;
 }
 
-std::string first_non_finite_gradient(const std::vector<Parameter>& parameters) {
-  const std::vector<Tensor> gradients = gradients_of(parameters);
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (!gradients[i].defined()) continue;
-    bool finite = true;
-    dispatch_weights(gradients[i], [&](auto tag) {
-      const auto* g = gradients[i].data<decltype(tag)>();
-      for (int64_t e = 0; e < gradients[i].numel(); ++e) finite = finite && std::isfinite(g[e]);
-    });
-    if (!finite) return parameters[i].name;
-  }
-  return "";
-}
-
 }  // namespace vitrail::optim

@@ -21,7 +21,4 @@ double clip_factor(double norm, double max_norm);
 // the gradients, give clip_factor() to Optimizer::step().
 double clip_gradients(const std::vector<Parameter>& parameters, double max_norm);
 
-// Returns the name of the first parameter whose gradient contains an infinity or NaN, or "" if all are finite.
-std::string first_non_finite_gradient(const std::vector<Parameter>& parameters);
-
 }  // namespace vitrail::optim

@@ -111,14 +111,4 @@ Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& ten
   return joined;
 }
 
-std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes) {
-  const MappedTensors mapped(checkpoint, map, sizes);
-  std::map<std::string, Shape> shapes;
-  for (const auto& [native, tensor] : mapped.all()) {
-    if (!tensor.problem.empty()) throw Error(str(checkpoint.path(), ": ", native, ": ", tensor.problem));
-    shapes.emplace(native, tensor.shape);
-  }
-  return shapes;
-}
-
 }  // namespace vitrail::weights

@@ -51,8 +51,4 @@ class MappedTensors {
   std::map<std::string, MappedTensor> tensors_;
 };
 
-// The shapes of all native tensors, for reading a configuration from a checkpoint without building a model.  Throws
-// Error for a tensor with a problem.
-std::map<std::string, Shape> mapped_shapes(const Checkpoint& checkpoint, const KeyMap& map, const FieldSizes& sizes);
-
 }  // namespace vitrail::weights
