@@ -100,6 +100,7 @@ std::unique_ptr<PackedGemm> make_product(const float* weight, const float* bias,
 }
 
 constexpr std::array kPrecisions{"fp32", "half", "int8"};
+static_assert(kPrecisions.size() == static_cast<size_t>(Precision::int8) + 1, "one name per precision, in its order");
 
 }  // namespace
 
