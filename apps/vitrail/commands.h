@@ -5,15 +5,21 @@
 
 namespace vitrail::app {
 
-void add_classify(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_embed(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_attention(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_eval(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_inspect(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_bench(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_convert(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_train(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_knn(CLI::App& program, const GlobalOptions& global, Run& run);
-void add_models(CLI::App& program, const GlobalOptions& global, Run& run);
+// The commands, in the order of the help text: add_NAME() is defined in NAME.cpp.
+#define VITRAIL_COMMANDS(COMMAND) \
+  COMMAND(classify)               \
+  COMMAND(embed)                  \
+  COMMAND(attention)              \
+  COMMAND(eval)                   \
+  COMMAND(inspect)                \
+  COMMAND(bench)                  \
+  COMMAND(convert)                \
+  COMMAND(train)                  \
+  COMMAND(knn)                    \
+  COMMAND(models)
+
+#define VITRAIL_DECLARE_COMMAND(NAME) void add_##NAME(CLI::App& program, const GlobalOptions& global, Run& run);
+VITRAIL_COMMANDS(VITRAIL_DECLARE_COMMAND)
+#undef VITRAIL_DECLARE_COMMAND
 
 }  // namespace vitrail::app

@@ -52,16 +52,9 @@ int main(int argc, char** argv) {
   program.add_flag("--quiet", global.quiet, "Suppress progress and warnings");
 
   app::Run run;
-  app::add_classify(program, global, run);
-  app::add_embed(program, global, run);
-  app::add_attention(program, global, run);
-  app::add_eval(program, global, run);
-  app::add_inspect(program, global, run);
-  app::add_bench(program, global, run);
-  app::add_convert(program, global, run);
-  app::add_train(program, global, run);
-  app::add_knn(program, global, run);
-  app::add_models(program, global, run);
+#define VITRAIL_ADD_COMMAND(NAME) app::add_##NAME(program, global, run);
+  VITRAIL_COMMANDS(VITRAIL_ADD_COMMAND)
+#undef VITRAIL_ADD_COMMAND
 
   try {
     program.parse(argc, argv);

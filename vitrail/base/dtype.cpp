@@ -1,30 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/dtype.h"
 
-#include <array>
-
+#include "vitrail/base/enum_name_internal.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail {
 namespace {
 
 struct DTypeInfo {
-  DType dtype;
   const char* name;
   size_t size;
   bool floating;
 };
-constexpr std::array<DTypeInfo, 9> kDTypes{{{DType::f64, "f64", 8, true},  // in the order of the enumeration
-                                            {DType::f32, "f32", 4, true},
-                                            {DType::bf16, "bf16", 2, true},
-                                            {DType::f16, "f16", 2, true},
-                                            {DType::i64, "i64", 8, false},
-                                            {DType::i32, "i32", 4, false},
-                                            {DType::i8, "i8", 1, false},
-                                            {DType::u8, "u8", 1, false},
-                                            {DType::boolean, "bool", 1, false}}};
 
-const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+constexpr DTypeInfo info(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return {"f64", 8, true};
+    case DType::f32:
+      return {"f32", 4, true};
+    case DType::bf16:
+      return {"bf16", 2, true};
+    case DType::f16:
+      return {"f16", 2, true};
+    case DType::i64:
+      return {"i64", 8, false};
+    case DType::i32:
+      return {"i32", 4, false};
+    case DType::i8:
+      return {"i8", 1, false};
+    case DType::u8:
+      return {"u8", 1, false};
+    case DType::boolean:
+      return {"bool", 1, false};
+  }
+  return {nullptr, 0, false};
+}
 
 }  // namespace
 
@@ -33,9 +44,7 @@ const char* name_of(DType dtype) { return info(dtype).name; }
 bool is_floating(DType dtype) { return info(dtype).floating; }
 
 DType dtype_from_name(std::string_view name) {
-  for (const DTypeInfo& row : kDTypes) {
-    if (name == row.name) return row.dtype;
-  }
+  if (const auto found = enum_from_name<DType>(name)) return *found;
   if (name == "fp64") return DType::f64;
   if (name == "fp32") return DType::f32;
   if (name == "fp16") return DType::f16;

@@ -14,6 +14,7 @@ const char* name_of(ImageOp op) {
   constexpr std::array kNames{"identity", "autocontrast", "equalize",    "invert",     "rotate",     "posterize",
                               "solarize", "solarize_add", "color",       "contrast",   "brightness", "sharpness",
                               "shear_x",  "shear_y",      "translate_x", "translate_y"};
+  static_assert(kNames.size() == static_cast<size_t>(ImageOp::translate_y) + 1, "one name per ImageOp, in its order");
   return kNames[static_cast<size_t>(op)];
 }
 

@@ -11,6 +11,7 @@ namespace vitrail::image {
 namespace {
 
 constexpr std::array kNames{"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+static_assert(kNames.size() == static_cast<size_t>(Filter::hamming) + 1, "one name per filter, in the enum's order");
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "vitrail/infer/emitter_internal.h"
 
 #include <algorithm>
+#include <array>
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/row_loops_internal.h"
@@ -63,6 +64,8 @@ void Emitter::emit(const FusedOperation& item) {
       return merge_tokens(item.op);
     case OpKind::embedding:
       return embedding(item.op);
+    case OpKind::custom:
+      return custom(item.op);
   }
 }
 
@@ -286,6 +289,32 @@ void Emitter::embedding(const ops::Operation& op) {
       if (id[i] < 0 || id[i] >= rows) throw Error("embedding", str("ids from 0 to ", rows - 1), str(id[i]));
       std::copy_n(weight.at(f) + id[i] * cols, cols, out.at(f) + i * cols);
     }
+  });
+}
+
+void Emitter::custom(const ops::Operation& op) {
+  constexpr size_t kMax = ops::CustomOperation::kMaxTensors;
+  const auto& custom = op.attributes.custom;
+  const auto operands = [&](const std::vector<Tensor>& tensors) {
+    if (tensors.size() > kMax) {
+      throw Error("compile", str("at most ", kMax, " inputs and outputs of ", custom->name), str(tensors.size()));
+    }
+    std::vector<Operand> result;
+    for (const Tensor& tensor : tensors) {
+      if (tensor.defined() && tensor.is_meta() && !(tensor.is_contiguous() && tensor.dtype() == DType::f32)) {
+        throw Error("compile", "contiguous f32 tensors for " + custom->name,
+                    str(tensor.shape(), " ", name_of(tensor.dtype()), tensor.is_contiguous() ? "" : ", strided"));
+      }
+      result.push_back(parameter(tensor));
+    }
+    return result;
+  };
+  add(op, custom->name, [custom, inputs = operands(op.inputs), outputs = operands(op.outputs)](const Frame& f) {
+    std::array<const float*, kMax> in;
+    std::array<float*, kMax> out;
+    std::transform(inputs.begin(), inputs.end(), in.begin(), [&f](const Operand& x) { return x.at(f); });
+    std::transform(outputs.begin(), outputs.end(), out.begin(), [&f](const Operand& y) { return y.at(f); });
+    custom->compute(in.data(), out.data());
   });
 }
 

@@ -66,6 +66,7 @@ class Emitter {
   void copy(const ops::Operation& op);
   void merge_tokens(const ops::Operation& op);
   void embedding(const ops::Operation& op);
+  void custom(const ops::Operation& op);
 
   const BufferPlan& plan_;
   const TokenRows& token_rows_;

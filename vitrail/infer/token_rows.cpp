@@ -7,8 +7,8 @@ namespace {
 using ops::OpKind;
 
 // True if row i of the output belongs to the same token as row i of the first input.
-bool keeps_token_order(OpKind kind) {
-  switch (kind) {
+bool keeps_token_order(const ops::Operation& op) {
+  switch (op.kind) {
     case OpKind::linear:
     case OpKind::layer_norm:
     case OpKind::residual_add:
@@ -25,6 +25,8 @@ bool keeps_token_order(OpKind kind) {
     case OpKind::mean:
     case OpKind::embedding:
       return false;
+    case OpKind::custom:
+      return op.attributes.custom->keeps_token_order;
   }
   return false;
 }
@@ -38,7 +40,7 @@ TokenRows::TokenRows(const ops::Recorder& recorder) : roles_(recorder.token_role
   for (const ops::Operation& op : recorder.operations()) {
     const Tensor &x = op.inputs[0], &y = op.outputs[0];
     const auto found = roles_.find(x.storage().get());
-    if (found == roles_.end() || !keeps_token_order(op.kind) || !begins_with_first_token(x) || y.rank() != 3) continue;
+    if (found == roles_.end() || !keeps_token_order(op) || !begins_with_first_token(x) || y.rank() != 3) continue;
     roles_[y.storage().get()] = found->second;
   }
 }

@@ -11,7 +11,8 @@ namespace {
 thread_local Recorder* active = nullptr;
 constexpr std::array kNames{"linear",     "layer_norm", "residual_add", "attention", "patchify",
                             "activation", "silu_gate",  "add",          "mul",       "cat",
-                            "mean",       "copy",       "merge_tokens", "embedding"};
+                            "mean",       "copy",       "merge_tokens", "embedding", "custom"};
+static_assert(kNames.size() == static_cast<size_t>(OpKind::custom) + 1, "one name per kind, in the enum's order");
 
 }  // namespace
 
@@ -29,9 +30,22 @@ double flops_of(const Operation& operation) {
       const auto half = static_cast<double>(in[0].size(1)) / 2;
       return 2 * static_cast<double>(in[0].size(0) * in[1].size(3)) * half * half;
     }
-    default:
+    case OpKind::custom:
+      return operation.attributes.custom->flops;
+    case OpKind::layer_norm:
+    case OpKind::residual_add:
+    case OpKind::patchify:
+    case OpKind::activation:
+    case OpKind::silu_gate:
+    case OpKind::add:
+    case OpKind::mul:
+    case OpKind::cat:
+    case OpKind::mean:
+    case OpKind::copy:
+    case OpKind::embedding:
       return 0;
   }
+  return 0;
 }
 
 double flops_of(const std::vector<Operation>& operations) {

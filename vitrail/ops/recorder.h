@@ -5,8 +5,10 @@
 // Views are not recorded: they share a storage, and a storage is a buffer of the pass.  An operation whose inputs all
 // have data runs at once, even under a Recorder.  So what depends only on parameters (an interpolated position
 // embedding) is a constant of the list.
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,8 +32,23 @@ enum class OpKind : uint8_t {
   copy,          // a strided view made contiguous
   merge_tokens,  // x, keys, [sizes]; merged, prefix → x, sizes, log sizes
   embedding,     // ids (i64), weight [V, C] → [.., C]
+  custom,        // an operation defined outside the library; remains the last kind
 };
 const char* name_of(OpKind kind);
+
+// How a compiled program runs an operation of kind custom.  docs/extending.md has an example.
+struct CustomOperation {
+  static constexpr size_t kMaxTensors = 8;  // inputs, and outputs
+
+  std::string name;  // in listings: "rms_norm"
+  // Computes contiguous f32 outputs from contiguous f32 inputs, in recorded order; null for an undefined tensor. Shapes
+  // are known when the operation is recorded, so the function holds them.  It runs in several threads at once, and must
+  // use parallel_for() for its loops and no threads of another library.
+  std::function<void(const float* const* inputs, float* const* outputs)> compute;
+  double flops = 0;  // 2 per multiply-add
+  bool keeps_token_order =
+      false;  // row i of the output [B, N, C] belongs to the same token as row i of the first input
+};
 
 struct OpAttributes {
   kernels::Activation activation = kernels::Activation::none;
@@ -39,6 +56,7 @@ struct OpAttributes {
   int axis = 0;
   int64_t height = 0, width = 0;
   int64_t merged = 0, prefix = 0;
+  std::shared_ptr<const CustomOperation> custom;
 };
 
 // An operation.  Optional inputs and outputs that it does not have are undefined tensors.
@@ -48,7 +66,8 @@ struct Operation {
   OpAttributes attributes;
 };
 
-// The floating-point operations of GEMMs, attention and token merging: 2 per multiply-add.  0 for other operations.
+// The floating-point operations of GEMMs, attention, token merging and custom operations: 2 per multiply-add.  0 for
+// other operations.
 double flops_of(const Operation& operation);
 double flops_of(const std::vector<Operation>& operations);
 

@@ -17,7 +17,15 @@ class MallocAllocator : public Allocator {
 
 }  // namespace
 
-const char* name_of(Device device) { return device == Device::cpu ? "cpu" : "meta"; }
+const char* name_of(Device device) {
+  switch (device) {
+    case Device::cpu:
+      return "cpu";
+    case Device::meta:
+      return "meta";
+  }
+  return nullptr;
+}
 
 Allocator& default_allocator() {
   static MallocAllocator allocator;

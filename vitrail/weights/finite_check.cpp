@@ -44,9 +44,14 @@ std::optional<int64_t> first_non_finite(const Tensor& tensor) {
       return search<uint16_t>(tensor.raw(), count, 0x7f80u, 0x0080u);
     case DType::f16:
       return search<uint16_t>(tensor.raw(), count, 0x7c00u, 0x0400u);
-    default:
+    case DType::i64:
+    case DType::i32:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 }  // namespace vitrail::weights

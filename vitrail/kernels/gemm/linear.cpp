@@ -65,6 +65,7 @@ std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, in
 }
 
 constexpr std::array kPrecisions{"fp32", "half", "int8"};
+static_assert(kPrecisions.size() == static_cast<size_t>(Precision::int8) + 1, "one name per precision, in its order");
 
 void scalar_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                  const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {

@@ -18,7 +18,7 @@ namespace vitrail::kernels {
 
 // What a kernel is compiled for.  scalar is the reference, which needs no target of Highway's.
 enum class Target : uint8_t { scalar, sse4, avx2, avx512 };
-constexpr size_t kNumTargets = 4;
+constexpr size_t kNumTargets = static_cast<size_t>(Target::avx512) + 1;
 
 constexpr Target target_of(FeatureSet features) {
   if (features.has(Feature::avx512)) return Target::avx512;
@@ -43,7 +43,7 @@ constexpr KernelTable<Function> kernel_table(Function* baseline, std::type_ident
                                              std::type_identity_t<Function>* avx512) {
   Function* const first = sse4 ? sse4 : baseline;
   Function* const second = avx2 ? avx2 : first;
-  return {scalar, first, second, avx512 ? avx512 : second};
+  return std::to_array<Function*>({scalar, first, second, avx512 ? avx512 : second});
 }
 
 }  // namespace vitrail::kernels

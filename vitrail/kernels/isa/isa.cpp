@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/kernels/isa/isa.h"
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -11,25 +10,30 @@
 namespace vitrail::kernels {
 namespace {
 
-struct IsaRow {
-  Isa isa;
-  const char* name;
+struct IsaInfo {
+  const char* name;  // null past the last instruction set
   FeatureSet features;
 };
 
-// In the order of the enumerators.  The last row that a machine can run is its default.
-constexpr IsaRow kIsas[] = {
-    {Isa::scalar, "scalar", {}},
-    {Isa::sse4, "sse4", {Feature::sse4}},
-    {Isa::avx2, "avx2", {Feature::sse4, Feature::avx2}},
-    {Isa::avx512, "avx512", {Feature::sse4, Feature::avx2, Feature::avx512}},
-    {Isa::avx512_vnni, "avx512_vnni", {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni}},
-    {Isa::avx512_bf16,
-     "avx512_bf16",
-     {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16}},
-};
-
-const IsaRow& row_of(Isa isa) { return kIsas[static_cast<size_t>(isa)]; }
+// The last one that a machine can run is its default.
+constexpr IsaInfo info_of(Isa isa) {
+  switch (isa) {
+    case Isa::scalar:
+      return {"scalar", {}};
+    case Isa::sse4:
+      return {"sse4", {Feature::sse4}};
+    case Isa::avx2:
+      return {"avx2", {Feature::sse4, Feature::avx2}};
+    case Isa::avx512:
+      return {"avx512", {Feature::sse4, Feature::avx2, Feature::avx512}};
+    case Isa::avx512_vnni:
+      return {"avx512_vnni", {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni}};
+    case Isa::avx512_bf16:
+      return {"avx512_bf16",
+              {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16}};
+  }
+  return {nullptr, {}};
+}
 
 // Whether the processor has, and the operating system saves the registers of, all extensions that Highway compiles the
 // target with (hwy/ops/set_macros-inl.h).  F16C is not asked for: each processor with AVX2 has it, and not every
@@ -58,12 +62,12 @@ bool machine_has(Feature feature) {
 bool machine_has(Feature) { return false; }
 #endif
 
-constexpr Feature kFeatures[] = {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni,
-                                 Feature::avx512_bf16};
-
-bool available(const IsaRow& row) {
-  return std::all_of(std::begin(kFeatures), std::end(kFeatures),
-                     [&](Feature feature) { return !row.features.has(feature) || machine_has(feature); });
+bool machine_has(FeatureSet features) {
+  for (uint32_t bit = 1; bit != 0; bit <<= 1) {
+    const auto feature = static_cast<Feature>(bit);
+    if (features.has(feature) && !machine_has(feature)) return false;
+  }
+  return true;
 }
 
 std::string listed(const std::vector<Isa>& isas) {
@@ -92,14 +96,14 @@ void select(Isa isa, bool by_request) {
 
 }  // namespace
 
-const char* name_of(Isa isa) { return row_of(isa).name; }
-FeatureSet features_of(Isa isa) { return row_of(isa).features; }
+const char* name_of(Isa isa) { return info_of(isa).name; }
+FeatureSet features_of(Isa isa) { return info_of(isa).features; }
 FeatureSet active_features() { return features_of(active_isa()); }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> list;
-  for (const IsaRow& row : kIsas) {
-    if (available(row)) list.push_back(row.isa);
+  for (int i = 0; info_of(static_cast<Isa>(i)).name; ++i) {
+    if (machine_has(features_of(static_cast<Isa>(i)))) list.push_back(static_cast<Isa>(i));
   }
   return list;
 }

@@ -57,8 +57,7 @@ void silu_gate_row(const float* x, float* y, int64_t cols) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <array>
-
+#include "vitrail/base/enum_name_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
@@ -71,19 +70,35 @@ VITRAIL_EXPORT(add_bias_row, scalar::add_bias_row);
 VITRAIL_EXPORT(activation_backward_span, scalar::activation_backward_span);
 VITRAIL_EXPORT(silu_gate_row, scalar::silu_gate);
 
-constexpr std::array kNames{"none", "gelu", "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"};
 constexpr int64_t kElementsPerTask = 4096;  // GELU of these takes as long as starting the other threads
 
 int64_t rows_per_task(int64_t cols) { return 1 + kElementsPerTask / (cols + 1); }
 
 }  // namespace
 
-const char* name_of(Activation activation) { return kNames[static_cast<size_t>(activation)]; }
+const char* name_of(Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      return "none";
+    case Activation::gelu:
+      return "gelu";
+    case Activation::gelu_tanh:
+      return "gelu_tanh";
+    case Activation::quick_gelu:
+      return "quick_gelu";
+    case Activation::relu:
+      return "relu";
+    case Activation::silu:
+      return "silu";
+    case Activation::tanh:
+      return "tanh";
+  }
+  return nullptr;
+}
 
 Activation activation_from_name(const std::string& name) {
-  for (size_t i = 1; i < kNames.size(); ++i) {
-    if (name == kNames[i]) return static_cast<Activation>(i);
-  }
+  const auto found = enum_from_name<Activation>(name);
+  if (found && *found != Activation::none) return *found;
   throw Error("activation", "gelu, gelu_tanh, quick_gelu, relu, silu or tanh", "'" + name + "'");
 }
 

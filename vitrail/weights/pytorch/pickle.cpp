@@ -16,6 +16,7 @@ const char* name_of(PickleValue::Kind kind) {
   constexpr const char* kNames[] = {"None",     "a bool",  "an integer", "a long integer", "a float",
                                     "a string", "bytes",   "a list",     "a tuple",        "a dict",
                                     "a set",    "a class", "a storage",  "a tensor",       "an object"};
+  static_assert(std::size(kNames) == static_cast<size_t>(PickleValue::Kind::object) + 1, "one per kind, in its order");
   return kNames[static_cast<int>(kind)];
 }
 
