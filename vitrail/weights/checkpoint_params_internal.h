@@ -18,9 +18,9 @@ namespace vitrail::weights {
 // Hands out a checkpoint's tensors under their native names, as `dtype`: floating types are converted where they
 // differ, and are views of the file otherwise.
 //
-// Every problem (a key that is missing, misshapen, of an integer type, or that nobody asked for; a part that is
-// missing; a NaN or infinity) is noted, and finish() reports all of them in one Error.  Until then get() answers with a
-// meta tensor of the wanted shape.
+// Every problem (a key that is missing, misshapen, of an integer type, or unexpected; a part that is missing; a NaN or
+// infinity) is noted, and finish() reports all of them in one Error.  Until then get() returns a meta tensor of the
+// wanted shape.
 //
 // The search for NaN and infinity is one pass over each tensor as it is handed out (first_non_finite); it brings the
 // pages into memory that packing reads next.
