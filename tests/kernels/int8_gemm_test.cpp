@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products in 8 bits, and the whole numbers of their weights.
+// The int8 GEMM: its microkernels, the quantisation of activations, two-term rows, the saturation limit.
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/gemm/gemm_tasks_internal.h"
-#include "vitrail/kernels/gemm/int8_weight.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
-#include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -23,132 +20,128 @@ using testing::run;
 using testing::Scratch;
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
-constexpr double kCoarseGelu = 2.5e-4;  // relative; and a hundredth of it absolute
+constexpr double kCoarseGelu = 2.5e-4;  // relative error; the absolute one is a hundredth of it
 
-// From the smallest to the largest of a row and 0.
-float spread_of(const float* row, int64_t n) {
-  const auto [least, most] = std::minmax_element(row, row + n);
-  return std::max(0.0f, *most) - std::min(0.0f, *least);
+// The scale of a row of activations.
+double activation_scale(const float* row, int64_t n) {
+  const auto [min, max] = std::minmax_element(row, row + n);
+  return (std::max(0.0f, *max) - std::min(0.0f, *min)) / 255.0;
 }
-float heaviest_pair_of(const float* row, int64_t n) {
-  float heaviest = 0;
-  for (int64_t i = 0; i < n; i += 2) {
-    heaviest = std::max(heaviest, std::abs(row[i]) + (i + 1 < n ? std::abs(row[i + 1]) : 0.0f));
-  }
-  return heaviest;
+// An upper bound of the scale of a row of weights.
+double weight_scale(const float* row, int64_t n) {
+  float max = 0;
+  for (int64_t i = 0; i < n; i += 2) max = std::max(max, std::abs(row[i]) + (i + 1 < n ? std::abs(row[i + 1]) : 0.0f));
+  return max / 127.0;
 }
 
-// What VNNI does with four numbers in a word, for panels of any width: so that all around it is tested without it too.
+// vpdpbusd in plain C++ for panels of any width: tests everything around the VNNI microkernel on processors without it.
 template <int64_t columns>
-void add_quads(const PackedPanel& p) {
-  for (int64_t r = 0; r < p.rows; ++r) {
+void emulated_vnni(const DotMicrokernelArgs& args) {
+  for (int64_t r = 0; r < args.rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
-      int32_t& sum = static_cast<int32_t*>(p.sums)[r * p.ld_sums + c];
-      if (!p.accumulate) sum = 0;
-      for (int64_t w = 0; w < p.words; ++w) {
-        const auto* const x = reinterpret_cast<const uint8_t*>(p.x + r * p.ldx + w);
-        const auto* const weight = reinterpret_cast<const int8_t*>(p.panel + w * columns + c);
-        for (int i = 0; i < 4; ++i) sum += x[i] * weight[i];
+      int32_t& accumulator = static_cast<int32_t*>(args.accumulators)[r * args.ld_accumulators + c];
+      if (!args.accumulate) accumulator = 0;
+      for (int64_t g = 0; g < args.k_groups; ++g) {
+        const auto* const x = reinterpret_cast<const uint8_t*>(args.x + r * args.ldx + g);
+        const auto* const weight = reinterpret_cast<const int8_t*>(args.panel + g * columns + c);
+        for (int i = 0; i < 4; ++i) accumulator += x[i] * weight[i];
       }
     }
   }
 }
 
-std::vector<DotMicrokernel> sums_of(Isa isa) {
-  const DotMicrokernel quads = features_of(isa).has(Feature::avx512) ? add_quads<32>
-                               : features_of(isa).has(Feature::avx2) ? add_quads<16>
-                                                                     : add_quads<8>;
-  std::vector<DotMicrokernel> all{int8_microkernel(), quads};
-  if (features_of(isa).has(Feature::avx512_vnni)) all.push_back(vnni_microkernel());
+std::vector<DotMicrokernel> microkernels_of(Isa isa) {
+  const FeatureSet features = features_of(isa);
+  const DotMicrokernel emulated = features.has(Feature::avx512) ? emulated_vnni<32>
+                                  : features.has(Feature::avx2) ? emulated_vnni<16>
+                                                                : emulated_vnni<8>;
+  std::vector<DotMicrokernel> all{int8_microkernel(), emulated};
+  if (features.has(Feature::avx512_vnni)) all.push_back(vnni_microkernel());
   return all;
 }
 
-// Every instruction set sums the same whole numbers; only the fp32 steps after the sums may round apart.
-TEST(Int8Product, EqualsTheReferenceAtEverySize) {
+// body(GEMM) for each instruction set but scalar and each of its microkernels.
+template <class Body>
+void for_each_int8_gemm(const Problem& problem, const float* bias, const Body& body) {
+  testing::for_each_isa([&](Isa isa) {
+    if (isa == Isa::scalar) return;
+    for (const DotMicrokernel microkernel : microkernels_of(isa)) {
+      body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel));
+    }
+  });
+}
+
+// The accumulators are exact, so all instruction sets have the same ones; only the fp32 arithmetic after them may round
+// differently: twice the scaled accumulator, once the sum with the bias.
+TEST(Int8Gemm, EqualsTheReferenceAtEverySize) {
   for (const int64_t out : {1, 5, 16, 17, 33, 130}) {
     for (const int64_t in : {1, 2, 7, 8, 31, 64, 97, 1001}) {
       const Problem problem(13, in, out);
-      testing::for_each_isa([&](Isa isa) {
-        if (isa == Isa::scalar) return;
-        for (const DotMicrokernel sums : sums_of(isa)) {
-          const auto plain = make_scalar_int8_gemm(problem.weight.data(), problem.bias.data(), out, in);
-          const std::vector<float> want = run(*plain, problem);
-          const auto tiles = make_int8_gemm(problem.weight.data(), problem.bias.data(), out, in, sums);
-          // Two roundings of the scaled sum and one of the sum with the bias.
-          testing::expect_close(run(*tiles, problem), want, [&](int64_t i) {
-            return kEps * (2 * std::abs(double{want[i]} - problem.bias[i % out]) + std::abs(want[i]));
-          });
-        }
+      const auto reference = make_scalar_int8_gemm(problem.weight.data(), problem.bias.data(), out, in);
+      const std::vector<float> want = run(*reference, problem);
+      for_each_int8_gemm(problem, problem.bias.data(), [&](const PackedGemm& gemm) {
+        testing::expect_close(run(gemm, problem), want, [&](int64_t i) {
+          return kEps * (2 * std::abs(double{want[i]} - problem.bias[i % out]) + std::abs(want[i]));
+        });
       });
     }
   }
 }
 
-// A file's numbers need not be looked for again in what they stand for.
-TEST(Int8Product, OfWholeNumbersIsThatOfTheirWeight) {
+TEST(Int8Gemm, OfGivenInt8ValuesEqualsThatOfTheirDequantizedWeight) {
   constexpr int64_t kOut = 40, kIn = 97;
-  Problem problem(13, kIn, kOut);
-  std::vector<int8_t> numbers(kOut * kIn);
-  std::vector<float> steps(kOut);
+  const Problem problem(13, kIn, kOut);
+  std::vector<int8_t> values(kOut * kIn);
+  std::vector<float> scales(kOut);
   for (int64_t c = 0; c < kOut; ++c) {
-    steps[c] = quantize_weight_row(problem.weight.data() + c * kIn, kIn, numbers.data() + c * kIn);
+    scales[c] = quantize_weight_row(problem.weight.data() + c * kIn, kIn, values.data() + c * kIn);
   }
   testing::for_each_isa([&](Isa) {
-    const PackedLinear rounded(problem.weight.data(), problem.bias.data(), kOut, kIn, Precision::int8);
-    const PackedLinear given(numbers.data(), steps.data(), problem.bias.data(), kOut, kIn);
-    EXPECT_EQ(run(given, problem), run(rounded, problem));
+    const PackedLinear quantized(problem.weight.data(), problem.bias.data(), kOut, kIn, Precision::int8);
+    const PackedLinear given(values.data(), scales.data(), problem.bias.data(), kOut, kIn);
+    EXPECT_EQ(run(given, problem), run(quantized, problem));
   });
 }
 
-// Neighbours of 127 each, as a model rounded for VNNI may have them, with activations of 255 steps.
-TEST(Int8Product, SumsWhatHasNoRoomIn16Bits) {
+// Pairs of (127, 127), as a model that was quantised for VNNI may have, with activations at the upper end of their
+// range.  x and W are multiples of integers in the int8 ranges, so quantisation is exact.
+TEST(Int8Gemm, IsExactForWeightsBeyondTheSaturationLimit) {
+  constexpr int64_t kRows = 13, kOut = 40;
   for (const int64_t in : {2, 9, 64, 301}) {
-    Problem problem(13, in, 40);
-    for (int64_t i = 0; i < 40 * in; ++i)
+    Problem problem(kRows, in, kOut);
+    for (int64_t i = 0; i < kOut * in; ++i) {
       problem.weight[i] = 0.01f * static_cast<float>(i % in < 2 ? 127 : i % 255 - 127);
-    for (int64_t i = 0; i < 13 * in; ++i) problem.x[i] = i % in < 2 ? 2.55f : 0.01f * static_cast<float>(i % 256);
-    testing::for_each_isa([&](Isa isa) {
-      if (isa == Isa::scalar) return;
-      for (const DotMicrokernel sums : sums_of(isa)) {
-        const auto plain = make_scalar_int8_gemm(problem.weight.data(), nullptr, 40, in);
-        const std::vector<float> want = run(*plain, problem);
-        const auto tiles = make_int8_gemm(problem.weight.data(), nullptr, 40, in, sums);
-        testing::expect_close(run(*tiles, problem), want, [&](int64_t i) { return 2 * kEps * std::abs(want[i]); });
-        for (int64_t i = 0; i < 13 * 40; ++i) {
-          double exact = 0;
-          for (int64_t p = 0; p < in; ++p) {
-            exact += double{problem.x[i / 40 * in + p]} * problem.weight[i % 40 * in + p];
-          }
-          EXPECT_NEAR(want[i], exact, 1e-5 * std::abs(exact) + 1e-4);  // whole already: nothing is rounded
-        }
-      }
+    }
+    for (int64_t i = 0; i < kRows * in; ++i) problem.x[i] = i % in < 2 ? 2.55f : 0.01f * static_cast<float>(i % 256);
+    const std::vector<float> want = run(*make_scalar_int8_gemm(problem.weight.data(), nullptr, kOut, in), problem);
+    for_each_int8_gemm(problem, nullptr, [&](const PackedGemm& gemm) {
+      testing::expect_close(run(gemm, problem), want, [&](int64_t i) { return 2 * kEps * std::abs(want[i]); });
     });
+    std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
+    const std::vector<double> exact = problem.expected(Activation::none);
+    for (size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(want[i], exact[i], 1e-5 * std::abs(exact[i]) + 1e-4);
   }
 }
 
-TEST(Int8Product, AppliesActivationAndResidualOverSeveralTasks) {
-  const Problem problem(401, 70, 301);  // rows and columns of more than one task
+TEST(Int8Gemm, AppliesActivationAndResidualOverSeveralBlocks) {
+  const Problem problem(401, 70, 301);  // more rows and columns than one output block
   const std::vector<float> added = random_floats(401 * 301, 4), scale = random_floats(301, 5);
-  const Residual residual{added.data(), problem.out, scale.data()};
+  const auto reference = make_scalar_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in);
   for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
-    testing::for_each_isa([&](Isa isa) {
-      if (isa == Isa::scalar) return;
-      for (const DotMicrokernel sums : sums_of(isa)) {
-        const auto plain = make_scalar_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in);
-        const std::vector<float> want = run(*plain, problem, {activation, residual});
-        const auto tiles = make_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in, sums);
-        const ThreadCount threads(3);
-        const double coarse = activation == Activation::gelu ? kCoarseGelu : 0;
-        testing::expect_close(run(*tiles, problem, {activation, residual}), want, [&](int64_t i) {
-          return 1e-6 + 8 * kEps * std::abs(want[i]) + 8 * kEps * 40 + coarse * (1e-2 + std::abs(want[i] - added[i]));
-        });
-      }
+    const Epilogue epilogue{activation, {added.data(), problem.out, scale.data()}};
+    const std::vector<float> want = run(*reference, problem, epilogue);
+    const double coarse = activation == Activation::gelu ? kCoarseGelu : 0;
+    for_each_int8_gemm(problem, nullptr, [&](const PackedGemm& gemm) {
+      const ThreadCount threads(3);
+      testing::expect_close(run(gemm, problem, epilogue), want, [&](int64_t i) {
+        return 1e-6 + 8 * kEps * std::abs(want[i]) + 8 * kEps * 40 + coarse * (1e-2 + std::abs(want[i] - added[i]));
+      });
     });
   }
 }
 
 // Every row, one row in a block, several in a block, a first row that is not row 0.
-TEST(Int8Product, TwoTermRowsEqualTheReferences) {
+TEST(Int8Gemm, TwoTermRowsEqualTheReference) {
   struct Case {
     int64_t rows, first, stride;
   };
@@ -158,153 +151,99 @@ TEST(Int8Product, TwoTermRowsEqualTheReferences) {
     const std::vector<float> added = random_floats(rows * 150, 4);
     const Epilogue epilogue{.activation = Activation::relu, .residual = {added.data(), problem.out}};
     const TwoTermRows two_term{.first = first, .stride = stride};
-    testing::for_each_isa([&](Isa isa) {
-      if (isa == Isa::scalar) return;
-      for (const DotMicrokernel sums : sums_of(isa)) {
-        const auto plain = make_scalar_int8_gemm(problem.weight.data(), problem.bias.data(), problem.out, problem.in);
-        const std::vector<float> want = run(*plain, problem, epilogue, two_term);
-        const auto tiles = make_int8_gemm(problem.weight.data(), problem.bias.data(), problem.out, problem.in, sums);
-        const ThreadCount threads(3);
-        // Sums are below 80 and are rounded five times on their way.
-        testing::expect_close(run(*tiles, problem, epilogue, two_term), want,
-                              [&](int64_t i) { return kEps * (5 * 80 + std::abs(want[i])); });
-      }
+    const auto reference = make_scalar_int8_gemm(problem.weight.data(), problem.bias.data(), problem.out, problem.in);
+    const std::vector<float> want = run(*reference, problem, epilogue, two_term);
+    for_each_int8_gemm(problem, problem.bias.data(), [&](const PackedGemm& gemm) {
+      const ThreadCount threads(3);
+      // The results are below 80 and rounded five times.
+      testing::expect_close(run(gemm, problem, epilogue, two_term), want,
+                            [&](int64_t i) { return kEps * (5 * 80 + std::abs(want[i])); });
     });
   }
 }
 
-// With weights that are whole already, x's steps are all that is lost; 254 times as many of them in a fine row.
-TEST(Int8Product, FineRowsKeepMoreOfXAndOthersAreAsWithoutThem) {
+// The weight is a multiple of int8 values, so the quantisation of x is the only error.  A low term divides x's scale by
+// 254.
+TEST(Int8Gemm, TwoTermRowsAreMorePreciseAndLeaveOtherRowsUnchanged) {
+  constexpr int64_t kStride = 10;
   Problem problem(23, 300, 40);
   for (int64_t i = 0; i < 40 * 300; ++i) problem.weight[i] = 0.01f * static_cast<float>(i % 300 == 0 ? 127 : i % 63);
   const std::vector<double> want = problem.expected(Activation::none);
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
-    const std::vector<float> plain = run(linear, problem), fine = run(linear, problem, {.stride = 10});
+    const std::vector<float> one_term = run(linear, problem), two_term = run(linear, problem, {.stride = kStride});
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
-      if (i / problem.out % 10 != 0) {
-        EXPECT_EQ(fine[i], plain[i]);
+      if (i / problem.out % kStride != 0) {
+        EXPECT_EQ(two_term[i], one_term[i]);
         continue;
       }
       const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
-      const double step = spread_of(x, problem.in) / 255.0 / 254;
+      const double low_scale = activation_scale(x, problem.in) / 254;
       double bound = problem.tolerance(i);
-      for (int64_t p = 0; p < problem.in; ++p) bound += std::abs(w[p]) * step / 2;
-      EXPECT_NEAR(fine[i], want[i], bound);
+      for (int64_t p = 0; p < problem.in; ++p) bound += std::abs(w[p]) * low_scale / 2;
+      EXPECT_NEAR(two_term[i], want[i], bound);
     }
   });
 }
 
-// One input and one weight make sums that are exact but for roundings, so that GELU alone is seen.
-TEST(Int8Product, ItsGeluIsFinerThanTheStepsThatFollow) {
+// One input and one weight make an accumulator that is exact up to fp32 rounding, so only GELU's error is seen.
+TEST(Int8Gemm, CoarseGeluIsWithinItsErrorBound) {
   Problem problem(4001, 1, 1);
   for (int64_t i = 0; i < problem.rows; ++i) problem.x[i] = static_cast<float>(i - 2000) * 0.005f;  // [−10, 10]
   problem.weight[0] = 1;
-  testing::for_each_isa([&](Isa isa) {
-    if (isa == Isa::scalar) return;
-    for (const DotMicrokernel sums : sums_of(isa)) {
-      const auto tiles = make_int8_gemm(problem.weight.data(), nullptr, 1, 1, sums);
-      std::vector<double> want;
-      for (const float x : problem.x) want.push_back(scalar::activate<double>(Activation::gelu, x));
-      testing::expect_close(run(*tiles, problem, {Activation::gelu}), want,
-                            [&](int64_t i) { return kCoarseGelu * (1e-2 + std::abs(want[i])); });
-    }
+  std::vector<double> want;
+  for (const float x : problem.x) want.push_back(scalar::activate<double>(Activation::gelu, x));
+  for_each_int8_gemm(problem, nullptr, [&](const PackedGemm& gemm) {
+    testing::expect_close(run(gemm, problem, {Activation::gelu}), want,
+                          [&](int64_t i) { return kCoarseGelu * (1e-2 + std::abs(want[i])); });
   });
 }
 
-// What rounding to steps of a scale may cost: half a step of either factor times the other.
-TEST(Int8Product, IsAsNearAsItsStepsAllow) {
+// Rounding changes each factor by at most half of its scale.
+TEST(Int8Gemm, ErrorIsWithinTheQuantizationBound) {
   const Problem problem(9, 300, 40);
+  const std::vector<double> want = problem.expected(Activation::none);
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::int8);
     const std::vector<float> y = run(linear, problem);
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
       const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
-      const double x_step = spread_of(x, problem.in) / 255.0, w_step = heaviest_pair_of(w, problem.in) / 127.0;
-      double sum = problem.bias[i % problem.out], bound = 1e-4;
+      const double scale_x = activation_scale(x, problem.in), scale_w = weight_scale(w, problem.in);
+      double bound = 1e-4;
       for (int64_t p = 0; p < problem.in; ++p) {
-        sum += double{x[p]} * w[p];
-        bound += std::abs(x[p]) * w_step / 2 + std::abs(w[p]) * x_step / 2 + x_step * w_step / 4;
+        bound += std::abs(x[p]) * scale_w / 2 + std::abs(w[p]) * scale_x / 2 + scale_x * scale_w / 4;
       }
-      EXPECT_NEAR(y[i], sum, bound);
-      EXPECT_NEAR(y[i], sum, 6 * std::sqrt(300.0) * (x_step + w_step));  // and near what chance makes of it
+      EXPECT_NEAR(y[i], want[i], bound);
+      EXPECT_NEAR(y[i], want[i], 6 * std::sqrt(300.0) * (scale_x + scale_w));  // rounding errors are independent
     }
     EXPECT_LT(linear.packed_bytes(), 300 * 48 * sizeof(float));
   });
 }
 
-// GELU's results reach far above 0 and little below it: their steps are as fine as 255 of them allow.
-TEST(Int8Product, GivesAllItsStepsToWhatIsPositive) {
+// x as GELU gives it, far above 0 and little below it.  The expected squared error of rounding is scale² / 12.
+TEST(Int8Gemm, AsymmetricRangeUsesAllLevelsForPositiveActivations) {
   Problem problem(9, 300, 40);
   for (float& x : problem.x) x = std::max(x, -0.17f);
+  std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
+  const std::vector<double> want = problem.expected(Activation::none);
   testing::for_each_isa([&](Isa) {
     const PackedLinear linear(problem.weight.data(), nullptr, problem.out, problem.in, Precision::int8);
     const std::vector<float> y = run(linear, problem);
-    double squares = 0, chance = 0;
+    double squared_error = 0, expected_squared_error = 0;
     for (int64_t i = 0; i < problem.rows * problem.out; ++i) {
       const float *x = &problem.x[i / problem.out * problem.in], *w = &problem.weight[i % problem.out * problem.in];
-      const double x_step = spread_of(x, problem.in) / 255.0, w_step = heaviest_pair_of(w, problem.in) / 127.0;
-      double sum = 0;
+      const double scale_x = activation_scale(x, problem.in), scale_w = weight_scale(w, problem.in);
       for (int64_t p = 0; p < problem.in; ++p) {
-        sum += double{x[p]} * w[p];
-        chance += (w[p] * x_step * w[p] * x_step + x[p] * w_step * x[p] * w_step) / 12;  // of what rounding cuts off
+        expected_squared_error += (w[p] * scale_x * w[p] * scale_x + x[p] * scale_w * x[p] * scale_w) / 12;
       }
-      squares += (y[i] - sum) * (y[i] - sum);
+      squared_error += (y[i] - want[i]) * (y[i] - want[i]);
     }
-    EXPECT_LT(squares, 1.3 * chance);  // 360 sums
+    EXPECT_LT(squared_error, 1.3 * expected_squared_error);  // both are sums over 360 results
   });
 }
 
-TEST(Int8Weight, EveryInstructionSetHasTheSameNumbersWithinTheLimits) {
-  for (const int64_t in : {1, 2, 3, 8, 17, 64, 301}) {
-    const std::vector<float> row = random_floats(in, 7 + static_cast<int>(in));
-    std::vector<int8_t> want(static_cast<size_t>(in)), got(want);
-    const float step = scalar::quantize_weight_row(row.data(), in, want.data());
-    testing::for_each_isa([&](Isa) {
-      EXPECT_EQ(quantize_weight_row(row.data(), in, got.data()), step);
-      EXPECT_EQ(got, want);
-    });
-    for (int64_t i = 0; i < in; ++i) {
-      EXPECT_NEAR(step * static_cast<float>(want[i]), row[i], step * 0.5001f);
-      EXPECT_LE(std::abs(want[i]), kMaxInt8);
-      if (i % 2 == 1) {
-        EXPECT_LE(std::abs(want[i] + want[i - 1]), kMaxSaturatingPair);
-      }
-    }
-  }
-}
-
-// Whatever their step, and their largest: what is whole already is not rounded again.
-TEST(Int8Weight, FindsWhatIsWholeAlready) {
-  for (const int heaviest : {70, 100, 127, 128}) {
-    std::vector<int8_t> numbers(50), got(50);
-    for (int i = 0; i < 50; ++i) numbers[i] = static_cast<int8_t>(i * 29 % 63 - 31);
-    numbers[20] = static_cast<int8_t>(-(heaviest - 5));
-    numbers[21] = -5;
-    std::vector<float> row;
-    for (const int8_t number : numbers) row.push_back(0.0123f * static_cast<float>(number));
-    testing::for_each_isa([&](Isa) {
-      EXPECT_NEAR(quantize_weight_row(row.data(), 50, got.data()), 0.0123f, 1e-7f);
-      EXPECT_EQ(got, numbers) << heaviest;
-    });
-  }
-}
-
-TEST(Int8Weight, ZerosHaveNoStepAndWhatIsNotFiniteHasNone) {
-  std::vector<float> row(20);
-  std::vector<int8_t> numbers(20, 1);
-  testing::for_each_isa([&](Isa) {
-    row[13] = 0;
-    EXPECT_EQ(quantize_weight_row(row.data(), 20, numbers.data()), 0);
-    EXPECT_EQ(numbers, std::vector<int8_t>(20));
-    row[13] = std::numeric_limits<float>::infinity();
-    EXPECT_TRUE(std::isnan(quantize_weight_row(row.data(), 20, numbers.data())));
-  });
-}
-
-// Where products are summed two by two in 16 bits, the largest there can be: x of 255 steps above its zero, and all
-// there is below it.
-TEST(Int8Product, HasRoomForTheLargestNumbersAndNeighbours) {
+// The largest values and pairs within the limit, with x at both ends of its range.
+TEST(Int8Gemm, IsExactAtTheSaturationLimit) {
   constexpr int64_t kIn = 64;
   const std::vector<std::array<float, 2>> pairs{{127, -127}, {-127, 127}, {127, 1}, {-127, -1}, {64, 64}, {-64, -64}};
   std::vector<float> weight, x(2 * kIn, 1.0f);
@@ -326,7 +265,7 @@ TEST(Int8Product, HasRoomForTheLargestNumbersAndNeighbours) {
   });
 }
 
-TEST(Int8Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
+TEST(Int8Gemm, AValueThatIsNotFiniteMakesItsRowNaNOnly) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     for (const int64_t at : {0, 3, 19}) {
       Problem problem(15, 20, 20);
@@ -342,7 +281,7 @@ TEST(Int8Product, WhatIsNotFiniteStaysSoInItsRowOnly) {
   }
 }
 
-TEST(Int8Product, RowsOfZerosGiveTheBias) {
+TEST(Int8Gemm, RowsOfZerosGiveTheBias) {
   Problem problem(3, 10, 4);
   std::fill(problem.x.begin(), problem.x.end(), 0.0f);
   testing::for_each_isa([&](Isa) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the tests of matrix products share: a product to compute, what it should give, and scratch of the size asked
-// for.
+// What the tests of GEMMs share: a problem with its expected result, and runs with scratch of the size asked for.
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels::testing {
@@ -34,7 +33,7 @@ struct Problem {
     return y;
   }
 
-  // A sum of `in` products rounds at most in + 1 times, each time at most half an eps of Σ|x w| + |b|.
+  // For fp32: a sum of `in` products is rounded at most in + 1 times, each time by at most eps / 2 of Σ|x w| + |b|.
   double tolerance(int64_t i) const {
     double sum = std::abs(bias[i % out]);
     for (int64_t p = 0; p < in; ++p) sum += std::abs(double{x[i / out * in + p]} * weight[i % out * in + p]);
@@ -44,12 +43,14 @@ struct Problem {
 
 class Scratch {
  public:
-  explicit Scratch(size_t bytes) : all_(bytes + kAlignment) {}
-  std::byte* aligned() { return all_.data() + (kAlignment - reinterpret_cast<uintptr_t>(all_.data()) % kAlignment); }
+  explicit Scratch(size_t bytes) : memory_(bytes + kAlignment) {}
+  std::byte* aligned() {
+    return memory_.data() + (kAlignment - reinterpret_cast<uintptr_t>(memory_.data()) % kAlignment);
+  }
 
  private:
   static constexpr size_t kAlignment = 64;
-  std::vector<std::byte> all_;
+  std::vector<std::byte> memory_;
 };
 
 inline std::vector<float> run(const PackedGemm& gemm, const Problem& problem, const Epilogue& epilogue = {},

@@ -10,7 +10,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -25,23 +25,22 @@ constexpr double kEps = std::numeric_limits<float>::epsilon();
 const std::vector<int64_t> kSizes{1, 2, 5, 6, 7, 11, 12, 13, 16, 17, 31, 33, 64, 97};
 
 // Runs with a scratch of the size it asks for, from an aligned address.
-void run(const PackedGemm& product, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
+void run(const PackedGemm& gemm, const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows,
          const Epilogue& epilogue = {}) {
-  Scratch scratch(product.scratch_bytes({.count = rows}));
-  product.run(
-      {.x = {x, ldx}, .y = {y, ldy}, .rows = {.count = rows}, .epilogue = epilogue, .scratch = scratch.aligned()});
+  Scratch scratch(gemm.scratch_bytes({.count = rows}));
+  gemm.run({.x = {x, ldx}, .y = {y, ldy}, .rows = {.count = rows}, .epilogue = epilogue, .scratch = scratch.aligned()});
 }
 
 using Body = std::function<void(const PackedGemm&)>;
 
-// The product that PackedLinear is made of under each instruction set, and the others that this machine can make.
-void for_each_product(const float* weight, const float* bias, int64_t out, int64_t in, const Body& body) {
+// body(GEMM) for the fp32 implementation of each instruction set, and for oneDNN's.
+void for_each_gemm(const float* weight, const float* bias, int64_t out, int64_t in, const Body& body) {
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return body(*make_scalar_gemm(weight, bias, out, in));
     body(*make_fp32_gemm(weight, bias, out, in));
     if (isa != available_isas().back() || !onednn::available() || out == 0 || in == 0) return;
     SCOPED_TRACE("oneDNN");
-    if (const auto product = make_onednn_gemm(weight, bias, out, in)) body(*product);
+    if (const auto gemm = make_onednn_gemm(weight, bias, out, in)) body(*gemm);
   });
 }
 
@@ -50,10 +49,10 @@ TEST(PackedGemm, MatchesTheDoubleReferenceAtEverySize) {
     for (int64_t in : kSizes) {
       const Problem problem(13, in, out);
       const std::vector<double> want = problem.expected(Activation::none);
-      for_each_product(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedGemm& product) {
+      for_each_gemm(problem.weight.data(), problem.bias.data(), out, in, [&](const PackedGemm& gemm) {
         const Buffer x(problem.x, 1);
         Buffer y(13 * out, 3);
-        run(product, x.data(), in, y.data(), out, 13);
+        run(gemm, x.data(), in, y.data(), out, 13);
         y.check();
         testing::expect_close(y.values(), want, [&](int64_t i) { return problem.tolerance(i); });
       });
@@ -61,20 +60,20 @@ TEST(PackedGemm, MatchesTheDoubleReferenceAtEverySize) {
   }
 }
 
-TEST(PackedGemm, SumsDeeperThanOneBlockAndMoreRowsThanOneBlock) {
+TEST(PackedGemm, CoversSeveralBlocksOfRowsAndOfK) {
   const Problem problem(401, 900, 35);
-  for_each_product(problem.weight.data(), problem.bias.data(), 35, 900, [&](const PackedGemm& product) {
+  for_each_gemm(problem.weight.data(), problem.bias.data(), 35, 900, [&](const PackedGemm& gemm) {
     std::vector<float> y(401 * 35);
-    run(product, problem.x.data(), 900, y.data(), 35, 401);
+    run(gemm, problem.x.data(), 900, y.data(), 35, 401);
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
   });
 }
 
-TEST(PackedGemm, CoversMoreColumnsThanOneTaskHas) {
+TEST(PackedGemm, CoversSeveralBlocksOfColumns) {
   const Problem problem(3, 20, 333);
-  for_each_product(problem.weight.data(), problem.bias.data(), 333, 20, [&](const PackedGemm& product) {
+  for_each_gemm(problem.weight.data(), problem.bias.data(), 333, 20, [&](const PackedGemm& gemm) {
     std::vector<float> y(3 * 333);
-    run(product, problem.x.data(), 20, y.data(), 333, 3);
+    run(gemm, problem.x.data(), 20, y.data(), 333, 3);
     testing::expect_close(y, problem.expected(Activation::none), [&](int64_t i) { return problem.tolerance(i); });
   });
 }
@@ -85,10 +84,10 @@ TEST(PackedGemm, AppliesBiasAndEveryActivation) {
        {Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu, Activation::relu, Activation::silu}) {
     SCOPED_TRACE(name_of(activation));
     const std::vector<double> want = problem.expected(activation);
-    for_each_product(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedGemm& product) {
+    for_each_gemm(problem.weight.data(), problem.bias.data(), 21, 37, [&](const PackedGemm& gemm) {
       std::vector<float> y(7 * 21);
-      run(product, problem.x.data(), 37, y.data(), 21, 7, {activation});
-      // No activation is steeper than 1.13; the rest is its own rounding (activation_test).
+      run(gemm, problem.x.data(), 37, y.data(), 21, 7, {activation});
+      // No activation has a slope above 1.13; the other terms are its own rounding (activation_test).
       testing::expect_close(
           y, want, [&](int64_t i) { return 1.13 * problem.tolerance(i) + 4 * kEps * std::abs(want[i]) + 1e-6; });
     });
@@ -101,10 +100,10 @@ TEST(PackedGemm, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
   for (Activation activation : {Activation::none, Activation::relu}) {
     const std::vector<double> result = problem.expected(activation);
     for (const float* factor : {scale.data(), static_cast<const float*>(nullptr)}) {
-      for_each_product(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedGemm& product) {
+      for_each_gemm(problem.weight.data(), problem.bias.data(), 37, 300, [&](const PackedGemm& gemm) {
         std::vector<float> y(29 * 40, 8.0f), in_place = residual;
-        run(product, problem.x.data(), 300, y.data(), 40, 29, {activation, {residual.data(), 40, factor}});
-        run(product, problem.x.data(), 300, in_place.data(), 40, 29, {activation, {in_place.data(), 40, factor}});
+        run(gemm, problem.x.data(), 300, y.data(), 40, 29, {activation, {residual.data(), 40, factor}});
+        run(gemm, problem.x.data(), 300, in_place.data(), 40, 29, {activation, {in_place.data(), 40, factor}});
         for (int64_t i = 0; i < 29 * 37; ++i) {
           const int64_t at = i / 37 * 40 + i % 37;
           const double s = factor ? scale[i % 37] : 1.0, want = residual[at] + s * result[i];
@@ -121,10 +120,10 @@ TEST(PackedGemm, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
 TEST(PackedGemm, TakesStridesAndNoBias) {
   Problem problem(9, 19, 18);
   std::fill(problem.bias.begin(), problem.bias.end(), 0.0f);
-  for_each_product(problem.weight.data(), nullptr, 18, 19, [&](const PackedGemm& product) {
+  for_each_gemm(problem.weight.data(), nullptr, 18, 19, [&](const PackedGemm& gemm) {
     std::vector<float> x(9 * 24), y(9 * 23, 7.0f), dense;
     for (int64_t r = 0; r < 9; ++r) std::copy_n(&problem.x[r * 19], 19, &x[r * 24]);
-    run(product, x.data(), 24, y.data(), 23, 9);
+    run(gemm, x.data(), 24, y.data(), 23, 9);
     for (int64_t r = 0; r < 9; ++r) {
       dense.insert(dense.end(), &y[r * 23], &y[r * 23] + 18);
       for (int64_t c = 18; c < 23; ++c) EXPECT_EQ(y[r * 23 + c], 7.0f);
@@ -137,22 +136,22 @@ TEST(PackedGemm, PropagatesNaNInItsRowOnly) {
   for (Activation activation : {Activation::none, Activation::gelu, Activation::relu}) {
     Problem problem(15, 20, 20);
     problem.x[14 * 20 + 3] = std::numeric_limits<float>::quiet_NaN();
-    for_each_product(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedGemm& product) {
+    for_each_gemm(problem.weight.data(), problem.bias.data(), 20, 20, [&](const PackedGemm& gemm) {
       std::vector<float> y(15 * 20);
-      run(product, problem.x.data(), 20, y.data(), 20, 15, {activation});
+      run(gemm, problem.x.data(), 20, y.data(), 20, 15, {activation});
       for (int64_t i = 0; i < 300; ++i) EXPECT_EQ(std::isnan(y[i]), i / 20 == 14) << i;
     });
   }
 }
 
-// One packing, three numbers of rows, two callers at once: everyone gets the bits that the same call gives alone.
-TEST(PackedGemm, GivesTheSameBitsToEveryCallerAtOnce) {
+// One packed weight, three numbers of rows, two callers at once.
+TEST(PackedGemm, ConcurrentCallersGetTheBitsOfASingleCaller) {
   const Problem problem(200, 300, 50);
-  for_each_product(problem.weight.data(), problem.bias.data(), 50, 300, [&](const PackedGemm& product) {
+  for_each_gemm(problem.weight.data(), problem.bias.data(), 50, 300, [&](const PackedGemm& gemm) {
     std::map<std::pair<int, int64_t>, std::vector<float>> alone;
     auto result = [&](int64_t rows) {
       std::vector<float> y(rows * 50);
-      run(product, problem.x.data(), 300, y.data(), 50, rows, {Activation::gelu});
+      run(gemm, problem.x.data(), 300, y.data(), 50, rows, {Activation::gelu});
       return y;
     };
     for (int threads : {1, 2}) {
@@ -173,17 +172,17 @@ TEST(PackedGemm, GivesTheSameBitsToEveryCallerAtOnce) {
   });
 }
 
-// As a batch does whose images are dealt out to threads.  What was prepared for all threads is then run by one.
-TEST(PackedGemm, GivesTheSameInsideALoop) {
+// A data-parallel batch does this: what was prepared for all threads is run by one.
+TEST(PackedGemm, GivesTheSameInsideAParallelLoop) {
   ThreadCount count(2);
   for (const auto& [rows, out] : {std::pair<int64_t, int64_t>{197, 96}, {1, 10}, {2, 1000}}) {
     const Problem problem(rows, 3072, out);
-    for_each_product(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedGemm& product) {
-      product.prepare(problem.rows, 3072, problem.out);
-      const std::vector<float> alone = testing::run(product, problem, {Activation::gelu});
+    for_each_gemm(problem.weight.data(), problem.bias.data(), out, 3072, [&](const PackedGemm& gemm) {
+      gemm.prepare(problem.rows, 3072, problem.out);
+      const std::vector<float> alone = testing::run(gemm, problem, {Activation::gelu});
       std::vector<std::vector<float>> inside(2);
       parallel_for(0, 2, 1, [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i) inside[i] = testing::run(product, problem, {Activation::gelu});
+        for (int64_t i = first; i < last; ++i) inside[i] = testing::run(gemm, problem, {Activation::gelu});
       });
       for (const auto& y : inside) {
         for (size_t i = 0; i < y.size(); ++i) {
@@ -198,17 +197,17 @@ TEST(Fp32Gemm, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
   const Problem problem(200, 900, 50);
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return;
-    const auto product = make_fp32_gemm(problem.weight.data(), problem.bias.data(), 50, 900);
+    const auto gemm = make_fp32_gemm(problem.weight.data(), problem.bias.data(), 50, 900);
     std::vector<float> rows(200 * 50), batch(200 * 50);
-    for (int64_t r = 0; r < 200; ++r) run(*product, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, {Activation::gelu});
+    for (int64_t r = 0; r < 200; ++r) run(*gemm, &problem.x[r * 900], 900, &rows[r * 50], 50, 1, {Activation::gelu});
     ThreadCount count(3);
-    run(*product, problem.x.data(), 900, batch.data(), 50, 200, {Activation::gelu});
+    run(*gemm, problem.x.data(), 900, batch.data(), 50, 200, {Activation::gelu});
     EXPECT_EQ(rows, batch);
   });
 }
 
-// A team that waits awake must not be asked to make way for a library's threads (base/parallel.h).
-TEST(PackedGemm, TellsWhoseLoopsItRunsIn) {
+// Spin-waiting threads must not occupy the cores while another library's threads run (base/parallel.h).
+TEST(PackedLinear, OnlyOneDnnDoesNotUseOurLoops) {
   const Problem problem(3, 1024, 64);
   testing::for_each_isa([&](Isa isa) {
     for (const Precision precision : {Precision::half, Precision::int8}) {
@@ -221,7 +220,7 @@ TEST(PackedGemm, TellsWhoseLoopsItRunsIn) {
   });
 }
 
-TEST(PackedLinear, ZeroRowsAndZeroInputsAreFine) {
+TEST(PackedLinear, ZeroRowsWriteNothingAndZeroInputsGiveTheBias) {
   testing::for_each_isa([](Isa) {
     const float bias[3] = {1, 2, 3};
     const PackedLinear linear(nullptr, bias, 3, 0);
@@ -259,7 +258,7 @@ TEST(Gemm, MatchesTheDoubleReferenceInEveryTransposition) {
             gemm(ta, tb, m, n, k, a.data(), lda, b.data(), ldb, accumulate, got.data(), n);
             std::vector<double> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end()), want(c.begin(), c.end());
             scalar::gemm<double>(ta, tb, m, n, k, wide_a.data(), lda, wide_b.data(), ldb, accumulate, want.data(), n);
-            // Products of standard normal numbers, whose sum of absolutes stays below 3 k for these seeds.
+            // Σ |a b| of standard normal values is below 3 k for these seeds.
             testing::expect_close(got, want, [&](int64_t) { return kEps / 2 * (k + 2.0) * (3.0 * k + 4); });
           }
         }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/gemm/int8_weight.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
@@ -28,9 +28,9 @@ std::shared_ptr<const PackedLinear> packed_linear(const QuantizedTensor& weight,
                                               values.size(1));
 }
 
-// Writes a row of int8 values in the form that quantising its fp32 copy gives (kernels/gemm/int8_weight.h): values
-// without a common factor, multiplied by the largest integer that their range allows.  Returns the new scale.  An int8
-// file and its dequantised copy then give the same bits.
+// Writes a row of int8 values in the form that quantising its fp32 copy gives
+// (kernels/gemm/weight_quantization_internal.h): values without a common factor, multiplied by the largest integer that
+// their range allows.  Returns the new scale.  An int8 file and its dequantised copy then give the same bits.
 float canonical_row(const int8_t* from, int64_t in, float scale, int8_t* to) {
   int common_factor = 0, max_value = 0, max_pair = 0;
   float max_magnitude = 0;

@@ -5,7 +5,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/gemm/linear.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/activation.h"

@@ -7,7 +7,7 @@
 
 #include "vitrail/base/cholesky_internal.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/gemm/int8_weight.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 #include "vitrail/quantize/gptq_internal.h"
 
 namespace vitrail::quantize {

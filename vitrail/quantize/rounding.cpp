@@ -5,8 +5,8 @@
 #include <set>
 
 #include "vitrail/base/error.h"
-#include "vitrail/kernels/gemm/int8_weight.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/quantize/block_layers_internal.h"
 #include "vitrail/quantize/gptq_internal.h"

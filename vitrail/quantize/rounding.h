@@ -10,9 +10,9 @@
 
 namespace vitrail::quantize {
 
-// Rounds each row to nearest, with the scale that packing in int8 would choose (kernels/gemm/int8_weight.h).  A weight
-// that dequantize() returned is restored exactly.  weight: floating [out, in].  Throws Error that names the first
-// element that is not finite.
+// Rounds each row to nearest, with the scale that packing in int8 would choose
+// (kernels/gemm/weight_quantization_internal.h).  A weight that dequantize() returned is restored exactly.  weight:
+// floating [out, in].  Throws Error that names the first element that is not finite.
 QuantizedTensor to_int8(const Tensor& weight);
 
 // to_int8(rounded) with the quantisation error original − rounded as its correction.  Both f32 [out, in].

@@ -63,10 +63,10 @@ void add_transposed_words(const HeadGrad<T>& head, const Bf16GradScratch& scratc
     scratch.add_panel({.x = scratch.pairs,
                        .ldx = scratch.ld,
                        .panel = panels + c * words,
-                       .words = words,
+                       .k_groups = words,
                        .rows = head.keys,
-                       .sums = to + c,
-                       .ld_sums = scratch.depth,
+                       .accumulators = to + c,
+                       .ld_accumulators = scratch.depth,
                        .columns = head.head_dim - c,
                        .accumulate = true,
                        .transposed_x = true});
@@ -80,10 +80,10 @@ void multiply_by_keys(const Bf16GradScratch& scratch, const int32_t* x, int64_t 
     scratch.add_panel({.x = x,
                        .ldx = scratch.dim_words,
                        .panel = panels + s * scratch.dim_words,
-                       .words = scratch.dim_words,
+                       .k_groups = scratch.dim_words,
                        .rows = queries,
-                       .sums = sums + s,
-                       .ld_sums = scratch.ld,
+                       .accumulators = sums + s,
+                       .ld_accumulators = scratch.ld,
                        .columns = keys - s});
   }
 }
@@ -94,10 +94,10 @@ void write_query_gradients(const HeadGrad<T>& head, const Bf16GradScratch& scrat
     scratch.add_panel({.x = scratch.slope_rows,
                        .ldx = scratch.key_words,
                        .panel = scratch.keys_along + e * scratch.key_words,
-                       .words = scratch.key_words,
+                       .k_groups = scratch.key_words,
                        .rows = queries,
-                       .sums = scratch.sums,
-                       .ld_sums = kAvx512Columns,
+                       .accumulators = scratch.sums,
+                       .ld_accumulators = kAvx512Columns,
                        .columns = head.head_dim - e});
     for (int64_t r = 0; r < queries; ++r) {
       scale_out(scratch.sums + r * kAvx512Columns, head.scale, head.grad_q + (first + r) * head.grad_q_stride + e,

@@ -166,7 +166,7 @@ HWY_INLINE float int16_step_of_all(const float* rows, int64_t stride, int64_t co
     left >= lanes ? hn::StoreU(hn::BitCast(d, most), d, packing + c)
                   : store_first(d, hn::BitCast(d, most), packing + c, left);
   }
-  return int16_step(packing, columns, max_int16_scale_multiple(columns));
+  return int16_scale(packing, columns, max_int16_norm(columns));
 }
 
 HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratch) {
@@ -174,7 +174,7 @@ HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratc
   *scratch.key_step = step * std::abs(head.scale);
   const auto round = [&](const float* row, int32_t* words) HWY_ATTR {
     if (head.head_dim % 2 != 0) words[head.head_dim / 2] = 0;
-    round_by_step(row, head.head_dim, std::copysign(step, head.scale), reinterpret_cast<int16_t*>(words));
+    quantize_int16(row, head.head_dim, std::copysign(step, head.scale), reinterpret_cast<int16_t*>(words));
   };
   pack_rounded_across(head.k, head.k_stride, head.keys, head.head_dim, round,
                       reinterpret_cast<int32_t*>(scratch.packing), scratch.keys);
@@ -186,8 +186,8 @@ HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scr
 HWY_INLINE void round_query(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   int32_t* const words = scratch.queries + r * scratch.dim_words;
   if (head.head_dim % 2 != 0) words[head.head_dim / 2] = 0;
-  const float step = round_to_int16(head.q + query * head.q_stride, head.head_dim, scratch.most_steps,
-                                    reinterpret_cast<int16_t*>(words));
+  const float step = quantize_int16_row(head.q + query * head.q_stride, head.head_dim, scratch.most_steps,
+                                        reinterpret_cast<int16_t*>(words));
   scratch.steps[r] = *scratch.key_step * step;
 }
 HWY_INLINE void round_query(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
@@ -216,10 +216,10 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
     scratch.add_scores({.x = scratch.queries,
                         .ldx = scratch.dim_words,
                         .panel = scratch.keys + s * scratch.dim_words,
-                        .words = scratch.dim_words,
+                        .k_groups = scratch.dim_words,
                         .rows = queries,
-                        .sums = scratch.scores + s,
-                        .ld_sums = scratch.ld_scores,
+                        .accumulators = scratch.scores + s,
+                        .ld_accumulators = scratch.ld_scores,
                         .columns = head.keys - s});
   }
   for (int64_t r = 0; r < queries; ++r) softmax_row(head, first + r, r, scratch);
@@ -227,10 +227,10 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
     scratch.add_values({.x = scratch.weights,
                         .ldx = scratch.key_words,
                         .panel = scratch.values + e * scratch.key_words,
-                        .words = scratch.key_words,
+                        .k_groups = scratch.key_words,
                         .rows = queries,
-                        .sums = scratch.sums,
-                        .ld_sums = kAvx512Columns,
+                        .accumulators = scratch.sums,
+                        .ld_accumulators = kAvx512Columns,
                         .columns = head.head_dim - e});
     for (int64_t r = 0; r < queries; ++r) {
       scale_out(scratch.sums + r * kAvx512Columns, scratch.inverses[r], head.out + (first + r) * head.out_stride + e,
@@ -277,7 +277,7 @@ struct Bf16Worker {
 // The calling thread's memory, in parts that begin where vectors do.
 template <class T>
 Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
-  Bf16HeadScratch s{.most_steps = max_int16_scale_multiple(args.head_dim),
+  Bf16HeadScratch s{.most_steps = max_int16_norm(args.head_dim),
                     .ld_scores = round_up(args.keys, kAvx512Columns),
                     .dim_words = (args.head_dim + 1) / 2,
                     .key_words = (args.keys + 1) / 2,

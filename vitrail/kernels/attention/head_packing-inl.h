@@ -109,7 +109,7 @@ HWY_INLINE void pack_rounded_across(const T* from, int64_t stride, int64_t rows,
   for (int64_t s = 0; s < rows; s += kAvx512Columns) {
     const int64_t count = std::min(kAvx512Columns, rows - s);
     for (int64_t r = 0; r < count; ++r) round(from + (s + r) * stride, rounded + r * words);
-    pack_words_transposed(rounded, words, count, words, to + s * words);
+    pack_groups_transposed(rounded, words, count, words, to + s * words);
   }
 }
 

@@ -33,7 +33,7 @@ HWY_AFTER_NAMESPACE();
 #include <utility>
 
 #include "vitrail/base/parallel.h"
-#include "vitrail/kernels/isa/scalar_internal.h"
+#include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels {

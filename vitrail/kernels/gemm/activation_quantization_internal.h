@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A row of activations as bytes: x ≈ scale · (byte − zero).  Private to kernels.
+// Asymmetric per-row quantisation of activations to uint8: x ≈ scale · (q − zero_point), q in [0, 255].  GELU's outputs
+// are mostly positive: a symmetric range would waste almost half of the 255 levels on them.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,38 +10,42 @@ namespace vitrail::kernels {
 
 struct QuantizationParams {
   float scale;
-  int32_t zero;  // the byte that stands for 0
+  int32_t zero_point;
 };
 
+// q = round(x · inverse_scale) + zero_point
 struct RowQuantizer {
-  QuantizationParams grid;
-  float factor;  // byte = x · factor, to the nearest, + zero
+  QuantizationParams params;
+  float inverse_scale;
 };
 
-// 255 equal steps between the ends of a row, 0 among its values: least ≤ 0 ≤ most.  NaN makes the scale NaN.
-inline RowQuantizer row_quantizer(float least, float most) {
-  const float range = most - least;
+// For a row with min ≤ 0 ≤ max: both ends and 0 are representable.  NaN makes the scale NaN; a row of zeros has scale
+// 0.
+inline RowQuantizer row_quantizer(float min, float max) {
+  const float range = max - min;
   if (!(range > 0)) return {{range, 0}, 0};
-  const float factor = 255 / range;
-  return {{range / 255, static_cast<int32_t>(std::nearbyint(-least * factor))}, factor};
+  const float inverse_scale = 255 / range;
+  return {{range / 255, static_cast<int32_t>(std::nearbyint(-min * inverse_scale))}, inverse_scale};
 }
 
-// What the bytes of a row leave of it: at most half a step, as bytes of 1/254 of one, 127 for none.
+// The low term of a two-term row quantises the error of the high term, which is at most half of its scale:
+// x ≈ high.scale · (q_high − high.zero_point) + params.scale · (q_low − params.zero_point).
 struct LowTermQuantizer {
-  static constexpr float kOfOne = 254;
-  QuantizationParams of;    // the row's
-  float factor;             // x · factor: x in the row's steps
-  QuantizationParams grid;  // the rest's
+  static constexpr float kLevels = 254;  // the ratio of the two scales
+  QuantizationParams high;
+  float inverse_high_scale;
+  QuantizationParams params;
 };
 
-inline LowTermQuantizer low_term_quantizer(QuantizationParams of) {
-  return {of, of.scale > 0 ? 1 / of.scale : 0, {of.scale / LowTermQuantizer::kOfOne, 127}};
+inline LowTermQuantizer low_term_quantizer(QuantizationParams high) {
+  return {high, high.scale > 0 ? 1 / high.scale : 0, {high.scale / LowTermQuantizer::kLevels, 127}};
 }
 
-inline uint8_t low_term_value(float x, uint8_t byte, const LowTermQuantizer& steps) {
-  const float rest = x * steps.factor - static_cast<float>(byte - steps.of.zero);
+// NaN gives 255.
+inline uint8_t low_term_value(float x, uint8_t high_value, const LowTermQuantizer& quantizer) {
+  const float error = x * quantizer.inverse_high_scale - static_cast<float>(high_value - quantizer.high.zero_point);
   return static_cast<uint8_t>(
-      std::max(0.0f, std::min(255.0f, std::nearbyint(rest * LowTermQuantizer::kOfOne) + 127)));  // NaN: 255
+      std::max(0.0f, std::min(255.0f, std::nearbyint(error * LowTermQuantizer::kLevels) + 127)));
 }
 
 }  // namespace vitrail::kernels

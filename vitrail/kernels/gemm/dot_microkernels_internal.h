@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How the products in 8 and 16 bits sum up one panel of the weight.  Numbers lie in words of 32 bits, along what is
-// summed over: four bytes (those of the weight with a sign, those of x without, as the processors' products of bytes
-// want it; what x's zero adds to the sums is subtracted later), two whole numbers of 16 bits, or two bf16 numbers.
-// Private to kernels and its tests.
+// Dot-product microkernels: rows of x by one packed panel of a weight, in int8, int16 or bf16.  Operands are packed in
+// 32-bit K groups, that is consecutive values along K: int8×4 (x unsigned, weights signed, as vpdpbusd and vpmaddubsw
+// want it), int16×2 or bf16×2.
 #include <cstdint>
 
 namespace vitrail::kernels {
 
-constexpr int64_t kAvx512Columns = 32;  // of a panel, for the sums by AVX-512's extensions
+constexpr int64_t kAvx512Columns = 32;  // columns of a panel for the AVX-512 microkernels
 
-struct PackedPanel {
-  const int32_t* x;  // [rows], ldx words apart; with transposed_x [words], ldx apart, of a row each
+struct DotMicrokernelArgs {
+  const int32_t* x;  // [rows][k_groups], row stride ldx; with transposed_x [k_groups][rows], stride ldx of a K group
   int64_t ldx;
-  const int32_t* panel;  // [words][columns of a panel], 64-byte aligned
-  int64_t words, rows;
-  void* sums;  // [rows][ld_sums]: int32_t of whole numbers, float of bf16; 64-byte aligned, and so is each row
-  int64_t ld_sums;
-  int64_t columns = kAvx512Columns;  // wanted; where the panel's left half has them half of the work, but of bytes
-  bool accumulate = false;           // sums += instead of sums =
+  const int32_t* panel;  // [k_groups][columns of a panel], 64-byte aligned
+  int64_t k_groups, rows;
+  void* accumulators;  // [rows], row stride ld_accumulators: int32_t, or float for bf16; each row is 64-byte aligned
+  int64_t ld_accumulators;
+  int64_t columns = kAvx512Columns;  // used ones: int16 and bf16 do half of the work if the panel's left half has them
+  bool accumulate = false;           // adds to the accumulators instead of overwriting them
   bool transposed_x = false;         // bf16 only
 };
 
-using DotMicrokernel = void (*)(const PackedPanel&);
+using DotMicrokernel = void (*)(const DotMicrokernelArgs&);
 
-// Of bytes, under the instruction set that is active now; not for scalar.  int8_microkernel(): no two neighbours of the
-// panel (0 and 1, 2 and 3 of a word) sum up to more than kMaxSaturatingPair (int8_weight.h); slower, with any.
+// int8 under the instruction set that is active now; not for scalar.  int8_microkernel() adds pairs in 16 bits with
+// saturation (vpmaddubsw): no pair of adjacent weights may exceed kSaturationLimit (weight_quantization_internal.h).
+// widening_int8_microkernel() adds in 32 bits only: slower, and exact for all weights.
 DotMicrokernel int8_microkernel();
-DotMicrokernel wide_int8_microkernel();
+DotMicrokernel widening_int8_microkernel();
+int64_t int8_panel_columns();  // for both, and for vnni_microkernel() with AVX-512
 
-// By AVX-512's extensions: bytes and numbers of 16 bits only where Isa::avx512_vnni is available, bf16 only where
-// Isa::avx512_bf16 is.
+// The AVX-512 extensions: int8 and int16 need Isa::avx512_vnni, bf16 needs Isa::avx512_bf16.
 DotMicrokernel vnni_microkernel();
 DotMicrokernel int16_microkernel();
 DotMicrokernel bf16_microkernel();
 
-// What attention in bf16 needs to pack the transpose of rows of so many columns (head_packing-inl.h).
+// Floats of memory in which attention in bf16 packs the transpose of rows with so many columns (head_packing-inl.h).
 inline int64_t packing_floats(int64_t columns) { return columns + kAvx512Columns * ((columns + 1) / 2); }
 
 }  // namespace vitrail::kernels

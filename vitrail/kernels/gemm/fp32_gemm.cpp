@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedLinear by our own tiles.  The weight is packed in panels (fp32_microkernel-inl.h); a task is one block of rows
-// of x by a few neighbouring panels, whose sums stay in the cache until bias, activation and residual have been
-// applied.
-#include "vitrail/kernels/gemm/gemm_tasks_internal.h"
+// PackedLinear in fp32 by our own kernels.  The weight is packed in panels (fp32_microkernel-inl.h).  The accumulators
+// of an output block (cache_blocking_internal.h) stay in the cache until bias, activation and residual are applied.
+#include "vitrail/kernels/gemm/cache_blocking_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/isa/aligned_array_internal.h"
 
@@ -13,18 +12,18 @@
 #include "vitrail/kernels/gemm/epilogue-inl.h"
 #include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
 
-#ifndef VITRAIL_KERNELS_TILE_PRODUCT_ONCE
-#define VITRAIL_KERNELS_TILE_PRODUCT_ONCE
+#ifndef VITRAIL_KERNELS_FP32_GEMM_ONCE
+#define VITRAIL_KERNELS_FP32_GEMM_ONCE
 namespace vitrail::kernels {
 namespace {
 
-struct Task {
-  const float* x;
-  int64_t ldx;
-  const float* panels;  // each [in][panel columns]
+// One output block's operands.
+struct Fp32Block {
+  MatrixView<const float> x;  // [out.rows, depth]
+  const float* panels;        // each [depth][panel columns]
   const float* bias;
-  int64_t in;
-  TaskOutput to;
+  int64_t depth;
+  OutputBlock out;
 };
 
 }  // namespace
@@ -41,20 +40,18 @@ void pack_panel(const float* weight, int64_t in, int64_t columns, float* panel) 
   pack_transposed(weight, in, columns, in, 1.0f, panel);
 }
 
-// The epilogue of sums that lie in memory, along whole rows: for activations, which take longer than the stores.
+// The epilogue of accumulators in memory, along whole rows: for activations, which take longer than the stores.
 template <Activation kind>
-HWY_INLINE void finish_rows(const Task& task, const float* sums, int64_t first_column) {
-  for (int64_t r = 0; r < task.to.rows; ++r, sums += kMaxColumns) {
-    const Residual& add = task.to.epilogue.residual;
-    const float* const residual = add.data ? add.data + r * add.ld : nullptr;
-    const auto sum = [&](auto d, int64_t c)
-                         HWY_ATTR { return hn::Add(hn::Load(d, sums + c), hn::Load(d, task.bias + c)); };
-    finish_row<kind>(sum, first_column, task.to.columns, add.scale, residual, task.to.y.data + r * task.to.y.ld);
+HWY_INLINE void finish_rows(const Fp32Block& block, const float* accumulators, int64_t first_column) {
+  for (int64_t r = 0; r < block.out.rows; ++r, accumulators += kMaxBlockColumns) {
+    const auto biased = [&](auto d, int64_t c)
+                            HWY_ATTR { return hn::Add(hn::Load(d, accumulators + c), hn::Load(d, block.bias + c)); };
+    finish_row<kind>(biased, block.out, r, first_column);
   }
 }
 
-// The epilogue without an activation, on sums still in registers: the stores, which miss the cache, then overlap with
-// the next tile's products.  For whole panels.
+// The epilogue without an activation, of accumulators still in registers: the stores, which miss the cache, then
+// overlap with the arithmetic of the next register tile.  For complete panels.
 template <bool accumulate>
 struct FinishedAccumulators {
   StoredAccumulators<accumulate> before;
@@ -83,39 +80,42 @@ struct FinishedAccumulators {
   }
 };
 
+// accumulators += x · panels along [first, last) of K; the last block of K also finishes complete panels.
 template <bool accumulate>
-HWY_INLINE void run_depth(const Task& task, int64_t first, int64_t last, float* sums) {
+HWY_INLINE void multiply_depth_block(const Fp32Block& block, int64_t first, int64_t last, float* accumulators) {
   const int64_t width = panel_columns();
-  const bool finish = last == task.in && task.to.epilogue.activation == Activation::none;
-  for (int64_t column = 0; column < task.to.columns; column += width) {
-    const float* const panel = task.panels + column * task.in + first * width;
-    const StoredAccumulators<accumulate> stored{sums + column, kMaxColumns};
-    if (finish && column + width <= task.to.columns) {
-      const Residual& add = task.to.epilogue.residual;
-      multiply_panel(task.x + first, task.ldx, panel, last - first, task.to.rows,
+  const OutputBlock& out = block.out;
+  const bool finish = last == block.depth && out.epilogue.activation == Activation::none;
+  for (int64_t column = 0; column < out.columns; column += width) {
+    const float* const panel = block.panels + column * block.depth + first * width;
+    const StoredAccumulators<accumulate> stored{accumulators + column, kMaxBlockColumns};
+    if (finish && column + width <= out.columns) {
+      const Residual& residual = out.epilogue.residual;
+      multiply_panel(block.x.data + first, block.x.ld, panel, last - first, out.rows,
                      FinishedAccumulators<accumulate>{
-                         stored, task.bias + column, add.scale ? add.scale + column : nullptr,
-                         add.data ? add.data + column : nullptr, add.ld, task.to.y.data + column, task.to.y.ld});
+                         stored, block.bias + column, residual.scale ? residual.scale + column : nullptr,
+                         residual.data ? residual.data + column : nullptr, residual.ld, out.y.data + column, out.y.ld});
     } else {
-      multiply_panel(task.x + first, task.ldx, panel, last - first, task.to.rows, stored);
+      multiply_panel(block.x.data + first, block.x.ld, panel, last - first, out.rows, stored);
     }
   }
 }
 
-void run_task(const Task& task) {
-  HWY_ALIGN float sums[kMaxRows * kMaxColumns];
-  const int64_t blocks = std::max<int64_t>(1, (task.in + kMaxDepth - 1) / kMaxDepth);
-  run_depth<false>(task, 0, task.in / blocks, sums);
-  for (int64_t block = 1; block < blocks; ++block) {
-    run_depth<true>(task, task.in * block / blocks, task.in * (block + 1) / blocks, sums);
+void multiply_block(const Fp32Block& block) {
+  HWY_ALIGN float accumulators[kMaxBlockRows * kMaxBlockColumns];
+  const int64_t depth_blocks = std::max<int64_t>(1, (block.depth + kMaxBlockDepth - 1) / kMaxBlockDepth);
+  multiply_depth_block<false>(block, 0, block.depth / depth_blocks, accumulators);
+  for (int64_t i = 1; i < depth_blocks; ++i) {
+    multiply_depth_block<true>(block, block.depth * i / depth_blocks, block.depth * (i + 1) / depth_blocks,
+                               accumulators);
   }
-  if (task.to.epilogue.activation == Activation::none) {
+  if (block.out.epilogue.activation == Activation::none) {
     const int64_t width = panel_columns();
-    finish_rows<Activation::none>(task, sums, task.to.columns / width * width);
+    finish_rows<Activation::none>(block, accumulators, block.out.columns / width * width);
   } else {
-    const float* const done = sums;
-    with_activation(task.to.epilogue.activation,
-                    [&task, done](auto kind) HWY_ATTR { finish_rows<kind()>(task, done, 0); });
+    const float* const done = accumulators;
+    with_activation(block.out.epilogue.activation,
+                    [&block, done](auto kind) HWY_ATTR { finish_rows<kind()>(block, done, 0); });
   }
 }
 
@@ -129,53 +129,54 @@ namespace {
 
 VITRAIL_EXPORT(columns_of_panel, nullptr);
 VITRAIL_EXPORT(pack_panel, nullptr);
-VITRAIL_EXPORT(run_task, nullptr);
+VITRAIL_EXPORT(multiply_block, nullptr);
 
 class Fp32Gemm : public PackedGemm {
  public:
   Fp32Gemm(const float* weight, const float* bias, int64_t out, int64_t in)
       : out_(out),
         in_(in),
-        width_(VITRAIL_DISPATCH(columns_of_panel)()),
-        panels_((out + width_ - 1) / width_),
-        run_task_(&VITRAIL_DISPATCH(run_task)),
-        weight_(weight_array<float>(panels_ * width_ * in)),
-        bias_(weight_array<float>(panels_ * width_)) {
+        panel_columns_(VITRAIL_DISPATCH(columns_of_panel)()),
+        panels_((out + panel_columns_ - 1) / panel_columns_),
+        multiply_block_(&VITRAIL_DISPATCH(multiply_block)),
+        weight_(weight_array<float>(panels_ * panel_columns_ * in)),
+        bias_(weight_array<float>(panels_ * panel_columns_)) {
     auto* const pack = &VITRAIL_DISPATCH(pack_panel);
-    parallel_for(0, panels_, 1 + 65536 / (width_ * in + 1), [&](int64_t first, int64_t last) {
+    parallel_for(0, panels_, 1 + 65536 / (panel_columns_ * in + 1), [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {
-        pack(weight + p * width_ * in, in, std::min(width_, out - p * width_), weight_.get() + p * width_ * in);
+        const int64_t column = p * panel_columns_;
+        pack(weight + column * in, in, std::min(panel_columns_, out - column), weight_.get() + column * in);
       }
     });
-    for (int64_t c = 0; c < panels_ * width_; ++c) bias_[c] = bias && c < out ? bias[c] : 0.0f;
+    for (int64_t c = 0; c < panels_ * panel_columns_; ++c) bias_[c] = bias && c < out ? bias[c] : 0.0f;
   }
 
   void run(const GemmArgs& args) const override {
     if (args.rows.count <= 0) return;
-    const int64_t block = block_rows(args.rows.count), flops = 2 * width_ * in_ * block;
-    const int64_t grain = 1 + 200000 / (flops + 1);  // 200,000 operations take 2 µs: what it costs to wake a team
-    for_each_gemm_task(args.rows.count, block, panels_, width_, grain,
-                       [&](int64_t row, int64_t rows, int64_t panel, int64_t count) {
-                         run_task_(task(args, row, rows, panel, count));
-                       });
+    const BlockGrid grid{.rows = args.rows.count,
+                         .block_rows = block_rows(args.rows.count),
+                         .panels = panels_,
+                         .panel_columns = panel_columns_};
+    const int64_t flops_per_panel = 2 * panel_columns_ * in_ * grid.block_rows;
+    const int64_t grain = 1 + 200'000 / (flops_per_panel + 1);  // these take as long as waking a thread
+    for_each_output_block(grid, grain, [&](int64_t row, int64_t rows, int64_t panel, int64_t panels) {
+      const int64_t column = panel * panel_columns_, columns = std::min(panels * panel_columns_, out_ - column);
+      multiply_block_({.x = {args.x.data + row * args.x.ld, args.x.ld},
+                       .panels = weight_.get() + column * in_,
+                       .bias = bias_.get() + column,
+                       .depth = in_,
+                       .out = output_block(args, row, rows, column, columns)});
+    });
   }
 
   size_t scratch_bytes(const LinearRows&) const override { return 0; }
-  size_t packed_bytes() const override { return static_cast<size_t>(panels_ * width_ * (in_ + 1)) * sizeof(float); }
-
- private:
-  Task task(const GemmArgs& args, int64_t first, int64_t rows, int64_t panel, int64_t count) const {
-    const int64_t column = panel * width_;
-    return {.x = args.x.data + first * args.x.ld,
-            .ldx = args.x.ld,
-            .panels = weight_.get() + column * in_,
-            .bias = bias_.get() + column,
-            .in = in_,
-            .to = output_of(args, first, rows, column, std::min(count * width_, out_ - column))};
+  size_t packed_bytes() const override {
+    return static_cast<size_t>(panels_ * panel_columns_ * (in_ + 1)) * sizeof(float);
   }
 
-  int64_t out_, in_, width_, panels_;
-  void (*run_task_)(const Task&);
+ private:
+  int64_t out_, in_, panel_columns_, panels_;
+  void (*multiply_block_)(const Fp32Block&);
   AlignedArray<float> weight_, bias_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// y = activation(x Wᵀ + b): the product that a Vision Transformer spends its time in.
+// Matrix multiplication, and linear layers with packed weights: y = activation(x Wᵀ + b) + residual.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace vitrail::kernels {
 
-// c [m, n] = op(a) op(b) (+ c when accumulate), row-major, without packing ahead.  op transposes when asked:
-// a is [m, k], or [k, m] with transpose_a.  For weights that are used again, see PackedLinear.
+// c [m, n] = op(a) op(b) (+ c with accumulate), row-major; a is [m, k], or [k, m] with transpose_a, and b likewise.
+// Packs nothing ahead: for weights that are used repeatedly, see PackedLinear.
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
           const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
 
-// c [m, n] = op(a) op(b) + bias [n] (null: none) of bf16 operands, summed in fp32.  c is f32 or bf16.  Only where
-// multiplies_bf16(): elsewhere they are to be widened first.
+// c [m, n] = op(a) op(b) + bias [n] (null: none) of bf16 operands with fp32 accumulators.  Only if multiplies_bf16();
+// otherwise the operands are converted to fp32 first, by the caller.
 bool multiplies_bf16();
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
           const BFloat16* b, int64_t ldb, const float* bias, float* c, int64_t ldc);
@@ -71,12 +71,15 @@ struct LinearRows {
 };
 
 // The precision of a linear layer's GEMM.  x, bias and y are fp32 in all of them.
-//   fp32  Weights and activations are multiplied in fp32.
-//   half  16-bit arithmetic: int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded to bf16.  int16 values have a
-//         scale per weight row and per activation row, and accumulation is exact (int16_gemm.cpp).
-//   int8  Weights are int8 with a scale per output channel (int8_weight.h).  Activations are uint8 with a scale and a
-//         zero point per row.  Accumulation is exact, so the same rows give the same bits on every processor.
-enum class Precision : uint8_t { fp32, half, int8 };
+enum class Precision : uint8_t {
+  fp32,
+  // 16-bit arithmetic.  With AVX-512 VNNI: int16 with a scale per row of x and of W and exact accumulators, about as
+  // fast as bf16 and more accurate (int16_gemm.cpp).  Elsewhere: fp32 with weights rounded to bf16.
+  half,
+  // W is int8 with a scale per output channel, x is uint8 with a scale and a zero point per row.  Accumulators are
+  // exact and quantised values are the same on every processor.
+  int8,
+};
 Precision precision_from_name(const std::string& name);  // also "bf16" for half; else throws Error that lists the names
 const char* name_of(Precision precision);
 
@@ -86,17 +89,17 @@ const char* arithmetic_of(Precision precision);
 
 class PackedGemm;
 
-// A weight matrix packed once in the layout that the product wants, for every number of rows.  Immutable after
-// construction: any number of threads may call run() at once, each with a scratch of its own.  The same rows with the
-// same thread count give the same bits; below AVX-512, a row gives them in every batch and with any thread count.
+// A linear layer's weight, packed once for any number of rows.  Immutable after construction: any number of threads may
+// call run() at once, each with its own scratch.  The same rows with the same thread count give the same bits; below
+// AVX-512, a row gives the same bits in every batch and with any thread count.
 class PackedLinear {
  public:
   // weight [out, in] row-major; bias [out] or null.  Both are read here and not kept.
   PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                Precision precision = Precision::fp32);
-  // In int8, of whole numbers [out, in] with a step for each row [out]: weight = step · numbers.  A row has at most
-  // 65,000 (std::logic_error), by which a sum has room in 32 bits.
-  PackedLinear(const int8_t* numbers, const float* steps, const float* bias, int64_t out_features, int64_t in_features);
+  // int8, of weight = scales ⊙ values, values [out, in] and scales [out].  Throws std::logic_error if in_features is
+  // above 65,000, where an accumulator could overflow.
+  PackedLinear(const int8_t* values, const float* scales, const float* bias, int64_t out_features, int64_t in_features);
   ~PackedLinear();
   PackedLinear(PackedLinear&&) noexcept;
   PackedLinear& operator=(PackedLinear&&) noexcept;

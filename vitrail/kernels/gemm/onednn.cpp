@@ -47,7 +47,7 @@ memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, memory::data_type
   return {{rows, columns}, type, {ld, 1}};
 }
 
-// b = a · w + bias (which may be none); the scratchpad is the caller's.
+// b = a · w + bias (an empty descriptor: none), with a scratchpad that the caller provides.
 dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc& w, const memory::desc& bias,
                                       const memory::desc& b) {
   dnnl::primitive_attr attributes;
@@ -59,7 +59,7 @@ dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc&
 #endif
 }
 
-// A matmul of x [rows, in] with weights described by `weights`, into y [rows, out].
+// x [rows, in] · weights + bias → y [rows, out]
 dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
                                       const memory::desc& weights) {
   return describe(matrix(rows, in, ldx), weights, bias ? matrix(1, out, out) : memory::desc(), matrix(rows, out, ldy));
@@ -103,7 +103,7 @@ memory::desc matrix_or_transpose(bool transposed, int64_t rows, int64_t columns,
   return {{rows, columns}, type, transposed ? memory::dims{1, ld} : memory::dims{ld, 1}};
 }
 
-// What a product is made for.
+// What a matmul primitive is specific to.
 struct Bf16Shape {
   bool transpose_a, transpose_b, bias;
   DType c_type;
@@ -127,7 +127,7 @@ std::unique_ptr<Bf16Matmul> make_bf16_matmul(const Bf16Shape& s) {
       new Bf16Matmul{a, b, bias, c, described.scratchpad_desc(), dnnl::matmul(described)});
 }
 
-// Never removed, so that the reference stays good.  A training meets a handful of shapes.
+// Entries are never removed, so the reference stays valid.  Training has a handful of shapes.
 const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
   static std::mutex guard;
   static std::map<Bf16Shape, std::unique_ptr<Bf16Matmul>> made;
@@ -141,23 +141,23 @@ const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
 
 void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                  const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc) {
-  const Bf16Matmul& product = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
-  const size_t bytes = product.scratchpad.get_size();
-  // oneDNN takes no const pointer, and only reads these.
+  const Bf16Matmul& cached = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
+  const size_t bytes = cached.scratchpad.get_size();
+  // oneDNN takes no const pointers, but only reads these.
   std::unordered_map<int, memory> arguments{
-      {DNNL_ARG_SRC, memory(product.a, cpu(), const_cast<BFloat16*>(a))},
-      {DNNL_ARG_WEIGHTS, memory(product.b, cpu(), const_cast<BFloat16*>(b))},
-      {DNNL_ARG_DST, memory(product.c, cpu(), c)},
+      {DNNL_ARG_SRC, memory(cached.a, cpu(), const_cast<BFloat16*>(a))},
+      {DNNL_ARG_WEIGHTS, memory(cached.b, cpu(), const_cast<BFloat16*>(b))},
+      {DNNL_ARG_DST, memory(cached.c, cpu(), c)},
       {DNNL_ARG_SCRATCHPAD,
-       memory(product.scratchpad, cpu(), thread_scratch(static_cast<int64_t>(bytes / sizeof(float) + 1)))}};
-  if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(product.bias, cpu(), const_cast<float*>(bias)));
+       memory(cached.scratchpad, cpu(), thread_scratch(static_cast<int64_t>(bytes / sizeof(float) + 1)))}};
+  if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(cached.bias, cpu(), const_cast<float*>(bias)));
   dnnl::stream stream(cpu());
-  product.matmul.execute(stream, arguments);
+  cached.matmul.execute(stream, arguments);
   stream.wait();
 }
 
 struct PackedMatmul::Impl {
-  struct Product {
+  struct Primitive {
     memory::desc x, y, scratchpad;
     dnnl::matmul matmul;
   };
@@ -167,20 +167,20 @@ struct PackedMatmul::Impl {
   memory weights, bias;
   bool fast = true;
   mutable std::mutex guard;
-  mutable std::map<Key, std::unique_ptr<Product>> products;
+  mutable std::map<Key, std::unique_ptr<Primitive>> primitives;
 
   dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
     return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
   }
 
-  // Never removed, so that the reference stays good.  A program meets a handful of numbers of rows.
-  const Product& product(int64_t rows, int64_t ldx, int64_t ldy) const {
+  // Entries are never removed, so the reference stays valid.  A program has a handful of row counts.
+  const Primitive& primitive(int64_t rows, int64_t ldx, int64_t ldy) const {
     std::lock_guard lock(guard);
-    std::unique_ptr<Product>& entry = products[{rows, ldx, ldy}];
+    std::unique_ptr<Primitive>& entry = primitives[{rows, ldx, ldy}];
     if (!entry) {
       const auto described = description(rows, ldx, ldy);
-      entry.reset(new Product{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
-                              dnnl::matmul(described)});
+      entry.reset(new Primitive{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
+                                dnnl::matmul(described)});
     }
     return *entry;
   }
@@ -190,12 +190,12 @@ PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, 
   impl_->out = out;
   impl_->in = in;
   const memory::desc any({in, out}, kFloat, memory::format_tag::any);
-  const memory::desc chosen = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
-  impl_->weights = memory(chosen, cpu());
-  // oneDNN takes no const pointer, and only reads this one.
-  memory given({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
+  const memory::desc layout = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
+  impl_->weights = memory(layout, cpu());
+  // oneDNN takes no const pointer, but only reads this one.
+  memory source({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
   dnnl::stream stream(cpu());
-  dnnl::reorder(given, impl_->weights).execute(stream, given, impl_->weights);
+  dnnl::reorder(source, impl_->weights).execute(stream, source, impl_->weights);
   stream.wait();
   if (bias) {
     impl_->bias = memory(matrix(1, out, out), cpu());
@@ -211,21 +211,21 @@ PackedMatmul::~PackedMatmul() = default;
 bool PackedMatmul::fast() const { return impl_->fast; }
 
 void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
-  const Impl::Product& product = impl_->product(rows, ldx, ldy);
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(product.x, cpu(), const_cast<float*>(x))},
+  const Impl::Primitive& primitive = impl_->primitive(rows, ldx, ldy);
+  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(primitive.x, cpu(), const_cast<float*>(x))},
                                             {DNNL_ARG_WEIGHTS, impl_->weights},
-                                            {DNNL_ARG_DST, memory(product.y, cpu(), y)},
-                                            {DNNL_ARG_SCRATCHPAD, memory(product.scratchpad, cpu(), scratchpad)}};
+                                            {DNNL_ARG_DST, memory(primitive.y, cpu(), y)},
+                                            {DNNL_ARG_SCRATCHPAD, memory(primitive.scratchpad, cpu(), scratchpad)}};
   if (impl_->bias) arguments.emplace(DNNL_ARG_BIAS, impl_->bias);
   dnnl::stream stream(cpu());
-  product.matmul.execute(stream, arguments);
+  primitive.matmul.execute(stream, arguments);
   stream.wait();
 }
 
-void PackedMatmul::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { impl_->product(rows, ldx, ldy); }
+void PackedMatmul::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { impl_->primitive(rows, ldx, ldy); }
 
 size_t PackedMatmul::scratchpad_bytes(int64_t rows, int64_t ldx, int64_t ldy) const {
-  return impl_->product(rows, ldx, ldy).scratchpad.get_size();
+  return impl_->primitive(rows, ldx, ldy).scratchpad.get_size();
 }
 
 size_t PackedMatmul::packed_bytes() const {

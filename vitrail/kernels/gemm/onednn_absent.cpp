@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for oneDNN in a build without it (VITRAIL_ONEDNN off).
+// Replaces onednn.cpp in a build without oneDNN (VITRAIL_ONEDNN off).
 #include "vitrail/kernels/gemm/onednn_internal.h"
 
 #if !VITRAIL_ONEDNN

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackedLinear by oneDNN's matmul.  Activation and residual follow as a pass of our own kernels over the rows: the same
-// functions, to the bit, as the tile product has.
+// functions as in our own GEMM, to the bit.
 #include <cstdint>
 #include <vector>
 
@@ -77,9 +77,9 @@ class OneDnnGemm : public PackedGemm {
 }  // namespace
 
 std::unique_ptr<PackedGemm> make_onednn_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
-  auto product = std::make_unique<OneDnnGemm>(weight, bias, out, in);
-  if (!product->fast()) return nullptr;
-  return product;
+  auto gemm = std::make_unique<OneDnnGemm>(weight, bias, out, in);
+  if (!gemm->fast()) return nullptr;
+  return gemm;
 }
 
 }  // namespace vitrail::kernels

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one wrapper around oneDNN (2.6 and 3.x).  Built without it (VITRAIL_ONEDNN off), available() is false and the
-// other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
+// The only wrapper around oneDNN (2.6 and 3.x).  In a build without oneDNN (VITRAIL_ONEDNN off), available() is false
+// and the other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
 // instruction set that VITRAIL_CPU or force_isa() asked for by then; scalar, under which vitrail does not call oneDNN,
 // limits it to SSE4.
 #include <cstddef>
@@ -16,21 +16,21 @@ namespace vitrail::kernels::onednn {
 
 bool available();
 
-// The best instruction set that oneDNN's products may use, rounded down to one of ours.
+// The instruction set that oneDNN uses, rounded down to one of ours.
 Isa effective_isa();
 
-// c [m, n] = op(a) op(b) (+ c when accumulate), row-major.
+// c [m, n] = op(a) op(b) (+ c with accumulate), row-major.
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc);
 
-// c [m, n] = op(a) op(b) + bias [n] (null: none), row-major, none empty, by oneDNN's matmul; c has elements of c_type,
-// f32 or bf16.  The primitives are kept by shape and strides.
+// c [m, n] = op(a) op(b) + bias [n] (null: none), row-major, no operand empty; c_type is f32 or bf16.  oneDNN's
+// primitives are cached by shape and strides.
 void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                  const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc);
 
-// y [rows, out] = x [rows, in] Wᵀ + b by oneDNN's matmul, with the weight in one layout for every number of rows:
-// the one that oneDNN itself asks for at kTypicalRows.  All f32.  run() may be called by several threads at once, each
-// with a scratchpad of its own; the primitives are kept by (rows, strides).
+// y [rows, out] = x [rows, in] Wᵀ + b in f32 by oneDNN's matmul.  The weight has one layout for every number of rows:
+// the one that oneDNN prefers for kTypicalRows.  run() may be called by several threads at once, each with its own
+// scratchpad. The primitives are cached by rows and strides.
 class PackedMatmul {
  public:
   static constexpr int64_t kTypicalRows = 197;  // the tokens of one 224 × 224 image in 16 × 16 patches
@@ -39,7 +39,7 @@ class PackedMatmul {
   PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in);
   ~PackedMatmul();
 
-  // False when oneDNN has only a reference implementation for this layout at some number of rows.
+  // False if for some number of rows oneDNN has only a reference implementation with this layout.
   bool fast() const;
 
   void run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What PackedLinear is made of: one way to pack a weight and to multiply with it, chosen when the weight is packed.
-// Private to kernels, its tests and benchmarks.  A product in another precision is one more of these.
+// The implementations behind PackedLinear: each packs a weight in its own layout and multiplies with it.  One is chosen
+// when a weight is packed (linear.cpp); a new precision or library is one more of them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,33 +12,13 @@
 
 namespace vitrail::kernels {
 
-// See PackedLinear::run.
+// The arguments of PackedLinear::run.
 struct GemmArgs {
   MatrixView<const float> x;
   MatrixView<float> y;
   LinearRows rows;
   Epilogue epilogue;
   std::byte* scratch = nullptr;
-};
-
-// A weight's rows in 8 bits: from numbers of fp32 [out, in], which are rounded, or whole numbers with a step for each
-// row.
-class Int8Rows {
- public:
-  Int8Rows(const float* weight) : weight_(weight) {}  // NOLINT(google-explicit-constructor): the usual one
-  Int8Rows(const int8_t* numbers, const float* steps) : numbers_(numbers), steps_(steps) {}
-
-  // Row r's numbers [in] and its step; `round` as quantize_weight_row (int8_weight.h).
-  float take(int64_t r, int64_t in, float (*round)(const float*, int64_t, int8_t*), int8_t* numbers) const {
-    if (weight_) return round(weight_ + r * in, in, numbers);
-    std::copy_n(numbers_ + r * in, in, numbers);
-    return steps_[r];
-  }
-
- private:
-  const float* weight_ = nullptr;
-  const int8_t* numbers_ = nullptr;
-  const float* steps_ = nullptr;
 };
 
 class PackedGemm {
@@ -52,20 +32,44 @@ class PackedGemm {
   virtual bool has_own_loops() const { return true; }
 };
 
-// All take weight [out, in] row-major and bias [out] or null, and keep neither.
+// A weight in int8, row by row: quantised from fp32 [out, in], or given as int8 values with a scale per row.
+class Int8WeightSource {
+ public:
+  Int8WeightSource(const float* weight) : weight_(weight) {}  // NOLINT(google-explicit-constructor): the usual source
+  Int8WeightSource(const int8_t* values, const float* scales) : values_(values), scales_(scales) {}
+
+  // Writes row r's values [in] and returns its scale.  `quantize`: a function such as quantize_weight_row.
+  float row(int64_t r, int64_t in, float (*quantize)(const float*, int64_t, int8_t*), int8_t* values) const {
+    if (weight_) return quantize(weight_ + r * in, in, values);
+    std::copy_n(values_ + r * in, in, values);
+    return scales_[r];
+  }
+
+ private:
+  const float* weight_ = nullptr;
+  const int8_t* values_ = nullptr;
+  const float* scales_ = nullptr;
+};
+
+// All take weight [out, in] row-major and bias [out] or null, read them, and do not keep them.
+
+// The references (scalar_gemm.cpp).  The int8 one has the same quantised values as make_int8_gemm.
 std::unique_ptr<PackedGemm> make_scalar_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
-// By Highway kernels, under the instruction set that is active now; not for scalar.
+std::unique_ptr<PackedGemm> make_scalar_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out,
+                                                  int64_t in);
+
+// Our own kernels, for the instruction set that is active now; not for scalar.
 std::unique_ptr<PackedGemm> make_fp32_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
-// By oneDNN; null when it has no fast implementation that takes one layout for every number of rows.
-// Not without oneDNN.
-std::unique_ptr<PackedGemm> make_onednn_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
-// In 16 bits (see int16_gemm.cpp), with int16_microkernel() or what gives the same.
+// microkernel: int16_microkernel() or an equivalent.
 std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
-                                            DotMicrokernel sums);
-// In 8 bits: the reference (int8_gemm_scalar.cpp), and Highway kernels (int8_gemm.cpp) with the same whole
-// numbers; for a weight that int8_microkernel() is too narrow for, wide_int8_microkernel() takes its place.
-std::unique_ptr<PackedGemm> make_scalar_int8_gemm(const Int8Rows& weight, const float* bias, int64_t out, int64_t in);
-std::unique_ptr<PackedGemm> make_int8_gemm(const Int8Rows& weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel sums);
+                                            DotMicrokernel microkernel);
+// microkernel: int8_microkernel(), which widening_int8_microkernel() replaces if the weight could saturate in it,
+// vnni_microkernel(), or an equivalent.
+std::unique_ptr<PackedGemm> make_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in,
+                                           DotMicrokernel microkernel);
+
+// oneDNN's matmul.  Null if oneDNN has no fast implementation whose weight layout fits every number of rows.  Throws
+// std::logic_error in a build without oneDNN.
+std::unique_ptr<PackedGemm> make_onednn_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
 
 }  // namespace vitrail::kernels

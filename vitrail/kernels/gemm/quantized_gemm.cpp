@@ -2,33 +2,168 @@
 #include "vitrail/kernels/gemm/quantized_gemm_internal.h"
 
 #include <algorithm>
+#include <vector>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "vitrail/kernels/gemm/quantized_gemm.cpp"
+#include "vitrail/kernels/isa/highway-inl.h"
+// After highway-inl.h: what is compiled for each target.
+#include "vitrail/kernels/gemm/epilogue-inl.h"
+
+#ifndef VITRAIL_KERNELS_QUANTIZED_GEMM_ONCE
+#define VITRAIL_KERNELS_QUANTIZED_GEMM_ONCE
+namespace vitrail::kernels {
+
+// One output block's operands.
+struct QuantizedBlock {
+  const int32_t* x;  // [rows, then low terms of two_term][k_groups], row stride ldx
+  int64_t ldx;
+  TwoTermRows two_term;   // counted from the block's first row
+  const int32_t* panels;  // each [k_groups][panel_columns]
+  int64_t k_groups, panel_columns;
+  DotMicrokernel microkernel;
+  // From the block's first column on:
+  const float* scales;
+  const int32_t* compensation;  // null: x has no zero points
+  const float* bias;
+  RowBias row_bias;  // replaces bias unless null
+  int64_t first_row;
+  OutputBlock out;
+};
+
+}  // namespace vitrail::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace vitrail::kernels {
+namespace HWY_NAMESPACE {
+
+// accumulators [rows, then low terms][kMaxBlockColumns] = x · panels, one block of K after another.
+HWY_INLINE void accumulate(const QuantizedBlock& block, int32_t* accumulators) {
+  const int64_t depth_blocks = std::max<int64_t>(1, (block.k_groups + kMaxBlockDepth - 1) / kMaxBlockDepth);
+  for (int64_t i = 0; i < depth_blocks; ++i) {
+    const int64_t first = block.k_groups * i / depth_blocks, last = block.k_groups * (i + 1) / depth_blocks;
+    for (int64_t column = 0; column < block.out.columns; column += block.panel_columns) {
+      block.microkernel({.x = block.x + first,
+                         .ldx = block.ldx,
+                         .panel = block.panels + column * block.k_groups + first * block.panel_columns,
+                         .k_groups = last - first,
+                         .rows = block.out.rows + count_before(block.two_term, block.out.rows),
+                         .accumulators = accumulators + column,
+                         .ld_accumulators = kMaxBlockColumns,
+                         .accumulate = i > 0});
+    }
+  }
+}
+
+// scale_x · scale_w · (accumulator − zero_point · compensation) + addend for a vector of columns from c on.
+template <bool zero_points, class D, class V>
+HWY_INLINE V dequantize(D d, const QuantizedBlock& block, QuantizationParams x, const int32_t* accumulators, int64_t c,
+                        V addend) {
+  const hn::RebindToSigned<D> d32;
+  const auto scale = hn::Mul(hn::Set(d, x.scale), hn::Load(d, block.scales + c));
+  auto exact = hn::Load(d32, accumulators + c);
+  if constexpr (zero_points) {
+    exact = hn::Sub(exact, hn::Mul(hn::Set(d32, x.zero_point), hn::Load(d32, block.compensation + c)));
+  }
+  return hn::MulAdd(hn::ConvertTo(d, exact), scale, addend);
+}
+
+// A two-term row keeps more bits than 8 or 16, so its activation is not the coarse one.
+template <Activation kind, bool zero_points>
+HWY_INLINE void finish_rows(const QuantizedBlock& block, const int32_t* accumulators) {
+  const OutputBlock& out = block.out;
+  const int32_t *x = block.x, *low_x = x + out.rows * block.ldx;
+  const int32_t* low_accumulators = accumulators + out.rows * kMaxBlockColumns;
+  int64_t next_two_term = block.two_term.stride > 0 ? block.two_term.first : -1;
+  RowBiasIterator biases(block.row_bias, block.first_row);
+  for (int64_t r = 0; r < out.rows; ++r, x += block.ldx, accumulators += kMaxBlockColumns) {
+    const QuantizationParams params = load_metadata(x);
+    const float* const bias = block.row_bias.data ? biases.next() : block.bias;
+    const auto high = [&](auto d, int64_t c) HWY_ATTR {
+      return dequantize<zero_points>(d, block, params, accumulators, c, hn::Load(d, bias + c));
+    };
+    if (r != next_two_term) {
+      finish_row<kind, true>(high, out, r);
+      continue;
+    }
+    const QuantizationParams low_params = load_metadata(low_x);
+    const auto both = [&](auto d, int64_t c) HWY_ATTR {
+      return dequantize<zero_points>(d, block, low_params, low_accumulators, c, high(d, c));
+    };
+    finish_row<kind>(both, out, r);
+    next_two_term += block.two_term.stride;
+    low_x += block.ldx;
+    low_accumulators += kMaxBlockColumns;
+  }
+}
+
+void multiply_quantized_block(const QuantizedBlock& block) {
+  HWY_ALIGN int32_t accumulators[kMaxBlockRows * kMaxBlockColumns];
+  accumulate(block, accumulators);
+  const int32_t* const done = accumulators;
+  with_activation(block.out.epilogue.activation, [&block, done](auto kind) HWY_ATTR {
+    block.compensation ? finish_rows<kind(), true>(block, done) : finish_rows<kind(), false>(block, done);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace vitrail::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::kernels {
+namespace {
 
-QuantizedGemm::QuantizedGemm(const float* bias, int64_t out, int64_t in, const Layout& layout)
-    : layout_(layout),
+VITRAIL_EXPORT(multiply_quantized_block, nullptr);
+
+}  // namespace
+
+QuantizedGemm::QuantizedGemm(const QuantizedFormat& format, const float* bias, int64_t out, int64_t in,
+                             const std::function<QuantizedChannel(int64_t, int32_t*)>& quantize_channel)
+    : format_(format),
       out_(out),
       in_(in),
-      words_((in + layout.numbers - 1) / layout.numbers),
-      panels_((out + layout.width - 1) / layout.width),
-      weight_(zero_weights<int32_t>(columns() * words_)),
-      bias_(zero_weights<float>(columns())) {
+      k_groups_((in + format.values_per_group - 1) / format.values_per_group),
+      panels_((out + format.panel_columns - 1) / format.panel_columns),
+      multiply_block_(&VITRAIL_DISPATCH(multiply_quantized_block)),
+      weight_(zero_weights<int32_t>(columns() * k_groups_)),
+      bias_(zero_weights<float>(columns())),
+      scales_(zero_weights<float>(columns())) {
+  if (format.is_int8()) compensation_ = zero_weights<int32_t>(columns());
   if (bias) std::copy_n(bias, out, bias_.get());
+  parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
+    const int64_t width = format_.panel_columns;
+    std::vector<int32_t> groups(static_cast<size_t>(k_groups_));
+    for (int64_t c = first; c < last; ++c) {
+      const QuantizedChannel channel = quantize_channel(c, groups.data());
+      scales_[c] = channel.scale;
+      if (compensation_) compensation_[c] = channel.compensation;
+      int32_t* const column = weight_.get() + c / width * width * k_groups_ + c % width;
+      for (int64_t g = 0; g < k_groups_; ++g) column[g * width] = groups[g];
+    }
+  });
 }
 
-// A small weight stays in the second-level cache; then with fewer rows the accumulators stay in the first.
+size_t QuantizedGemm::packed_bytes() const {
+  const int64_t of_channel = k_groups_ + (compensation_ ? 3 : 2);  // the others are scale, bias and compensation
+  return static_cast<size_t>(columns() * of_channel) * sizeof(int32_t);
+}
+
+// A small weight stays in the second-level cache and may be read more often.  Then blocks have few rows, so that their
+// accumulators stay in the first.
 QuantizedRows QuantizedGemm::layout_of(const LinearRows& rows) const {
-  constexpr int64_t kSmallWeight = 64 << 10;  // groups
+  constexpr int64_t kSmallWeight = (256 << 10) / sizeof(int32_t);
   constexpr int64_t kFewRows = 48;
-  return {rows.count, layout_.two_term_rows ? rows.two_term : TwoTermRows{},
-          columns() * words_ <= kSmallWeight ? kFewRows : kMaxRows};
+  return {rows.count, format_.is_int8() ? rows.two_term : TwoTermRows{},
+          columns() * k_groups_ <= kSmallWeight ? kFewRows : kMaxBlockRows};
 }
 
 size_t QuantizedGemm::quantized_bytes(const QuantizedRows& rows) const {
-  constexpr size_t kAlignment = 64;  // of the correction's scratch, which follows
-  const auto bytes = static_cast<size_t>(rows.num_slots() * (layout_.heading + words_)) * sizeof(int32_t);
+  constexpr size_t kAlignment = 64;  // the correction's scratch follows
+  const auto bytes = static_cast<size_t>(rows.num_slots() * quantized_row_stride()) * sizeof(int32_t);
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -44,28 +179,32 @@ void QuantizedGemm::run(const GemmArgs& args) const {
   std::byte* const correction_scratch = args.scratch + quantized_bytes(rows);
   quantize_rows(args, rows, correction, correction_scratch);
   const RowBias row_biases = correction.row_biases(args.x, correction_scratch);
-  const int64_t ldx = layout_.heading + words_;
-  const int32_t* const x = reinterpret_cast<const int32_t*>(args.scratch) + layout_.heading;
-  const int64_t flops = 2 * width() * in_ * std::min(args.rows.count, rows.block());
-  const int64_t grain = 1 + 100'000 / (flops + 1);  // these take 0.5 µs, a loop of an awake team half as long
-  for_each_gemm_task(args.rows.count, rows.block(), panels_, width(), grain,
-                     [&](int64_t first, int64_t count, int64_t panel, int64_t panels) {
-                       const int64_t column = panel * width(), columns = std::min(panels * width(), out_ - column);
-                       RowBias row_bias = row_biases;
-                       if (row_bias.data) row_bias.data += column;
-                       run_task({.x = x + rows.slot(first) * ldx,
-                                 .ldx = ldx,
-                                 .two_term = rows.two_term_from(first),
-                                 .panels = weight_.get() + column * words_,
-                                 .words = words_,
-                                 .width = width(),
-                                 .add_panel = sums(),
-                                 .bias = bias_.get() + column,
-                                 .row_bias = row_bias,
-                                 .first_row = first,
-                                 .to = output_of(args, first, count, column, columns)},
-                                column);
-                     });
+
+  const int32_t* const x = reinterpret_cast<const int32_t*>(args.scratch) + kMetadataGroups;
+  const int64_t width = format_.panel_columns;
+  const BlockGrid grid{
+      .rows = args.rows.count, .block_rows = rows.block_rows(), .panels = panels_, .panel_columns = width};
+  const int64_t flops_per_panel = 2 * width * in_ * std::min(grid.rows, grid.block_rows);
+  const int64_t grain =
+      1 + 100'000 / (flops_per_panel + 1);  // these take twice as long as starting a loop on waiting threads
+  for_each_output_block(grid, grain, [&](int64_t row, int64_t count, int64_t panel, int64_t panels) {
+    const int64_t column = panel * width, columns = std::min(panels * width, out_ - column);
+    RowBias row_bias = row_biases;
+    if (row_bias.data) row_bias.data += column;
+    multiply_block_({.x = x + rows.slot(row) * quantized_row_stride(),
+                     .ldx = quantized_row_stride(),
+                     .two_term = rows.two_term_from(row),
+                     .panels = weight_.get() + column * k_groups_,
+                     .k_groups = k_groups_,
+                     .panel_columns = width,
+                     .microkernel = format_.microkernel,
+                     .scales = scales_.get() + column,
+                     .compensation = compensation_ ? compensation_.get() + column : nullptr,
+                     .bias = bias_.get() + column,
+                     .row_bias = row_bias,
+                     .first_row = row,
+                     .out = output_block(args, row, count, column, columns)});
+  });
 }
 
 void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& rows,
@@ -91,18 +230,24 @@ void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& row
   });
 }
 
-// The padding of the last group is multiplied by the weight's zeros, so it must be finite.
 void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last) const {
-  const int64_t ldx = layout_.heading + words_;
-  int32_t* const x = reinterpret_cast<int32_t*>(args.scratch) + layout_.heading;
+  int32_t* const quantized = reinterpret_cast<int32_t*>(args.scratch) + kMetadataGroups;
+  // The weight is 0 where the last K group has no value of x; cleared so that nothing uninitialised is read.
+  const auto clear_padding = [this](int32_t* row) {
+    if (k_groups_ > 0) row[k_groups_ - 1] = 0;
+  };
   for (int64_t r = first; r < last; ++r) {
-    int32_t* const words = x + rows.slot(r) * ldx;
-    int32_t* const low_term = rows.has_low_term(r) ? x + rows.low_term_slot(r) * ldx : nullptr;
-    for (int32_t* const row : {words, low_term}) {
-      if (row && words_ > 0) row[words_ - 1] = 0;
-    }
-    write_row(args.x.data + r * args.x.ld, words, low_term);
+    const float* const x = args.x.data + r * args.x.ld;
+    int32_t* const high = quantized + rows.slot(r) * quantized_row_stride();
+    clear_padding(high);
+    const QuantizationParams params = format_.quantize_row(x, in_, high);
+    store_metadata(high, params);
+    if (!rows.has_low_term(r)) continue;
+    int32_t* const low = quantized + rows.low_term_slot(r) * quantized_row_stride();
+    clear_padding(low);
+    store_metadata(low, format_.quantize_low_term(x, in_, params, high, low));
   }
 }
 
 }  // namespace vitrail::kernels
+#endif

@@ -1,52 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the products in 8 and 16 bits share: the weight is packed in panels of words (dot_microkernels_internal.h), x is
-// written as words into the scratch first, and tasks (quantized_gemm_tasks_internal.h) multiply and finish.
+// The GEMM of the integer formats, int8 and int16.  The weight is packed in panels of 32-bit K groups
+// (dot_microkernels_internal.h) with a scale per output channel.  run() quantises x per row into the scratch, then
+// multiplies output blocks with exact int32 accumulators, and dequantises them in the epilogue.
+#include <functional>
+
+#include "vitrail/kernels/gemm/activation_quantization_internal.h"
+#include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
-#include "vitrail/kernels/gemm/quantized_gemm_tasks_internal.h"
+#include "vitrail/kernels/gemm/quantized_rows_internal.h"
+#include "vitrail/kernels/gemm/weight_correction_internal.h"
 #include "vitrail/kernels/isa/aligned_array_internal.h"
 
 namespace vitrail::kernels {
 
+struct QuantizedBlock;
+
+struct QuantizedFormat {
+  int64_t values_per_group;
+  int64_t panel_columns;
+  DotMicrokernel microkernel;
+  // x [in] → K groups.  Values of the last group beyond x are left as they are.
+  QuantizationParams (*quantize_row)(const float* x, int64_t in, int32_t* row);
+  // The error of the high term → K groups of the low term.  Null except for int8, which alone has zero points, two-term
+  // rows and weight corrections.
+  QuantizationParams (*quantize_low_term)(const float* x, int64_t in, QuantizationParams high, const int32_t* high_row,
+                                          int32_t* low_row) = nullptr;
+
+  bool is_int8() const { return quantize_low_term != nullptr; }
+};
+
+// A row of the weight, that is an output channel.
+struct QuantizedChannel {
+  float scale;
+  int32_t compensation = 0;  // Σ of its values: the accumulators exceed the result by zero_point · compensation
+};
+
 class QuantizedGemm : public PackedGemm {
  public:
+  // quantize_channel(c, groups) writes the K groups of row c of the weight.  They are zero before.  It is called by
+  // several threads at once.
+  QuantizedGemm(const QuantizedFormat& format, const float* bias, int64_t out, int64_t in,
+                const std::function<QuantizedChannel(int64_t, int32_t*)>& quantize_channel);
+
+  // Replaces the microkernel by another one for the same format.
+  void use(DotMicrokernel microkernel) { format_.microkernel = microkernel; }
+
   void run(const GemmArgs& args) const override;
   size_t scratch_bytes(const LinearRows& rows) const override;
-
- protected:
-  struct Layout {
-    int64_t numbers;     // of a word
-    int64_t width;       // columns of a panel
-    int64_t heading;     // words before those of a row of x, for write_row() to use
-    bool two_term_rows;  // LinearRows::two_term is supported
-  };
-  // The weight's panels are zeros, for the constructor to fill.
-  QuantizedGemm(const float* bias, int64_t out, int64_t in, const Layout& layout);
-
-  int64_t out() const { return out_; }
-  int64_t in() const { return in_; }
-  int64_t words() const { return words_; }
-  int64_t width() const { return layout_.width; }
-  int64_t columns() const { return panels_ * width(); }  // out, and what fills the last panel
-  int32_t* panel(int64_t p) { return weight_.get() + p * width() * words_; }
+  size_t packed_bytes() const override;
+  bool takes_correction() const override { return format_.is_int8(); }
 
  private:
-  // x [in] → words; unless null, rest: what the words leave of it, of fine rows.  The last word, which x may not fill,
-  // is 0.
-  virtual void write_row(const float* x, int32_t* words, int32_t* rest) const = 0;
-  virtual void run_task(const QuantizedGemmTask& task, int64_t column) const = 0;  // from this column of the weight on
-  virtual DotMicrokernel sums() const = 0;
-
+  int64_t columns() const { return panels_ * format_.panel_columns; }           // out, rounded up to complete panels
+  int64_t quantized_row_stride() const { return kMetadataGroups + k_groups_; }  // in groups
   QuantizedRows layout_of(const LinearRows& rows) const;
   size_t quantized_bytes(const QuantizedRows& rows) const;
   void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, const WeightCorrectionPass& correction,
                      std::byte* correction_scratch) const;
   void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last) const;
 
-  Layout layout_;
-  int64_t out_, in_, words_, panels_;
+  QuantizedFormat format_;
+  int64_t out_, in_, k_groups_, panels_;
+  void (*multiply_block_)(const QuantizedBlock&);
   AlignedArray<int32_t> weight_;
-  AlignedArray<float> bias_;
+  AlignedArray<float> bias_, scales_;
+  AlignedArray<int32_t> compensation_;  // null without zero points
 };
 
 }  // namespace vitrail::kernels

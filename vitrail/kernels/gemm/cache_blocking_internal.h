@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How our GEMMs divide the output among threads and caches: into blocks of some rows by a few adjacent panels of the
+// weight (Goto and van de Geijn 2008: the constants are their m_c, k_c and n_c).
+#include <algorithm>
+#include <cstdint>
+
+#include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/packed_gemm_internal.h"
+
+namespace vitrail::kernels {
+
+// While a block of K passes through an output block, the panel's part, 384 × 64 B = 24 KiB, stays in the first-level
+// cache; the rows of x, 192 × 1.5 KiB, and the accumulators, 192 × 512 B, stay in the second (512 KiB on Zen 3).
+constexpr int64_t kMaxBlockRows = 192;
+constexpr int64_t kMaxBlockDepth = 384;  // along K, in units of 4 bytes of x
+constexpr int64_t kMaxBlockColumns = 128;
+
+// The rows of a block, so that blocks are about equally long and consist of complete register tiles (6 or 12 rows).
+inline int64_t block_rows(int64_t rows, int64_t max_rows = kMaxBlockRows) {
+  const int64_t blocks = (rows + max_rows - 1) / max_rows, even_split = (rows + blocks - 1) / blocks;
+  return std::min(max_rows, (even_split + 5) / 6 * 6);
+}
+
+// A block of y, with the part of the epilogue that belongs to its rows and columns.
+struct OutputBlock {
+  int64_t rows, columns;
+  MatrixView<float> y;
+  Epilogue epilogue;
+};
+
+inline OutputBlock output_block(const GemmArgs& args, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  Epilogue epilogue = args.epilogue;
+  Residual& residual = epilogue.residual;
+  if (residual.data) residual.data += row * residual.ld + column;
+  if (residual.scale) residual.scale += column;
+  return {rows, columns, {args.y.data + row * args.y.ld + column, args.y.ld}, epilogue};
+}
+
+struct BlockGrid {
+  int64_t rows, block_rows;
+  int64_t panels, panel_columns;
+};
+
+// body(first row, rows, first panel, panels) for blocks that cover the output, ordered by rows, then panels.  Threads
+// begin with ranges of equal length, cut between panels, and then steal work.  grain: the fewest panels of a block that
+// are worth a thread.
+template <class Body>
+void for_each_output_block(const BlockGrid& grid, int64_t grain, const Body& body) {
+  const int64_t blocks = (grid.rows + grid.block_rows - 1) / grid.block_rows;
+  parallel_for_balanced(0, blocks * grid.panels, grain, [&](int64_t first, int64_t last) {
+    while (first < last) {
+      const int64_t row = first / grid.panels * grid.block_rows, panel = first % grid.panels;
+      const int64_t panels = std::min({kMaxBlockColumns / grid.panel_columns, grid.panels - panel, last - first});
+      body(row, std::min(grid.block_rows, grid.rows - row), panel, panels);
+      first += panels;
+    }
+  });
+}
+
+}  // namespace vitrail::kernels
