@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The int16 GEMM, and Precision::bf16, which uses it.
+// The int16 GEMM, and Precision::half, which uses it.
 #include <algorithm>
 #include <cmath>
 #include <functional>

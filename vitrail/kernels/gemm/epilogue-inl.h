@@ -20,7 +20,7 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
 // Columns [first_column, out.columns) of a row of y.  biased(d, c): x Wᵀ + b for a vector of columns from c on, which
-// may exceed the last.  coarse: with approximations that are fine enough for y in 8 or 16 bits (vector_math-inl.h).
+// may exceed the last.  coarse: with approximations that are fine enough for y in 8 or 16 bits (activation-inl.h).
 template <Activation kind, bool coarse = false, class Biased>
 HWY_INLINE void finish_row(const Biased& biased, const OutputBlock& out, int64_t row, int64_t first_column = 0) {
   const hn::ScalableTag<float> d;

@@ -40,7 +40,7 @@ constexpr KernelTable<MakeGemm> kFp32Gemms{make_scalar_gemm, make_fp32_gemm, mak
 constexpr KernelTable<MakeInt8Gemm> kInt8Gemms{make_scalar_int8_gemm, make_vector_int8_gemm, make_vector_int8_gemm,
                                                make_vector_int8_gemm};
 
-std::unique_ptr<PackedGemm> make_16_bit_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
+std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
   if (active_features().has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
@@ -56,7 +56,7 @@ std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, in
     case Precision::fp32:
       break;
     case Precision::half:
-      return make_16_bit_gemm(weight, bias, out, in);
+      return make_half_gemm(weight, bias, out, in);
     case Precision::int8:
       if (in <= kMaxInt8Inputs) return dispatch(kInt8Gemms)(weight, bias, out, in);
       break;

@@ -71,13 +71,15 @@ struct LinearRows {
 };
 
 // The precision of a linear layer's GEMM.  x, bias and y are fp32 in all of them.
-//   fp32  Weights and activations are multiplied in fp32.
-//   half  16-bit arithmetic: int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded to bf16.  int16 values have a
-//         scale per weight row and per activation row, and accumulation is exact (int16_gemm.cpp).
-//   int8  Weights are int8 with a scale per output channel (weight_quantization_internal.h).  Activations are uint8
-//   with a scale and a
-//         zero point per row.  Accumulation is exact, so the same rows give the same bits on every processor.
-enum class Precision : uint8_t { fp32, half, int8 };
+enum class Precision : uint8_t {
+  fp32,
+  // 16-bit arithmetic.  With AVX-512 VNNI: int16 with a scale per row of x and of W and exact accumulators, about as
+  // fast as bf16 and more accurate (int16_gemm.cpp).  Elsewhere: fp32 with weights rounded to bf16.
+  half,
+  // W is int8 with a scale per output channel, x is uint8 with a scale and a zero point per row.  Accumulators are
+  // exact and quantised values are the same on every processor.
+  int8,
+};
 Precision precision_from_name(const std::string& name);  // also "bf16" for half; else throws Error that lists the names
 const char* name_of(Precision precision);
 

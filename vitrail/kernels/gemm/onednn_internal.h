@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one wrapper around oneDNN (2.6 and 3.x).  Built without it (VITRAIL_ONEDNN off), available() is false and the
-// other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
+// The only wrapper around oneDNN (2.6 and 3.x).  In a build without oneDNN (VITRAIL_ONEDNN off), available() is false
+// and the other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
 // instruction set that VITRAIL_CPU or force_isa() asked for by then; scalar, under which vitrail does not call oneDNN,
 // limits it to SSE4.
 #include <cstddef>
