@@ -48,7 +48,7 @@ void attend(const Head<float>& head, const HeadScratch& scratch, int64_t first, 
                   queries, head.keys - s, StoredAccumulators<false>{scratch.scores + s, scratch.ld_scores});
   }
   for (int64_t r = 0; r < queries; ++r) {
-    soften_row(head, first + r, scratch.scores + r * scratch.ld_scores, scratch.inverses + r);
+    softmax_row_fp32(head, first + r, scratch.scores + r * scratch.ld_scores, scratch.inverses + r);
   }
   for (int64_t e = 0; e < head.head_dim; e += width) {
     const int64_t columns = std::min(width, head.head_dim - e);

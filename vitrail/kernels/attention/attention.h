@@ -8,7 +8,7 @@
 namespace vitrail::kernels {
 
 // A [batch, heads, tokens, dim] operand: the last axis is contiguous, the others have strides in elements.  Heads may
-// lie inside a fused [B, N, 3, H, D] projection: no copy is needed.
+// be views of a fused [B, N, 3, H, D] projection: no copy is needed.
 template <class T>
 struct HeadView {
   T* data = nullptr;
@@ -21,7 +21,7 @@ struct ScoreBias {
   int64_t batch_stride = 0, head_stride = 0, query_stride = 0;
 };
 
-// T: float, or BFloat16 where the processor multiplies it (multiplies_bf16()): then q, k, v and out lie in memory so.
+// T is the type of q, k, v and out in memory: float, or BFloat16 on processors that multiply it (multiplies_bf16()).
 template <class T>
 struct AttentionArgsOf {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_dim = 0;
@@ -30,9 +30,9 @@ struct AttentionArgsOf {
   float scale = 1;
   ScoreBias bias{};          // data null: none
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
-  // bf16: the operands of both products have 16 bits where the processor multiplies bf16, sums and the softmax more: v
-  // and the weights are rounded to bf16, q and k to whole numbers with a step for each query and one for a head's keys.
-  // Elsewhere it is fp32.  There is none in int8.  With T = BFloat16 it is always bf16.
+  // half: if the processor multiplies bf16, the operands of both GEMMs have 16 bits.  v and the weights are rounded to
+  // bf16; q and k are int16, with a scale for each query and one for a head's keys.  Accumulators and the softmax are
+  // fp32.  On other processors half is fp32.  int8 is not available.  With T = BFloat16 all operands are bf16.
   Precision precision = Precision::fp32;
 };
 using AttentionArgs = AttentionArgsOf<float>;
@@ -43,8 +43,8 @@ void attention(const AttentionArgsOf<BFloat16>& args);
 
 template <class T>
 struct AttentionGradArgsOf {
-  AttentionArgsOf<T> forward{};              // as attention() had it; out and weights are not looked at
-  HeadView<const T> grad{};                  // of out
+  AttentionArgsOf<T> forward{};              // the arguments of attention(); out and weights are not read
+  HeadView<const T> grad{};                  // gradient of out
   HeadView<T> grad_q{}, grad_k{}, grad_v{};  // written
   float* grad_scores = nullptr;  // if not null: contiguous [B, H, T, S], receives the gradient of the biased scores
 };

@@ -38,9 +38,9 @@ namespace HWY_NAMESPACE {
 
 int64_t gradient_panel_columns() { return panel_columns(); }
 
-// to [rows of aᵀ, columns] += aᵀ · panels, for a [depth, rows].  What lies beyond the columns in `to` is of no use.
-void add_transposed_product(const float* a, int64_t lda, int64_t rows, int64_t depth, const float* panels,
-                            int64_t columns, float* to, int64_t ld) {
+// to [rows of aᵀ, columns] += aᵀ · panels, for a [depth, rows].  Columns of `to` after the last are padding.
+void add_transposed_gemm(const float* a, int64_t lda, int64_t rows, int64_t depth, const float* panels, int64_t columns,
+                         float* to, int64_t ld) {
   const int64_t width = panel_columns();
   for (int64_t c = 0; c < columns; c += width) {
     multiply_part<true>(a, lda, panels + c * depth, depth, rows, columns - c, StoredAccumulators<true>{to + c, ld});
@@ -58,7 +58,7 @@ void attend_backward(const HeadGrad<float>& head, const HeadGradScratch& scratch
                   StoredAccumulators<false>{scratch.slopes + s, scratch.ld});
   }
   for (int64_t r = 0; r < queries; ++r) {
-    soften_row_backward(head, first + r, scratch.weights + r * scratch.ld, scratch.slopes + r * scratch.ld);
+    softmax_row_backward(head, first + r, scratch.weights + r * scratch.ld, scratch.slopes + r * scratch.ld);
     if (head.grad_scores) {
       std::copy_n(scratch.slopes + r * scratch.ld, head.keys, head.grad_scores + (first + r) * head.keys);
     }
@@ -71,10 +71,10 @@ void attend_backward(const HeadGrad<float>& head, const HeadGradScratch& scratch
   }
   pack_along(q, head.q_stride, queries, dim, scratch.queries);
   pack_along(grad, head.grad_stride, queries, dim, scratch.grads);
-  add_transposed_product(scratch.slopes, scratch.ld, head.keys, queries, scratch.queries, dim, scratch.grad_keys,
-                         scratch.depth);
-  add_transposed_product(scratch.weights, scratch.ld, head.keys, queries, scratch.grads, dim, scratch.grad_values,
-                         scratch.depth);
+  add_transposed_gemm(scratch.slopes, scratch.ld, head.keys, queries, scratch.queries, dim, scratch.grad_keys,
+                      scratch.depth);
+  add_transposed_gemm(scratch.weights, scratch.ld, head.keys, queries, scratch.grads, dim, scratch.grad_values,
+                      scratch.depth);
 }
 
 void head_backward(const HeadGrad<float>& head, const HeadGradScratch& scratch) {
@@ -128,7 +128,7 @@ void scalar_head_backward(const HeadGrad<float>& head, const HeadGradScratch& sc
 VITRAIL_EXPORT(gradient_panel_columns, scalar_panel_columns);
 VITRAIL_EXPORT(head_backward, scalar_head_backward);
 
-// Cuts the calling thread's scratch into the pieces that one head needs.
+// Cuts the calling thread's scratch into the extents that one head needs.
 HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
   auto round_up = [width](int64_t n) { return (n + width - 1) / width * width; };
   HeadGradScratch s{};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention by blocks, as in attention.cpp, with both products in 16 bits: their operands are rounded and lie in words
-// of two numbers along what is summed over (dot_microkernels_internal.h), the head's dimension first, then the keys.
+// Attention by blocks, as in attention.cpp, with both GEMMs in 16 bits.  Their operands are rounded and packed in
+// 32-bit K groups of two values (dot_microkernels_internal.h): along the head's dimension for the scores, along the
+// keys for the output.
 //
-// v and the weights are rounded to bf16.  So are q and k that lie in memory so; those in fp32 become whole numbers of
-// 16 bits (int16_quantization_internal.h), which keep more of them in the same time, with a step for each query and one
-// for a head's keys. In a simulation of DeiT-Tiny with all else exact, attention puts the logits 0.23 % off by bf16,
-// and 0.11 where q and k are exact.
+// v and the attention weights are rounded to bf16, and so are q and k if they are bf16 in memory.  q and k in fp32 are
+// quantised to int16 (int16_quantization_internal.h), with a scale for each query and one scale for a head's keys: that
+// is as fast as bf16 and more accurate.
 #include <cmath>
 #include <type_traits>
 
@@ -27,22 +27,22 @@
 namespace vitrail::kernels {
 namespace {
 
-constexpr int64_t kWordsBehind = 16;  // a vector's, that a row of weights may be written beyond its end
+constexpr int64_t kStorePadding = 16;  // groups of one vector: stores may pass the end of the last row
 
-// A thread's own memory for one head and one block of queries.  Panels have kAvx512Columns.
+// The calling thread's memory for one head and one block of queries.  Panels have kAvx512Columns columns.
 struct Bf16HeadScratch {
-  int32_t* keys;     // scaled kᵀ in panels: [panel][dim_words][columns]
-  int32_t* values;   // v in panels: [panel][key_words][columns], two keys to a word
-  float* scores;     // [queries][ld_scores], ld_scores = keys rounded up to whole panels; sums of whole numbers first
-  float* sums;       // [queries][columns]
-  int32_t* queries;  // [queries][dim_words]
-  int32_t* weights;  // [queries][key_words], room behind them
-  float* inverses;   // [queries]: 1 / the sum of a row's exponentials
-  float* steps;      // [queries] of whole numbers' scores
-  float* key_step;   // of the head's keys, times |scale|
-  float* packing;    // packing_floats(head_dim)
-  float most_steps;  // of a query (int16_quantization_internal.h)
-  int64_t ld_scores, dim_words, key_words;
+  int32_t* keys;        // scaled kᵀ in panels: [panel][dim_groups][columns]
+  int32_t* values;      // v in panels: [panel][key_groups][columns], two keys in a group
+  float* scores;        // [queries][ld_scores], ld_scores = keys rounded up to panels; int32 accumulators at first
+  float* accumulators;  // [queries][columns]
+  int32_t* queries;     // [queries][dim_groups]
+  int32_t* weights;     // [queries][key_groups], then kStorePadding
+  float* inverses;      // [queries]: 1 / the sum of a row's exponentials
+  float* score_scales;  // [queries]: scale of int32 scores
+  float* key_scale;     // scale of the head's keys, times |attention scale|
+  float* packing;       // packing_floats(head_dim)
+  float max_norm;       // max_int16_norm(head_dim)
+  int64_t ld_scores, dim_groups, key_groups;
   DotMicrokernel add_scores, add_values;
 };
 
@@ -54,37 +54,37 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-constexpr float kMostShift = 1e38f;  // its product with log2 e is finite
+constexpr float kMaxShift = 1e38f;  // times log2 e it is finite
 
-// A score from its place in a row: fp32, or the sum of whole numbers.
-template <bool whole, class D>
+// A score as fp32; an int32 accumulator is converted.
+template <bool is_int32, class D>
 HWY_INLINE hn::Vec<D> score_of(D d, hn::Vec<D> v) {
-  if constexpr (whole) v = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<D>(), v));
+  if constexpr (is_int32) v = hn::ConvertTo(d, hn::BitCast(hn::RebindToSigned<D>(), v));
   return v;
 }
 
-// e^(step · x − most) for |most| ≤ kMostShift, to words, and their sum before they are rounded (NaN when x has one). Up
-// to kWordsBehind words behind the last are written too; the last has a zero where n is odd.
-template <bool whole>
-HWY_INLINE float exp_to_words(const float* x, float step, float most, int32_t* words, int64_t n) {
+// Writes e^(scale · x − max) for |max| ≤ kMaxShift as bf16 groups, and returns their sum before rounding (NaN if x has
+// a NaN).  Up to kStorePadding groups after the last are written too.  If n is odd, the last group ends with a zero.
+template <bool is_int32>
+HWY_INLINE float exp_to_groups(const float* x, float scale, float max, int32_t* groups, int64_t n) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> bits_d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr float kLog2e = 1.44269504f;
-  const auto log2e = hn::Set(d, step * kLog2e), shift = hn::Set(d, -most * kLog2e);
-  const auto half = hn::Set(bits_d, 0x8000);  // ties go up: nothing here is negative, and the sum of NaN tells of it
-  auto* const to = reinterpret_cast<uint16_t*>(words);
-  auto sum = hn::Zero(d), more = sum;
-  auto power = [&](auto v) HWY_ATTR { return coarse_exp2(d, hn::MulAdd(score_of<whole>(d, v), log2e, shift)); };
-  auto power_of_part = [&](int64_t c) HWY_ATTR {  // of what there is; 0 beyond it
+  const auto log2e = hn::Set(d, scale * kLog2e), shift = hn::Set(d, -max * kLog2e);
+  const auto half = hn::Set(bits_d, 0x8000);  // ties round up: no value is negative, and the sum shows a NaN
+  auto* const to = reinterpret_cast<uint16_t*>(groups);
+  auto low_sum = hn::Zero(d), high_sum = low_sum;
+  auto power = [&](auto v) HWY_ATTR { return coarse_exp2(d, hn::MulAdd(score_of<is_int32>(d, v), log2e, shift)); };
+  auto power_of_tail = [&](int64_t c) HWY_ATTR {  // 0 beyond the last element
     const int64_t left = n - c;
     if (left >= lanes) return power(hn::LoadU(d, x + c));
     if (left <= 0) return hn::Zero(d);
     return hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(left)), power(load_first(d, x + c, left)));
   };
   auto store = [&](auto low, auto high, int64_t c) HWY_ATTR {
-    sum = hn::Add(sum, low);
-    more = hn::Add(more, high);
+    low_sum = hn::Add(low_sum, low);
+    high_sum = hn::Add(high_sum, high);
     store_upper_halves(bits_d, hn::Add(hn::BitCast(bits_d, low), half), hn::Add(hn::BitCast(bits_d, high), half),
                        to + c);
   };
@@ -92,121 +92,123 @@ HWY_INLINE float exp_to_words(const float* x, float step, float most, int32_t* w
   for (; c + 2 * lanes <= n; c += 2 * lanes) {
     store(power(hn::LoadU(d, x + c)), power(hn::LoadU(d, x + c + lanes)), c);
   }
-  if (c < n) store(power_of_part(c), power_of_part(c + lanes), c);
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, more)));
+  if (c < n) store(power_of_tail(c), power_of_tail(c + lanes), c);
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(low_sum, high_sum)));
 }
 
-// Scores to exponentials in words, and to weights where they are asked for.
+// Softmax of a row of scores: exponentials as bf16 groups, the inverse of their sum, and weights if args ask for them.
 template <class T>
-HWY_INLINE void soften_to_words(const Head<T>& head, int64_t query, float* scores, int32_t* words, float* inverse) {
+HWY_INLINE void softmax_to_groups(const Head<T>& head, int64_t query, float* scores, int32_t* groups, float* inverse) {
   if (head.weights) {
-    soften_row(head, query, scores, inverse);
-    return round_to_words(scores, head.keys, words);
+    softmax_row_fp32(head, query, scores, inverse);
+    return round_to_groups(scores, head.keys, groups);
   }
   if (head.bias) add_row(head.bias + query * head.bias_stride, scores, head.keys);
-  const float most = row_max(scores, head.keys);
-  if (!(std::abs(most) <= kMostShift)) {  // all masked, or not finite
-    const float sum = exp_row(scores, most, scores, head.keys);
+  const float max = row_max(scores, head.keys);
+  if (!(std::abs(max) <= kMaxShift)) {  // all masked, or not finite
+    const float sum = exp_row(scores, max, scores, head.keys);
     *inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    return round_to_words(scores, head.keys, words);
+    return round_to_groups(scores, head.keys, groups);
   }
-  *inverse = 1.0f / exp_to_words<false>(scores, 1, most, words, head.keys);  // the largest alone is 1
+  *inverse = 1.0f / exp_to_groups<false>(scores, 1, max, groups, head.keys);  // the sum is at least 1
 }
 
-HWY_INLINE int32_t most_of_whole(const float* sums, int64_t n) {
+HWY_INLINE int32_t max_int32(const float* accumulators, int64_t n) {
   const hn::ScalableTag<int32_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* const x = reinterpret_cast<const int32_t*>(sums);
-  auto most = hn::Set(d, x[0]);
+  const auto* const x = reinterpret_cast<const int32_t*>(accumulators);
+  auto max = hn::Set(d, x[0]);
   int64_t c = 0;
-  for (; c + lanes <= n; c += lanes) most = hn::Max(most, hn::LoadU(d, x + c));
-  int32_t result = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; c + lanes <= n; c += lanes) max = hn::Max(max, hn::LoadU(d, x + c));
+  int32_t result = hn::GetLane(hn::MaxOfLanes(d, max));
   for (; c < n; ++c) result = std::max(result, x[c]);
   return result;
 }
 
-HWY_INLINE void scale_whole(float* sums, float step, int64_t n) {
+// int32 accumulators → fp32 scores, in place.
+HWY_INLINE void scale_int32(float* accumulators, float scale, int64_t n) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto factor = hn::Set(d, step);
+  const auto factor = hn::Set(d, scale);
   int64_t c = 0;
   for (; c + lanes <= n; c += lanes) {
-    hn::StoreU(hn::Mul(factor, score_of<true>(d, hn::LoadU(d, sums + c))), d, sums + c);
+    hn::StoreU(hn::Mul(factor, score_of<true>(d, hn::LoadU(d, accumulators + c))), d, accumulators + c);
   }
-  if (c < n) store_first(d, hn::Mul(factor, score_of<true>(d, load_first(d, sums + c, n - c))), sums + c, n - c);
+  if (c < n)
+    store_first(d, hn::Mul(factor, score_of<true>(d, load_first(d, accumulators + c, n - c))), accumulators + c, n - c);
 }
 
-// The same of sums of whole numbers with a step.
-HWY_INLINE void soften_whole_to_words(const Head<float>& head, int64_t query, float* sums, float step, int32_t* words,
-                                      float* inverse) {
+// The same for int32 scores with a scale.
+HWY_INLINE void softmax_int32_to_groups(const Head<float>& head, int64_t query, float* accumulators, float scale,
+                                        int32_t* groups, float* inverse) {
   if (!head.weights && !head.bias && head.keys > 0) {
-    const float most = step * static_cast<float>(most_of_whole(sums, head.keys));
-    if (std::abs(most) <= kMostShift) {
-      *inverse = 1.0f / exp_to_words<true>(sums, step, most, words, head.keys);
+    const float max = scale * static_cast<float>(max_int32(accumulators, head.keys));
+    if (std::abs(max) <= kMaxShift) {
+      *inverse = 1.0f / exp_to_groups<true>(accumulators, scale, max, groups, head.keys);
       return;
     }
   }
-  scale_whole(sums, step, head.keys);
-  soften_to_words(head, query, sums, words, inverse);
+  scale_int32(accumulators, scale, head.keys);
+  softmax_to_groups(head, query, accumulators, groups, inverse);
 }
 
-// The step of a row that has the largest of each column's numbers, which no row is longer than.  NaN when a number is
+// One int16 scale for all rows: that of the row of column-wise maxima, whose norm no row exceeds.  NaN if a value is
 // not finite.  `packing` has `columns` floats.
-HWY_INLINE float int16_step_of_all(const float* rows, int64_t stride, int64_t count, int64_t columns, float* packing) {
+HWY_INLINE float int16_scale_of_all(const float* rows, int64_t stride, int64_t count, int64_t columns, float* packing) {
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> bits_d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto magnitude = hn::Set(bits_d, 0x7fffffff);
   for (int64_t c = 0; c < columns; c += lanes) {
     const int64_t left = columns - c;
-    auto most = hn::Zero(bits_d);  // as whole numbers NaN and infinity are the largest
+    auto max = hn::Zero(bits_d);  // compared as integers, NaN and infinity are the largest
     for (int64_t r = 0; r < count; ++r) {
-      most = hn::Max(most, hn::And(hn::BitCast(bits_d, load_wide(d, rows + r * stride + c, left)), magnitude));
+      max = hn::Max(max, hn::And(hn::BitCast(bits_d, load_wide(d, rows + r * stride + c, left)), magnitude));
     }
-    left >= lanes ? hn::StoreU(hn::BitCast(d, most), d, packing + c)
-                  : store_first(d, hn::BitCast(d, most), packing + c, left);
+    left >= lanes ? hn::StoreU(hn::BitCast(d, max), d, packing + c)
+                  : store_first(d, hn::BitCast(d, max), packing + c, left);
   }
   return int16_scale(packing, columns, max_int16_norm(columns));
 }
 
 HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratch) {
-  const float step = int16_step_of_all(head.k, head.k_stride, head.keys, head.head_dim, scratch.packing);
-  *scratch.key_step = step * std::abs(head.scale);
-  const auto round = [&](const float* row, int32_t* words) HWY_ATTR {
-    if (head.head_dim % 2 != 0) words[head.head_dim / 2] = 0;
-    quantize_int16(row, head.head_dim, std::copysign(step, head.scale), reinterpret_cast<int16_t*>(words));
+  const float scale = int16_scale_of_all(head.k, head.k_stride, head.keys, head.head_dim, scratch.packing);
+  *scratch.key_scale = scale * std::abs(head.scale);
+  const auto round = [&](const float* row, int32_t* groups) HWY_ATTR {
+    if (head.head_dim % 2 != 0) groups[head.head_dim / 2] = 0;
+    quantize_int16(row, head.head_dim, std::copysign(scale, head.scale), reinterpret_cast<int16_t*>(groups));
   };
   pack_rounded_across(head.k, head.k_stride, head.keys, head.head_dim, round,
                       reinterpret_cast<int32_t*>(scratch.packing), scratch.keys);
 }
 HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scratch) {
-  pack_words_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys);
+  pack_groups_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys);
 }
 
 HWY_INLINE void round_query(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
-  int32_t* const words = scratch.queries + r * scratch.dim_words;
-  if (head.head_dim % 2 != 0) words[head.head_dim / 2] = 0;
-  const float step = quantize_int16_row(head.q + query * head.q_stride, head.head_dim, scratch.most_steps,
-                                        reinterpret_cast<int16_t*>(words));
-  scratch.steps[r] = *scratch.key_step * step;
+  int32_t* const groups = scratch.queries + r * scratch.dim_groups;
+  if (head.head_dim % 2 != 0) groups[head.head_dim / 2] = 0;
+  const float scale = quantize_int16_row(head.q + query * head.q_stride, head.head_dim, scratch.max_norm,
+                                         reinterpret_cast<int16_t*>(groups));
+  scratch.score_scales[r] = *scratch.key_scale * scale;
 }
 HWY_INLINE void round_query(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
-  round_to_words(head.q + query * head.q_stride, head.head_dim, scratch.queries + r * scratch.dim_words);
+  round_to_groups(head.q + query * head.q_stride, head.head_dim, scratch.queries + r * scratch.dim_groups);
 }
 
 HWY_INLINE void softmax_row(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
-  soften_whole_to_words(head, query, scratch.scores + r * scratch.ld_scores, scratch.steps[r],
-                        scratch.weights + r * scratch.key_words, scratch.inverses + r);
+  softmax_int32_to_groups(head, query, scratch.scores + r * scratch.ld_scores, scratch.score_scales[r],
+                          scratch.weights + r * scratch.key_groups, scratch.inverses + r);
 }
 HWY_INLINE void softmax_row(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
-  soften_to_words(head, query, scratch.scores + r * scratch.ld_scores, scratch.weights + r * scratch.key_words,
-                  scratch.inverses + r);
+  softmax_to_groups(head, query, scratch.scores + r * scratch.ld_scores, scratch.weights + r * scratch.key_groups,
+                    scratch.inverses + r);
 }
 
 template <class T>
 HWY_INLINE void pack_bf16(const Head<T>& head, const Bf16HeadScratch& scratch) {
   pack_keys(head, scratch);
-  pack_words_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
+  pack_groups_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
 }
 
 template <class T>
@@ -214,9 +216,9 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
   for (int64_t r = 0; r < queries; ++r) round_query(head, first + r, r, scratch);
   for (int64_t s = 0; s < head.keys; s += kAvx512Columns) {
     scratch.add_scores({.x = scratch.queries,
-                        .ldx = scratch.dim_words,
-                        .panel = scratch.keys + s * scratch.dim_words,
-                        .k_groups = scratch.dim_words,
+                        .ldx = scratch.dim_groups,
+                        .panel = scratch.keys + s * scratch.dim_groups,
+                        .k_groups = scratch.dim_groups,
                         .rows = queries,
                         .accumulators = scratch.scores + s,
                         .ld_accumulators = scratch.ld_scores,
@@ -225,21 +227,21 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
   for (int64_t r = 0; r < queries; ++r) softmax_row(head, first + r, r, scratch);
   for (int64_t e = 0; e < head.head_dim; e += kAvx512Columns) {
     scratch.add_values({.x = scratch.weights,
-                        .ldx = scratch.key_words,
-                        .panel = scratch.values + e * scratch.key_words,
-                        .k_groups = scratch.key_words,
+                        .ldx = scratch.key_groups,
+                        .panel = scratch.values + e * scratch.key_groups,
+                        .k_groups = scratch.key_groups,
                         .rows = queries,
-                        .accumulators = scratch.sums,
+                        .accumulators = scratch.accumulators,
                         .ld_accumulators = kAvx512Columns,
                         .columns = head.head_dim - e});
     for (int64_t r = 0; r < queries; ++r) {
-      scale_out(scratch.sums + r * kAvx512Columns, scratch.inverses[r], head.out + (first + r) * head.out_stride + e,
-                std::min(kAvx512Columns, head.head_dim - e));
+      scale_out(scratch.accumulators + r * kAvx512Columns, scratch.inverses[r],
+                head.out + (first + r) * head.out_stride + e, std::min(kAvx512Columns, head.head_dim - e));
     }
   }
 }
 
-// What is dispatched is no template.
+// Dispatched kernels are no templates.
 void pack_float_head(const Head<float>& head, const Bf16HeadScratch& scratch) { pack_bf16(head, scratch); }
 void pack_narrow_head(const Head<BFloat16>& head, const Bf16HeadScratch& scratch) { pack_bf16(head, scratch); }
 void attend_float(const Head<float>& head, const Bf16HeadScratch& scratch, int64_t first, int64_t queries) {
@@ -274,34 +276,34 @@ struct Bf16Worker {
   void attend(const Head<T>& head, int64_t first, int64_t queries) const { attend_head(head, scratch, first, queries); }
 };
 
-// The calling thread's memory, in parts that begin where vectors do.
+// The calling thread's scratch memory, in arrays that are aligned for vectors.
 template <class T>
 Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
-  Bf16HeadScratch s{.most_steps = max_int16_norm(args.head_dim),
+  Bf16HeadScratch s{.max_norm = max_int16_norm(args.head_dim),
                     .ld_scores = round_up(args.keys, kAvx512Columns),
-                    .dim_words = (args.head_dim + 1) / 2,
-                    .key_words = (args.keys + 1) / 2,
+                    .dim_groups = (args.head_dim + 1) / 2,
+                    .key_groups = (args.keys + 1) / 2,
                     .add_scores = std::is_same_v<T, float> ? int16_microkernel() : bf16_microkernel(),
                     .add_values = bf16_microkernel()};
   int64_t total = 0;
   auto take = [&total](int64_t elements) { return std::exchange(total, total + round_up(elements, 16)); };
-  const int64_t keys = take(s.ld_scores * s.dim_words),
-                values = take(round_up(args.head_dim, kAvx512Columns) * s.key_words),
-                scores = take(block * s.ld_scores), sums = take(block * kAvx512Columns),
-                queries = take(block * s.dim_words), weights = take(block * s.key_words + kWordsBehind),
-                inverses = take(block), steps = take(block), key_step = take(1),
+  const int64_t keys = take(s.ld_scores * s.dim_groups),
+                values = take(round_up(args.head_dim, kAvx512Columns) * s.key_groups),
+                scores = take(block * s.ld_scores), accumulators = take(block * kAvx512Columns),
+                queries = take(block * s.dim_groups), weights = take(block * s.key_groups + kStorePadding),
+                inverses = take(block), score_scales = take(block), key_scale = take(1),
                 packing = take(packing_floats(args.head_dim));
   float* const memory = thread_scratch(total);
-  auto words = [memory](int64_t at) { return reinterpret_cast<int32_t*>(memory + at); };
-  s.keys = words(keys);
-  s.values = words(values);
+  auto groups = [memory](int64_t at) { return reinterpret_cast<int32_t*>(memory + at); };
+  s.keys = groups(keys);
+  s.values = groups(values);
   s.scores = memory + scores;
-  s.sums = memory + sums;
-  s.queries = words(queries);
-  s.weights = words(weights);
+  s.accumulators = memory + accumulators;
+  s.queries = groups(queries);
+  s.weights = groups(weights);
   s.inverses = memory + inverses;
-  s.steps = memory + steps;
-  s.key_step = memory + key_step;
+  s.score_scales = memory + score_scales;
+  s.key_scale = memory + key_scale;
   s.packing = memory + packing;
   return s;
 }
@@ -309,7 +311,7 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
 template <class T>
 void attend_all(const AttentionArgsOf<T>& args, decltype(Bf16Worker<T>::pack_head) pack,
                 decltype(Bf16Worker<T>::attend_head) attend) {
-  constexpr int64_t kTile = 12;                 // rows of bf16_microkernel()
+  constexpr int64_t kTile = 12;                 // rows of bf16_microkernel()'s register tile
   constexpr int64_t kScoreElements = 20 << 10;  // 80 KiB in fp32, and half of it rounded: an eighth of L2
   const int64_t ld_scores = round_up(args.keys, kAvx512Columns);
   const int64_t block = std::max<int64_t>(1, kScoreElements / (ld_scores + 1) / kTile) * kTile;

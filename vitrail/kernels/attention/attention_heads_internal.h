@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How attention and its gradients deal out their work.  Private to kernels.
+// How attention and its gradients partition their work among threads.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -44,18 +44,19 @@ Head<T> head_of(const AttentionArgsOf<T>& args, int64_t pair) {
 
 inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
-// The head whose keys and values lie packed in the calling thread's scratch: a part of a call goes on where the
-// thread's last one ended, most often in the same head.
+// The head whose keys and values are packed in the calling thread's scratch.  A thread's next range of tasks mostly
+// begins in the head in which its last range ended.
 struct PackedHead {
-  uint64_t call;  // from 1; a number for each call of attention in this process
+  uint64_t call;  // number of the attention call in this process, from 1
   int64_t pair;
   bool operator==(const PackedHead&) const = default;
 };
 inline thread_local PackedHead packed_head{};
-inline std::atomic<uint64_t> attention_calls = 0;  // one count for all kinds of attention: they share the scratch
+inline std::atomic<uint64_t> attention_calls = 0;  // counts calls for every element type: they share the scratch
 
-// What a thread needs: pack(head) before a head's first block, then attend(head, first query, queries). Tasks are tiles
-// of queries, head after head, so that a thread's stretch is balanced to the tile; `block` is in whole tiles.
+// Computes tasks [first, last).  A task is one tile of queries of one head; heads follow each other, so that work is
+// partitioned at the granularity of tiles.  worker.pack(head) runs before a head's first block, and then
+// worker.attend(head, first query, queries) for each block; `block` is a multiple of the tile.
 template <class T, class Worker>
 void attend_by_blocks(const AttentionArgsOf<T>& args, uint64_t call, int64_t tile, int64_t block, const Worker& worker,
                       int64_t first, int64_t last) {
@@ -123,8 +124,9 @@ HeadGrad<T> head_of(const AttentionGradArgsOf<T>& args, int64_t pair) {
           .scale = a.scale};
 }
 
-// By AVX-512 BF16; only where Isa::avx512_bf16 is active.  Round q, k (of float, forward: to whole numbers of 16 bits),
-// v and the weights (not those handed out), the gradients dO, P and dS too.  Of float and BFloat16.
+// Attention and its gradients with AVX-512 BF16, for T = float and BFloat16; Isa::avx512_bf16 must be active.  All GEMM
+// operands are rounded to bf16, except fp32 q and k in the forward pass, which become int16.  Weights that args ask for
+// stay fp32.
 template <class T>
 void attention_in_bf16(const AttentionArgsOf<T>& args);
 template <class T>

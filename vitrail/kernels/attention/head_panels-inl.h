@@ -51,7 +51,7 @@ struct ScaledAccumulators {
   const float* factors;
   int64_t step;
   float* out;
-  int64_t stride, columns;  // of this panel, at most its width
+  int64_t stride, columns;  // columns: at most the width of the panel
 
   template <class D>
   HWY_INLINE hn::Vec<D> begin(D d, int64_t, int64_t) const {

@@ -13,13 +13,13 @@ namespace HWY_NAMESPACE {
 
 int64_t merging_panel_columns() { return panel_columns(); }
 
-// products [rows of a, ld] = a [rows, k] · bᵀ, b [columns, k]; `panel` holds k × panel columns, ld whole panels.
+// out [rows of a, ld] = a [rows, k] · bᵀ, b [columns, k].  `panel` has k × panel columns; ld is a multiple of these.
 void multiply_transposed(const float* a, int64_t rows, const float* b, int64_t columns, int64_t k, float* panel,
-                         float* products, int64_t ld) {
+                         float* out, int64_t ld) {
   const int64_t width = panel_columns();
   for (int64_t c = 0; c < columns; c += width) {
     pack_transposed(b + c * k, k, std::min(width, columns - c), k, 1.0f, panel);
-    multiply_panel(a, k, panel, k, rows, StoredAccumulators<false>{products + c, ld});
+    multiply_panel(a, k, panel, k, rows, StoredAccumulators<false>{out + c, ld});
   }
 }
 
@@ -41,8 +41,8 @@ namespace {
 
 int64_t scalar_panel_columns() { return 1; }
 void scalar_multiply_transposed(const float* a, int64_t rows, const float* b, int64_t columns, int64_t k, float*,
-                                float* products, int64_t ld) {
-  scalar::gemm(false, true, rows, columns, k, a, k, b, k, false, products, ld);
+                                float* out, int64_t ld) {
+  scalar::gemm(false, true, rows, columns, k, a, k, b, k, false, out, ld);
 }
 
 VITRAIL_EXPORT(merging_panel_columns, scalar_panel_columns);
@@ -53,35 +53,36 @@ struct Side {
   int64_t first, count;
   int64_t token(int64_t i) const { return first + 2 * i; }
 };
-// Even tokens look, odd tokens are looked for.
+// Bipartite matching: even tokens are the sources, odd tokens the destinations.
 Side side_of(int64_t tokens, int64_t prefix, int64_t parity) {
   const int64_t first = prefix + (prefix % 2 == parity ? 0 : 1);
   return {first, first < tokens ? (tokens - first + 1) / 2 : 0};
 }
 
 struct Sides {
-  Side looking, looked_for;
-  Sides(int64_t tokens, int64_t prefix) : looking(side_of(tokens, prefix, 0)), looked_for(side_of(tokens, prefix, 1)) {}
+  Side sources, destinations;
+  Sides(int64_t tokens, int64_t prefix)
+      : sources(side_of(tokens, prefix, 0)), destinations(side_of(tokens, prefix, 1)) {}
 };
 
 // A thread's memory for one sample.
 struct Scratch {
-  float *looking, *looked_for;  // directions of keys [side's count, head_dim]
+  float *sources, *destinations;  // directions of keys [side's count, head_dim]
   float* panel;
-  float* cosines;  // [looking, ld]
+  float* cosines;  // [sources, ld]
   int64_t ld;
-  float* best;       // [looking]: the largest cosine of each
-  int32_t* partner;  // [looking]: whose it is; −1 for those that stay
-  int32_t* order;    // [looking]: by falling likeness
+  float* best;       // [sources]: the largest cosine of each
+  int32_t* partner;  // [sources]: whose it is; −1 for those that stay
+  int32_t* order;    // [sources]: by falling likeness
 
   Scratch(const TokenMergingArgs& args, const Sides& sides, int64_t panel_width) {
-    const int64_t a = sides.looking.count, b = sides.looked_for.count, d = args.head_dim;
+    const int64_t a = sides.sources.count, b = sides.destinations.count, d = args.head_dim;
     ld = (b + panel_width - 1) / panel_width * panel_width;
     float* at = thread_scratch(panel_width * d + (a + b) * d + a * (ld + 3));
     auto take = [&at](int64_t floats) { return std::exchange(at, at + floats); };
     panel = take(panel_width * d);  // first: its loads are aligned
-    looking = take(a * d);
-    looked_for = take(b * d);
+    sources = take(a * d);
+    destinations = take(b * d);
     cosines = take(a * ld);
     best = take(a);
     partner = reinterpret_cast<int32_t*>(take(a));
@@ -89,7 +90,7 @@ struct Scratch {
   }
 };
 
-// Each token's key, summed over heads, at length 1 (a key of zeros stays zero, and is like nothing).
+// Each token's key, summed over heads, at length 1 (a key of zeros stays zero, so its similarity is 0).
 void key_directions(const TokenMergingArgs& args, int64_t sample, const Side& side, float* directions) {
   const int64_t d = args.head_dim;
   for (int64_t i = 0; i < side.count; ++i) {
@@ -107,20 +108,20 @@ void key_directions(const TokenMergingArgs& args, int64_t sample, const Side& si
   }
 }
 
-// Who goes into whom: partner is −1 for those that stay.
+// Matches sources to their most similar destinations; partner is −1 for sources that are not merged.
 void match(const TokenMergingArgs& args, const Sides& sides, const Scratch& scratch) {
-  const int64_t a = sides.looking.count, b = sides.looked_for.count, d = args.head_dim;
+  const int64_t a = sides.sources.count, b = sides.destinations.count, d = args.head_dim;
   auto* const multiply = &VITRAIL_DISPATCH(multiply_transposed);
-  multiply(scratch.looking, a, scratch.looked_for, b, d, scratch.panel, scratch.cosines, scratch.ld);
+  multiply(scratch.sources, a, scratch.destinations, b, d, scratch.panel, scratch.cosines, scratch.ld);
   for (int64_t i = 0; i < a; ++i) {
     const float* const row = scratch.cosines + i * scratch.ld;
-    float most = -std::numeric_limits<float>::infinity();  // stays, where the row is NaN
-    int32_t whose = 0;
+    float max = -std::numeric_limits<float>::infinity();  // unchanged if the row is NaN
+    int32_t argmax = 0;
     for (int64_t j = 0; j < b; ++j) {
-      if (row[j] > most) most = row[j], whose = static_cast<int32_t>(j);
+      if (row[j] > max) max = row[j], argmax = static_cast<int32_t>(j);
     }
-    scratch.best[i] = most;
-    scratch.partner[i] = whose;
+    scratch.best[i] = max;
+    scratch.partner[i] = argmax;
     scratch.order[i] = static_cast<int32_t>(i);
   }
   std::sort(scratch.order, scratch.order + a, [&](int32_t left, int32_t right) {
@@ -129,7 +130,7 @@ void match(const TokenMergingArgs& args, const Sides& sides, const Scratch& scra
   for (int64_t i = args.merged; i < a; ++i) scratch.partner[scratch.order[i]] = -1;
 }
 
-// One sample's rows: where they come from and where they go.
+// The rows of one sample and their destinations.
 class Rows {
  public:
   Rows(const TokenMergingArgs& args, int64_t sample)
@@ -144,7 +145,7 @@ class Rows {
     std::copy_n(x_ + token * width_, width_, out_ + to * width_);
     out_sizes_[to] = size(token);
   }
-  // The mean of what stands at `to` and the token, each with its size.
+  // Row `to` becomes the mean of itself and the token, weighted by size.
   void join(int64_t token, int64_t to) const {
     const float total = out_sizes_[to] + size(token), share = size(token) / total;
     const float* const from = x_ + token * width_;
@@ -160,18 +161,18 @@ class Rows {
 };
 
 void merge_sample(const TokenMergingArgs& args, int64_t sample, const Sides& sides, const Scratch& scratch) {
-  key_directions(args, sample, sides.looking, scratch.looking);
-  key_directions(args, sample, sides.looked_for, scratch.looked_for);
+  key_directions(args, sample, sides.sources, scratch.sources);
+  key_directions(args, sample, sides.destinations, scratch.destinations);
   match(args, sides, scratch);
   const Rows rows(args, sample);
   int64_t to = 0;
   for (; to < args.prefix; ++to) rows.keep(to, to);
-  for (int64_t i = 0; i < sides.looking.count; ++i) {
-    if (scratch.partner[i] < 0) rows.keep(sides.looking.token(i), to++);
+  for (int64_t i = 0; i < sides.sources.count; ++i) {
+    if (scratch.partner[i] < 0) rows.keep(sides.sources.token(i), to++);
   }
-  for (int64_t j = 0; j < sides.looked_for.count; ++j) rows.keep(sides.looked_for.token(j), to + j);
-  for (int64_t i = 0; i < sides.looking.count; ++i) {
-    if (scratch.partner[i] >= 0) rows.join(sides.looking.token(i), to + scratch.partner[i]);
+  for (int64_t j = 0; j < sides.destinations.count; ++j) rows.keep(sides.destinations.token(j), to + j);
+  for (int64_t i = 0; i < sides.sources.count; ++i) {
+    if (scratch.partner[i] >= 0) rows.join(sides.sources.token(i), to + scratch.partner[i]);
   }
 }
 

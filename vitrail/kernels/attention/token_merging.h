@@ -24,10 +24,10 @@ struct TokenMergingArgs {
   float* out_log_sizes = nullptr;
 };
 
-// Behind the prefix every second token looks for the most like among the others: the cosine of their keys, averaged
-// over heads.  The `merged` most alike of them go into their partners, weighted by size.  What is left stands in the
-// order prefix, tokens that looked and stayed, tokens that were looked for; the order within each is kept, as in the
-// authors' code for models with a class token.
+// Bipartite soft matching: after the prefix, every even token (source) is matched with the odd token (destination)
+// whose key, averaged over heads, has the largest cosine similarity.  The `merged` most similar sources are merged into
+// their destinations, weighted by size.  The output order is prefix, remaining sources, destinations, each in input
+// order, as in the authors' code for models with a class token.
 void merge_tokens(const TokenMergingArgs& args);
 
 }  // namespace vitrail::kernels
