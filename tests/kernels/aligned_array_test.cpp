@@ -26,9 +26,9 @@ TEST(AlignedArray, LargeOnesBeginAtHugePages) {
   EXPECT_TRUE(begins_at_a_multiple_of(aligned_array<float>(1 << 20).get(), kHugePageBytes));
 }
 
-// Neighbours in one block, and more of them than a block holds, from two threads: each keeps what was written to it.
+// Arrays in shared blocks, more than one block holds, from two threads: each keeps what was written to it.
 TEST(AlignedArray, WeightsDoNotOverlapAndOutliveTheirNeighbours) {
-  constexpr int64_t kFloats = 40'001;  // 160 kB: some fifty to a block
+  constexpr int64_t kFloats = 40'001;  // 160 kB: about fifty fit in a block
   std::vector<AlignedArray<float>> arrays(160);
   auto fill = [&](size_t first) {
     for (size_t i = first; i < arrays.size(); i += 2) {

@@ -18,7 +18,7 @@ using testing::random_floats;
 constexpr double kEps = std::numeric_limits<float>::epsilon();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-Precision precision = Precision::fp32;  // of the problems that are made
+Precision precision = Precision::fp32;  // Problem takes it
 
 // On every instruction set in both precisions.  Where bf16 is not multiplied it is fp32 again.
 void for_each_kernel(const std::function<void()>& body) {
@@ -77,7 +77,7 @@ struct Problem {
 
   static std::vector<double> wide(const float* p, int64_t n) { return {p, p + n}; }
 
-  // The definition in double, row by row; weights in the order [B, H, T, S], results in that of out.
+  // The definition in double, row by row: weights [B, H, T, S], outputs in the layout of args.out.
   void expected(std::vector<double>* want_out, std::vector<double>* want_weights) const {
     want_out->assign(out.size(), 0);
     want_weights->assign(s.batch * s.heads * s.queries * s.keys, 0);
@@ -106,18 +106,18 @@ struct Problem {
   double weight_error() const {
     const double depth = static_cast<double>(s.head_dim);
     const double sum = 1.5 * std::sqrt(depth) + 4;
-    // Whole numbers of 16 bits, 32,700 steps long or more: a query is shorter than √D + 4, and a key than the row of
-    // all columns' largest, 5 √D.  Each number is off by half a step, a score by Σ|q| and Σ|k| of these, and a weight
-    // by that of two scores.
+    // int16 rows have a norm of 32,700 scales or more.  The norm of a query is below √D + 4, that of a key below the
+    // norm of the columns' maxima, 5 √D.  A value is off by half a scale, a score by Σ|q| and Σ|k| of these, and a
+    // weight by the error of two scores.
     const double root = std::sqrt(depth);
     const double rounding = rounds() ? std::expm1((root + 4) * (6 * root + 4) / 32700) : 0;
     return kEps / 2 * (depth + 4) * sum + kEps * (8 + static_cast<double>(s.keys) / 8) + rounding;
   }
-  // What v < 5 and the weights to bf16 add to a result.
-  double rounding_error() const { return rounds() ? 2 * 5 * kHalfStep : 0; }
+  // The error of an output when v < 5 and the weights are rounded to bf16.
+  double rounding_error() const { return rounds() ? 2 * 5 * kBf16Error : 0; }
 
  private:
-  static constexpr double kHalfStep = 1.01 / 256;  // of bf16, relative; with the product of two of them
+  static constexpr double kBf16Error = 1.01 / 256;  // relative, including the product of two errors
   bool rounds() const { return args.precision == Precision::half && active_features().has(Feature::avx512_bf16); }
 };
 
@@ -239,8 +239,8 @@ TEST(Attention, WritesNothingOutsideItsHeads) {
   });
 }
 
-// A thread keeps a head's packed keys from one part of a call to the next.  Calls of two kinds in every order: however
-// they are told apart, one's keys are not the other's.
+// A thread keeps the packed keys of a head from one task of a call to the next.  Calls of two kinds follow each other
+// in every order; none may use the keys of another.
 TEST(Attention, CallsOfOtherPrecisionAndKeysPackTheirOwn) {
   testing::for_each_isa([](Isa isa) {
     if (isa != available_isas().back()) return;  // the others would put the kinds' counts of calls far apart

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the backward pass on every instruction set, against the plain references in double: awkward sizes,
-// misaligned pointers, nothing written outside, the same bits with any number of threads.
+// The kernels of the backward pass on every instruction set, against the scalar references in double: awkward sizes,
+// misaligned pointers, no write outside the result, the same bits with any number of threads.
 #include <algorithm>
 #include <limits>
 
@@ -32,14 +32,14 @@ TEST(Elementwise, AddsAndMultipliesOnEveryIsa) {
       for (const int64_t offset : {0, 1, 3}) {
         const std::vector<float> a = random_floats(n, 1), b = random_floats(n, 2);
         const Buffer left(a, offset), right(b, offset + 1);
-        Buffer sum(n, offset), product(a, offset);
+        Buffer sum(n, offset), multiplied(a, offset);
         add(left.data(), right.data(), sum.data(), n);
-        multiply(product.data(), right.data(), product.data(), n);  // in place
+        multiply(multiplied.data(), right.data(), multiplied.data(), n);  // in place
         sum.check();
-        product.check();
+        multiplied.check();
         for (int64_t i = 0; i < n; ++i) {
           EXPECT_EQ(sum.data()[i], a[i] + b[i]);
-          EXPECT_EQ(product.data()[i], a[i] * b[i]);
+          EXPECT_EQ(multiplied.data()[i], a[i] * b[i]);
         }
       }
     }
@@ -51,10 +51,10 @@ TEST(SumRows, MatchesTheDoubleReferenceOnEveryIsa) {
     for (const int64_t rows : {0, 1, 127, 128, 129, 300}) {
       for (const int64_t cols : {1, 7, 8, 33}) {
         const std::vector<float> x = random_floats(rows * cols, 1), y = random_floats(rows * cols, 2);
-        std::vector<double> sums(cols), products(cols);
+        std::vector<double> sums(cols), weighted_sums(cols);
         for (int64_t i = 0; i < rows * cols; ++i) {
           sums[i % cols] += x[i];
-          products[i % cols] += static_cast<double>(x[i]) * y[i];
+          weighted_sums[i % cols] += static_cast<double>(x[i]) * y[i];
         }
         Buffer plain(cols, 1), weighted(cols, 1);
         sum_rows(x.data(), nullptr, rows, cols, plain.data());
@@ -63,7 +63,7 @@ TEST(SumRows, MatchesTheDoubleReferenceOnEveryIsa) {
         weighted.check();
         const double tolerance = 8 * kEps * (1 + static_cast<double>(rows) / 8);
         testing::expect_close(plain.values(), sums, [&](int64_t) { return tolerance; });
-        testing::expect_close(weighted.values(), products, [&](int64_t) { return tolerance; });
+        testing::expect_close(weighted.values(), weighted_sums, [&](int64_t) { return tolerance; });
       }
     }
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bf16 itself: training's products of it, and conversions.
+// The bf16 GEMM of mixed-precision training, and conversions.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -17,7 +17,7 @@ using testing::random_floats;
 
 constexpr double kEps = std::numeric_limits<float>::epsilon();
 
-// Training's products: every transposition, strides, both types of result, and shapes that fill no vector.
+// Every transposition, strides, both types of result, and shapes that fill no vector.
 template <class C>
 void check_bf16_gemm(int64_t m, int64_t n, int64_t k, bool ta, bool tb, bool with_bias) {
   SCOPED_TRACE(::testing::Message() << m << ' ' << n << ' ' << k << ' ' << ta << tb << with_bias);
@@ -55,11 +55,11 @@ TEST(Bf16Gemm, EqualsTheSumInF64) {
   }
 }
 
-// Bit for bit as one number after another, special ones included.
+// Bit for bit as element by element, special values included.
 TEST(Bf16Conversion, EqualsBFloat16) {
   std::vector<float> x = random_floats(1003, 3);
-  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
-  x.insert(x.end(), {0.0f, -0.0f, 1e-40f, -1e-42f, most, -most, infinity, -infinity, 1.00390625f, 1.01171875f,
+  const float max = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  x.insert(x.end(), {0.0f, -0.0f, 1e-40f, -1e-42f, max, -max, infinity, -infinity, 1.00390625f, 1.01171875f,
                      std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0xffc12345u)});
   const auto n = static_cast<int64_t>(x.size());
   testing::for_each_isa([&](Isa) {

@@ -13,22 +13,22 @@
 namespace vitrail::kernels {
 namespace {
 
-// What Highway calls the target of each of our instruction sets.
+// Highway's name for the target of an instruction set.
 std::string highway_name(Isa isa) {
   if (isa == Isa::scalar) return "scalar";
   if (isa == Isa::sse4) return "SSE4";
   return isa == Isa::avx2 ? "AVX2" : "AVX3";
 }
 
-// Runs a product and says on stderr what was active, what a kernel says of itself and what oneDNN used.
+// Runs a GEMM and reports on stderr the active instruction set, the target of a kernel, and the limit of oneDNN.
 void report_and_exit(const char* name) {
   ::setenv("VITRAIL_CPU", name, 1);
   const float one = 1;
-  float product = 0;
+  float c = 0;
   try {
-    gemm(false, false, 1, 1, 1, &one, 1, &one, 1, false, &product, 1);
-    std::fprintf(stderr, "active %s kernel %s onednn %s product %g\n", name_of(active_isa()),
-                 dispatched_target().c_str(), onednn::available() ? name_of(onednn::effective_isa()) : "none", product);
+    gemm(false, false, 1, 1, 1, &one, 1, &one, 1, false, &c, 1);
+    std::fprintf(stderr, "active %s kernel %s onednn %s gemm %g\n", name_of(active_isa()), dispatched_target().c_str(),
+                 onednn::available() ? name_of(onednn::effective_isa()) : "none", c);
   } catch (const Error& error) {
     std::fprintf(stderr, "Error %s\n", error.what());
   }
@@ -37,7 +37,7 @@ void report_and_exit(const char* name) {
 
 class IsaDeathTest : public ::testing::Test {
  protected:
-  // Each statement runs in a fresh process: what is chosen, is chosen there for the first time.
+  // Each statement runs in a fresh process, where nothing has selected an instruction set before.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
@@ -46,7 +46,7 @@ TEST_F(IsaDeathTest, TheEnvironmentCapsHighwayAndOneDnn) {
     const std::string capped = onednn::available() ? name_of(isa == Isa::scalar ? Isa::sse4 : isa) : "none";
     EXPECT_EXIT(
         report_and_exit(name_of(isa)), ::testing::ExitedWithCode(0),
-        std::string("active ") + name_of(isa) + " kernel " + highway_name(isa) + " onednn " + capped + " product 1");
+        std::string("active ") + name_of(isa) + " kernel " + highway_name(isa) + " onednn " + capped + " gemm 1");
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the kernel tests share: every instruction set in turn, buffers that notice a write outside them, comparisons
+// Shared by the kernel tests: a loop over the instruction sets, buffers that detect a write outside them, comparisons
 // that name the worst element.
 #include <gtest/gtest.h>
 
@@ -14,8 +14,7 @@
 
 namespace vitrail::kernels::testing {
 
-// Runs body under each instruction set of this machine, or the one that VITRAIL_CPU names, and restores what was
-// active.  SSE4 and AVX2 run in-process also on an AVX-512 machine: no test needs another environment.
+// Runs body under each instruction set of this machine, whatever VITRAIL_CPU names, and restores the active one.
 inline void for_each_isa(const std::function<void(Isa)>& body) {
   const Isa before = active_isa();
   for (Isa isa : available_isas()) {
@@ -30,7 +29,7 @@ inline void for_each_isa(const std::function<void(Isa)>& body) {
 inline const std::vector<int64_t> kAwkwardLengths{0,  1,  2,  3,  4,  5,  7,  8,  9,   13,  15,  16,  17,  31,
                                                   32, 33, 37, 47, 63, 64, 65, 97, 101, 127, 129, 192, 197, 257};
 
-// n floats that start `offset` elements past an aligned address, between guards that check() finds changed.
+// n floats that begin `offset` elements past an aligned address, between guards whose changes check() reports.
 class Buffer {
  public:
   explicit Buffer(int64_t n, int64_t offset = 0)

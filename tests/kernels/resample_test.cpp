@@ -12,7 +12,7 @@ struct Weights {
   std::vector<int32_t> weights;
   int64_t taps;
 
-  Weights(int64_t count, int64_t most_taps, int64_t source_size, uint32_t seed) : taps(most_taps) {
+  Weights(int64_t count, int64_t max_taps, int64_t source_size, uint32_t seed) : taps(max_taps) {
     std::mt19937 engine(seed);
     weights.assign(count * taps, 0);
     for (int64_t i = 0; i < count; ++i) {

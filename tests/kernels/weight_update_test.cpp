@@ -40,7 +40,7 @@ struct Doubles {
 };
 
 // Runs a rule on every instruction set, length and alignment, and the reference on doubles.  A rule rounds at most
-// eight times, numbers of which none exceeds 8 (draws of N(0, 1) below 5, quotients of moments below 8).
+// eight times, and no value exceeds 8 (draws of N(0, 1) are below 5, quotients of moments below 8).
 void compare(const std::function<void(Arrays&, int64_t)>& rule,
              const std::function<void(Doubles&, int64_t)>& reference) {
   testing::for_each_isa([&](Isa) {
@@ -92,7 +92,7 @@ TEST(WeightUpdate, LambMatchesTheReferenceOnEveryIsa) {
         want = scalar::lamb_moments(d.w.data(), d.g.data(), d.m.data(), d.v.data(), n, s);
         scalar::lamb_apply(d.w.data(), d.m.data(), d.v.data(), n, 0.7, s);
         EXPECT_NEAR(got.weight, want.weight, 1e-12 * want.weight);
-        EXPECT_NEAR(got.update, want.update, 20 * kEps * want.update + 1e-12);  // of updates with some ten roundings
+        EXPECT_NEAR(got.update, want.update, 20 * kEps * want.update + 1e-12);  // an update has about ten roundings
       });
 }
 

@@ -20,9 +20,8 @@ namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr float kSqrt2OverPi = 0.797884561f;  // of GELU's tanh approximation, as is kTanhCubic
-constexpr float kTanhCubic = 0.044715f;
-constexpr float kQuickGeluFactor = 1.702f;
+// gelu_tanh: x (1 + tanh(kSqrt2OverPi (x + kTanhCubic x³))) / 2.  quick_gelu: x σ(kQuickGeluFactor x).
+constexpr float kSqrt2OverPi = 0.797884561f, kTanhCubic = 0.044715f, kQuickGeluFactor = 1.702f;
 
 // Φ(−u) for 0 ≤ u ≤ 8.
 template <class D, class V>

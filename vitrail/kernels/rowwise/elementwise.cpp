@@ -53,7 +53,7 @@ VITRAIL_EXPORT(multiply_span, scalar::multiply_span);
 VITRAIL_EXPORT(multiply_add_span, scalar::multiply_add_span);
 
 constexpr int64_t kElementsPerTask = 16384;  // from L2 these take twice as long as starting the other threads
-constexpr int64_t kRowsPerChunk = 128;       // of sum_rows; it fixes the order of the additions, so the result too
+constexpr int64_t kRowsPerChunk = 128;       // sum_rows(): fixes the order of the additions, so the result too
 
 using Span = void (*)(const float*, const float*, float*, int64_t);
 
