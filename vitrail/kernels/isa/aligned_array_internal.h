@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arrays for aligned vector loads: they begin at a multiple of kCacheLinePairBytes, have at least one element and are not
-// initialised unless a function says so.  All throw std::bad_alloc.
+// Arrays for aligned vector loads: they begin at a multiple of kCacheLinePairBytes, have at least one element and are
+// not initialised unless a function says so.  All throw std::bad_alloc.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
