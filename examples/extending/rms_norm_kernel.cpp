@@ -7,7 +7,7 @@
 #include "vitrail/kernels/isa/highway-inl.h"
 // After highway-inl.h: these headers are compiled for each target, too.
 #include "vitrail/kernels/isa/vector_memory-inl.h"
-#include "vitrail/kernels/rowwise/row_sums-inl.h"
+#include "vitrail/kernels/rowwise/row_reduction-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace extending {
