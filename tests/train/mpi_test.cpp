@@ -136,7 +136,7 @@ TEST_F(MpiTraining, ASignalToOneProcessStopsAll) {
   ASSERT_GT(signalled, 0) << output();
   ::kill(signalled, SIGTERM);
   EXPECT_EQ(wait_for(mpirun), 1) << output();
-  EXPECT_TRUE(contains(output(), "--resume goes on")) << output();
+  EXPECT_TRUE(contains(output(), "continue with --resume")) << output();
   EXPECT_GT(load_checkpoint(root_ / "run/checkpoints/last.safetensors").position.step, 0);
 }
 
