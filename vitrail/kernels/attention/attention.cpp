@@ -89,17 +89,6 @@ VITRAIL_EXPORT(attention_panel_columns, scalar_panel_columns);
 VITRAIL_EXPORT(pack_head, scalar_pack_head);
 VITRAIL_EXPORT(attend, scalar_attend);
 
-struct TileWorker {
-  void (*pack_head)(const Head<float>&, const HeadScratch&);
-  void (*attend_head)(const Head<float>&, const HeadScratch&, int64_t, int64_t);
-  HeadScratch scratch;
-
-  void pack(const Head<float>& head) const { pack_head(head, scratch); }
-  void attend(const Head<float>& head, int64_t first, int64_t queries) const {
-    attend_head(head, scratch, first, queries);
-  }
-};
-
 void attention_in_tiles(const AttentionArgs& args) {
   const int64_t tile = VITRAIL_DISPATCH(attention_tile_rows)();
   const int64_t width = VITRAIL_DISPATCH(attention_panel_columns)();
@@ -111,12 +100,12 @@ void attention_in_tiles(const AttentionArgs& args) {
   for_each_attention_task(args, tile, 200000, [&](uint64_t call, int64_t first, int64_t last) {
     const int64_t key_floats = ld_scores * args.head_dim, value_floats = args.keys * round_up(args.head_dim, width);
     float* const memory = thread_scratch(key_floats + value_floats + block * (ld_scores + 1) + width);
-    const TileWorker worker{pack, run,
-                            HeadScratch{.keys = memory,
-                                        .values = memory + key_floats,
-                                        .scores = memory + key_floats + value_floats,
-                                        .inverses = memory + key_floats + value_floats + block * ld_scores,
-                                        .ld_scores = ld_scores}};
+    const HeadScratch scratch{.keys = memory,
+                              .values = memory + key_floats,
+                              .scores = memory + key_floats + value_floats,
+                              .inverses = memory + key_floats + value_floats + block * ld_scores,
+                              .ld_scores = ld_scores};
+    const HeadWorker<float, HeadScratch> worker{pack, run, scratch};
     attend_by_blocks(args, call, tile, block, worker, first, last);
   });
 }

@@ -130,12 +130,10 @@ VITRAIL_EXPORT(head_backward, scalar_head_backward);
 
 // Cuts the calling thread's scratch into the extents that one head needs.
 HeadGradScratch scratch_for(const AttentionArgs& args, int64_t width) {
-  auto round_up = [width](int64_t n) { return (n + width - 1) / width * width; };
   HeadGradScratch s{};
-  s.ld = round_up(args.keys);
-  s.depth = round_up(args.head_dim);
-  constexpr int64_t kScoreFloats = 40 << 10;  // P and dP: 160 KiB each at most, 2 / 3 of Zen's second-level cache
-  s.block = std::min(args.queries, std::max<int64_t>(12, kScoreFloats / s.ld / 12 * 12));  // whole tiles of 6 or 12
+  s.ld = round_up(args.keys, width);
+  s.depth = round_up(args.head_dim, width);
+  s.block = gradient_block(args.queries, s.ld);
   const int64_t across = s.ld * args.head_dim, along = args.keys * s.depth, block = s.block * s.depth,
                 scores = s.block * s.ld;
   float* at = thread_scratch(2 * across + 3 * along + 2 * block + 2 * scores);
@@ -162,10 +160,7 @@ void attention_backward(const AttentionGradArgs& args) {
   if (forward.precision == Precision::half && active_features().has(Feature::avx512_bf16)) {
     return attention_backward_in_bf16(args);
   }
-  parallel_for(0, forward.batch * forward.heads, 1, [&](int64_t first, int64_t last) {
-    const HeadGradScratch scratch = scratch_for(forward, width);
-    for (int64_t pair = first; pair < last; ++pair) backward(head_of(args, pair), scratch);
-  });
+  for_each_head_gradient(args, backward, [&] { return scratch_for(forward, width); });
 }
 
 void attention_backward(const AttentionGradArgsOf<BFloat16>& args) {

@@ -175,8 +175,7 @@ Bf16GradScratch bf16_scratch_for(const AttentionArgsOf<T>& args) {
   s.dim_groups = (args.head_dim + 1) / 2;
   s.key_groups = (args.keys + 1) / 2;
   s.add_panel = bf16_microkernel();
-  constexpr int64_t kScoreFloats = 40 << 10;  // as in fp32: 160 KiB each of P and dP
-  s.block = std::min(args.queries, std::max<int64_t>(12, kScoreFloats / s.ld / 12 * 12));
+  s.block = gradient_block(args.queries, s.ld);
   const int64_t block_groups = (s.block + 1) / 2, across = s.ld * s.dim_groups, along = s.key_groups * s.depth,
                 grads = args.keys * s.depth, scores = s.block * s.ld;
   const int64_t extents[] = {across,
@@ -218,23 +217,15 @@ Bf16GradScratch bf16_scratch_for(const AttentionArgsOf<T>& args) {
   return s;
 }
 
-template <class T>
-void backward_of_all(const AttentionGradArgsOf<T>& args, void (*backward)(const HeadGrad<T>&, const Bf16GradScratch&)) {
-  parallel_for(0, args.forward.batch * args.forward.heads, 1, [&](int64_t first, int64_t last) {
-    const Bf16GradScratch scratch = bf16_scratch_for(args.forward);
-    for (int64_t pair = first; pair < last; ++pair) backward(head_of(args, pair), scratch);
-  });
-}
-
 }  // namespace
 
 template <>
 void attention_backward_in_bf16(const AttentionGradArgsOf<float>& args) {
-  backward_of_all<float>(args, &VITRAIL_DISPATCH(float_head_backward));
+  for_each_head_gradient(args, &VITRAIL_DISPATCH(float_head_backward), [&] { return bf16_scratch_for(args.forward); });
 }
 template <>
 void attention_backward_in_bf16(const AttentionGradArgsOf<BFloat16>& args) {
-  backward_of_all<BFloat16>(args, &VITRAIL_DISPATCH(narrow_head_backward));
+  for_each_head_gradient(args, &VITRAIL_DISPATCH(narrow_head_backward), [&] { return bf16_scratch_for(args.forward); });
 }
 
 }  // namespace vitrail::kernels

@@ -267,14 +267,7 @@ VITRAIL_EXPORT(attend_float, nullptr);
 VITRAIL_EXPORT(attend_narrow, nullptr);
 
 template <class T>
-struct Bf16Worker {
-  void (*pack_head)(const Head<T>&, const Bf16HeadScratch&);
-  void (*attend_head)(const Head<T>&, const Bf16HeadScratch&, int64_t, int64_t);
-  Bf16HeadScratch scratch;
-
-  void pack(const Head<T>& head) const { pack_head(head, scratch); }
-  void attend(const Head<T>& head, int64_t first, int64_t queries) const { attend_head(head, scratch, first, queries); }
-};
+using Bf16Worker = HeadWorker<T, Bf16HeadScratch>;
 
 // The calling thread's scratch memory, in arrays that are aligned for vectors.
 template <class T>

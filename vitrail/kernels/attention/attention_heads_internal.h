@@ -10,36 +10,66 @@
 
 namespace vitrail::kernels {
 
-// One (batch, head) with its operands found: what is left of the views are the strides between tokens.
+// The operands of one (batch, head) pair.  Each is [tokens, head_dim] with a stride between tokens, in elements.
 template <class T>
 struct Head {
   const T *q, *k, *v;
   T* out;
-  const float* bias;  // may be null
-  float* weights;     // may be null
+  const float* bias;  // [queries, keys], may be null
+  float* weights;     // [queries, keys], may be null
   int64_t q_stride, k_stride, v_stride, bias_stride, out_stride;
-  int64_t keys, head_dim;
+  int64_t queries, keys, head_dim;
   float scale;
 };
 
+// Where (batch, head) pair `pair` begins; null if the operand is absent.
+template <class View>
+auto head_start(const View& view, int64_t pair, int64_t heads) -> decltype(view.data) {
+  return view.data ? view.data + pair / heads * view.batch_stride + pair % heads * view.head_stride : nullptr;
+}
+
 template <class T>
 Head<T> head_of(const AttentionArgsOf<T>& args, int64_t pair) {
-  const int64_t b = pair / args.heads, h = pair % args.heads;
-  auto start = [b, h](const auto& view) { return view.data + b * view.batch_stride + h * view.head_stride; };
-  return {.q = start(args.q),
-          .k = start(args.k),
-          .v = start(args.v),
-          .out = start(args.out),
-          .bias = args.bias.data ? start(args.bias) : nullptr,
+  return {.q = head_start(args.q, pair, args.heads),
+          .k = head_start(args.k, pair, args.heads),
+          .v = head_start(args.v, pair, args.heads),
+          .out = head_start(args.out, pair, args.heads),
+          .bias = head_start(args.bias, pair, args.heads),
           .weights = args.weights ? args.weights + pair * args.queries * args.keys : nullptr,
           .q_stride = args.q.token_stride,
           .k_stride = args.k.token_stride,
           .v_stride = args.v.token_stride,
           .bias_stride = args.bias.query_stride,
           .out_stride = args.out.token_stride,
+          .queries = args.queries,
           .keys = args.keys,
           .head_dim = args.head_dim,
           .scale = args.scale};
+}
+
+// The operands of the gradients of one pair: those of the forward pass, whose out and weights are not used, and more.
+template <class T>
+struct HeadGrad : Head<T> {
+  const T* grad = nullptr;  // the gradient of out
+  T *grad_q = nullptr, *grad_k = nullptr, *grad_v = nullptr;
+  float* grad_scores = nullptr;  // [queries, keys], may be null
+  int64_t grad_stride = 0, grad_q_stride = 0, grad_k_stride = 0, grad_v_stride = 0;
+};
+
+template <class T>
+HeadGrad<T> head_of(const AttentionGradArgsOf<T>& args, int64_t pair) {
+  const AttentionArgsOf<T>& forward = args.forward;
+  HeadGrad<T> head{head_of(forward, pair)};
+  head.grad = head_start(args.grad, pair, forward.heads);
+  head.grad_q = head_start(args.grad_q, pair, forward.heads);
+  head.grad_k = head_start(args.grad_k, pair, forward.heads);
+  head.grad_v = head_start(args.grad_v, pair, forward.heads);
+  if (args.grad_scores) head.grad_scores = args.grad_scores + pair * forward.queries * forward.keys;
+  head.grad_stride = args.grad.token_stride;
+  head.grad_q_stride = args.grad_q.token_stride;
+  head.grad_k_stride = args.grad_k.token_stride;
+  head.grad_v_stride = args.grad_v.token_stride;
+  return head;
 }
 
 inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
@@ -74,8 +104,19 @@ void attend_by_blocks(const AttentionArgsOf<T>& args, uint64_t call, int64_t til
   }
 }
 
-// Calls body(number of the call, first task, last task) for all of them in parallel.  `flops`: operations that take
-// 2 µs, which is what it costs to wake a team.
+// The worker of attend_by_blocks(): two dispatched kernels and the memory that they work in.
+template <class T, class Scratch>
+struct HeadWorker {
+  void (*pack_head)(const Head<T>&, const Scratch&);
+  void (*attend_head)(const Head<T>&, const Scratch&, int64_t, int64_t);
+  Scratch scratch;
+
+  void pack(const Head<T>& head) const { pack_head(head, scratch); }
+  void attend(const Head<T>& head, int64_t first, int64_t queries) const { attend_head(head, scratch, first, queries); }
+};
+
+// Calls body(number of the call, first task, last task) for all tasks in parallel.  `flops`: the operations that take
+// as long as starting the other threads.
 template <class T, class Body>
 void for_each_attention_task(const AttentionArgsOf<T>& args, int64_t tile, int64_t flops, const Body& body) {
   const int64_t tiles = (args.queries + tile - 1) / tile, task_flops = 4 * tile * args.keys * args.head_dim;
@@ -84,44 +125,21 @@ void for_each_attention_task(const AttentionArgsOf<T>& args, int64_t tile, int64
                         [&](int64_t first, int64_t last) { body(call, first, last); });
 }
 
-// The same for the gradients.
-template <class T>
-struct HeadGrad {
-  const T *q, *k, *v, *grad;
-  T *grad_q, *grad_k, *grad_v;
-  const float* bias;   // may be null
-  float* grad_scores;  // [queries, keys], may be null
-  int64_t q_stride, k_stride, v_stride, bias_stride, grad_stride, grad_q_stride, grad_k_stride, grad_v_stride;
-  int64_t queries, keys, head_dim;
-  float scale;
-};
+// The queries of a block of the gradients, in tiles of 6 or 12 rows.  P and dP then have 160 KiB each at most, two
+// thirds of Zen's L2.  ld_scores: the keys, rounded up to complete panels.
+inline int64_t gradient_block(int64_t queries, int64_t ld_scores) {
+  constexpr int64_t kTile = 12, kScoreFloats = 40 << 10;
+  return std::min(queries, std::max(kTile, kScoreFloats / ld_scores / kTile * kTile));
+}
 
-template <class T>
-HeadGrad<T> head_of(const AttentionGradArgsOf<T>& args, int64_t pair) {
-  const AttentionArgsOf<T>& a = args.forward;
-  const int64_t b = pair / a.heads, h = pair % a.heads;
-  auto start = [b, h](const auto& view) { return view.data + b * view.batch_stride + h * view.head_stride; };
-  return {.q = start(a.q),
-          .k = start(a.k),
-          .v = start(a.v),
-          .grad = start(args.grad),
-          .grad_q = start(args.grad_q),
-          .grad_k = start(args.grad_k),
-          .grad_v = start(args.grad_v),
-          .bias = a.bias.data ? start(a.bias) : nullptr,
-          .grad_scores = args.grad_scores ? args.grad_scores + pair * a.queries * a.keys : nullptr,
-          .q_stride = a.q.token_stride,
-          .k_stride = a.k.token_stride,
-          .v_stride = a.v.token_stride,
-          .bias_stride = a.bias.query_stride,
-          .grad_stride = args.grad.token_stride,
-          .grad_q_stride = args.grad_q.token_stride,
-          .grad_k_stride = args.grad_k.token_stride,
-          .grad_v_stride = args.grad_v.token_stride,
-          .queries = a.queries,
-          .keys = a.keys,
-          .head_dim = a.head_dim,
-          .scale = a.scale};
+// Calls backward(head, scratch) for every pair in parallel, with the scratch that make_scratch() gives each thread.
+template <class T, class Scratch, class MakeScratch>
+void for_each_head_gradient(const AttentionGradArgsOf<T>& args, void (*backward)(const HeadGrad<T>&, const Scratch&),
+                            const MakeScratch& make_scratch) {
+  parallel_for(0, args.forward.batch * args.forward.heads, 1, [&](int64_t first, int64_t last) {
+    const Scratch scratch = make_scratch();
+    for (int64_t pair = first; pair < last; ++pair) backward(head_of(args, pair), scratch);
+  });
 }
 
 // Attention and its gradients with AVX-512 BF16, for T = float and BFloat16; Isa::avx512_bf16 must be active.  All GEMM
