@@ -19,13 +19,13 @@ struct Weights {
       lengths.push_back(std::min<int64_t>(1 + static_cast<int64_t>(engine() % taps), source_size));
       firsts.push_back((source_size - lengths[i]) * i / std::max<int64_t>(count - 1, 1));
       const auto one = 1 << kResampleBits;
-      int32_t rest = one;
+      int32_t remainder = one;
       for (int64_t t = 0; t + 1 < lengths[i]; ++t) {
         const int32_t weight = static_cast<int32_t>(engine() % one) / 2 - one / 4;
         weights[i * taps + t] = weight / static_cast<int32_t>(lengths[i]);
-        rest -= weights[i * taps + t];
+        remainder -= weights[i * taps + t];
       }
-      weights[i * taps + lengths[i] - 1] = rest;
+      weights[i * taps + lengths[i] - 1] = remainder;
     }
     // Later positions end no earlier.
     for (int64_t i = 1; i < count; ++i) firsts[i] = std::max(firsts[i], firsts[i - 1] + lengths[i - 1] - lengths[i]);

@@ -75,8 +75,8 @@ TEST(Softmax, HugeScoresNeitherOverflowNorVanish) {
 TEST(Softmax, PropagatesNaNAlsoAmongMaskedElements) {
   testing::for_each_isa([](Isa) {
     for (int64_t at : {0, 7, 20}) {
-      for (float rest : {-kInfinity, 1.0f}) {
-        std::vector<float> x(21, rest);
+      for (float filler : {-kInfinity, 1.0f}) {
+        std::vector<float> x(21, filler);
         x[at] = std::numeric_limits<float>::quiet_NaN();
         softmax(x.data(), x.data(), 1, 21);
         for (float v : x) EXPECT_TRUE(std::isnan(v));

@@ -159,14 +159,15 @@ TEST(CheckpointParams, AScaleThatIsNotFiniteIsUnusable) {
 
 TEST(CheckpointParams, ACorrectionWithoutScalesOrOfAnotherShapeIsUnusable) {
   const Tensor numbers = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::zeros({2});
-  const std::string rest = int8_correction_name("w");
-  CheckpointParams without(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {rest, numbers}}), native());
+  const std::string correction = int8_correction_name("w");
+  CheckpointParams without(checkpoint_of({{"w", numbers}, {int8_scale_name("w"), scales}, {correction, numbers}}),
+                           native());
   without.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(without), "w_correction_scale")) << report_of(without);
   CheckpointParams other(checkpoint_of({{"w", numbers},
                                         {int8_scale_name("w"), scales},
-                                        {rest, Tensor::zeros({2, 2}, DType::i8)},
-                                        {int8_scale_name(rest), scales}}),
+                                        {correction, Tensor::zeros({2, 2}, DType::i8)},
+                                        {int8_scale_name(correction), scales}}),
                          native());
   other.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(other), "[2, 3]")) << report_of(other);
