@@ -8,6 +8,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/multihead_attention.h"
 #include "vitrail/ops/elementwise.h"
@@ -165,6 +166,52 @@ TEST(FunctionSession, InputsOfAnotherOrderNumberOrBatchAreErrors) {
   EXPECT_THROW(session.run({inputs[0]}), Error);
   EXPECT_THROW(session.run({}), Error);
   EXPECT_THROW(session.run({inputs[0], {"context", inputs[1].tensor.narrow(0, 0, 1)}}), Error);
+}
+
+// A first call with missing inputs does not fix their names.
+TEST(FunctionSession, AFailedFirstCallLeavesTheSessionUsable) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer));
+  const NamedTensors inputs = inputs_of(1, 4, 8);
+  EXPECT_THROW(session.run({inputs[1]}), Error);
+  EXPECT_EQ(session.run(inputs).size(), 2U);
+}
+
+TEST(FunctionSession, OutputsThatChangeTheirNamesAreAnError) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, [&](const NamedTensors& inputs) {
+    NamedTensors outputs = attend_to_context(layer)(inputs);
+    if (inputs[0].tensor.size(1) == 5) outputs[0].name = "other";
+    return outputs;
+  });
+  session.run(inputs_of(1, 4, 8));
+  const std::string message = testing::error_of([&] { session.run(inputs_of(1, 5, 8)); });
+  EXPECT_TRUE(testing::contains(message, "outputs out, weights, got other, weights")) << message;
+}
+
+// Splitting would otherwise copy parts of the wrong size.
+TEST(FunctionSession, AnOutputWithoutTheBatchCannotBeSplit) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer,
+                                [&](const NamedTensors& inputs) -> NamedTensors {
+                                  return {{"mean", ops::mean(attend_to_context(layer)(inputs)[0].tensor, 0)}};
+                                },
+                                {.split_batch = true});
+  const std::string message = testing::error_of([&] { session.run(inputs_of(3, 4, 8)); });
+  EXPECT_TRUE(testing::contains(message, "first extent is the batch")) << message;
+}
+
+TEST(FunctionSession, CompilesOnItsOwnNumberOfThreads) {
+  nn::MultiheadAttention layer = cross_attention();
+  int threads = 0;
+  const FunctionSession session(layer,
+                                [&](const NamedTensors& inputs) {
+                                  threads = num_threads();
+                                  return attend_to_context(layer)(inputs);
+                                },
+                                {.threads = 1});
+  session.run(inputs_of(1, 4, 8));
+  EXPECT_EQ(threads, 1);
 }
 
 TEST(FunctionSession, AnOutputThatNothingComputesIsAnError) {

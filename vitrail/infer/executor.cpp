@@ -124,20 +124,31 @@ std::shared_ptr<const Program> Executor::find_or_compile(uint64_t variant, std::
 }
 
 std::shared_ptr<const Program> Executor::program(uint64_t variant, std::span<const TensorSpec> inputs) const {
+  const ComputeTeam team(threads_);
   const std::lock_guard lock(mutex_);
   return find_or_compile(variant, {inputs.begin(), inputs.end()});
 }
 
-std::shared_ptr<const Plan> Executor::plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
-  const std::lock_guard lock(mutex_);
+// Called with the lock held.  Null if there is none.
+std::shared_ptr<const Plan> Executor::find_plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
   const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) {
     return plan->variant == variant &&
            std::equal(inputs.begin(), inputs.end(), plan->inputs.begin(), plan->inputs.end());
   });
-  if (found != plans_.end()) {
-    plans_.splice(plans_.begin(), plans_, found);
-    return plans_.front();
+  if (found == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, found);
+  return plans_.front();
+}
+
+std::shared_ptr<const Plan> Executor::plan(uint64_t variant, std::span<const TensorSpec> inputs) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto found = find_plan(variant, inputs)) return found;
   }
+  // Packing runs on the session's threads.  The team comes before the lock, in the order of run_into().
+  const ComputeTeam team(threads_);
+  const std::lock_guard lock(mutex_);
+  if (auto found = find_plan(variant, inputs)) return found;
   plans_.push_front(make_plan(variant, inputs));
   if (plans_.size() > kMaxPlans) plans_.pop_back();
   return plans_.front();
@@ -171,6 +182,12 @@ std::shared_ptr<const Plan> Executor::make_plan(uint64_t variant, std::span<cons
   for (const auto* parts : {&plan->parallel, &plan->sequential}) {
     for (const BatchPart& part : *parts) {
       plan->workspace_bytes = std::max(plan->workspace_bytes, part.program->workspace_bytes());
+      for (const ProgramOutput& output : part.program->outputs()) {
+        if (split_batch_ && (output.shape.rank() == 0 || output.shape[0] != part.count)) {
+          throw Error("session", str("outputs whose first extent is the batch of ", part.count),
+                      output.shape.to_string());
+        }
+      }
     }
   }
   for (const ProgramOutput& output : plan->largest_part().program->outputs()) {

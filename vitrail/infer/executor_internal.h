@@ -77,6 +77,7 @@ class Executor {
   class Workspace;
   struct CompiledProgram;
   std::shared_ptr<const Program> find_or_compile(uint64_t variant, std::vector<TensorSpec> inputs) const;
+  std::shared_ptr<const Plan> find_plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
   std::shared_ptr<const Plan> make_plan(uint64_t variant, std::span<const TensorSpec> inputs) const;
   void run_part(const Plan& plan, const BatchPart& part, std::span<const Tensor> inputs,
                 std::span<const Tensor> results) const;

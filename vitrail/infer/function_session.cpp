@@ -10,10 +10,16 @@
 namespace vitrail::infer {
 namespace {
 
-std::string names_of(const NamedTensors& tensors) {
-  std::string names;
-  for (const nn::NamedTensor& item : tensors) names += (names.empty() ? "" : ", ") + item.name;
-  return names.empty() ? "none" : names;
+std::vector<std::string> names_of(const NamedTensors& tensors) {
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& item : tensors) names.push_back(item.name);
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
 }
 
 PackedWeights::Exceptions exceptions(const nn::Module& module, const FunctionOptions& options) {
@@ -46,13 +52,14 @@ const Tensor& find_tensor(const NamedTensors& tensors, const std::string& name) 
   for (const nn::NamedTensor& item : tensors) {
     if (item.name == name) return item.tensor;
   }
-  throw Error("tensors", "a tensor named " + name, names_of(tensors));
+  throw Error("tensors", "a tensor named " + name, joined(names_of(tensors)));
 }
 
 struct FunctionSession::Impl {
   Function forward;
   mutable std::mutex mutex;
-  // The first call sets both.
+  // The first call that compiles fixes the names, so that later calls read them without the lock.
+  bool compiled = false;
   std::vector<std::string> input_names, output_names;
   std::unique_ptr<Executor> executor;
 
@@ -65,7 +72,8 @@ struct FunctionSession::Impl {
       names.push_back(output.name);
       outputs.push_back(output.tensor);
     }
-    output_names = std::move(names);
+    if (!compiled) output_names = names;
+    if (names != output_names) throw Error("session", "outputs " + joined(output_names), joined(names));
     return outputs;
   }
 
@@ -74,17 +82,14 @@ struct FunctionSession::Impl {
     if (inputs.empty() || inputs.size() > Frame::kMaxInputs) {
       throw Error("session", str("1 to ", Frame::kMaxInputs, " inputs"), str(inputs.size()));
     }
-    if (input_names.empty()) {
-      for (const nn::NamedTensor& input : inputs) input_names.push_back(input.name);
+    const std::vector<std::string> names = names_of(inputs);
+    if (!compiled) input_names = names;
+    if (names != input_names) {
+      throw Error("session", "inputs " + joined(input_names) + ", in this order as in the first call", joined(names));
     }
-    bool same = inputs.size() == input_names.size();
-    for (size_t i = 0; same && i < inputs.size(); ++i) same = inputs[i].name == input_names[i];
-    if (!same) {
-      std::string expected;
-      for (const std::string& name : input_names) expected += (expected.empty() ? "" : ", ") + name;
-      throw Error("session", "inputs " + expected + ", in this order as in the first call", names_of(inputs));
-    }
-    return executor->plan(0, specs_of(tensors));
+    auto plan = executor->plan(0, specs_of(tensors));
+    compiled = true;
+    return plan;
   }
 };
 
