@@ -214,6 +214,17 @@ TEST(FunctionSession, CompilesOnItsOwnNumberOfThreads) {
   EXPECT_EQ(threads, 1);
 }
 
+// The bytes of integers are not floats.
+TEST(FunctionSession, IntegersAsFloatOperandsAreAnError) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, [](const NamedTensors& inputs) -> NamedTensors {
+    return {{"sum", ops::add(find_tensor(inputs, "x"), find_tensor(inputs, "ids"))}};
+  });
+  const Tensor x = Tensor::randn({2, 3}, 1), ids = Tensor::from<int64_t>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::string message = testing::error_of([&] { session.run({{"x", x}, {"ids", ids}}); });
+  EXPECT_TRUE(testing::contains(message, "f32 operands")) << message;
+}
+
 TEST(FunctionSession, AnOutputThatNothingComputesIsAnError) {
   nn::MultiheadAttention layer = cross_attention();
   const FunctionSession session(layer, [](const NamedTensors& inputs) { return inputs; });

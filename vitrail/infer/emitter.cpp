@@ -71,6 +71,9 @@ void Emitter::emit(const FusedOperation& item) {
 
 Operand Emitter::operand(const Tensor& tensor) const {
   if (!tensor.defined()) return {};
+  if (tensor.is_meta() && tensor.dtype() != DType::f32) {
+    throw Error("compile", "f32 operands (integer inputs are for embedding)", name_of(tensor.dtype()));
+  }
   if (const auto input = plan_.input_of(tensor)) return {tensor, Operand::Place::input, 0, *input};
   if (plan_.holds(tensor)) return {tensor, Operand::Place::workspace, plan_.offset_of(tensor)};
   return {tensor.to(DType::f32), Operand::Place::constant, 0};
