@@ -57,9 +57,8 @@ class Includes(unittest.TestCase):
 
     def test_innermost_folder_decides_and_a_parent_stands_for_its_subfolders(self):
         self.assert_fine("vitrail/kernels/rowwise/softmax.cpp", '#include "vitrail/kernels/isa/isa.h"')
-        self.assert_caught(
-            "vitrail/kernels/isa/isa.cpp", '#include "vitrail/kernels/rowwise/softmax.h"', "does not name kernels/rowwise"
-        )
+        softmax = '#include "vitrail/kernels/rowwise/softmax.h"'
+        self.assert_caught("vitrail/kernels/isa/isa.cpp", softmax, "does not name kernels/rowwise")
         self.assert_fine("vitrail/ops/softmax.cpp", '#include "vitrail/kernels/rowwise/softmax.h"')
         self.assert_caught("vitrail/kernels/a.cpp", "int x;", "no row")
 
