@@ -18,7 +18,7 @@ from PIL import Image
 from timm.data import auto_augment
 from torchvision import transforms as T
 
-ASSETS = pathlib.Path(os.environ.get("VITRAIL_ASSETS", "../shared/assets"))
+ASSETS = pathlib.Path(os.environ["VITRAIL_ASSETS"])
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 

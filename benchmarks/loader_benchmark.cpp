@@ -15,7 +15,7 @@ namespace {
 
 std::filesystem::path assets() {
   const char* folder = std::getenv("VITRAIL_ASSETS");
-  return folder != nullptr ? folder : "../shared/assets";
+  return folder != nullptr ? folder : "";
 }
 
 AugmentOptions crop_and_flip() {

@@ -143,7 +143,11 @@ TEST(Recipe, RecipesOfTheProjectAreValid) {
 
 TEST(Recipe, ExpandsTheAssetsVariable) {
   EXPECT_EQ(expand_path("data/x"), "data/x");
-  EXPECT_TRUE(expand_path("$VITRAIL_ASSETS/mnist").ends_with("/mnist"));
+  ::setenv("VITRAIL_ASSETS", "/data", 1);
+  EXPECT_EQ(expand_path("$VITRAIL_ASSETS/mnist"), "/data/mnist");
+  ::unsetenv("VITRAIL_ASSETS");
+  const std::string message = error_of([] { expand_path("$VITRAIL_ASSETS/mnist"); });
+  EXPECT_TRUE(contains(message, "VITRAIL_ASSETS with a folder")) << message;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
     python tools/golden/data_sets.py
 
-Needs Pillow, numpy and torchvision, and the shared assets (VITRAIL_ASSETS, else ../shared/assets).
+Needs Pillow, numpy and torchvision, and the shared assets (the folder VITRAIL_ASSETS).
 """
 
 import csv
@@ -20,7 +20,7 @@ import torchvision
 from PIL import Image
 
 FOLDER = pathlib.Path("tests/fixtures/data")
-ASSETS = pathlib.Path(os.environ.get("VITRAIL_ASSETS", "../shared/assets"))
+ASSETS = pathlib.Path(os.environ["VITRAIL_ASSETS"])
 
 
 def png(red, green, blue):

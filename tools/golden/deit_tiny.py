@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ASSETS = pathlib.Path(os.environ.get("VITRAIL_ASSETS") or ROOT / "../shared/assets")
+ASSETS = pathlib.Path(os.environ["VITRAIL_ASSETS"])
 
 
 def main():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden data of tests/image/photos_test.cpp: checksums of the shared photographs as Pillow and timm read them.
 
-Run from the repository root: python tools/golden/image_photos.py [ASSETS]    (default ../shared/assets)
+Run from the repository root: python tools/golden/image_photos.py ASSETS
 Writes tests/fixtures/image/photos.json: CRC-32 of the pixels in RGB and in grey, and of the float32 output of timm's
 evaluation transform (224, crop_pct 0.9, bicubic, ImageNet's mean and standard deviation).
 """
@@ -24,7 +24,7 @@ def crc(array):
 
 
 def main():
-    images = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/assets") / "images"
+    images = pathlib.Path(sys.argv[1]) / "images"
     transform = transforms_imagenet_eval(224, 0.9, "center", interpolation="bicubic")
     cases = []
     for path in sorted([*images.rglob("*.jpg"), *images.rglob("*.png")]):

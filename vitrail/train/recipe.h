@@ -142,7 +142,7 @@ std::string write_recipe(const Recipe& recipe);
 // loss.distillation.cache.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);
 
-// Replaces a leading $VITRAIL_ASSETS by the value of the variable, or by ../shared/assets if it is not set.
+// Replaces a leading $VITRAIL_ASSETS by the value of the variable.  Throws Error if it is not set.
 std::string expand_path(const std::string& path);
 
 }  // namespace vitrail::train

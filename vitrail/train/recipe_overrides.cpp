@@ -74,7 +74,9 @@ std::vector<std::string> recipe_differences(const std::string& before, const std
 std::string expand_path(const std::string& path) {
   const std::string variable = "$VITRAIL_ASSETS";
   if (!path.starts_with(variable)) return path;
-  return environment("VITRAIL_ASSETS").value_or("../shared/assets") + path.substr(variable.size());
+  const auto folder = environment("VITRAIL_ASSETS");
+  if (!folder) throw Error(path, "the environment variable VITRAIL_ASSETS with a folder", "it is not set");
+  return *folder + path.substr(variable.size());
 }
 
 }  // namespace vitrail::train
