@@ -75,7 +75,7 @@ std::string expand_path(const std::string& path) {
   const std::string variable = "$VITRAIL_ASSETS";
   if (!path.starts_with(variable)) return path;
   const auto folder = environment("VITRAIL_ASSETS");
-  if (!folder) throw Error(path, "the environment variable VITRAIL_ASSETS with a folder", "it is not set");
+  if (!folder) throw Error(path, "the environment variable VITRAIL_ASSETS with a folder", "nothing");
   return *folder + path.substr(variable.size());
 }
 
