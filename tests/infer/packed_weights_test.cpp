@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/infer/packed_weights_internal.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/support/golden.h"
+#include "vitrail/tensor/quantized_tensor.h"
+
+namespace vitrail::infer {
+namespace {
+
+constexpr int64_t kOut = 5, kIn = 48, kRows = 7;
+
+// Row 0 has the full range, row 1 a common factor, row 2 small values, row 3 zeros only, row 4 the value −128.
+QuantizedTensor weight() {
+  const Tensor values = Tensor::zeros({kOut, kIn}, DType::i8), scales = Tensor::empty({kOut});
+  int8_t* const v = values.data<int8_t>();
+  for (int64_t c = 0; c < kIn; ++c) {
+    v[0 * kIn + c] = static_cast<int8_t>(c == 0 ? 127 : c * 29 % 63 - 31);
+    v[1 * kIn + c] = static_cast<int8_t>(3 * (c * 7 % 21 - 10));
+    v[2 * kIn + c] = static_cast<int8_t>(c * 5 % 7 - 3);
+    v[4 * kIn + c] = static_cast<int8_t>(c == 9 ? -128 : c % 5 - 2);
+  }
+  for (int64_t r = 0; r < kOut; ++r) scales.data<float>()[r] = 0.013F / static_cast<float>(3 * r + 7);
+  return {values, scales};
+}
+
+Tensor multiplied(const Tensor& packed_weight) {
+  PackedWeights weights(kernels::Precision::int8);
+  const auto packed = weights.get(packed_weight, Tensor());
+  const Tensor x = Tensor::randn({kRows, kIn}, 1), y = Tensor::empty({kRows, kOut});
+  const kernels::LinearRows rows{.count = kRows};
+  const auto scratch = Storage::allocate(packed.weight->scratch_bytes(rows) + 1);
+  packed.weight->run({x.data<float>(), kIn}, {y.data<float>(), kOut}, rows, {}, scratch->data());
+  return y;
+}
+
+// So an int8 file gives the same logits whether it is kept or dequantised and quantised again.
+TEST(PackedWeights, AQuantizedWeightGivesTheBitsOfItsDequantizedCopy) {
+  const Tensor kept = multiplied(Tensor::from_quantized(weight())), dense = multiplied(dequantize(weight()));
+  EXPECT_EQ(std::memcmp(kept.data<float>(), dense.data<float>(), sizeof(float) * kept.numel()), 0)
+      << "first values " << kept.data<float>()[0] << " and " << dense.data<float>()[0];
+  for (int64_t r = 0; r < kRows; ++r) EXPECT_EQ(kept.data<float>()[r * kOut + 3], 0);
+}
+
+}  // namespace
+}  // namespace vitrail::infer
