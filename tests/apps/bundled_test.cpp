@@ -55,6 +55,7 @@ TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {
 
 // Instruction sets accumulate in different orders, so the prediction of one or two of the 10,000 images may change.
 TEST(Bundled, EvalGivesTheAccuracyOfTheModelCard) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   VITRAIL_NEED_ASSETS(assets);
   if (kernels::active_isa() == kernels::Isa::scalar)
     GTEST_SKIP() << "10,000 images take half an hour with the scalar kernels";

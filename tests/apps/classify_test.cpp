@@ -84,6 +84,7 @@ TEST(Classify, LabelsNameTheClassesAndTheirCountIsChecked) {
 }
 
 TEST(Classify, PredictionsOnPhotographsMatchTimm) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   VITRAIL_NEED_ASSETS(assets);
   const ProgramResult result = run_program({"classify", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k",
                                             assets / "images/nips2017", "--top", "1", "--format", "json"});

@@ -115,6 +115,7 @@ TEST(Eval, ReadsACsvAndSkipsUnreadableImages) {
 }
 
 TEST(Eval, AccuracyOfDeitTinyOnPhotographsMatchesTimm) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   VITRAIL_NEED_ASSETS(assets);
   const ProgramResult result = run_program(
       {"eval", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k", assets / "images/nips2017/labels.csv"});

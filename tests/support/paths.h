@@ -22,3 +22,10 @@ std::filesystem::path scratch_folder();
   const auto variable##_or_none = ::vitrail::testing::assets();                                \
   if (!variable##_or_none) GTEST_SKIP() << "the shared assets are absent: set VITRAIL_ASSETS"; \
   const std::filesystem::path variable = *variable##_or_none
+
+// Skips a test that takes minutes with a sanitizer and whose code the fixtures test too.
+#ifdef VITRAIL_SANITIZED
+#define VITRAIL_SKIP_WITH_SANITIZER() GTEST_SKIP() << "takes minutes with a sanitizer"
+#else
+#define VITRAIL_SKIP_WITH_SANITIZER() static_cast<void>(0)
+#endif
