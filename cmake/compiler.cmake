@@ -12,8 +12,7 @@ endif()
 # -ffp-contract=off: the compiler does not fuse a multiplication and an addition; kernels use FMA explicitly.  Exact
 # agreement with Pillow's resize and with the scalar kernels depends on it.
 # -Werror=switch: a switch over an enum without default must name every enumerator.
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -Werror=switch
-                    -ffp-contract=off)
+add_compile_options(-Wall -Wextra -Werror=switch -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict)  # g++ 12 has false positives in std::string
 endif()

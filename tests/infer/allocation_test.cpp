@@ -29,6 +29,9 @@ void* counted(size_t size, size_t alignment) {
 
 }  // namespace
 
+// Where only one of a pair is inlined, g++ takes malloc's and operator new's functions for mixed up.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
 void* operator new(size_t size) { return counted(size, alignof(std::max_align_t)); }
 void* operator new[](size_t size) { return counted(size, alignof(std::max_align_t)); }
 // std::stable_sort uses this form.

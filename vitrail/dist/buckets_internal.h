@@ -15,8 +15,8 @@ struct Bucket {
   };
   DType dtype = DType::f32;
   int64_t count = 0;  // elements of all members
-  std::vector<Member> members;
-  Tensor buffer;  // [count]: the packed gradients
+  std::vector<Member> members = {};
+  Tensor buffer = {};  // [count]: the packed gradients
 };
 
 // Assigns the parameters to buckets from the last to the first, because a backward pass completes their gradients in

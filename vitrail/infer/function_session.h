@@ -24,7 +24,7 @@ struct FunctionOptions {
   int threads = 0;  // 0: as many as the process may use
   // Precision of linear layers and of attention.  In an int8 session, attention has `excluded_precision`.
   kernels::Precision precision = kernels::Precision::fp32;
-  std::vector<std::string> excluded_layers;  // paths of linear layers that are not int8: "blocks.0.mlp.fc2"
+  std::vector<std::string> excluded_layers = {};  // paths of linear layers that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;
   // True if the first extent of every input and output is a batch of independent samples.  Threads then compute samples
   // in parallel.

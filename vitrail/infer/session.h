@@ -31,7 +31,7 @@ struct SessionOptions {
   // Precision of the blocks' linear layers, of attention and of the patch embedding.  In an int8 session, attention and
   // the patch embedding have `excluded_precision`.  The head and all operations between linear layers are fp32.
   kernels::Precision precision = kernels::Precision::fp32;
-  std::vector<std::string> excluded_layers;  // linear layers of the blocks that are not int8: "blocks.0.mlp.fc2"
+  std::vector<std::string> excluded_layers = {};  // linear layers of the blocks that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;
   // Token merging (Bolya et al. 2023): the number of tokens that every block merges into others; 0: none.  Requests
   // that need one token per patch (features of patch or all tokens, attention) then throw Error.

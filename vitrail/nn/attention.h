@@ -28,7 +28,7 @@ struct AttentionOutput {
 // Optional inputs and outputs of forward().
 struct AttentionOptions {
   bool need_weights = false, need_keys = false;
-  Tensor bias;              // added to the scores, broadcast to [B, H, N, N]; undefined: none
+  Tensor bias = {};         // added to the scores, broadcast to [B, H, N, N]; undefined: none
   int64_t num_queries = 0;  // compute only the first tokens: out is [B, num_queries, C]; 0: all tokens
 };
 

@@ -8,13 +8,13 @@ namespace vitrail::nn {
 
 struct MlpConfig {
   int64_t in_features = 0;
-  std::optional<int64_t> hidden_features;  // default: 4 × in_features
-  std::optional<int64_t> out_features;     // default: in_features
+  std::optional<int64_t> hidden_features;    // default: 4 × in_features
+  std::optional<int64_t> out_features = {};  // default: in_features
   kernels::Activation activation = kernels::Activation::gelu;
   double dropout = 0;
   bool bias = true;
-  std::optional<double> norm_eps;  // if set: a LayerNorm in front of fc1 ("norm")
-  bool sam_names = false;          // parameters lin1, lin2 instead of fc1, fc2, as Segment Anything's MLPBlock
+  std::optional<double> norm_eps = {};  // if set: a LayerNorm in front of fc1 ("norm")
+  bool sam_names = false;               // parameters lin1, lin2 instead of fc1, fc2, as Segment Anything's MLPBlock
   init::Scheme init = init::Scheme::torch;
 };
 

@@ -13,8 +13,8 @@ struct PatchEmbedConfig {
   int64_t in_chans = 3;
   int64_t embed_dim = 768;
   bool bias = true;
-  std::optional<double> norm_eps;        // if set: LayerNorm over embed_dim after the projection ("norm")
-  std::optional<double> input_norm_eps;  // if set: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
+  std::optional<double> norm_eps = {};        // if set: LayerNorm over embed_dim after the projection ("norm")
+  std::optional<double> input_norm_eps = {};  // if set: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
   bool flatten = true;
   bool dynamic_img_size = false;  // accept any multiple of the patch size instead of img_size only
   bool allow_remainder = false;   // ignore pixels beyond a multiple of the patch size instead of throwing Error

@@ -44,7 +44,7 @@ struct CustomOperation {
   // Computes contiguous f32 outputs from contiguous f32 inputs, in recorded order; null for an undefined tensor. Shapes
   // are known when the operation is recorded, so the function holds them.  It runs in several threads at once, and must
   // use parallel_for() for its loops and no threads of another library.
-  std::function<void(const float* const* inputs, float* const* outputs)> compute;
+  std::function<void(const float* const* inputs, float* const* outputs)> compute = {};
   double flops = 0;  // 2 per multiply-add
   bool keeps_token_order =
       false;  // row i of the output [B, N, C] belongs to the same token as row i of the first input
@@ -56,7 +56,7 @@ struct OpAttributes {
   int axis = 0;
   int64_t height = 0, width = 0;
   int64_t merged = 0, prefix = 0;
-  std::shared_ptr<const CustomOperation> custom;
+  std::shared_ptr<const CustomOperation> custom = {};
 };
 
 // An operation.  Optional inputs and outputs that it does not have are undefined tensors.

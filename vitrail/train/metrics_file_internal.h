@@ -15,8 +15,9 @@ struct MetricsRow {
   int64_t step = 0;   // optimiser steps so far
   double epoch = 0;   // epochs so far, with fractions
   double loss = 0, top1 = 0;
-  std::optional<double> top5, learning_rate, gradient_norm;
-  std::optional<double> images_per_second, data_wait, seconds;  // timings, which differ between equal runs
+  std::optional<double> top5 = {}, learning_rate = {}, gradient_norm = {};
+  std::optional<double> images_per_second = {}, data_wait = {},
+                        seconds = {};  // timings, which differ between equal runs
 };
 
 // Columns: event,step,epoch,loss,top1,top5,learning_rate,gradient_norm,images_per_second,data_wait,seconds.  Values

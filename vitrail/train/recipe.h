@@ -81,8 +81,8 @@ struct DistillationRecipe {
       0;  // number of fixed augmentations per image, whose teacher logits are cached; 0: new ones each epoch
   // Number of epochs that show these views; unset: all.  Later epochs show new augmentations, and the target is the
   // mean of the cached logits over the views.
-  std::optional<int64_t> view_epochs;
-  std::string cache;  // folder of the teacher's logits, which several runs may share; empty: in the run's folder
+  std::optional<int64_t> view_epochs = {};
+  std::string cache = {};  // folder of the teacher's logits, which several runs may share; empty: in the run's folder
 };
 
 struct LossRecipe {

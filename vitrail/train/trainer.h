@@ -68,7 +68,7 @@ struct TrainingResult {
   int64_t skipped_steps = 0;   // non-finite
   double seconds = 0;          // training time, including previous resumptions
   int processes = 1;
-  CommunicationTimes communication;
+  CommunicationTimes communication = {};
 };
 
 // Trains a model.  With a communicator of K processes, each contributes `batch_size` images to every batch, which

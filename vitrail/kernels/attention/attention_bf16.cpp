@@ -31,19 +31,19 @@ constexpr int64_t kStorePadding = 16;  // groups of one vector: stores may pass 
 
 // The calling thread's memory for one head and one block of queries.  Panels have kAvx512Columns columns.
 struct Bf16HeadScratch {
-  int32_t* keys;        // scaled kᵀ in panels: [panel][dim_groups][columns]
-  int32_t* values;      // v in panels: [panel][key_groups][columns], two keys in a group
-  float* scores;        // [queries][ld_scores], ld_scores = keys rounded up to panels; int32 accumulators at first
-  float* accumulators;  // [queries][columns]
-  int32_t* queries;     // [queries][dim_groups]
-  int32_t* weights;     // [queries][key_groups], then kStorePadding
-  float* inverses;      // [queries]: 1 / the sum of a row's exponentials
-  float* score_scales;  // [queries]: scale of int32 scores
-  float* key_scale;     // scale of the head's keys, times |attention scale|
-  float* packing;       // packing_floats(head_dim)
-  float max_norm;       // max_int16_norm(head_dim)
-  int64_t ld_scores, dim_groups, key_groups;
-  DotMicrokernel add_scores, add_values;
+  int32_t* keys = nullptr;    // scaled kᵀ in panels: [panel][dim_groups][columns]
+  int32_t* values = nullptr;  // v in panels: [panel][key_groups][columns], two keys in a group
+  float* scores = nullptr;  // [queries][ld_scores], ld_scores = keys rounded up to panels; int32 accumulators at first
+  float* accumulators = nullptr;  // [queries][columns]
+  int32_t* queries = nullptr;     // [queries][dim_groups]
+  int32_t* weights = nullptr;     // [queries][key_groups], then kStorePadding
+  float* inverses = nullptr;      // [queries]: 1 / the sum of a row's exponentials
+  float* score_scales = nullptr;  // [queries]: scale of int32 scores
+  float* key_scale = nullptr;     // scale of the head's keys, times |attention scale|
+  float* packing = nullptr;       // packing_floats(head_dim)
+  float max_norm = 0;             // max_int16_norm(head_dim)
+  int64_t ld_scores = 0, dim_groups = 0, key_groups = 0;
+  DotMicrokernel add_scores = nullptr, add_values = nullptr;
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ HWY_INLINE void scale_out(float* x, float factor, BFloat16* to, int64_t n) {
 
 // Groups with `low` in the lower and `high` in the upper half.
 template <class D>
-HWY_INLINE hn::Vec<hn::RebindToSigned<D>> pair_groups(D d, hn::Vec<D> low, hn::Vec<D> high) {
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> pair_groups(D /*d*/, hn::Vec<D> low, hn::Vec<D> high) {
   const hn::RebindToUnsigned<D> bits_d;
   const auto lower = hn::ShiftRight<16>(round_upper_half(bits_d, hn::BitCast(bits_d, low)));
   const auto upper = hn::And(round_upper_half(bits_d, hn::BitCast(bits_d, high)), hn::Set(bits_d, 0xffff0000u));

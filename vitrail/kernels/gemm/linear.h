@@ -41,7 +41,7 @@ struct Residual {
 // What is applied to x Wᵀ + b before it is stored: the activation, then the residual.
 struct Epilogue {
   Activation activation = Activation::none;
-  Residual residual;
+  Residual residual = {};
 };
 
 // Rows first, first + stride, first + 2 stride, … of x.  In int8 these are quantised in two terms, x ≈ high + low,
@@ -66,8 +66,8 @@ struct WeightCorrection {
 // The rows of x, and which of them int8 computes more precisely.
 struct LinearRows {
   int64_t count = 0;
-  TwoTermRows two_term;
-  WeightCorrection correction;  // only where PackedLinear::takes_correction()
+  TwoTermRows two_term = {};
+  WeightCorrection correction = {};  // only where PackedLinear::takes_correction()
 };
 
 // The precision of a linear layer's GEMM.  x, bias and y are fp32 in all of them.
