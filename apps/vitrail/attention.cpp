@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
+#include <filesystem>
 
 #include "apps/vitrail/commands.h"
 #include "vitrail/analysis/attention_map.h"
@@ -111,6 +111,9 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([=, &global, &run] {
+    if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
+      throw CLI::ValidationError("-o", "expected FILE.png, got " + options->output);
+    if (options->output == "-") options->output = "/dev/stdout";
     if (output->empty() && raw->empty()) throw CLI::RequiredError("-o FILE.png or --raw FILE.npy");
     run = [options, &global] { return visualise_attention(*options, global); };
   });

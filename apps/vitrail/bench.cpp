@@ -8,6 +8,7 @@
 #include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/linear.h"
@@ -71,9 +72,9 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   const int64_t per_pass = session.images_per_pass(images.shape());
   const int threads = session.threads_at_work(images.shape());
   if (per_pass < images.size(0)) {
-    fmt::print("one pass: {} of {} images, {} of {} threads\n", per_pass, images.size(0), threads, session.threads());
+    print_output("one pass: {} of {} images, {} of {} threads\n", per_pass, images.size(0), threads, session.threads());
   }
-  fmt::print("arithmetic: {}\n", kernels::arithmetic_of(session.precision()));
+  print_output("arithmetic: {}\n", kernels::arithmetic_of(session.precision()));
   const auto program = session.program(images.narrow(0, 0, per_pass).shape());
   std::vector<double> best(program->steps().size(), 1e9);
   for (int round = 0; round < 20; ++round) {
@@ -82,13 +83,13 @@ void print_profile(const infer::Session& session, const Tensor& images) {
   double total = 0, flops = 0;
   for (const double seconds : best) total += seconds;
   for (const infer::Step& step : program->steps()) flops += step.flops;
-  fmt::print("{:>9s} {:>6s} {:>8s} {:>7s}  step\n", "ms", "%", "GFLOP/s", "GB/s");
+  print_output("{:>9s} {:>6s} {:>8s} {:>7s}  step\n", "ms", "%", "GFLOP/s", "GB/s");
   for (size_t i = 0; i < best.size(); ++i) {
     const infer::Step& step = program->steps()[i];
-    fmt::print("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total,
-               step.flops / best[i] / 1e9, step.bytes / best[i] / 1e9, step.text);
+    print_output("{:9.4f} {:6.2f} {:8.1f} {:7.1f}  {}\n", best[i] * 1e3, 100 * best[i] / total,
+                 step.flops / best[i] / 1e9, step.bytes / best[i] / 1e9, step.text);
   }
-  fmt::print("{:9.4f} {:6.2f} {:8.1f}          total\n", total * 1e3, 100.0, flops / total / 1e9);
+  print_output("{:9.4f} {:6.2f} {:8.1f}          total\n", total * 1e3, 100.0, flops / total / 1e9);
 }
 
 // The dtype of mixed-precision training.
@@ -196,7 +197,7 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->capture_default_str();
   command->add_option("--seconds", options->seconds, "Duration of each measurement in seconds")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(kPositiveNumber);
   command->add_flag("--profile", options->profile,
                     "Print the time of each step of the compiled program (with --train: of each phase and operation)");
   command->add_flag("--train", options->train, "Benchmark a training step: forward, backward and optimiser");

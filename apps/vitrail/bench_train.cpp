@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/bench_train.h"
+#include "apps/vitrail/output.h"
 
 #include <fmt/core.h>
 
@@ -105,9 +106,9 @@ void print_training_profile(models::VisionTransformer& model, const TrainingSetu
     }
   }
   const double total = best["forward"] + best["backward"] + best["update"];
-  fmt::print("{:>9s} {:>6s}  phase\n", "ms", "%");
-  for (const auto& [name, ms] : best) fmt::print("{:9.3f} {:6.2f}  {}\n", ms, 100 * ms / total, name);
-  fmt::print("{:9.3f} {:6.2f}  total\n", total, 100.0);
+  print_output("{:>9s} {:>6s}  phase\n", "ms", "%");
+  for (const auto& [name, ms] : best) print_output("{:9.3f} {:6.2f}  {}\n", ms, 100 * ms / total, name);
+  print_output("{:9.3f} {:6.2f}  total\n", total, 100.0);
 }
 
 }  // namespace vitrail::app

@@ -6,6 +6,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/metrics.h"
@@ -25,7 +26,7 @@ struct Options {
 class PredictionPrinter {
  public:
   PredictionPrinter(Format format, std::vector<std::string> names) : format_(format), names_(std::move(names)) {
-    if (format_ == Format::csv) fmt::print("path,rank,index,label,probability,error\n");
+    if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
   }
 
   void print(const std::string& path, const std::vector<data::Prediction>& predictions) const {
@@ -39,13 +40,14 @@ class PredictionPrinter {
     }
     for (size_t rank = 0; rank < predictions.size(); ++rank) {
       const data::Prediction& p = predictions[rank];
-      fmt::print("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(name(p.index)), p.probability);
+      print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(name(p.index)),
+                   p.probability);
     }
   }
 
   void print_failure(const std::string& path, const std::string& message) const {
     if (format_ == Format::json) print_json({{"path", path}, {"error", message}});
-    if (format_ == Format::csv) fmt::print("{},,,,,{}\n", csv_field(path), csv_field(message));
+    if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
   }
 
  private:
@@ -53,8 +55,10 @@ class PredictionPrinter {
     return names_.empty() ? "class " + std::to_string(index) : names_[static_cast<size_t>(index)];
   }
   void print_text(const std::string& path, const std::vector<data::Prediction>& predictions) const {
-    fmt::print("{}\n", path);
-    for (const data::Prediction& p : predictions) fmt::print("  {:5.1f} %  {}\n", 100 * p.probability, name(p.index));
+    print_output("{}\n", escaped(path));
+    for (const data::Prediction& p : predictions) {
+      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(name(p.index)));
+    }
   }
   void print_object(const std::string& path, const std::vector<data::Prediction>& predictions) const {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -77,7 +81,7 @@ int classify(const Options& options, const GlobalOptions& global) {
   const ImageSource source = image_source(options.inputs, model, options.exif);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
-    logits.emplace(options.logits, DType::f32, std::span(&classes, 1), static_cast<int64_t>(source.count));
+    logits.emplace(options.logits, DType::f32, std::span(&classes, 1), -1);
   }
   const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
 
@@ -115,7 +119,7 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_merging_to(*command);
   command->add_option("--top", options->top, "Number of classes to print")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(kPositiveInteger);
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/common.h"
+#include "apps/vitrail/usage_errors.h"
 
 #include <fstream>
 
@@ -22,7 +23,7 @@ void ModelOptions::add_to(CLI::App& command, bool with_m) {
       ->delimiter(',')
       ->allow_extra_args(false)  // the next argument is an input image
       ->group(group)
-      ->check(CLI::PositiveNumber);
+      ->check(kPositiveInteger);
   command
       .add_option("--preset", preset,
                   "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")

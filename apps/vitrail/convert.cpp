@@ -5,6 +5,8 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/convert_int8.h"
+#include "apps/vitrail/output.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/hub_layout.h"
@@ -49,8 +51,8 @@ int convert(const Options& options, const GlobalOptions& global) {
     file.commit();
   }
   if (!global.quiet) {
-    fmt::print(stderr, "{}: {} tensors, {} parameters, {} (source: {} keys, {})\n", folder.string(), tensors.size(),
-               model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format());
+    print_note(fmt::format("{}: {} tensors, {} parameters, {} (source: {} keys, {})\n", folder.string(), tensors.size(),
+                           model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format()));
     if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }
   return 0;
@@ -80,7 +82,7 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   command
       ->add_option("--tolerance", options->int8.tolerance, "With --calibrate: maximum relative L2 error of the logits")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(kPositiveNumber);
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/convert_int8.h"
+#include "apps/vitrail/image_inputs.h"
 
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
-#include "vitrail/data/input_paths.h"
 #include "vitrail/data/random_area_crop.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
@@ -54,16 +53,16 @@ CalibrationImages calibration_images(const Int8Options& options, const models::M
   constexpr size_t kMaxImages = 64;
   constexpr int kCropsPerImage = 3;
   constexpr size_t kValidationStride = 4;  // every fourth image also gives a validation crop
-  const std::vector<data::InputPath> inputs = data::expand_input_paths(options.calibration_inputs, std::cin);
+  ImageInputs inputs(options.calibration_inputs);
+  size_t available = 0;
+  while (inputs.at(available)) ++available;
   const image::EvalTransform transform = infer::transform_of(config.preprocessing, where);
   const image::DecodeOptions decode{.mode = infer::color_mode_of(config.vit.in_chans)};
-  const size_t count = std::min(kMaxImages, inputs.size());
+  const size_t count = std::min(kMaxImages, available);
   Batches calibration(transform), validation(transform);
   RandomStream random(random_key("calibration_images"));
   for (size_t i = 0; i < count; ++i) {
-    const data::InputPath& input = inputs[i * inputs.size() / count];  // evenly spaced over the inputs
-    if (!input.error.empty()) throw Error(with_path(input.path, input.error));
-    const image::Image source = image::read_image(input.path, decode);
+    const image::Image source = inputs.read(i * available / count, decode);  // evenly spaced over the inputs
     calibration.add(source);
     for (int crop = 0; crop < kCropsPerImage; ++crop) calibration.add(data::random_area_crop(source, random));
     if (i % kValidationStride == 0) validation.add(data::random_area_crop(source, random));
@@ -124,9 +123,8 @@ NamedTensors int8_tensors(const models::VisionTransformer& model, const Int8Conv
 
 void print_excluded_layers(const models::Int8Config& config, int64_t layers) {
   const auto& excluded = config.excluded;
-  fmt::print(stderr, "{} of {} linear layers excluded from int8", excluded.size(), layers);
-  for (size_t i = 0; i < excluded.size(); ++i) fmt::print(stderr, "{} {}", i == 0 ? ":" : ",", excluded[i]);
-  fmt::print(stderr, "\n");
+  print_note(fmt::format("{} of {} linear layers excluded from int8{}{}", excluded.size(), layers,
+                         excluded.empty() ? "" : ": ", fmt::join(excluded, ", ")));
 }
 
 }  // namespace vitrail::app

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/image_stream.h"
 
-#include <cstring>
-#include <iostream>
+#include <chrono>
 
+#include "apps/vitrail/image_inputs.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/data/input_paths.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 
@@ -31,6 +31,7 @@ class Batcher {
   // Delivers pending results first, so that the failure keeps its place in the order.
   void fail(size_t index, const std::string& path, const std::string& message) {
     flush();
+    check_mapped_files();  // the image may be part of an archive that was cut short
     deliver_failure({index, path, with_path(path, message), {}});
   }
 
@@ -45,16 +46,19 @@ class Batcher {
     pending_.clear();
     try {
       const Tensor results = model_.session->run(batch, request_)[0];
+      check_mapped_files();
       for (size_t i = 0; i < outcomes.size(); ++i) {
         outcomes[i].result = results.select(0, static_cast<int64_t>(i));
         on_outcome_(outcomes[i]);
       }
     } catch (const Error& error) {
+      check_mapped_files();
       for (Outcome& outcome : outcomes) {
         outcome.error = with_path(outcome.path, error.what());
         deliver_failure(outcome);
       }
     }
+    flush_output();
   }
 
   size_t failures() const { return failures_; }
@@ -79,18 +83,27 @@ class Batcher {
 
 size_t run_images(const ImageSource& source, const LoadedModel& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome) {
+  constexpr std::chrono::milliseconds kPatience{20};
   const int threads = global.threads > 0 ? global.threads : available_threads();
   Batcher batcher(model, request, batch, on_outcome);
   Progress progress("images", source.count, global.quiet);
-  auto preprocess = [&](size_t i) { return image::apply(source.read(i), model.transform); };
+  auto preprocess = [&](size_t i) -> std::optional<Tensor> {
+    if (!source.path(i)) return std::nullopt;
+    return image::apply(source.read(i), model.transform);
+  };
   // Two batches in flight: one is decoded while the other runs.
   const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads)};
-  data::OrderedPrefetch<Tensor> images(source.count, preprocess, prefetch);
-  for (size_t i = 0; i < source.count; ++i) {
+  data::OrderedPrefetch<std::optional<Tensor>> images(source.count.value_or(SIZE_MAX), preprocess, prefetch);
+  for (size_t i = 0;; ++i) {
+    while (source.waiting && !images.ready_within(kPatience)) {
+      if (source.waiting()) batcher.flush();
+    }
     try {
-      batcher.add(i, source.path(i), *images.next());
+      const auto image = images.next();
+      if (!image || !*image) break;
+      batcher.add(i, *source.path(i), **image);
     } catch (const Error& error) {
-      batcher.fail(i, source.path(i), error.what());
+      batcher.fail(i, *source.path(i), error.what());
     }
     progress.step();
   }
@@ -99,14 +112,16 @@ size_t run_images(const ImageSource& source, const LoadedModel& model, const inf
 }
 
 ImageSource image_source(const std::vector<std::string>& inputs, const LoadedModel& model, bool apply_exif) {
-  auto list = std::make_shared<const std::vector<data::InputPath>>(data::expand_input_paths(inputs, std::cin));
+  const auto list = std::make_shared<ImageInputs>(inputs);
   const image::DecodeOptions decode{.mode = model.mode, .apply_exif = apply_exif};
-  return {list->size(), [list](size_t i) { return (*list)[i].path; },
-          [list, decode](size_t i) {
-            const data::InputPath& input = (*list)[i];
-            if (!input.error.empty()) throw Error(with_path(input.path, input.error));
-            return image::read_image(input.path, decode);
-          }};
+  return {.count = list->count(),
+          .path =
+              [list](size_t i) {
+                const auto input = list->at(i);
+                return input ? std::optional(input->path) : std::nullopt;
+              },
+          .read = [list, decode](size_t i) { return list->read(i, decode); },
+          .waiting = list->count() ? std::function<bool()>() : [list] { return list->waiting(); }};
 }
 
 }  // namespace vitrail::app

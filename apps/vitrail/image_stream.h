@@ -2,6 +2,7 @@
 #pragma once
 // Runs a model over a stream of images: threads decode ahead, images run in batches, results arrive in input order.
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "apps/vitrail/common.h"
@@ -10,9 +11,10 @@ namespace vitrail::app {
 
 // A sequence of images.
 struct ImageSource {
-  size_t count = 0;
-  std::function<std::string(size_t)> path;
-  std::function<image::Image(size_t)> read;  // called from several threads; throws Error
+  std::optional<size_t> count;                             // none: unknown, path() tells the end
+  std::function<std::optional<std::string>(size_t)> path;  // none after the last image; may wait for it
+  std::function<image::Image(size_t)> read;                // called from several threads; throws Error
+  std::function<bool()> waiting = {};                      // whether path() waits for another program
 };
 
 // The result for one image.
@@ -23,7 +25,9 @@ struct Outcome {
 };
 
 // Runs `request` on every image and calls on_outcome in source order.  A bounded number of images is in memory.  Failed
-// images are also reported on standard error.  Returns how many failed.
+// images are also reported on standard error.  Standard output is flushed after each batch, and a batch does not wait
+// for images that another program has yet to name.  Returns how many failed.  Throws Error if a mapped file of weights
+// or images has changed.
 size_t run_images(const ImageSource& source, const LoadedModel& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
 

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/output.h"
 #include "apps/vitrail/tensor_text.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
@@ -46,39 +47,39 @@ std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("
 void print_summary(const InspectedModel& inspected) {
   const auto& vit = inspected.config.vit;
   const models::VisionTransformer shapes = build(inspected, Device::meta);
-  fmt::print("architecture  {}\n", inspected.config.architecture);
+  print_output("architecture  {}\n", inspected.config.architecture);
   if (inspected.opened) {
-    fmt::print("weights       {} ({}), {} keys\n", inspected.opened->checkpoint->path(),
-               inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
+    print_output("weights       {} ({}), {} keys\n", inspected.opened->checkpoint->path(),
+                 inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
   }
-  fmt::print("input         {} channels, image {}, patch {}\n", vit.in_chans, size_text(vit.img_size),
-             size_text(vit.patch_size));
-  fmt::print("model         width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
-             vit.num_classes);
-  fmt::print("parameters    {}\n", shapes.num_parameters());
+  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans, size_text(vit.img_size),
+               size_text(vit.patch_size));
+  print_output("model         width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
+               vit.num_classes);
+  print_output("parameters    {}\n", shapes.num_parameters());
 }
 
 // Prints the tensors of the weights file under their own keys, before the key map applies.
 void print_keys(const InspectedModel& inspected) {
   if (!inspected.opened) {
     for (const nn::NamedTensor& p : build(inspected, Device::meta).named_parameters()) {
-      fmt::print("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
+      print_output("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
     }
     return;
   }
   for (const weights::TensorInfo& info : inspected.opened->checkpoint->tensors()) {
     const std::string dtype = info.unsupported_dtype.empty() ? name_of(info.dtype) : info.unsupported_dtype;
-    fmt::print("{:50s} {:5s} {}\n", info.name, dtype, info.shape.to_string());
+    print_output("{:50s} {:5s} {}\n", info.name, dtype, info.shape.to_string());
   }
 }
 
 // Prints the module tree in PyTorch's format, then the parameter count of each module.
 void print_tree(const InspectedModel& inspected) {
   const models::VisionTransformer model = build(inspected, Device::meta);
-  fmt::print("{}\n\n{:50s} {:>12s}\n", model.to_string(), "module", "parameters");
+  print_output("{}\n\n{:50s} {:>12s}\n", model.to_string(), "module", "parameters");
   for (const auto& [name, module] : model.named_modules()) {
     const int64_t count = module->num_parameters();
-    if (count > 0) fmt::print("{:50s} {:>12d}\n", name.empty() ? module->type() : name, count);
+    if (count > 0) print_output("{:50s} {:>12d}\n", name.empty() ? module->type() : name, count);
   }
 }
 
@@ -97,19 +98,19 @@ void print_trace(const Options& options, const InspectedModel& inspected) {
   std::vector<SliceRequest> requests;
   for (const std::string& text : options.slices) requests.push_back(parse_slice_request(text));
   std::vector<bool> found(requests.size(), false);
-  if (requests.empty()) fmt::print("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "std");
+  if (requests.empty()) print_output("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "std");
   const Tensor input = trace_input(options, inspected.config);
   const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) {
     if (requests.empty()) {
       const Statistics s = statistics_of(tensor);
-      fmt::print("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean,
-                 s.standard_deviation, s.first);
+      print_output("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean,
+                   s.standard_deviation, s.first);
     }
     for (size_t i = 0; i < requests.size(); ++i) {
       if (requests[i].name != name) continue;
       found[i] = true;
       const Tensor part = sliced(tensor, requests[i].slice);
-      fmt::print("{} {}\n{}\n", options.slices[i], part.shape().to_string(), values_text(part));
+      print_output("{} {}\n{}\n", options.slices[i], part.shape().to_string(), values_text(part));
     }
   });
   model.forward(input);

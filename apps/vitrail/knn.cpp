@@ -6,6 +6,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/metrics.h"
@@ -102,11 +103,11 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("TEST", options->test, "Test set: a dataset (see eval); its test split is used if it has one")
       ->required();
   options->model.add_to(*command);
-  command->add_option("--k", options->knn.k, "Number of neighbours")->capture_default_str()->check(CLI::PositiveNumber);
+  command->add_option("--k", options->knn.k, "Number of neighbours")->capture_default_str()->check(kPositiveInteger);
   command
       ->add_option("--temperature", options->knn.temperature, "Vote weight of a neighbour: exp(cosine / temperature)")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(kPositiveNumber);
   command->add_flag("--uniform,--plain", options->knn.plain, "Uniform vote weights");
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");

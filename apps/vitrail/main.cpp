@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vitrail program.  Each subcommand has its own file.  docs/cli.md documents the interface that scripts rely on.
-#include <fmt/core.h>
-
+#include <cstdio>
+#include <exception>
 #include <new>
+#include <sstream>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/process_setup.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
 
 namespace {
 
@@ -15,23 +18,35 @@ using namespace vitrail;
 
 constexpr int kFailure = 1, kUsageError = 2;
 
-int run_guarded(const app::Run& run) {
+// Runs a function and returns its status.  Prints any exception as an error.
+template <class Function>
+int run_guarded(Function run) {
   try {
     return run();
   } catch (const CLI::Error& error) {  // options that are invalid only in combination
     app::print_error(error.what());
     return kUsageError;
-  } catch (const Error& error) {
-    app::print_error(error.what());
   } catch (const std::bad_alloc&) {
     app::print_error("out of memory");
+  } catch (const std::exception& error) {
+    app::print_error(error.what());
   }
   return kFailure;
 }
 
-}  // namespace
+// Prints the help text or the version on standard output, or a usage error on standard error.
+int finish_parse(const CLI::App& program, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
+  if (error.get_exit_code() != 0) {
+    app::print_error(app::usage_error(program, arguments, error));
+    return kUsageError;
+  }
+  std::ostringstream out, unused;
+  program.exit(error, out, unused);
+  app::write_output(out.str());
+  return 0;
+}
 
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App program("Vision Transformers: inference, features, attention maps, evaluation, conversion and training.",
                    "vitrail");
   program.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
@@ -43,7 +58,7 @@ int main(int argc, char** argv) {
 
   app::GlobalOptions global;
   program.add_option("--threads", global.threads, "Number of threads (default: all available cores)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1024));
   program
       .add_option("--precision", global.precision,
                   "Compute precision: fp32, half (16-bit: int16 with AVX-512 VNNI, else fp32 with weights rounded to "
@@ -59,17 +74,26 @@ int main(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return program.exit(error);  // --help, --version
-    program.exit(error);
-    return kUsageError;
+    return finish_parse(program, {argv + 1, argv + argc}, error);
   }
-  set_warning_callback([&global](const std::string& message) {
-    if (!global.quiet) app::print_warning(message);
+  set_warning_callback([quiet = global.quiet](const std::string& message) {
+    if (!quiet) app::print_warning(message);
   });
-  const int status = run_guarded(run);
-  if (std::fflush(stdout) != 0) {
-    app::print_error("standard output: write failed");
-    return kFailure;
-  }
-  return status;
+  return run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  app::open_closed_standard_streams();
+  app::ignore_file_size_signal();
+  app::remove_temporary_files_on_signals();
+  guard_mapped_files();
+  const int status = run_guarded([&] { return run_program(argc, argv); });
+  if (std::ferror(stdout)) return kFailure;  // reported when it occurred
+  const int flushed = run_guarded([] {
+    app::flush_output();
+    return 0;
+  });
+  return status == 0 ? flushed : status;
 }

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/output.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/registry.h"
 
@@ -10,25 +11,25 @@ namespace {
 
 void list_bundled() {
   for (const models::BundledModel& model : models::bundled_models()) {
-    fmt::print("{:34s} {}{}\n", model.name, model.folder.string(),
-               model.name == models::kDefaultModel ? " (default)" : "");
+    print_output("{:34s} {}{}\n", model.name, model.folder.string(),
+                 model.name == models::kDefaultModel ? " (default)" : "");
   }
 }
 
 int list_models() {
   if (!models::bundled_models().empty()) {
-    fmt::print("{:34s} {}\n", "bundled model", "folder");
+    print_output("{:34s} {}\n", "bundled model", "folder");
     list_bundled();
-    fmt::print("\n");
+    print_output("\n");
   }
-  fmt::print("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width",
-             "depth", "heads", "parameters", "source");
+  print_output("{:34s} {:>7s} {:>9s} {:>6s} {:>6s} {:>6s} {:>11s}  {}\n", "architecture", "image", "patch", "width",
+               "depth", "heads", "parameters", "source");
   for (const models::Architecture& row : models::architectures()) {
     RandomParams meta(0, DType::f32, Device::meta);  // shapes only: no memory is allocated
     const models::VisionTransformer model(row.config, ParamSource(meta));
-    fmt::print("{:34s} {:>7d} {:>9d} {:>6d} {:>6d} {:>6d} {:>9.2f} M  {}\n", row.name, row.config.img_size[0],
-               row.config.patch_size[0], row.config.embed_dim, row.config.depth, row.config.num_heads,
-               static_cast<double>(model.num_parameters()) / 1e6, row.source);
+    print_output("{:34s} {:>7d} {:>9d} {:>6d} {:>6d} {:>6d} {:>9.2f} M  {}\n", row.name, row.config.img_size[0],
+                 row.config.patch_size[0], row.config.embed_dim, row.config.depth, row.config.num_heads,
+                 static_cast<double>(model.num_parameters()) / 1e6, row.source);
   }
   return 0;
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/output.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "vitrail/base/error.h"
 
@@ -15,8 +18,66 @@ Format format_from_name(const std::string& name) {
   throw Error("--format", "text, json or csv", "'" + name + "'");
 }
 
+namespace {
+
+bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
+
+// The number of bytes of the UTF-8 character at the front of `text`; 0 if it is invalid or a control character.
+size_t printable_bytes(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const size_t size = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (size == 0 || first >= 0xf5) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if (!is_continuation(static_cast<unsigned char>(byte(i)))) return 0;
+  }
+  const bool c1_control = first == 0xc2 && byte(1) < 0xa0;
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool surrogate_or_too_large = (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
+  return c1_control || overlong || surrogate_or_too_large ? 0 : size;
+}
+
+void write_line_to_stderr(std::string_view text) {
+  // One call, so that lines of several processes do not mix.  There is nobody to tell if it fails.
+  const std::string line = std::string(text) + "\n";
+  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+}
+
+}  // namespace
+
+void write_output(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+    throw Error(str("standard output: write failed: ", std::strerror(errno)));
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw Error(str("standard output: write failed: ", std::strerror(errno)));
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = text.front() == '\n' ? 1 : printable_bytes(text);
+    if (size == 0) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    } else {
+      result += text.substr(0, size);
+    }
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return result;
+}
+
+void print_note(std::string_view text) { write_line_to_stderr(escaped(text)); }
+
+void draw(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  std::fflush(stderr);
+}
+
 void print_json(const nlohmann::ordered_json& object) {
-  fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print_output("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::string csv_field(const std::string& text) {
@@ -26,25 +87,24 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-void print_error(const std::string& message) { fmt::print(stderr, "vitrail: error: {}\n", message); }
-void print_warning(const std::string& message) { fmt::print(stderr, "vitrail: warning: {}\n", message); }
+void print_error(const std::string& message) { print_note("vitrail: error: " + message); }
+void print_warning(const std::string& message) { print_note("vitrail: warning: " + message); }
 
 std::string with_path(const std::string& path, const std::string& message) {
   return message.starts_with(path) ? message : path + ": " + message;
 }
 
-Progress::Progress(const char* what, size_t total, bool quiet)
-    : what_(what), total_(total), enabled_(!quiet && total > 1 && ::isatty(STDERR_FILENO)) {}
+Progress::Progress(const char* what, std::optional<size_t> total, bool quiet)
+    : what_(what), total_(total), enabled_(!quiet && total != 1 && ::isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {
-  if (enabled_) fmt::print(stderr, "\r\033[K");
+  if (enabled_) draw("\r\033[K");
 }
 
 void Progress::step() {
   ++done_;
   if (!enabled_) return;
-  fmt::print(stderr, "\r{} {}/{}", what_, done_, total_);
-  std::fflush(stderr);
+  draw(total_ ? fmt::format("\r{} {}/{}", what_, done_, *total_) : fmt::format("\r{} {}", what_, done_));
 }
 
 }  // namespace vitrail::app

@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Output of results, errors and progress.
-#include <cstdio>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace vitrail::app {
 
 enum class Format { text, json, csv };
 Format format_from_name(const std::string& name);
+
+// Writes `text` to standard output or flushes it.  Throw Error if that fails: a full disk, a closed stream.
+void write_output(std::string_view text);
+void flush_output();
+
+// fmt::print() to standard output, which throws Error if the output cannot be written.
+template <class... Args>
+void print_output(fmt::format_string<Args...> format, Args&&... args) {
+  write_output(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Writes a line of `text` to standard error, with control characters escaped.  Does nothing if that fails.
+void print_note(std::string_view text);
+
+// `text` with control characters (C0 except newline, DEL, C1) and bytes that are not UTF-8 as \xNN.  A terminal would
+// interpret them, and they may come from a file name.
+std::string escaped(std::string_view text);
 
 // Prints one JSON object on a line of standard output.  Bytes that are not UTF-8 (in a path) become U+FFFD.
 void print_json(const nlohmann::ordered_json& object);
@@ -23,16 +43,20 @@ void print_warning(const std::string& message);
 // The message with the path of the image in front, unless it begins with it already.
 std::string with_path(const std::string& path, const std::string& message);
 
+// Writes to a line of a terminal's standard error that is redrawn.  Does nothing if that fails.
+void draw(std::string_view text);
+
 // A progress counter on standard error.  Shown only on a terminal and unless quiet.
 class Progress {
  public:
-  Progress(const char* what, size_t total, bool quiet);
+  Progress(const char* what, std::optional<size_t> total, bool quiet);
   ~Progress();  // clears the line
   void step();
 
  private:
   const char* what_;
-  size_t total_, done_ = 0;
+  std::optional<size_t> total_;
+  size_t done_ = 0;
   bool enabled_;
 };
 

@@ -28,15 +28,17 @@ std::atomic<bool> stop_requested{false};
 
 extern "C" void on_signal(int) { stop_requested = true; }
 
-// SIGINT, SIGTERM and SIGUSR1 request a stop after the current step.  A second signal ends the program at once. SIGUSR1
-// is included because mpirun forwards it without ending the processes itself.
+// SIGHUP, SIGINT, SIGTERM and SIGUSR1 request a stop after the current step.  A second signal ends the program at once.
+// SIGUSR1 is included because mpirun forwards it without ending the processes itself.
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGUSR1, &action, nullptr);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup ignores SIGHUP
+  }
 }
 
 // "m:ss" or "h:mm:ss"
@@ -61,20 +63,18 @@ class ProgressBar {
     std::string bar;
     for (int64_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
     if (p.phase == train::Progress::Phase::train) {
-      fmt::print(
-          stderr,
+      draw(fmt::format(
           "\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  data wait {:.0f} %  {} left",
           p.epoch, p.epochs, bar, p.step, p.steps, p.loss, 100 * p.accuracy, p.images_per_second, 100 * p.data_wait,
-          duration_text(p.seconds_left));
+          duration_text(p.seconds_left)));
     } else {
       const char* what = p.phase == train::Progress::Phase::test ? "testing" : "validating";
-      fmt::print(stderr, "\r\033[K{} {} {}/{}", what, bar, p.step, p.steps);
+      draw(fmt::format("\r\033[K{} {} {}/{}", what, bar, p.step, p.steps));
     }
-    std::fflush(stderr);
     drawn_ = true;
   }
   void clear() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) draw("\r\033[K");
     drawn_ = false;
   }
 
@@ -104,7 +104,7 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
   ProgressBar bar(global.quiet || !is_root);
   auto print_message = [&](const std::string& line) {
     bar.clear();
-    if (!global.quiet) fmt::print(stderr, "{}\n", line);
+    if (!global.quiet) print_note(line);
   };
   const train::TrainerOptions trainer{.folder = options.folder,
                                       .resume = options.resume,

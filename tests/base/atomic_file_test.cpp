@@ -133,5 +133,62 @@ TEST(AtomicFile, DeviceOrPipeIsWrittenDirectly) {
   EXPECT_TRUE(fs::is_character_file(link));
 }
 
+TEST(AtomicFile, KeepsThePermissionsOfTheReplacedFile) {
+  const fs::path path = testing::scratch_folder() / "file";
+  for (const mode_t mode : {0640u, 0600u, 0755u}) {
+    replace(path, "old");
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    replace(path, "new");
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, mode);
+  }
+}
+
+TEST(AtomicFile, ALinkToAMissingFileCreatesThatFile) {
+  const fs::path folder = testing::scratch_folder(), target = testing::scratch_folder() / "target";
+  fs::create_symlink(target, folder / "link");
+  replace(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  expect_only(target, "new");
+  fs::create_symlink("loop", folder / "loop");
+  EXPECT_THROW(replace(folder / "loop", "x"), Error);
+}
+
+TEST(AtomicFile, SeekWorksOnAPipe) {
+  const fs::path pipe = testing::scratch_folder() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string received;
+  std::thread reader([&] { received = read(pipe); });
+  AtomicFile file(pipe);
+  file.write("abc");
+  file.seek(0);
+  file.write("A");
+  file.commit();
+  reader.join();
+  EXPECT_EQ(received, "Abc");
+}
+
+TEST(AtomicFile, FilesThatBelongTogetherAppearTogether) {
+  const fs::path folder = testing::scratch_folder();
+  replace(folder / "a", "old a");
+  replace(folder / "b", "old b");
+  {
+    AtomicFile a(folder / "a"), b(folder / "b");
+    a.write("new a");
+    b.write("new b");
+    const FullDisk full(2);
+    EXPECT_THROW(AtomicFile::commit_together({&a, &b}), Error);
+  }
+  EXPECT_EQ(read(folder / "a"), "old a");
+  EXPECT_EQ(read(folder / "b"), "old b");
+  AtomicFile a(folder / "a"), b(folder / "b");
+  a.write("new a");
+  b.write("new b");
+  AtomicFile::commit_together({&a, &b});
+  EXPECT_EQ(read(folder / "a"), "new a");
+  EXPECT_EQ(read(folder / "b"), "new b");
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -11,6 +11,7 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
 
 namespace vitrail {
 namespace {
@@ -63,6 +64,35 @@ TEST(MappedFile, NamedPipeIsAnErrorAndDoesNotBlock) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_NE(open_error(pipe).find("regular file"), std::string::npos);
   EXPECT_NE(open_error("/dev/zero").find("regular file"), std::string::npos);
+}
+
+TEST(FileGuard, AChangedFileIsAnErrorAndAReplacedOneIsNot) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / "kept") << "first";
+  {
+    const MappedFile kept(folder / "kept");
+    std::ofstream(folder / "other") << "another";
+    fs::rename(folder / "other", folder / "kept");
+    EXPECT_NO_THROW(check_mapped_files());
+  }
+  const MappedFile file(folder / "kept");
+  EXPECT_NO_THROW(check_mapped_files());
+  std::ofstream(folder / "kept", std::ios::app) << " and more";
+  EXPECT_THROW(check_mapped_files(), Error);
+}
+
+TEST(FileGuard, ALostPageReadsAsZerosAndIsReported) {
+  const fs::path path = testing::scratch_folder() / "file";
+  std::ofstream(path) << std::string(100000, 'x');
+  guard_mapped_files();
+  {
+    const MappedFile file(path);
+    fs::resize_file(path, 5000);
+    EXPECT_EQ(file.bytes()[10], std::byte{'x'});
+    EXPECT_EQ(file.bytes()[90000], std::byte{0});
+    EXPECT_THROW(check_mapped_files(), Error);
+  }
+  EXPECT_NO_THROW(check_mapped_files());
 }
 
 }  // namespace

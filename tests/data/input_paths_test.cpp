@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/input_paths.h"
 
-#include <sstream>
-
 #include "tests/data/support.h"
 
 namespace vitrail::data {
@@ -14,10 +12,7 @@ std::vector<std::string> paths_of(const std::vector<InputPath>& inputs, const fs
   return paths;
 }
 
-std::vector<InputPath> expand(const std::vector<std::string>& inputs, const std::string& standard_input = "") {
-  std::istringstream stream(standard_input);
-  return expand_input_paths(inputs, stream);
-}
+std::vector<InputPath> expand(const std::vector<std::string>& inputs) { return expand_input_paths(inputs); }
 
 TEST(InputPaths, AFolderIsWalkedRecursivelyAndSortedByPath) {
   const fs::path root = testing::scratch_folder();
@@ -34,16 +29,6 @@ TEST(InputPaths, KeepTheirOrder) {
       expand({(root / "missing.png").string(), (root / "x").string(), (root / "lone.data").string()});
   EXPECT_EQ(paths_of(inputs, root), (std::vector<std::string>{"missing.png", "x/1.png", "x/2.png", "lone.data"}));
   EXPECT_TRUE(inputs[0].error.empty()) << "a missing file fails when it is decoded";
-}
-
-TEST(InputPaths, ADashReadsTheLinesOfStandardInput) {
-  const fs::path root = testing::scratch_folder();
-  place_images(root, {"x/2.png", "x/1.png", "with space.png"});
-  const std::string lines =
-      (root / "with space.png").string() + "\r\n\n" + (root / "x").string() + "\n" + (root / "gone.png").string();
-  const std::vector<InputPath> inputs = expand({"-", (root / "last.png").string(), "-"}, lines);
-  EXPECT_EQ(paths_of(inputs, root),
-            (std::vector<std::string>{"with space.png", "x/1.png", "x/2.png", "gone.png", "last.png"}));
 }
 
 TEST(InputPaths, AFolderWithoutImagesGivesAnError) {

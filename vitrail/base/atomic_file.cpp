@@ -2,59 +2,203 @@
 #include "vitrail/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/temporary_file_internal.h"
 
 namespace vitrail {
 
 namespace fs = std::filesystem;
+namespace {
 
-AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
-  static std::atomic<unsigned> serial{0};  // makes temporary names unique within the process
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);  // follows symbolic links
-  if (fs::is_directory(status)) throw Error(path.string(), "a file to write", "a folder");
-  if (const fs::path real = fs::canonical(path, ignored); fs::is_regular_file(status) && !ignored) target_ = real;
-  temporary_ = target_;
-  // A device or a pipe cannot be replaced by a renamed file, so it is written to directly.
-  if (fs::is_regular_file(status) || !fs::exists(status)) temporary_ += str(".tmp", ::getpid(), "_", serial++);
-  stream_.open(temporary_, std::ios::binary | std::ios::trunc);
-  if (!stream_) throw Error(str(path_.string(), ": cannot be written: ", std::strerror(errno)));
+constexpr size_t kBufferBytes = size_t{1} << 16;
+
+// Follows symbolic links, also to a file that does not exist yet.
+fs::path resolved(fs::path path) {
+  constexpr int kMaxLinks = 40;  // as in Linux
+  std::error_code error;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) return path;  // not a link
+    path = path.parent_path() / target;
+  }
+  return path;
+}
+
+// The number in the path of an open descriptor: /dev/stdout, /dev/fd/3, /proc/self/fd/3.
+std::optional<int> descriptor_in(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view prefix : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(prefix)) continue;
+    int number = 0;
+    const char* end = path.data() + path.size();
+    const auto parsed = std::from_chars(path.data() + prefix.size(), end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end) return number;
+  }
+  return std::nullopt;
+}
+
+// Returns 0 or errno.
+int write_all(int file, const char* data, size_t size) {
+  while (size > 0) {
+    const ssize_t written = ::write(file, data, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : EIO;
+    data += written;
+    size -= static_cast<size_t>(written);
+  }
+  return 0;
+}
+
+// Gives `file` the owner and the permissions of the file that it will replace.
+void copy_permissions(const struct stat& from, int file) {
+  struct stat own {};
+  if (::fstat(file, &own) != 0) return;
+  // Only root may change the owner.  A failure leaves the file to the user who wrote it.
+  if (own.st_uid != from.st_uid || own.st_gid != from.st_gid)
+    static_cast<void>(::fchown(file, from.st_uid, from.st_gid) == 0);
+  static_cast<void>(::fchmod(file, from.st_mode & 07777));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(resolved(path)) {
+  struct stat status {};
+  const bool exists = ::stat(target_.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT) fail("cannot be written", errno);
+  if (exists && S_ISDIR(status.st_mode)) throw Error(path_.string(), "a file to write", "a folder");
+  if (descriptor_in(path_.string()) || (exists && !S_ISREG(status.st_mode))) {
+    open_stream();
+    return;
+  }
+  if (exists && ::access(target_.c_str(), W_OK) != 0) fail("cannot be written", errno);
+  open_temporary();
+  if (exists) copy_permissions(status, temporary_->descriptor());
 }
 
 AtomicFile::~AtomicFile() {
-  if (committed_ || temporary_ == target_) return;
-  stream_.close();
-  std::error_code ignored;
-  fs::remove(temporary_, ignored);
+  if (stream_ >= 0) ::close(stream_);
+}
+
+void AtomicFile::open_stream() {
+  const std::optional<int> open_descriptor = descriptor_in(path_.string());
+  stream_ = open_descriptor ? ::fcntl(*open_descriptor, F_DUPFD_CLOEXEC, 3)
+                            : ::open(target_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (stream_ < 0) fail("cannot be written", errno);
+  const bool seekable = !open_descriptor && ::lseek(stream_, 0, SEEK_CUR) >= 0;
+  kind_ = seekable ? Target::device : Target::stream;
+  if (seekable) return;
+  try {
+    std::error_code error;
+    const fs::path folder = fs::temp_directory_path(error);
+    temporary_ = std::make_unique<TemporaryFile>(error ? "/tmp" : folder);
+  } catch (const std::system_error& error) {
+    fail("no temporary file for its content", error.code().value());
+  }
+}
+
+void AtomicFile::open_temporary() {
+  try {
+    temporary_ = std::make_unique<TemporaryFile>(target_.parent_path());
+  } catch (const std::system_error& error) {
+    std::error_code unknown;
+    const bool overwritable = fs::exists(target_, unknown) && !unknown;
+    const fs::path elsewhere = fs::temp_directory_path(unknown);
+    if (!overwritable || unknown) fail("cannot be written", error.code().value());
+    kind_ = Target::overwritten;
+    try {
+      temporary_ = std::make_unique<TemporaryFile>(elsewhere);
+    } catch (const std::system_error&) {
+      fail("cannot be written", error.code().value());
+    }
+  }
+}
+
+int AtomicFile::descriptor() const { return temporary_ ? temporary_->descriptor() : stream_; }
+
+void AtomicFile::fail(const std::string& what, int reason) const {
+  throw Error(str(path_.string(), ": ", what, ": ", std::strerror(reason)));
 }
 
 void AtomicFile::write(const void* data, size_t size) {
-  stream_.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
-  if (!stream_) throw Error(str(path_.string(), ": write failed: ", std::strerror(errno)));
+  const auto* bytes = static_cast<const char*>(data);
+  if (buffer_.size() + size > kBufferBytes) flush();
+  if (size >= kBufferBytes) {
+    if (const int reason = write_all(descriptor(), bytes, size)) fail("write failed", reason);
+  } else {
+    buffer_.insert(buffer_.end(), bytes, bytes + size);
+  }
 }
 
-void AtomicFile::seek(uint64_t offset) { stream_.seekp(static_cast<std::streamoff>(offset)); }
+void AtomicFile::flush() {
+  const int reason = write_all(descriptor(), buffer_.data(), buffer_.size());
+  buffer_.clear();
+  if (reason != 0) fail("write failed", reason);
+}
 
-void AtomicFile::commit() {
-  stream_.close();
-  if (!stream_) throw Error(str(path_.string(), ": write failed: ", std::strerror(errno)));
-  committed_ = temporary_ == target_;
-  if (committed_) return;
-  const int file = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = file >= 0 && ::fsync(file) == 0;
-  if (file >= 0) ::close(file);
-  if (!synced) throw Error(str(path_.string(), ": sync failed: ", std::strerror(errno)));
-  std::error_code error;
-  fs::rename(temporary_, target_, error);
-  if (error) throw Error(str(path_.string(), ": cannot be replaced: ", error.message()));
-  committed_ = true;
-  sync_folder(target_.parent_path());
+void AtomicFile::seek(uint64_t offset) {
+  flush();
+  if (::lseek(descriptor(), static_cast<off_t>(offset), SEEK_SET) < 0) fail("write failed", errno);
+}
+
+void AtomicFile::sync() {
+  flush();
+  if (kind_ == Target::replaced && ::fsync(temporary_->descriptor()) != 0) fail("sync failed", errno);
+}
+
+void AtomicFile::place() {
+  if (kind_ == Target::stream) copy_to(stream_);
+  if (kind_ == Target::stream || kind_ == Target::device) {
+    if (::close(std::exchange(stream_, -1)) != 0) fail("write failed", errno);
+    return;
+  }
+  if (kind_ == Target::replaced) {
+    const std::error_code error = temporary_->link_to(target_);
+    if (!error) return sync_folder(target_.parent_path());
+    // A mount point, such as a file that a container gets from its host.
+    if (error.value() != EBUSY && error.value() != EXDEV) fail("cannot be replaced", error.value());
+  }
+  const int target = ::open(target_.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+  if (target < 0) fail("cannot be written", errno);
+  copy_to(target);
+  const bool synced = ::fsync(target) == 0;
+  const int reason = errno;
+  ::close(target);
+  if (!synced) fail("sync failed", reason);
+}
+
+void AtomicFile::copy_to(int target) {
+  std::array<char, kBufferBytes> block{};
+  if (::lseek(temporary_->descriptor(), 0, SEEK_SET) < 0) fail("write failed", errno);
+  while (true) {
+    const ssize_t size = ::read(temporary_->descriptor(), block.data(), block.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) fail("write failed", errno);
+    if (size == 0) return;
+    if (const int reason = write_all(target, block.data(), static_cast<size_t>(size))) fail("write failed", reason);
+  }
+}
+
+void AtomicFile::commit() { commit_together({this}); }
+
+void AtomicFile::commit_together(std::initializer_list<AtomicFile*> files) {
+  for (AtomicFile* file : files) file->sync();
+  for (AtomicFile* file : files) {
+    if (file != *files.begin() && file->kind_ == Target::replaced) ::unlink(file->target_.c_str());
+  }
+  for (AtomicFile* file : files) file->place();
 }
 
 void sync_folder(const fs::path& folder) {

@@ -6,42 +6,135 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
 
 namespace vitrail {
+namespace {
+
+// The mappings, as a signal handler can read them.  Those beyond the last slot are not guarded.
+struct Slot {
+  std::atomic<uintptr_t> begin{0};  // 0: unused
+  std::atomic<uintptr_t> end{0};
+  std::atomic<bool> lost{false};  // a page could not be read
+};
+std::array<Slot, 256> slots;
+
+std::mutex open_files_mutex;
+
+std::set<const MappedFile*>& open_files() {
+  static auto& files = *new std::set<const MappedFile*>;  // never destroyed: other static objects may hold files
+  return files;
+}
+
+uintptr_t page_size() {
+  static const auto size = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+int add_to_slots(const void* data, size_t size) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    uintptr_t expected = 0;
+    if (!slots[i].begin.compare_exchange_strong(expected, UINTPTR_MAX)) continue;
+    slots[i].lost = false;
+    slots[i].end = reinterpret_cast<uintptr_t>(data) + size;
+    slots[i].begin = reinterpret_cast<uintptr_t>(data);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void remove_from_slots(int slot) {
+  if (slot >= 0) slots[static_cast<size_t>(slot)].begin = 0;
+}
+
+// Replaces the rest of the mapping, from the page that could not be read on, by zeros.
+extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  for (Slot& slot : slots) {
+    if (address < slot.begin || address >= slot.end) continue;
+    const uintptr_t first = address / page_size() * page_size();
+    void* const zeros = ::mmap(reinterpret_cast<void*>(first), slot.end - first, PROT_READ,
+                               MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (zeros == MAP_FAILED) break;
+    slot.lost = true;
+    return;
+  }
+  std::signal(signal, SIG_DFL);  // the access is repeated and ends the process
+}
+
+int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
+
+}  // namespace
+
+void guard_mapped_files() {
+  page_size();  // initialises its static before a signal arrives
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+void check_mapped_files() {
+  const std::lock_guard lock(open_files_mutex);
+  for (const MappedFile* file : open_files()) file->check();
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const int file =
-      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // without a writer, opening a pipe would block
-  if (file < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
+  // Without a writer, opening a pipe would block.
+  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) throw Error(str(path.string(), ": cannot be opened: ", std::strerror(errno)));
   struct stat status {};
-  const bool known = ::fstat(file, &status) == 0;
+  const bool known = ::fstat(file_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
-    ::close(file);
+    ::close(file_);
     throw Error(path.string(), "a regular file", known && S_ISDIR(status.st_mode) ? "a folder" : "something else");
   }
+  modified_ = nanoseconds(status.st_mtim);
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {
-    void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    const int reason = errno;
-    ::close(file);
-    if (mapping == MAP_FAILED) throw Error(str(path.string(), ": cannot be mapped: ", std::strerror(reason)));
+    void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_, 0);
+    if (mapping == MAP_FAILED) {
+      const int reason = errno;
+      ::close(file_);
+      throw Error(str(path.string(), ": cannot be mapped: ", std::strerror(reason)));
+    }
     data_ = static_cast<const std::byte*>(mapping);
-  } else {
-    ::close(file);
+    slot_ = add_to_slots(data_, size_);
   }
+  const std::lock_guard lock(open_files_mutex);
+  open_files().insert(this);
 }
 
 MappedFile::~MappedFile() {
+  {
+    const std::lock_guard lock(open_files_mutex);
+    open_files().erase(this);
+  }
+  remove_from_slots(slot_);
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  ::close(file_);
+}
+
+void MappedFile::check() const {
+  struct stat status {};
+  const bool lost = slot_ >= 0 && slots[static_cast<size_t>(slot_)].lost;
+  const bool same = !lost && ::fstat(file_, &status) == 0 && static_cast<size_t>(status.st_size) == size_ &&
+                    nanoseconds(status.st_mtim) == modified_;
+  if (!same) throw Error(path_.string(), "a file that stays the same while it is used", "one that has changed");
 }
 
 void MappedFile::prefetch(const std::byte* data, size_t size) const {
 #ifdef MADV_POPULATE_READ
-  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t page = page_size();
   const uintptr_t first = reinterpret_cast<uintptr_t>(data) / page * page;
   // On failure (kernels before 5.14) the pages are mapped when they are first read.
   ::madvise(reinterpret_cast<void*>(first), reinterpret_cast<uintptr_t>(data) + size - first, MADV_POPULATE_READ);
@@ -50,7 +143,7 @@ void MappedFile::prefetch(const std::byte* data, size_t size) const {
 
 void MappedFile::release(const std::byte* data, size_t size) const {
   // Only pages completely inside the range: the data beside it may still be in use.
-  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t page = page_size();
   const uintptr_t first = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
   const uintptr_t last = (reinterpret_cast<uintptr_t>(data) + size) / page * page;
   if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

@@ -2,15 +2,15 @@
 #pragma once
 // Read-only memory-mapped files.
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 
 namespace vitrail {
 
 // A file mapped read-only.  Its pages are the operating system's page cache, so opening a model file copies nothing.
 // The constructor throws Error with the path if the file is missing, unreadable or not a regular file.  An empty file
-// maps to an empty span.
+// maps to an empty span.  file_guard.h says what happens if the file changes.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -29,10 +29,16 @@ class MappedFile {
   // access reads them from the file again.
   void release(const std::byte* data, size_t size) const;
 
+  // Throws Error if the file has changed since it was opened.
+  void check() const;
+
  private:
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
+  int file_ = -1;         // stays open, for check()
+  int64_t modified_ = 0;  // modification time, in nanoseconds
+  int slot_ = -1;         // position of the mapping in the list that the signal handler reads
 };
 
 }  // namespace vitrail

@@ -123,14 +123,20 @@ NpySections split_sections(const std::string& where, std::string_view bytes) {
 }  // namespace
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype, std::span<const int64_t> row_shape, int64_t rows)
-    : where_(path.string()),
-      file_(path),
-      dtype_(dtype),
-      row_shape_(row_shape.begin(), row_shape.end()),
-      announced_rows_(rows),
-      row_elements_(element_count(where_, row_shape)) {
+    : NpyWriter(path, dtype) {
+  announced_rows_ = rows;
+  begin(row_shape);
+}
+
+NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype)
+    : where_(path.string()), file_(path), dtype_(dtype) {
   if (dtype != DType::f32 && dtype != DType::i64) throw Error(where_, "dtype f32 or i64", name_of(dtype));
-  file_.write(header_bytes(where_, dtype, with_rows(INT64_MAX, row_shape)));  // placeholder; finish() overwrites it
+}
+
+void NpyWriter::begin(std::span<const int64_t> row_shape) {
+  row_shape_.assign(row_shape.begin(), row_shape.end());
+  row_elements_ = element_count(where_, row_shape);
+  file_.write(header_bytes(where_, dtype_, with_rows(INT64_MAX, row_shape)));  // placeholder; finish() overwrites it
 }
 
 void NpyWriter::write(const void* values, DType dtype, int64_t count) {
@@ -139,13 +145,17 @@ void NpyWriter::write(const void* values, DType dtype, int64_t count) {
   written_rows_ += count;
 }
 
-void NpyWriter::finish() {
+void NpyWriter::finish(AtomicFile* companion) {
   if (announced_rows_ >= 0 && written_rows_ != announced_rows_) {
     throw Error(where_, str(announced_rows_, " rows"), str(written_rows_));
   }
   file_.seek(0);
   file_.write(header_bytes(where_, dtype_, with_rows(written_rows_, row_shape_)));
-  file_.commit();
+  if (companion) {
+    AtomicFile::commit_together({&file_, companion});
+  } else {
+    file_.commit();
+  }
 }
 
 void write_npy(const std::filesystem::path& path, std::span<const int64_t> shape, const float* values) {

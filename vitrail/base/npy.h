@@ -27,12 +27,17 @@ class NpyWriter {
   // file cannot be written.
   NpyWriter(const std::filesystem::path& path, DType dtype, std::span<const int64_t> row_shape, int64_t rows = -1);
 
+  // The shape of a row follows in begin(), before the first row.
+  NpyWriter(const std::filesystem::path& path, DType dtype);
+  void begin(std::span<const int64_t> row_shape);
+
   // Writes `count` contiguous rows.  Throws Error if the type of the pointer is not the dtype of the file.
   void write_rows(const float* values, int64_t count) { write(values, DType::f32, count); }
   void write_rows(const int64_t* values, int64_t count) { write(values, DType::i64, count); }
 
-  // Writes the header and moves the file to its path.  Throws Error if the number of rows is not the announced one.
-  void finish();
+  // Writes the header and moves the file to its path, together with `companion`, if there is one.  Throws Error if the
+  // number of rows is not the announced one.
+  void finish(AtomicFile* companion = nullptr);
 
  private:
   void write(const void* values, DType dtype, int64_t count);
@@ -41,7 +46,7 @@ class NpyWriter {
   AtomicFile file_;
   DType dtype_;
   std::vector<int64_t> row_shape_;
-  int64_t announced_rows_;  // −1: unknown
+  int64_t announced_rows_ = -1;  // −1: unknown
   int64_t row_elements_ = 1;
   int64_t written_rows_ = 0;
 };

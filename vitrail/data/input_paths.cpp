@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/input_paths.h"
 
-#include <istream>
-
 #include "vitrail/base/error.h"
 #include "vitrail/data/folder_walk_internal.h"
 
@@ -33,18 +31,9 @@ std::vector<std::string> list_images(const fs::path& folder) {
   return paths;
 }
 
-std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs, std::istream& standard_input) {
+std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs) {
   std::vector<InputPath> expanded;
-  for (const std::string& input : inputs) {
-    if (input != "-") {
-      expand(input, expanded);
-      continue;
-    }
-    for (std::string line; std::getline(standard_input, line);) {
-      if (line.ends_with('\r')) line.pop_back();
-      if (!line.empty()) expand(line, expanded);
-    }
-  }
+  for (const std::string& input : inputs) expand(input, expanded);
   return expanded;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Expands the image arguments of a command line: files, folders and standard input.
+// Expands the image arguments of a command line: files and folders.
 #include <filesystem>
-#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,8 @@ std::vector<std::string> list_images(const std::filesystem::path& folder);
 
 // Expands command-line inputs in their order:
 //   a folder   its list_images();
-//   "-"        each line of `standard_input`, a file or a folder (empty lines are skipped);
 //   otherwise  the path itself.  Whether it can be read shows when it is decoded.
 // A folder without images gives one entry with an `error`.  Does not throw for any input.
-std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs, std::istream& standard_input);
+std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs);
 
 }  // namespace vitrail::data

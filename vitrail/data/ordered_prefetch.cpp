@@ -72,6 +72,11 @@ std::optional<size_t> PrefetchThreads::wait() {
   return slot;
 }
 
+bool PrefetchThreads::wait_for(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return ready_.wait_for(lock, time, [&] { return consumed_ == count_ || done_[consumed_ % in_flight_]; });
+}
+
 void PrefetchThreads::release() {
   {
     const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 // Items produced ahead of their consumer by worker threads and delivered in order, such as images decoded during
 // inference.
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -35,8 +36,9 @@ class PrefetchThreads {
   PrefetchThreads(const PrefetchThreads&) = delete;
   PrefetchThreads& operator=(const PrefetchThreads&) = delete;
 
-  std::optional<size_t> wait();  // the slot of the next index, when it is done; none after the last
-  void release();                // makes the slot of the last wait() available
+  std::optional<size_t> wait();                   // the slot of the next index, when it is done; none after the last
+  bool wait_for(std::chrono::milliseconds time);  // whether wait() would return at once, now or within this time
+  void release();                                 // makes the slot of the last wait() available
 
  private:
   void work();
@@ -68,6 +70,9 @@ class OrderedPrefetch {
         slots_(std::min(options.in_flight, count)),
         threads_(count, {options.threads, options.in_flight},
                  [this](size_t slot, size_t index) { fill(slot, index); }) {}
+
+  // Whether next() would return at once, now or within `time`.
+  bool ready_within(std::chrono::milliseconds time) { return threads_.wait_for(time); }
 
   // Waits for the next item and returns it; none after the last.  Rethrows the exception of its produce(); the
   // following call continues with the item after it.

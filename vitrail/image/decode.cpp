@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/exif_internal.h"
 
@@ -52,6 +52,8 @@ std::string description(Bytes bytes) {
 
 }  // namespace
 
+bool has_image_signature(std::span<const std::byte> bytes) { return codec_for(bytes) != nullptr; }
+
 void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where) {
   if (width <= 0 || height <= 0) throw Error(where, "an image with pixels", str(width, "×", height));
   if (width > max_pixels / height) {
@@ -72,8 +74,7 @@ Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, con
 }
 
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options) {
-  const MappedFile file(path);
-  return decode(file.bytes(), options, path.string());
+  return decode(read_file(path, kMaxFileBytes), options, path.string());
 }
 
 bool is_image_path(const std::filesystem::path& path) {

@@ -26,7 +26,13 @@ struct DecodeOptions {
 // unknown or unsupported format, truncated or damaged data, and too many pixels.
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where);
 
-// decode() of a file; errors name its path.
+// Whether the first bytes (16 suffice) are those of a format that decode() knows.
+bool has_image_signature(std::span<const std::byte> bytes);
+
+// Larger files are refused.
+inline constexpr size_t kMaxFileBytes = size_t{1} << 30;
+
+// decode() of a file or of what a pipe delivers; errors name the path.
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options = {});
 
 // Whether the file name has an image extension, in any case: .jpg .jpeg .jpe .jfif .png .apng .webp .gif.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/image_inputs.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "apps/vitrail/output.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::app {
+namespace {
+
+constexpr const char* kStandardInput = "-";
+
+}  // namespace
+
+ImageInputs::ImageInputs(std::vector<std::string> arguments)
+    : arguments_(std::move(arguments)),
+      reads_standard_input_(std::find(arguments_.begin(), arguments_.end(), kStandardInput) != arguments_.end()) {
+  // Errors of folders show at once, and the number of images is known.
+  if (reads_standard_input_) return;
+  while (next_argument_ < arguments_.size()) expand_next_argument();
+}
+
+std::optional<size_t> ImageInputs::count() const {
+  return reads_standard_input_ ? std::nullopt : std::optional(inputs_.size());
+}
+
+std::optional<data::InputPath> ImageInputs::at(size_t i) {
+  if (auto input = known(i)) return input;  // without waiting for those after it
+  const std::lock_guard lock(expand_mutex_);
+  while (!known(i) && next_argument_ < arguments_.size()) expand_next_argument();
+  return known(i);
+}
+
+std::optional<data::InputPath> ImageInputs::known(size_t i) const {
+  const std::lock_guard lock(list_mutex_);
+  return i < inputs_.size() ? std::optional(inputs_[i]) : std::nullopt;
+}
+
+void ImageInputs::add(std::vector<data::InputPath> inputs) {
+  const std::lock_guard lock(list_mutex_);
+  for (data::InputPath& input : inputs) inputs_.push_back(std::move(input));
+}
+
+void ImageInputs::expand_next_argument() {
+  const std::string& argument = arguments_[next_argument_];
+  if (argument == kStandardInput) return expand_standard_input();
+  ++next_argument_;
+  add(data::expand_input_paths({argument}));
+}
+
+// Takes one path, or the image.  At the end of standard input, continues with the next argument.
+void ImageInputs::expand_standard_input() {
+  try {
+    if (standard_input_.is_image()) {
+      image_ = standard_input_.image();
+      add({{kStandardInput, ""}});
+      ++next_argument_;
+      return;
+    }
+    if (const auto path = standard_input_.next_path()) {
+      return add(data::expand_input_paths({*path}));
+    }
+  } catch (const Error& error) {
+    add({{kStandardInput, error.what()}});
+  }
+  ++next_argument_;
+}
+
+image::Image ImageInputs::read(size_t i, const image::DecodeOptions& decode) {
+  const data::InputPath input = known(i).value();
+  if (!input.error.empty()) throw Error(with_path(input.path, input.error));
+  return input.path == kStandardInput ? image::decode(image_, decode, "standard input")
+                                      : image::read_image(input.path, decode);
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The state of the process that a shell, a daemon or a batch system may leave unusual.
+
+namespace vitrail::app {
+
+// Opens the descriptors 0 to 2 that are closed, so that no file that the program opens gets one of them: messages would
+// be written into it.  Reading from a closed standard input and writing to a closed standard output fail, as before.
+void open_closed_standard_streams();
+
+// Makes a write beyond the limit of file sizes (ulimit -f) fail with EFBIG.  The default action ends the process.
+void ignore_file_size_signal();
+
+// Deletes temporary files when a signal ends the process (SIGHUP, SIGINT, SIGQUIT, SIGTERM).
+void remove_temporary_files_on_signals();
+
+}  // namespace vitrail::app

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/standard_input.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::app {
+namespace {
+
+constexpr size_t kSignatureBytes = 16, kMaxPathBytes = size_t{1} << 20;
+
+bool is_control(char c) {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+}
+
+}  // namespace
+
+// Adds the bytes that have arrived.  False at the end.
+bool StandardInput::read_more() {
+  if (ended_) return false;
+  buffer_.erase(0, begin_);
+  begin_ = 0;
+  std::array<char, 1 << 16> block{};
+  pollfd descriptor{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+  waiting_ = ::poll(&descriptor, 1, 0) == 0;
+  ssize_t size = 0;
+  do {
+    size = ::read(STDIN_FILENO, block.data(), block.size());
+  } while (size < 0 && errno == EINTR);
+  const int reason = errno;
+  waiting_ = false;
+  ended_ = size <= 0;
+  if (size < 0) throw Error(str("standard input: read failed: ", std::strerror(reason)));
+  buffer_.append(block.data(), static_cast<size_t>(size));
+  return !ended_;
+}
+
+bool StandardInput::is_image() {
+  if (started_) return false;
+  while (buffer_.size() < kSignatureBytes && read_more()) {
+  }
+  // The signature of some formats is text, with which a path could begin.
+  const auto first = std::span(buffer_).first(std::min(buffer_.size(), kSignatureBytes));
+  const bool binary = std::any_of(first.begin(), first.end(), [](char c) { return is_control(c) || c == '\xff'; });
+  return binary && image::has_image_signature(std::as_bytes(first));
+}
+
+std::vector<std::byte> StandardInput::image() {
+  while (read_more()) {
+    if (buffer_.size() > image::kMaxFileBytes)
+      throw Error("standard input", str("an image file of at most ", image::kMaxFileBytes, " bytes"), "more");
+  }
+  const auto bytes = std::as_bytes(std::span(buffer_));
+  std::vector<std::byte> content(bytes.begin(), bytes.end());
+  buffer_.clear();
+  return content;
+}
+
+std::optional<std::string> StandardInput::next_path() {
+  started_ = true;
+  while (true) {
+    const size_t end = separator_known_ ? buffer_.find(separator_, begin_)
+                                        : buffer_.find_first_of(std::string_view("\n\0", 2), begin_);
+    if (end == buffer_.npos) {
+      if (buffer_.size() - begin_ > kMaxPathBytes) throw Error("standard input", "paths", "a line of more than 1 MiB");
+      if (read_more()) continue;
+    } else if (!separator_known_) {
+      separator_ = buffer_.find('\0') == buffer_.npos ? '\n' : '\0';
+      separator_known_ = true;
+      continue;
+    }
+    std::string path = buffer_.substr(begin_, end == buffer_.npos ? end : end - begin_);
+    begin_ = end == buffer_.npos ? buffer_.size() : end + 1;
+    if (separator_ != '\0' && path.ends_with('\r')) path.pop_back();
+    if (path.find('\0') != path.npos) throw Error("standard input", "paths that end alike", "newlines and NULs");
+    if (!path.empty()) return path;
+    if (end == buffer_.npos) return std::nullopt;
+  }
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Messages for arguments that the command line does not accept.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace vitrail::app {
+
+// For an integer of at least 1.  Unlike CLI::PositiveNumber, its message does not list the range of a double.
+extern const CLI::Validator kPositiveInteger;
+extern const CLI::Validator kPositiveNumber;
+
+// The message of a failed parse.  For an unknown command or option it names the ones that are spelled alike.
+std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
+                        const CLI::ParseError& error);
+
+}  // namespace vitrail::app

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Standard streams that are closed or full, images and lists on standard input, and outputs that are not plain files.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/npy.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The exit status of a shell command in which $V is the program and $M the small model; 128 + n for signal n.
+int shell(const std::string& command) {
+  ::setenv("V", program().c_str(), 1);
+  ::setenv("M", small_model().c_str(), 1);
+  const int status = std::system(("exec 3>&-; " + command).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class StreamsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = scratch_folder();
+    images_ = image_folder(3);
+    ::setenv("D", folder_.c_str(), 1);
+    ::setenv("I", images_.c_str(), 1);
+  }
+  fs::path folder_, images_;
+};
+
+TEST_F(StreamsTest, MessagesNeverGoToAnOutputFile) {
+  std::ofstream(images_ / "broken.png") << "no image";
+  const int open = shell("$V embed -m $M $I -o $D/open.npy 2>/dev/null");
+  for (const std::string closed : {"2>&-", "1>&- 2>&-", "0>&- 1>&- 2>&-"}) {
+    EXPECT_EQ(shell("$V embed -m $M $I -o $D/closed.npy " + closed), open) << closed;
+    EXPECT_EQ(content(folder_ / "closed.npy"), content(folder_ / "open.npy")) << closed;
+  }
+}
+
+TEST_F(StreamsTest, AFullOrClosedStandardOutputIsOneError) {
+  for (const std::string command :
+       {"$V models", "$V --help", "$V classify --help", "$V inspect -m $M --tree", "$V --version",
+        "$V classify -m $M $I --format csv", "$V classify -m $M $I --format json", "$V bench $M --seconds 0.01"}) {
+    for (const std::string output : {">/dev/full", ">&-"}) {
+      EXPECT_EQ(shell(command + " " + output + " 2>$D/err"), 1) << command << output;
+      const std::vector<std::string> lines = lines_of(content(folder_ / "err"));
+      EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                              [](auto& line) { return contains(line, "standard output: write failed"); }),
+                1)
+          << command << output << content(folder_ / "err");
+    }
+  }
+}
+
+TEST_F(StreamsTest, AFullStandardErrorChangesNothing) {
+  std::ofstream(folder_ / "broken.png") << "no image";
+  EXPECT_EQ(shell("$V classify -m $M $D/broken.png $I/a.png >$D/out 2>/dev/full"), 1);
+  EXPECT_TRUE(contains(content(folder_ / "out"), "a.png"));
+  EXPECT_EQ(shell("$V classify -m $M $I/a.png >$D/out 2>/dev/full"), 0);
+}
+
+TEST_F(StreamsTest, AnImageOnStandardInputOrInAPipeIsClassified) {
+  const auto predictions_of = [](const std::string& json) { return json_lines(json).at(0)["predictions"]; };
+  const auto expected =
+      predictions_of(run_program({"classify", "-m", small_model(), images_ / "b.png", "--format", "json"}).out);
+  for (const std::string command :
+       {"cat $I/b.png | $V classify -m $M - --format json", "$V classify -m $M - --format json <$I/b.png",
+        "mkfifo $D/pipe; (cat $I/b.png >$D/pipe &); $V classify -m $M $D/pipe --format json"}) {
+    EXPECT_EQ(shell(command + " >$D/out"), 0) << command;
+    EXPECT_EQ(predictions_of(content(folder_ / "out")), expected) << command;
+  }
+}
+
+TEST_F(StreamsTest, ListsEndInNewlinesOrInNuls) {
+  const std::string a = images_ / "a.png", b = images_ / "b.png";
+  fs::copy_file(a, folder_ / "two\nlines.png");
+  const auto paths = [&](const std::string& input) {
+    std::vector<std::string> result;
+    const ProgramResult ended = run_program({"classify", "-m", small_model(), "-", "--format", "json"}, input);
+    EXPECT_EQ(ended.status, 0) << ended.err;
+    for (const auto& object : json_lines(ended.out)) result.push_back(object["path"]);
+    return result;
+  };
+  const std::vector<std::string> both{a, b};
+  EXPECT_EQ(paths(a + "\n" + b), both);
+  EXPECT_EQ(paths(a + "\r\n\r\n" + b + "\r\n"), both);
+  EXPECT_EQ(paths(a + '\0' + b), both);
+  EXPECT_EQ(paths(a + '\0' + b + '\0'), both);
+  const std::string broken_line = folder_ / "two\nlines.png";
+  EXPECT_EQ(paths(broken_line + '\0' + b + '\0').size(), 1u + 1u);
+  EXPECT_EQ(run_program({"classify", "-m", small_model(), "-"}, a + "\n" + b + '\0').status, 1);
+}
+
+TEST_F(StreamsTest, ResultsAppearBeforeTheListEnds) {
+  ASSERT_EQ(::mkfifo((folder_ / "list").c_str(), 0600), 0);
+  // The list stays open until the first result is there; otherwise both wait for each other.
+  EXPECT_EQ(shell("timeout 60 $V classify -m $M - --format csv <$D/list >$D/out & pid=$!; exec 4>$D/list; "
+                  "echo $I/a.png >&4; n=0; while ! grep -q a.png $D/out && [ $n -lt 200 ]; do sleep 0.1; n=$((n+1)); "
+                  "done; [ $n -lt 200 ] || exit 9; echo $I/b.png >&4; exec 4>&-; wait $pid"),
+            0);
+  EXPECT_TRUE(contains(content(folder_ / "out"), "b.png"));
+}
+
+TEST_F(StreamsTest, AFailedReadOfStandardInputIsAnError) {
+  EXPECT_EQ(shell("$V classify -m $M - <$D >$D/../out 2>$D/err"), 1);
+  EXPECT_TRUE(contains(content(folder_ / "err"), "standard input: read failed")) << content(folder_ / "err");
+  EXPECT_EQ(shell("$V classify -m $M - <&- 2>$D/err"), 1);
+}
+
+TEST_F(StreamsTest, ControlCharactersAreEscapedInMessagesAndText) {
+  for (const std::string name : {"\x1b[31mred", "bell\a", "back\bspace", "c1\xc2\x9b", "del\x7f", "latin1\xe9"}) {
+    std::ofstream(folder_ / (name + ".png")) << "no image";
+  }
+  fs::copy_file(images_ / "a.png", folder_ / "good\x1b[2J.png");
+  const ProgramResult result = run_program({"classify", "-m", small_model(), folder_});
+  EXPECT_EQ(result.status, 1);
+  for (const std::string& text : {result.out, result.err}) {
+    for (const char c : text) {
+      EXPECT_TRUE(c == '\n' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f)) << static_cast<int>(c);
+    }
+    EXPECT_FALSE(contains(text, "\xc2\x9b"));
+    EXPECT_FALSE(contains(text, "\xe9"));
+  }
+  EXPECT_TRUE(contains(result.err, "\\x1b[31mred.png")) << result.err;
+  EXPECT_TRUE(contains(result.out, "good\\x1b[2J.png")) << result.out;
+}
+
+TEST_F(StreamsTest, EmbedFailsBeforeTheFirstImage) {
+  const ProgramResult result = run_program({"embed", "-m", small_model(), images_, "-o", folder_ / "absent" / "x.npy"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << result.err;
+  EXPECT_TRUE(contains(result.err, "x.npy: cannot be written: No such file or directory")) << result.err;
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), images_, "-o", folder_ / "x.txt"}).status, 2);
+}
+
+TEST_F(StreamsTest, EmbedWritesARowForEveryImageOfAnyList) {
+  EXPECT_EQ(shell("$V embed -m $M - -o $D/none.npy </dev/null 2>$D/err"), 0);
+  EXPECT_TRUE(contains(content(folder_ / "err"), "no images"));
+  const NpyArray none = read_npy(folder_ / "none.npy");
+  ASSERT_EQ(none.shape.size(), 2u);
+  EXPECT_EQ(none.shape[0], 0);
+  std::ofstream(folder_ / "broken.png") << "no image";
+  EXPECT_EQ(shell("$V embed -m $M $D/broken.png $D/broken.png -o $D/nan.npy 2>/dev/null"), 1);
+  const NpyArray failed = read_npy(folder_ / "nan.npy");
+  EXPECT_EQ(failed.shape, (std::vector<int64_t>{2, none.shape[1]}));
+  for (const float value : failed.f32) EXPECT_TRUE(std::isnan(value));
+  EXPECT_EQ(lines_of(content(folder_ / "nan.txt")).size(), 2u);
+}
+
+TEST_F(StreamsTest, FeaturesGoToStandardOutput) {
+  ASSERT_EQ(shell("$V embed -m $M $I -o $D/file.npy"), 0);
+  for (const std::string output : {"-", "/dev/stdout"}) {
+    EXPECT_EQ(shell("$V embed -m $M $I -o " + output + " | cat >$D/piped.npy"), 0);
+    EXPECT_EQ(content(folder_ / "piped.npy"), content(folder_ / "file.npy"));
+    EXPECT_EQ(shell("$V embed -m $M $I -o " + output + " >$D/redirected.npy"), 0);
+    EXPECT_EQ(content(folder_ / "redirected.npy"), content(folder_ / "file.npy"));
+  }
+  EXPECT_FALSE(fs::exists("-"));
+}
+
+TEST_F(StreamsTest, PathsWithLineBreaksKeepTheLinesOfTheList) {
+  fs::copy_file(images_ / "a.png", folder_ / "two\nlines.png");
+  fs::copy_file(images_ / "a.png", folder_ / "back\\slash.png");
+  ASSERT_EQ(shell("$V embed -m $M $D -o $D/x.npy"), 0);
+  const std::vector<std::string> lines = lines_of(content(folder_ / "x.txt"));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], (folder_ / "back\\slash.png").string());
+  EXPECT_EQ(lines[1], "\\" + folder_.string() + "/two\\nlines.png");
+}
+
+TEST_F(StreamsTest, AnInterruptedCommandLeavesNoFile) {
+  for (int i = 0; i < 300; ++i) fs::copy_file(images_ / "a.png", images_ / (std::to_string(i) + ".png"));
+  fs::create_directories(folder_ / "out");
+  for (const std::string signal : {"INT", "TERM", "HUP", "KILL"}) {
+    for (const std::string command : {"embed -m $M $I -o $D/out/x.npy", "classify -m $M $I --logits $D/out/x.npy"}) {
+      shell("$V " + command + " --batch 1 --threads 1 >/dev/null 2>&1 & pid=$!; sleep 0.05; kill -" + signal +
+            " $pid; wait $pid");
+      for (const auto& entry : fs::directory_iterator(folder_ / "out")) {
+        EXPECT_FALSE(contains(entry.path().filename(), "tmp")) << entry.path() << " after SIG" << signal;
+      }
+    }
+  }
+}
+
+TEST_F(StreamsTest, TheFileSizeLimitIsAnError) {
+  EXPECT_EQ(shell("ulimit -f 1; for i in 1 2 3 4; do cp $I/a.png $I/x$i.png; done; "
+                  "$V attention -m $M $I/a.png --raw $D/x.npy 2>$D/err"),
+            1);
+  EXPECT_TRUE(contains(content(folder_ / "err"), "File too large")) << content(folder_ / "err");
+  EXPECT_FALSE(fs::exists(folder_ / "x.npy"));
+}
+
+TEST(Usage, MisspelledCommandsAndOptionsGetASuggestion) {
+  const std::map<std::string, std::vector<std::string>> expected{
+      {"unknown command 'clasify'; did you mean classify", {"clasify", "x.png"}},
+      {"unknown command 'atention'; did you mean attention", {"--threads=2", "atention"}},
+      {"unknown option --tpo; did you mean --top", {"classify", "x.png", "--tpo", "3"}},
+      {"unknown option --normalise; did you mean --normalize", {"embed", "x.png", "-o", "y.npy", "--normalise"}},
+      {"expected an integer of at least 1, got '224x224'", {"classify", "x.png", "--image-size", "224x224"}},
+      {"--threads", {"classify", "x.png", "--threads", "5000"}},
+      {"--threads", {"classify", "x.png", "--threads", "0"}},
+      {"expected FILE.png, got x.jpg", {"attention", "-m", small_model(), "x.png", "-o", "x.jpg"}}};
+  for (const auto& [message, arguments] : expected) {
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_TRUE(contains(result.err, message)) << result.err;
+    for (const std::string& line : lines_of(result.err)) EXPECT_LT(line.size(), 160u) << line;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/temporary_file_internal.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "tests/support/paths.h"
+
+namespace vitrail {
+namespace {
+namespace fs = std::filesystem;
+
+std::ptrdiff_t files_in(const fs::path& folder) { return std::distance(fs::directory_iterator(folder), {}); }
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class TemporaryFileTest : public ::testing::TestWithParam<TemporaryFile::Kind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, TemporaryFileTest,
+                         ::testing::Values(TemporaryFile::Kind::unnamed_if_possible, TemporaryFile::Kind::named));
+
+TEST_P(TemporaryFileTest, BecomesANewOrReplacedFile) {
+  const fs::path folder = testing::scratch_folder(), target = folder / std::string(255, 'x');
+  for (const std::string text : {"first", "second"}) {
+    TemporaryFile file(folder, GetParam());
+    ASSERT_EQ(::write(file.descriptor(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ASSERT_FALSE(file.link_to(target));
+    EXPECT_EQ(content(target), text);
+    EXPECT_EQ(files_in(folder), 1);
+  }
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST_P(TemporaryFileTest, VanishesWithoutAName) {
+  const fs::path folder = testing::scratch_folder();
+  { const TemporaryFile file(folder, GetParam()); }
+  EXPECT_EQ(files_in(folder), 0);
+}
+
+TEST_P(TemporaryFileTest, HasThePermissionsThatTheUmaskLeaves) {
+  const fs::path folder = testing::scratch_folder();
+  const mode_t before = ::umask(027);
+  TemporaryFile file(folder, GetParam());
+  ::umask(before);
+  ASSERT_FALSE(file.link_to(folder / "x"));
+  struct stat status {};
+  ASSERT_EQ(::stat((folder / "x").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0640u);
+}
+
+TEST_P(TemporaryFileTest, AMissingFolderIsAnError) {
+  EXPECT_THROW(TemporaryFile(testing::scratch_folder() / "absent", GetParam()), std::system_error);
+}
+
+// What a signal handler does.
+TEST(TemporaryFile, NamedFilesCanBeRemovedAtOnce) {
+  const fs::path folder = testing::scratch_folder();
+  const TemporaryFile one(folder, TemporaryFile::Kind::named), two(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 2);
+  remove_temporary_files();
+  EXPECT_EQ(files_in(folder), 0);
+}
+
+TEST(TemporaryFile, FilesOfKilledProcessesAreRemovedAndNoOthers) {
+  const fs::path folder = testing::scratch_folder();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto* const file = new TemporaryFile(folder, TemporaryFile::Kind::named);
+    static_cast<void>(file);
+    ::_exit(0);  // as if killed: no destructor runs
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  ASSERT_EQ(files_in(folder), 1);
+  for (const char* name :
+       {".vitrail-notes.tmp", ".vitrail-0123456789abcdeg.tmp", "x.tmp", "vitrail-0123456789abcdef.tmp"})
+    std::ofstream(folder / name) << "someone else's";
+  const TemporaryFile in_use(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 5) << "the abandoned file is gone";
+  const TemporaryFile other(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 6) << "the file in use is kept";
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Reading a file into memory.
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail {
+
+// The content of a file, or all bytes that a pipe or a device delivers.  Unlike a mapping, it does not change with the
+// file.  Throws Error naming the path if it is a folder, cannot be read, or has more than `max_bytes` bytes, which is
+// known before they are read or allocated if the file has a size.
+std::vector<std::byte> read_file(const std::filesystem::path& path, size_t max_bytes);
+
+// The same as text.  At most 64 MiB, enough for label files, recipes, key maps and configurations.
+std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 26);
+
+}  // namespace vitrail

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/temporary_file_internal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::string_view kPrefix = ".vitrail-", kSuffix = ".tmp";
+constexpr size_t kDigits = 16;
+
+// The named files of this process, for remove_temporary_files().  Files beyond the last slot are left to the next
+// process that writes to their folder.
+struct Slot {
+  enum State { unused, changing, used };
+  std::atomic<int> state{unused};
+  std::array<char, PATH_MAX> path{};
+};
+std::array<Slot, 32> slots;
+
+int add_to_slots(const fs::path& path) {
+  if (path.native().size() >= PATH_MAX) return -1;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    int expected = Slot::unused;
+    if (!slots[i].state.compare_exchange_strong(expected, Slot::changing)) continue;
+    std::memcpy(slots[i].path.data(), path.c_str(), path.native().size() + 1);
+    slots[i].state = Slot::used;
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void remove_from_slots(int slot) {
+  if (slot >= 0) slots[static_cast<size_t>(slot)].state = Slot::unused;
+}
+
+std::system_error failure() { return {errno, std::generic_category()}; }
+
+std::string random_name() {
+  uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) throw failure();
+  std::array<char, kDigits + 1> digits{};
+  std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
+  return std::string(kPrefix) + digits.data() + std::string(kSuffix);
+}
+
+bool is_temporary_name(std::string_view name) {
+  return name.size() == kPrefix.size() + kDigits + kSuffix.size() && name.starts_with(kPrefix) &&
+         name.ends_with(kSuffix) &&
+         name.substr(kPrefix.size(), kDigits).find_first_not_of("0123456789abcdef") == name.npos;
+}
+
+// A running process holds a lock on its temporary files.  Others of this user belong to processes that were killed.
+void remove_if_abandoned(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat status {};
+  const bool own = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
+  if (own && ::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+  ::close(file);
+}
+
+void remove_abandoned_files(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    if (is_temporary_name(entries->path().filename().native())) remove_if_abandoned(entries->path());
+  }
+}
+
+std::error_code link(int descriptor, const fs::path& target) {
+  const std::string source = "/proc/self/fd/" + std::to_string(descriptor);
+  if (::linkat(AT_FDCWD, source.c_str(), AT_FDCWD, target.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+  return {errno, std::generic_category()};
+}
+
+}  // namespace
+
+TemporaryFile::TemporaryFile(const fs::path& folder, Kind kind) : folder_(folder.empty() ? "." : folder) {
+#ifdef O_TMPFILE
+  const bool can_link = ::access("/proc/self/fd", X_OK) == 0;
+  if (kind == Kind::unnamed_if_possible && can_link)
+    descriptor_ = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  // File systems and kernels without O_TMPFILE: EOPNOTSUPP, EISDIR, EINVAL.
+  if (descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EMFILE) &&
+      kind == Kind::unnamed_if_possible && can_link)
+    throw failure();
+#endif
+  if (descriptor_ < 0) open_named();
+}
+
+void TemporaryFile::open_named() {
+  remove_abandoned_files(folder_);
+  name_ = folder_ / random_name();
+  descriptor_ = ::open(name_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw failure();
+  slot_ = add_to_slots(name_);
+  ::flock(descriptor_, LOCK_EX | LOCK_NB);
+}
+
+TemporaryFile::~TemporaryFile() {
+  if (!name_.empty()) ::unlink(name_.c_str());
+  remove_from_slots(slot_);
+  ::close(descriptor_);
+}
+
+std::error_code TemporaryFile::link_to(const fs::path& target) {
+  if (name_.empty()) {
+    const std::error_code linked = link(descriptor_, target);
+    if (linked.value() != EEXIST) return linked;
+    // A link cannot replace a file, but a rename can.
+    name_ = folder_ / random_name();
+    slot_ = add_to_slots(name_);
+    if (const std::error_code error = link(descriptor_, name_)) return error;
+  }
+  if (::rename(name_.c_str(), target.c_str()) != 0) return {errno, std::generic_category()};
+  name_.clear();
+  return {};
+}
+
+void remove_temporary_files() noexcept {
+  for (Slot& slot : slots) {
+    if (slot.state == Slot::used) ::unlink(slot.path.data());
+  }
+}
+
+}  // namespace vitrail
