@@ -61,10 +61,14 @@ ModelConfig read_config(const Files& files, const LoadOptions& options) {
   return parse_model_config(read_text(files.config), read_if_exists(files.preprocessor), files.config.string());
 }
 
-weights::KeyMap choose_key_map(const weights::Checkpoint& checkpoint, const ModelConfig& config,
-                               const LoadOptions& options, const fs::path& folder) {
+// A key map of the user is for the names as they are in the file.
+weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
+                               const fs::path& folder) {
   const std::string choice = options.key_map.value_or(config.key_map);
-  if (choice.empty()) return weights::KeyMap::detect(checkpoint.names());
+  if (choice.empty()) {
+    checkpoint.strip_model_prefix();
+    return weights::KeyMap::detect(checkpoint.names());
+  }
   if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");
   for (const std::string& name : weights::KeyMap::builtin_names()) {
     if (name == choice) return weights::KeyMap::builtin(name);
@@ -87,7 +91,7 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
   ModelConfig config = read_config(files, options);
   if (options.image_size) apply_image_size(config, *options.image_size);
-  auto checkpoint = std::make_shared<const weights::Checkpoint>(weights::Checkpoint::open(files.weights));
+  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};
 }

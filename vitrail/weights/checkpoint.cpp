@@ -4,7 +4,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/model_prefixes_internal.h"
 #include "vitrail/weights/npz_internal.h"
 #include "vitrail/weights/pytorch/torch_file_internal.h"
 #include "vitrail/weights/safetensors.h"
@@ -60,15 +62,63 @@ void Checkpoint::add(const FileBytes& bytes) {
 
 void Checkpoint::index() {
   std::vector<std::string> names = this->names();
-  strip_wrapper_prefixes(names);
   size_t i = 0;
   for (size_t file = 0; file < files_.size(); ++file) {
     for (size_t index = 0; index < files_[file]->tensors().size(); ++index, ++i) {
-      tensors_[i].name = names[i];
-      if (!locations_.emplace(names[i], Location{file, index}).second) {
-        throw Error(path_, "each tensor once", str("\"", names[i], "\" twice"));
-      }
+      if (!locations_.emplace(names[i], Location{file, index}).second) throw_repeated(names[i]);
     }
+  }
+  const std::string first = names.empty() ? "" : names.front();
+  strip_wrapper_prefixes(names);
+  const std::string stripped = names.empty() ? "" : first.substr(0, first.size() - names.front().size());
+  rename(names);
+  for (const auto& file : files_) {
+    for (const auto& [name, global] : file->objects()) {
+      objects_.emplace(name.starts_with(stripped) ? name.substr(stripped.size()) : name, global);
+    }
+  }
+}
+
+void Checkpoint::throw_repeated(const std::string& name) const {
+  throw Error(path_, "each tensor once", str("\"", name, "\" twice"));
+}
+
+void Checkpoint::rename(const std::vector<std::string>& names) {
+  std::unordered_map<std::string, Location> locations;
+  std::vector<TensorInfo> tensors;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() && !tensors_[i].name.empty()) continue;
+    if (!locations.emplace(names[i], location(tensors_[i].name)).second) throw_repeated(names[i]);
+    tensors.push_back(tensors_[i]);
+    tensors.back().name = names[i];
+  }
+  locations_ = std::move(locations);
+  tensors_ = std::move(tensors);
+}
+
+void Checkpoint::strip_model_prefix() {
+  std::vector<std::string> names = this->names();
+  const std::vector<std::string> prefixes = find_model_prefixes(names);
+  if (prefixes.empty() || prefixes.front().empty()) return;
+  const std::string& prefix = prefixes.front();
+  for (std::string& name : names) {
+    if (name.starts_with(prefix)) {
+      name.erase(0, prefix.size());
+    } else if (has(prefix + name)) {
+      name.clear();
+    } else {
+      beside_.insert(name);
+    }
+  }
+  rename(names);
+  std::map<std::string, std::string> objects;
+  for (const auto& [name, global] : objects_) {
+    if (name.starts_with(prefix)) objects.emplace(name.substr(prefix.size()), global);
+  }
+  objects_ = std::move(objects);
+  if (prefixes.size() > 1) {
+    warn(str(path_, ": uses the weights under ", quoted_list({prefix}), "; the file also has weights under ",
+             quoted_list({prefixes.begin() + 1, prefixes.end()})));
   }
 }
 

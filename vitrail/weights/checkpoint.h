@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -15,7 +16,7 @@ namespace vitrail::weights {
 
 // Opening reads only the index; tensors are read on request, from the mapped file if the format allows it.  Prefixes of
 // training scripts ("module.", "_orig_mod.", "model.", "backbone.") are removed from the names.
-// Immutable after opening; tensor() is thread-safe.
+// Immutable after opening and strip_model_prefix(); tensor() is thread-safe.
 class Checkpoint {
  public:
   // The content determines the format, not the file name.  Throws Error naming the path for a file that is missing, of
@@ -36,6 +37,14 @@ class Checkpoint {
   Tensor tensor(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const;  // the first file's metadata
 
+  // If a built-in family's keys are all under a prefix ("net."), removes it from the names that have it.  The other
+  // tensors stay, and beside() is true for them; one that would have the same name as a tensor of the model is removed.
+  // If there are several such prefixes, a warning names the one that is used (averaged weights first).
+  void strip_model_prefix();
+  bool beside(const std::string& name) const { return beside_.contains(name); }
+  // Names whose value in a PyTorch file is no tensor but a Python object, with the object's class or function.
+  const std::map<std::string, std::string>& objects() const { return objects_; }
+
  private:
   struct Location {
     size_t file, index;
@@ -43,11 +52,15 @@ class Checkpoint {
   const Location& location(const std::string& name) const;
   void add(const FileBytes& bytes);
   void index();
+  [[noreturn]] void throw_repeated(const std::string& name) const;
+  void rename(const std::vector<std::string>& names);  // one per tensor; "": remove it
 
   std::string path_;
   std::vector<std::shared_ptr<const TensorFile>> files_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string, Location> locations_;
+  std::map<std::string, std::string> objects_;
+  std::set<std::string> beside_;
 };
 
 }  // namespace vitrail::weights

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/weights/checkpoint_params_internal.h"
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/int8_tensors.h"
+#include "vitrail/weights/model_prefixes_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -110,13 +112,21 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
 }
 
 void CheckpointParams::finish() {
-  std::vector<std::string> extra;
+  std::vector<std::string> extra, beside;
   for (const auto& [native, tensor] : mapped_.all()) {
-    if (taken_.contains(native)) continue;
+    if (taken_.contains(native) || tensor.object) continue;
+    if (checkpoint_->beside(tensor.parts.front().source)) {
+      beside.push_back(tensor.parts.front().source);
+      continue;
+    }
     extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? str(" ", tensor.shape) : ""));
   }
   const std::string report = section("missing", missing_) + section("misshapen", misshapen_) +
                              section("unusable", unusable_) + section("not expected", extra);
+  if (!beside.empty()) {
+    warn(str(checkpoint_->path(), ": left out ", beside.size(), beside.size() == 1 ? " tensor" : " tensors",
+             " beside the model's: ", quoted_list(beside)));
+  }
   if (report.empty()) return;
   throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report));
 }

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/weights/builtin_key_maps_internal.h"
+#include "vitrail/weights/family_keys_internal.h"
 #include "vitrail/weights/key_map_json_internal.h"
 #include "vitrail/weights/key_pattern_internal.h"
 
@@ -19,16 +20,6 @@ std::string joined(const std::vector<std::string>& words, size_t max_count) {
   for (size_t i = 0; i < std::min(words.size(), max_count); ++i)
     text.append(i ? ", " : "").append(words[i].substr(0, 80));
   return text;
-}
-
-bool recognises(const std::vector<std::vector<std::string>>& detect, const KeySet& keys) {
-  const auto present = [&](const std::string& key) { return keys.contains(key); };
-  const auto any = [&](const auto& alternatives) { return std::ranges::any_of(alternatives, present); };
-  return !detect.empty() && std::ranges::all_of(detect, any);
-}
-
-bool recognises(const BuiltinKeyMap& map, const KeySet& keys) {
-  return recognises(parse_key_map(std::string(map.json), str("key map ", map.name), true).detect, keys);
 }
 
 }  // namespace
@@ -63,16 +54,16 @@ std::vector<std::string> KeyMap::builtin_names() {
 std::vector<std::string> KeyMap::matching(const std::vector<std::string>& keys) {
   const KeySet present(keys.begin(), keys.end());
   std::vector<std::string> names;
-  for (const BuiltinKeyMap& map : builtin_key_maps()) {
-    if (vitrail::weights::recognises(map, present)) names.emplace_back(map.name);
+  for (const FamilyKeys& family : builtin_family_keys()) {
+    if (weights::recognises(family, present)) names.push_back(family.name);
   }
   return names;
 }
 
 KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
   const KeySet present(keys.begin(), keys.end());
-  for (const BuiltinKeyMap& map : builtin_key_maps()) {
-    if (vitrail::weights::recognises(map, present)) return builtin(std::string(map.name));
+  for (const FamilyKeys& family : builtin_family_keys()) {
+    if (weights::recognises(family, present)) return builtin(family.name);
   }
   std::vector<std::string> sorted(keys);
   std::sort(sorted.begin(), sorted.end());
@@ -85,7 +76,7 @@ const std::string& KeyMap::name() const { return impl_->text.name; }
 const std::vector<KeyRule>& KeyMap::rules() const { return impl_->text.rules; }
 
 bool KeyMap::recognises(const std::vector<std::string>& keys) const {
-  return vitrail::weights::recognises(impl_->text.detect, KeySet(keys.begin(), keys.end()));
+  return weights::recognises({name(), impl_->text.detect}, KeySet(keys.begin(), keys.end()));
 }
 
 KeyMatch KeyMap::match(const std::string& key) const {

@@ -41,6 +41,14 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
     tensor.parts.push_back(part);
   }
   for (auto& [native, tensor] : tensors_) resolve(checkpoint, tensor);
+  for (const auto& [name, global] : checkpoint.objects()) {
+    const KeyMatch match = map_.match(name);
+    if (match.dropped()) continue;
+    tensors_.emplace(match.native, MappedTensor{.parts = {{name, match.rule, 0}},
+                                                .shape = {},
+                                                .problem = "expected a tensor, got an object of " + global,
+                                                .object = true});
+  }
 }
 
 void MappedTensors::resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const {

@@ -27,6 +27,7 @@ struct MappedTensor {
   std::vector<MappedPart> parts;
   Shape shape;
   std::string problem;
+  bool object = false;  // the file has a Python object instead of a tensor
 };
 
 // The native tensors by name.  The constructor reads only shapes.  It throws Error if two tensors of the file map to

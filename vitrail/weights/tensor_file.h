@@ -28,11 +28,13 @@ class TensorFile {
   const std::string& format() const { return format_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Names whose value is no tensor but a Python object that is not read, with its class or function.
+  const std::map<std::string, std::string>& objects() const { return objects_; }
 
  protected:
   std::string format_;
   std::vector<TensorInfo> tensors_;
-  std::map<std::string, std::string> metadata_;
+  std::map<std::string, std::string> metadata_, objects_;
 };
 
 }  // namespace vitrail::weights

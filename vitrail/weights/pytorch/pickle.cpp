@@ -20,8 +20,18 @@ const char* name_of(PickleValue::Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
+std::string name_of(const PickleGlobal& global) {
+  return str(global.module.substr(0, 80), ".", global.name.substr(0, 80));
+}
+
+std::string describe(const PickleValue& value) {
+  if (value.kind == PickleValue::Kind::object) return "an object of " + name_of(*value.global);
+  if (value.kind == PickleValue::Kind::global) return name_of(*value.global);
+  return name_of(value.kind);
+}
+
 const PickleValue* PickleValue::find(std::string_view key) const {
-  for (size_t i = items.size(); kind == Kind::dict && i >= 2; i -= 2) {
+  for (size_t i = items.size(); has_entries() && i >= 2; i -= 2) {
     if (items[i - 2]->kind == Kind::string && items[i - 2]->text == key) return items[i - 1];
   }
   return nullptr;
@@ -79,6 +89,12 @@ PickleValue* Pickle::make_text(Kind kind, std::string_view text) {
   return value;
 }
 
+PickleValue* Pickle::make_object(const PickleGlobal* global) {
+  Value* value = make(Kind::object);
+  value->global = global;
+  return value;
+}
+
 // Objects below the last mark belong to an enclosing container and cannot be popped.
 PickleValue* Pickle::pop() {
   if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) fail("an object on the stack", "none");
@@ -89,7 +105,7 @@ PickleValue* Pickle::pop() {
 
 PickleValue* Pickle::pop(Kind kind, const char* what) {
   Value* value = pop();
-  if (value->kind != kind) fail(what, name_of(value->kind));
+  if (value->kind != kind) fail(what, describe(*value));
   return value;
 }
 

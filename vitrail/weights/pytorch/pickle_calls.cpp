@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The results of the functions and classes that a Pickle may call.
+// The results of the functions and classes that a pickle calls.  Only those that make tensors and containers are known.
 #include <algorithm>
 
 #include "vitrail/base/error.h"
@@ -18,7 +18,7 @@ constexpr int64_t kMaxBytes = int64_t{1} << 56;
 const PickleValue& Pickle::argument(const Value& arguments, size_t index, Kind kind, const char* what) const {
   if (index >= arguments.items.size()) fail(what, str("only ", arguments.items.size(), " arguments"));
   const Value& value = *arguments.items[index];
-  if (value.kind != kind) fail(what, name_of(value.kind));
+  if (value.kind != kind) fail(what, describe(value));
   return value;
 }
 
@@ -36,9 +36,18 @@ Shape Pickle::shape_argument(const Value& arguments, size_t index, const char* w
   return shape;
 }
 
+// An object is called where a function returned it.
+PickleValue* Pickle::call(const Value& function, const Value& arguments) {
+  if (function.kind == Kind::object) return make_object(function.global);
+  if (function.kind != Kind::global) fail("a class or function", describe(function));
+  return call(*function.global, arguments);
+}
+
 PickleValue* Pickle::call(const PickleGlobal& function, const Value& arguments) {
   using Id = PickleGlobal::Id;
   switch (function.id) {
+    case Id::default_dict:
+      return make(Kind::dict);
     case Id::ordered_dict:
     case Id::sequence:
     case Id::set:
@@ -50,38 +59,50 @@ PickleValue* Pickle::call(const PickleGlobal& function, const Value& arguments) 
     case Id::rebuild_tensor_v3:
       return rebuild_tensor(arguments, true);
     case Id::rebuild_parameter:
-      argument(arguments, 0, Kind::tensor, "a parameter's tensor");
-      return arguments.items[0];
-    case Id::rebuild_from_type: {  // (function, class, arguments, state)
-      const PickleGlobal& inner = *argument(arguments, 0, Kind::global, "a function").global;
-      if (inner.id == Id::rebuild_from_type) fail("a function that rebuilds a tensor", "one that calls another");
-      return call(inner, argument(arguments, 2, Kind::tuple, "a tuple of arguments"));
-    }
+      return rebuild_parameter(arguments);
+    case Id::rebuild_from_type:
+      return rebuild_from_type(arguments);
     case Id::opaque:
-      return make(Kind::object);
     case Id::tensor_class:
     case Id::storage_type:
     case Id::dtype:
       break;
   }
-  fail("a function that makes a tensor or a plain container", "another");
+  return make_object(&function);
 }
 
-// A container of the items of the single argument, or an empty one.  OrderedDict takes pairs.
+PickleValue* Pickle::rebuild_parameter(const Value& arguments) {
+  const bool object = !arguments.items.empty() && arguments.items[0]->kind == Kind::object;
+  if (!object) argument(arguments, 0, Kind::tensor, "a parameter's tensor");
+  return arguments.items[0];
+}
+
+// The arguments are a function, a class, the function's arguments, and the attributes.
+PickleValue* Pickle::rebuild_from_type(const Value& arguments) {
+  const PickleGlobal& inner = *argument(arguments, 0, Kind::global, "a function").global;
+  if (inner.id == PickleGlobal::Id::rebuild_from_type) {
+    fail("a function that rebuilds a tensor", "one that calls another");
+  }
+  return call(inner, argument(arguments, 2, Kind::tuple, "a tuple of arguments"));
+}
+
+// A container of the items of the single argument, or an empty one.  OrderedDict takes pairs or a dict.
 PickleValue* Pickle::call_container(const PickleGlobal& function, const Value& arguments) {
   const bool dict = function.id == PickleGlobal::Id::ordered_dict;
   const Kind kind = dict ? Kind::dict : function.id == PickleGlobal::Id::set ? Kind::set : Kind::tuple;
   Value* result = make(kind);
   if (arguments.items.empty()) return result;
   const Value& source = *arguments.items[0];
-  if (source.kind != Kind::list && source.kind != Kind::tuple) fail("a list of items", name_of(source.kind));
-  if (!dict) {
+  if (source.kind != Kind::list && source.kind != Kind::tuple && source.kind != Kind::dict) {
+    return make_object(&function);
+  }
+  if (!dict || source.kind == Kind::dict) {
     result->items = source.items;
     return result;
   }
   for (const Value* pair : source.items) {
     if ((pair->kind != Kind::list && pair->kind != Kind::tuple) || pair->items.size() != 2) {
-      fail("pairs of key and value", name_of(pair->kind));
+      fail("pairs of key and value", describe(*pair));
     }
     result->items.insert(result->items.end(), pair->items.begin(), pair->items.end());
   }
@@ -90,10 +111,16 @@ PickleValue* Pickle::call_container(const PickleGlobal& function, const Value& a
 
 // The persistent id ("storage", type, key, location, count[, view]).  Old legacy files have a view (key, offset,
 // count).
+//
+// Legacy files of whole modules also have ids ("module", class, source file, source text) for the classes.
 PickleValue* Pickle::load_storage(const Value& id) {
-  if (argument(id, 0, Kind::string, "the word \"storage\"").text != "storage") fail("a storage's id", "another id");
-  const PickleGlobal& type = *argument(id, 1, Kind::global, "a storage's type").global;
-  if (type.id != PickleGlobal::Id::storage_type) fail("a storage's type", "another class");
+  const std::string_view word = argument(id, 0, Kind::string, "the word \"storage\"").text;
+  const bool module = word == "module" && id.items.size() == 4;
+  if (!module && word != "storage") fail("a storage's id", "another id");
+  const Value& named = argument(id, 1, Kind::global, module ? "a module's class" : "a storage's type");
+  if (module) return id.items[1];
+  const PickleGlobal& type = *named.global;
+  if (type.id != PickleGlobal::Id::storage_type) return make_object(&type);
   PickledStorage storage;
   storage.type = type.type;
   storage.key = std::string(argument(id, 2, Kind::string, "a storage's key").text);
@@ -112,12 +139,13 @@ PickleValue* Pickle::load_storage(const Value& id) {
 
 // _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata]); v3 has dtype before metadata.
 PickleValue* Pickle::rebuild_tensor(const Value& arguments, bool with_dtype) {
+  if (!arguments.items.empty() && arguments.items[0]->kind == Kind::object) return arguments.items[0];
   auto tensor = std::make_shared<PickledTensor>();
   tensor->storage = argument(arguments, 0, Kind::storage, "a storage").tensor->storage;
   tensor->type = tensor->storage.type;
   if (with_dtype) {
     const PickleGlobal& dtype = *argument(arguments, 6, Kind::global, "a dtype").global;
-    if (dtype.id != PickleGlobal::Id::dtype) fail("a dtype", "another name");
+    if (dtype.id != PickleGlobal::Id::dtype) return make_object(&dtype);
     if (!tensor->storage.type.untyped) fail("an untyped storage", "a typed one");
     tensor->type = dtype.type;
   } else if (tensor->storage.type.untyped) {

@@ -2,6 +2,7 @@
 #include "vitrail/weights/pytorch/pickle_globals_internal.h"
 
 #include "vitrail/base/error.h"
+#include "vitrail/weights/pytorch/refused_globals_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -14,6 +15,7 @@ struct KnownGlobal {
 };
 constexpr KnownGlobal kKnownGlobals[] = {
     {"collections", "OrderedDict", Id::ordered_dict},
+    {"collections", "defaultdict", Id::default_dict},
     {"builtins", "dict", Id::ordered_dict},
     {"__builtin__", "dict", Id::ordered_dict},
     {"builtins", "list", Id::sequence},
@@ -34,8 +36,6 @@ constexpr KnownGlobal kKnownGlobals[] = {
     {"torch._tensor", "_rebuild_from_type_v2", Id::rebuild_from_type},
     {"torch", "Tensor", Id::tensor_class},
     {"torch.nn.parameter", "Parameter", Id::tensor_class},
-    {"argparse", "Namespace", Id::opaque},
-    {"torch", "device", Id::opaque},
 };
 
 // torch's element types: storage class, names of the dtype, and the library's type.
@@ -65,21 +65,27 @@ constexpr TorchType kTypes[] = {
     {"", "float8_e5m2", "", false, DType::u8, 1},
 };
 
-bool find_type(std::string_view name, PickleGlobal& global) {
+void find_type(std::string_view name, PickleGlobal& global) {
   for (const TorchType& type : kTypes) {
     const bool storage = name == type.storage;
     if (!storage && name != type.dtype && (type.short_dtype.empty() || name != type.short_dtype)) continue;
     global.id = storage ? Id::storage_type : Id::dtype;
     global.type = {type.type, type.supported ? "" : std::string(type.dtype), type.bytes, false};
-    return true;
+    return;
   }
-  return false;
 }
 
 }  // namespace
 
 PickleGlobal find_pickle_global(std::string_view module, std::string_view name, const std::string& where) {
+  if (is_refused_global(module, name)) {
+    throw Error(where, "a pickle of tensors and plain values",
+                str(module.substr(0, 80), ".", name.substr(0, 80),
+                    ", which is refused because it can run code: do not load this file with Python either"));
+  }
   PickleGlobal global;
+  global.module = module;
+  global.name = name;
   for (const KnownGlobal& known : kKnownGlobals) {
     if (module != known.module || name != known.name) continue;
     global.id = known.id;
@@ -91,9 +97,8 @@ PickleGlobal find_pickle_global(std::string_view module, std::string_view name, 
     global.type.untyped = true;
     return global;
   }
-  if (storage_module && !name.empty() && find_type(name, global)) return global;
-  throw Error(where, "a pickle of tensors and plain containers",
-              str(module.substr(0, 80), ".", name.substr(0, 80), ", which is refused"));
+  if (storage_module && !name.empty()) find_type(name, global);
+  return global;
 }
 
 }  // namespace vitrail::weights

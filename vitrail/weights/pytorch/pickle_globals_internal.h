@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The Python globals that a pickled checkpoint may contain.  All others are refused.
+// The Python globals that a pickled checkpoint may contain.  Unknown ones give objects whose content is ignored.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +20,7 @@ struct ElementType {
 struct PickleGlobal {
   enum class Id : uint8_t {
     ordered_dict,       // collections.OrderedDict, dict
+    default_dict,       // collections.defaultdict: its argument is a factory
     sequence,           // list, tuple, torch.Size: a tuple or list of the argument's items
     set,                // set, frozenset
     encode,             // _codecs.encode: protocol 2's form of bytes
@@ -30,13 +31,14 @@ struct PickleGlobal {
     tensor_class,       // torch.Tensor, torch.nn.Parameter: only as an argument of rebuild_from_type
     storage_type,       // torch.FloatStorage, …: in persistent ids
     dtype,              // torch.float32, …
-    opaque,             // argparse.Namespace, torch.device: an object whose content is ignored
+    opaque,             // any other class or function: calling it gives an object that is not interpreted
   };
   Id id = Id::opaque;
-  ElementType type;  // for storage_type and dtype
+  ElementType type;               // for storage_type and dtype
+  std::string_view module, name;  // views of the arguments of find_pickle_global()
 };
 
-// Throws Error naming `where` and the refused global.
+// Throws Error naming `where` and the global if it is one that runs code (refused_globals_internal.h).
 PickleGlobal find_pickle_global(std::string_view module, std::string_view name, const std::string& where);
 
 }  // namespace vitrail::weights

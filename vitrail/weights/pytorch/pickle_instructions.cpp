@@ -87,6 +87,10 @@ bool Pickle::execute_text(unsigned char code) {
       return text(Kind::string, 4);
     case op::kBinUnicode8:
       return text(Kind::string, 8);
+    case op::kString: {  // in quotes
+      const std::string_view line = take_line();
+      return push(make_text(Kind::string, line.size() < 2 ? line : line.substr(1, line.size() - 2)));
+    }
     case op::kUnicode:
       return push(make_text(Kind::string, take_line()));
     case op::kShortBinBytes:
@@ -176,8 +180,28 @@ bool Pickle::execute_call(unsigned char code) {
     case op::kReduce:
     case op::kNewObj: {
       const Value* arguments = pop(Kind::tuple, "a tuple of arguments");
-      return push(call(*pop(Kind::global, "a class or function")->global, *arguments));
+      return push(call(*pop(), *arguments));
     }
+    case op::kNewObjEx: {
+      pop();  // keyword arguments
+      const Value* arguments = pop(Kind::tuple, "a tuple of arguments");
+      return push(call(*pop(), *arguments));
+    }
+    case op::kInst: {
+      const std::string_view module = take_line();
+      push_global(module, take_line());
+      const Value* const type = pop();
+      Value* arguments = make(Kind::tuple);
+      arguments->items = pop_mark();
+      return push(call(*type, *arguments));
+    }
+    case op::kObj:
+      return push_object_of_mark();
+    case op::kExt1:
+    case op::kExt2:
+    case op::kExt4:
+      take(code == op::kExt1 ? 1 : code == op::kExt2 ? 2 : 4);
+      return push_global("copyreg", "extension");
     case op::kBuild:
       return build();
     case op::kBinPersId:
@@ -220,9 +244,13 @@ bool Pickle::push_collected(Kind kind) {
   return extend(kind, std::move(items));
 }
 
+// An object keeps the entries of a dict's subclass; the items of other subclasses are not needed.
 bool Pickle::extend(Kind kind, std::vector<Value*> items) {
   if (kind == Kind::dict && items.size() % 2 != 0) fail("keys and values", "a key without a value");
-  Value* container = pop(kind, name_of(kind));
+  Value* container = pop();
+  const bool object = container->kind == Kind::object;
+  if (!object && container->kind != kind) fail(name_of(kind), describe(*container));
+  if (object && kind != Kind::dict) return push(container);
   container->items.insert(container->items.end(), items.begin(), items.end());
   return push(container);
 }
@@ -254,14 +282,32 @@ bool Pickle::push_global(std::string_view module, std::string_view name) {
   return push(value);
 }
 
-// Discards an object's attributes, which tensors do not need (an OrderedDict's _metadata, a Namespace's values).
+// The items since the last mark are a class and its arguments.
+bool Pickle::push_object_of_mark() {
+  Value* arguments = make(Kind::tuple);
+  arguments->items = pop_mark();
+  if (arguments->items.empty()) fail("a class and its arguments", "none");
+  const Value* const type = arguments->items.front();
+  arguments->items.erase(arguments->items.begin());
+  return push(call(*type, *arguments));
+}
+
+// Tensors and containers do not need their attributes (an OrderedDict's _metadata).
 bool Pickle::build() {
-  pop();
+  const Value* const state = pop();
   Value* object = pop();
-  if (object->kind != Kind::object && object->kind != Kind::dict && object->kind != Kind::tensor) {
-    fail("an object that has attributes", name_of(object->kind));
+  switch (object->kind) {
+    case Kind::object:
+      object->state = state;
+      return push(object);
+    case Kind::dict:
+    case Kind::set:
+    case Kind::global:
+    case Kind::tensor:
+      return push(object);
+    default:
+      fail("an object that has attributes", describe(*object));
   }
-  return push(object);
 }
 
 }  // namespace vitrail::weights

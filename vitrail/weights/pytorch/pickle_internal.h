@@ -3,8 +3,9 @@
 // A restricted reader of Python pickles, protocols 0 to 5, for files of torch.save.
 //
 // A pickle is a program for a stack machine that may call any Python function.  This reader supports only plain
-// containers, numbers, strings and the functions that rebuild tensors (pickle_globals_internal.h lists them).  Any
-// other global is an Error that names it; no Python code is executed.
+// containers, numbers, strings and the functions that rebuild tensors (pickle_globals_internal.h lists them).  Other
+// classes and functions are not imported or called: their results are objects that only know the global's name.  A
+// global that can run code is an Error that names it (refused_globals_internal.h).
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -59,15 +60,21 @@ struct PickleValue {
   Kind kind = Kind::none;
   int64_t integer = 0;                    // integer, boolean
   std::string_view text;                  // string, bytes, big_integer (little-endian bytes); a view of the pickle
-  std::vector<PickleValue*> items;        // list, tuple, set; for a dict alternating keys and values
-  const PickleGlobal* global = nullptr;   // global; owned by the Pickle
+  std::vector<PickleValue*> items;        // list, tuple, set; for a dict and an object alternating keys and values
+  const PickleGlobal* global = nullptr;   // global; for an object its class or function; owned by the Pickle
+  const PickleValue* state = nullptr;     // for an object the attributes that it was given, if any
   std::shared_ptr<PickledTensor> tensor;  // tensor; for a storage only its member `storage` is set
 
-  // The value of a dict's string key, the last one if repeated (as in Python); null if there is none.
+  bool has_entries() const { return kind == Kind::dict || kind == Kind::object; }
+  // The value of a string key of a dict or an object, the last one if repeated (as in Python); null if there is none.
   const PickleValue* find(std::string_view key) const;
 };
 
 const char* name_of(PickleValue::Kind kind);
+
+// For errors: the kind; for an object with its global ("an object of numpy.dtype").
+std::string describe(const PickleValue& value);
+std::string name_of(const PickleGlobal& global);  // "module.name"
 
 // Reads one pickle and owns its objects.
 class Pickle {
@@ -95,6 +102,7 @@ class Pickle {
   Value* make_integer(int64_t value, Kind kind = Kind::integer);
   Value* make_text(Kind kind, std::string_view text);
   Value* pop();
+  Value* make_object(const PickleGlobal* global);
   Value* pop(Kind kind, const char* what);
   std::vector<Value*> pop_mark();
 
@@ -115,11 +123,15 @@ class Pickle {
   bool remember(uint64_t index);
   bool recall(uint64_t index);
   uint64_t take_memo_index();
+  bool push_object_of_mark();
   bool build();
 
-  // pickle_calls.cpp: the results of calling the known functions and classes.
+  // pickle_calls.cpp: the results of calling functions and classes.
+  Value* call(const Value& function, const Value& arguments);
   Value* call(const PickleGlobal& function, const Value& arguments);
   Value* call_container(const PickleGlobal& function, const Value& arguments);
+  Value* rebuild_parameter(const Value& arguments);
+  Value* rebuild_from_type(const Value& arguments);
   Value* rebuild_tensor(const Value& arguments, bool with_dtype);
   Value* load_storage(const Value& id);
   const Value& argument(const Value& arguments, size_t index, Kind kind, const char* what) const;

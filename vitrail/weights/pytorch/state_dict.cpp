@@ -2,9 +2,13 @@
 #include "vitrail/weights/pytorch/state_dict_internal.h"
 
 #include <algorithm>
+#include <iterator>
+#include <tuple>
 #include <unordered_set>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/model_prefixes_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -15,6 +19,7 @@ using Kind = PickleValue::Kind;
 constexpr std::string_view kWrapperKeys[] = {"state_dict_ema",   "model_ema", "state_dict", "model",
                                              "model_state_dict", "module",    "teacher",    "student"};
 constexpr int kMaxDepth = 4;
+constexpr size_t kMaxCandidates = 4096;  // of hostile files; optimisers have a dict per parameter
 
 bool has_tensors(const PickleValue& dict) {
   for (size_t i = 1; i < dict.items.size(); i += 2) {
@@ -23,12 +28,109 @@ bool has_tensors(const PickleValue& dict) {
   return false;
 }
 
-const PickleValue* wrapped_dict(const PickleValue& dict) {
-  for (const std::string_view key : kWrapperKeys) {
-    const PickleValue* inner = dict.find(key);
-    if (inner != nullptr && inner->kind == Kind::dict && !inner->items.empty()) return inner;
+bool is_module(const PickleValue& value) {
+  return value.kind == Kind::object && value.state != nullptr && value.state->find("_parameters") != nullptr;
+}
+
+// A dict of the checkpoint that may be the state dict, and the keys that lead to it.
+struct Candidate {
+  const PickleValue* dict;
+  std::string path;
+  int depth;
+};
+
+// Dicts and modules inside containers, the outer ones first.
+class Search {
+ public:
+  explicit Search(const PickleValue& root) {
+    visit(root, "", 0);
+    for (size_t i = 0; i < found_.size() && found_.size() < kMaxCandidates; ++i) expand(Candidate(found_[i]));
   }
-  return nullptr;
+
+  const std::vector<Candidate>& all() const { return found_; }
+  const std::vector<Candidate>& modules() const { return modules_; }
+
+ private:
+  void visit(const PickleValue& value, const std::string& path, int depth) {
+    if (depth > kMaxDepth || !seen_.insert(&value).second) return;
+    if (is_module(value)) modules_.push_back({&value, path, depth});
+    const bool container = value.has_entries() || value.kind == Kind::list || value.kind == Kind::tuple;
+    if (container && !value.items.empty()) found_.push_back({&value, path, depth});
+  }
+
+  void expand(const Candidate& candidate) {
+    const auto& items = candidate.dict->items;
+    const std::string prefix = candidate.path.empty() ? "" : candidate.path + "/";
+    if (!candidate.dict->has_entries()) {
+      for (size_t i = 0; i < items.size(); ++i) visit(*items[i], str(prefix, i), candidate.depth + 1);
+      return;
+    }
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (items[i]->kind == Kind::string) visit(*items[i + 1], str(prefix, items[i]->text), candidate.depth + 1);
+    }
+  }
+
+  std::vector<Candidate> found_, modules_;
+  std::unordered_set<const PickleValue*> seen_;
+};
+
+std::vector<std::string> names_in(const PickleValue& dict) {
+  std::vector<std::string> names;
+  for (size_t i = 0; dict.has_entries() && i + 1 < dict.items.size(); i += 2) {
+    const Kind kind = dict.items[i + 1]->kind;
+    if (dict.items[i]->kind != Kind::string || (kind != Kind::tensor && kind != Kind::object)) continue;
+    names.emplace_back(dict.items[i]->text);
+  }
+  return names;
+}
+
+size_t wrapper_rank(const Candidate& candidate) {
+  const std::string_view key = std::string_view(candidate.path).substr(candidate.path.rfind('/') + 1);
+  return static_cast<size_t>(std::ranges::find(kWrapperKeys, key) - std::begin(kWrapperKeys));
+}
+
+// The dict with a built-in family's keys.  If several have them, says which one is used.
+const PickleValue* recognised_dict(const Search& search, const std::string& where) {
+  std::vector<Candidate> known;
+  for (const Candidate& candidate : search.all()) {
+    if (!find_model_prefixes(names_in(*candidate.dict)).empty()) known.push_back(candidate);
+  }
+  if (known.empty()) return nullptr;
+  std::ranges::stable_sort(known, {}, [](const Candidate& candidate) {
+    return std::tuple(use_order(candidate.path), wrapper_rank(candidate));
+  });
+  std::vector<std::string> others;
+  for (size_t i = 1; i < known.size(); ++i) others.push_back(known[i].path);
+  if (!others.empty()) {
+    warn(str(where, ": uses the weights under ", quoted_list({known.front().path}),
+             "; the file also has weights under ", quoted_list(others)));
+  }
+  return known.front().dict;
+}
+
+// For key maps of the user: the dict under a common key, else the one with the most tensors.
+const PickleValue* unknown_dict(const Search& search) {
+  const Candidate* best = nullptr;
+  const auto order = [](const Candidate& candidate) {
+    return std::pair(wrapper_rank(candidate), -static_cast<std::ptrdiff_t>(candidate.dict->items.size()));
+  };
+  for (const Candidate& candidate : search.all()) {
+    if (!candidate.dict->has_entries() || !has_tensors(*candidate.dict)) continue;
+    if (best == nullptr || order(candidate) < order(*best)) best = &candidate;
+  }
+  return best == nullptr ? nullptr : best->dict;
+}
+
+[[noreturn]] void fail_without_dict(const PickleValue& root, const Search& search, const std::string& where) {
+  const std::string advice = "; save its weights instead: torch.save(model.state_dict(), \"weights.pth\")";
+  if (!search.modules().empty()) {
+    const Candidate& module = search.modules().front();
+    throw Error(where, "a state dict",
+                str("a whole module, ", describe(*module.dict),
+                    module.path.empty() ? "" : " under " + quoted_list({module.path}), advice));
+  }
+  throw Error(where, "a dict of tensors, or one under a key such as \"state_dict\" or \"model\"",
+              describe(root) + (root.kind == Kind::object ? advice : ""));
 }
 
 // The number of storage elements that a tensor spans from its offset.
@@ -40,26 +142,21 @@ int64_t span_of(const PickledTensor& tensor) {
 
 }  // namespace
 
-NamedPickledTensors find_tensors(const PickleValue& root, const std::string& where) {
-  const PickleValue* dict = &root;
-  for (int depth = 0; dict->kind == Kind::dict && depth < kMaxDepth; ++depth) {
-    const PickleValue* inner = wrapped_dict(*dict);
-    if (inner == nullptr) break;
-    dict = inner;
-  }
-  if (dict->kind != Kind::dict || !has_tensors(*dict)) {
-    throw Error(where, "a dict of tensors, or one under a key such as \"state_dict\" or \"model\"",
-                name_of(dict->kind));
-  }
-  NamedPickledTensors tensors;
+StateDict find_tensors(const PickleValue& root, const std::string& where) {
+  const Search search(root);
+  const PickleValue* dict = recognised_dict(search, where);
+  if (dict == nullptr && search.modules().empty()) dict = unknown_dict(search);
+  if (dict == nullptr) fail_without_dict(root, search, where);
+  StateDict result;
   std::unordered_set<std::string_view> seen;
   for (size_t i = dict->items.size(); i >= 2; i -= 2) {  // backwards: the last of equal keys wins, as in Python
     const PickleValue &key = *dict->items[i - 2], &value = *dict->items[i - 1];
-    if (key.kind != Kind::string || !seen.insert(key.text).second || value.kind != Kind::tensor) continue;
-    tensors.emplace_back(std::string(key.text), value.tensor);
+    if (key.kind != Kind::string || !seen.insert(key.text).second) continue;
+    if (value.kind == Kind::tensor) result.tensors.emplace_back(std::string(key.text), value.tensor);
+    if (value.kind == Kind::object) result.objects.emplace(std::string(key.text), name_of(*value.global));
   }
-  std::reverse(tensors.begin(), tensors.end());
-  return tensors;
+  std::reverse(result.tensors.begin(), result.tensors.end());
+  return result;
 }
 
 TensorInfo describe(const std::string& name, const PickledTensor& tensor) {

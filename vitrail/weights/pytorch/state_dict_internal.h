@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The state dict of an unpickled checkpoint, common to both formats of torch.save.
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,9 +15,13 @@ namespace vitrail::weights {
 
 using NamedPickledTensors = std::vector<std::pair<std::string, std::shared_ptr<const PickledTensor>>>;
 
-// The tensors of the checkpoint's state dict, found as torch_file_internal.h describes.  Throws Error naming `where` if
-// there are none.
-NamedPickledTensors find_tensors(const PickleValue& root, const std::string& where);
+struct StateDict {
+  NamedPickledTensors tensors;
+  std::map<std::string, std::string> objects;  // keys whose value is no tensor but an object of this global
+};
+
+// The checkpoint's state dict, found as torch_file_internal.h describes.  Throws Error naming `where` if there is none.
+StateDict find_tensors(const PickleValue& root, const std::string& where);
 
 TensorInfo describe(const std::string& name, const PickledTensor& tensor);
 

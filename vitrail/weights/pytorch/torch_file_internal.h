@@ -13,10 +13,11 @@ namespace vitrail::weights {
 // The archive's NAME/data.pkl describes the objects.  NAME/data/KEY are the storages at multiples of 64 bytes, so
 // tensors are views of the file.
 //
-// The tensors are those of the outermost dict, or of a dict that training scripts store in it under one of these keys,
-// tried in this order and repeatedly: state_dict_ema, model_ema, state_dict, model, model_state_dict, module, teacher,
-// student.  Other values are ignored.  Throws Error for a refused global, a damaged or big-endian file, or a file
-// without tensors.
+// The tensors are those of the dict that has the keys of a built-in family, at most four levels deep.  If several have,
+// averaged weights are used before others and teachers before students, and a warning names what was used.  If none
+// has, the dict under a common key ("state_dict", "model", …) or else the one with the most tensors is used.  Other
+// values are ignored.  Throws Error for a global that runs code, a damaged or big-endian file, a whole module, a
+// TorchScript archive, or a file without tensors.
 std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip);
 bool is_torch_zip(const ZipReader& zip);
 

@@ -24,10 +24,11 @@ class TorchLegacyFile : public TensorFile {
     format_ = "pytorch legacy";
     check_preamble();
     const Pickle objects = next();
-    NamedPickledTensors tensors = find_tensors(objects.root(), bytes_.where);
+    StateDict found = find_tensors(objects.root(), bytes_.where);
+    objects_ = std::move(found.objects);
     const Pickle keys = next();
     find_storages(keys.root(), objects);
-    for (auto& [name, tensor] : tensors) {
+    for (auto& [name, tensor] : found.tensors) {
       tensors_.push_back(describe(name, *tensor));
       pickled_.push_back(std::move(tensor));
     }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/weights/model_prefixes_internal.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "vitrail/weights/family_keys_internal.h"
+
+namespace vitrail::weights {
+namespace {
+
+// What is before `key` in `name`, if the name ends with the key after a separator.
+bool prefix_before(const std::string& name, const std::string& key, std::string& prefix) {
+  if (!name.ends_with(key)) return false;
+  prefix = name.substr(0, name.size() - key.size());
+  return prefix.empty() || prefix.back() == '.' || prefix.back() == '/';
+}
+
+void add_prefixes(const FamilyKeys& family, const std::vector<std::string>& names,
+                  const std::unordered_set<std::string>& present, std::vector<std::string>& prefixes) {
+  for (const std::string& key : family.detect.front()) {
+    for (const std::string& name : names) {
+      std::string prefix;
+      if (prefix_before(name, key, prefix) && recognises(family, present, prefix)) prefixes.push_back(prefix);
+    }
+  }
+}
+
+// Whether one of the words that are separated by "." and "_" is in the list.
+bool has_word(std::string_view key, std::initializer_list<std::string_view> words) {
+  while (!key.empty()) {
+    const size_t end = std::min(key.find_first_of("._/"), key.size());
+    if (std::find(words.begin(), words.end(), key.substr(0, end)) != words.end()) return true;
+    key.remove_prefix(std::min(end + 1, key.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+int use_order(std::string_view key) {
+  if (has_word(key, {"ema", "swa", "averaged", "average", "avg"})) return 0;
+  if (has_word(key, {"teacher", "momentum", "target"})) return 2;
+  if (has_word(key, {"student", "online"})) return 3;
+  return 1;
+}
+
+std::vector<std::string> find_model_prefixes(const std::vector<std::string>& names) {
+  const std::unordered_set<std::string> present(names.begin(), names.end());
+  std::vector<std::string> all, result;
+  for (const FamilyKeys& family : builtin_family_keys()) add_prefixes(family, names, present, all);
+  for (const std::string& prefix : all) {
+    const bool inside = std::ranges::any_of(all, [&](const std::string& other) {
+      return other.size() < prefix.size() && prefix.starts_with(other);  // "model." of "model.vit."
+    });
+    if (!inside && std::find(result.begin(), result.end(), prefix) == result.end()) result.push_back(prefix);
+  }
+  const auto first_use = [&](const std::string& prefix) {
+    return std::ranges::find_if(names, [&](const std::string& name) { return name.starts_with(prefix); });
+  };
+  std::ranges::sort(result, {}, [&](const std::string& prefix) {
+    return std::pair(use_order(prefix), first_use(prefix) - names.begin());
+  });
+  return result;
+}
+
+std::string quoted_list(const std::vector<std::string>& words, size_t max_count) {
+  std::string text;
+  for (size_t i = 0; i < std::min(words.size(), max_count); ++i) {
+    text.append(i ? ", \"" : "\"").append(words[i].substr(0, 80)).append("\"");
+  }
+  return words.size() > max_count ? text + ", …" : text;
+}
+
+}  // namespace vitrail::weights

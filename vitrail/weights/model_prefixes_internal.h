@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where the tensors of a model are among a checkpoint's names: wrappers put prefixes in front of them ("net.",
+// "model_ema.module."), and other tensors may be beside them ("criterion.weight").
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::weights {
+
+// The prefixes, with their final "." or "/", under which the keys of a built-in family are found, in the order of
+// use_order() and else of `names`.  Only "" if they are found without a prefix; empty if no family is found.
+std::vector<std::string> find_model_prefixes(const std::vector<std::string>& names);
+
+// Which of several models of a checkpoint is used, by a key or prefix: smaller first.  Averaged weights come first,
+// then models, teachers (momentum encoders), students.
+int use_order(std::string_view key);
+
+// "\"a\", \"b\"": for messages; at most `max_count`, then "…".
+std::string quoted_list(const std::vector<std::string>& words, size_t max_count = 4);
+
+}  // namespace vitrail::weights
