@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <cmath>
 #include <limits>
 
 #include "apps/vitrail/commands.h"
@@ -22,10 +23,18 @@ struct Options {
   bool exif = false;
 };
 
+// The sigmoid of each label's own logit, computed in double.
+void use_sigmoid(const float* logits, std::vector<data::Prediction>& predictions) {
+  for (data::Prediction& p : predictions) {
+    p.probability = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[p.index]))));
+  }
+}
+
 // Prints the predictions for each image in the requested format.
 class PredictionPrinter {
  public:
-  PredictionPrinter(Format format, std::vector<std::string> names) : format_(format), names_(std::move(names)) {
+  PredictionPrinter(Format format, std::vector<std::string> names, bool sigmoid)
+      : format_(format), names_(std::move(names)), activation_(sigmoid ? "sigmoid" : "softmax") {
     if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
   }
 
@@ -65,11 +74,12 @@ class PredictionPrinter {
     for (const data::Prediction& p : predictions) {
       list.push_back({{"index", p.index}, {"label", name(p.index)}, {"probability", p.probability}});
     }
-    print_json({{"path", path}, {"predictions", list}});
+    print_json({{"path", path}, {"activation", activation_}, {"predictions", list}});
   }
 
   Format format_;
   std::vector<std::string> names_;
+  const char* activation_;
 };
 
 int classify(const Options& options, const GlobalOptions& global) {
@@ -77,7 +87,8 @@ int classify(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
   const int64_t classes = model.config.vit.num_classes;
   if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head (use embed)");
-  const PredictionPrinter printer(format, class_names(model.config, options.labels));
+  const bool sigmoid = models::gives_sigmoid(model.config);
+  const PredictionPrinter printer(format, class_names(model.config, options.labels), sigmoid);
   const ImageSource source = image_source(options.inputs, model, options.exif);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
@@ -95,7 +106,9 @@ int classify(const Options& options, const GlobalOptions& global) {
     const float* row = outcome.result.data<float>();
     if (logits) logits->write_rows(row, 1);
     try {
-      printer.print(outcome.path, data::top_k({row, static_cast<size_t>(classes)}, options.top, outcome.path));
+      auto predictions = data::top_k({row, static_cast<size_t>(classes)}, options.top, outcome.path);
+      if (sigmoid) use_sigmoid(row, predictions);
+      printer.print(outcome.path, predictions);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));

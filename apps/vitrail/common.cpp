@@ -64,8 +64,9 @@ models::OpenedModel ModelOptions::open() const {
   if (!std.empty()) preprocessing.std = std;
   if (!interpolation.empty()) preprocessing.interpolation = interpolation;
   if (!crop_mode.empty()) preprocessing.crop_mode = crop_mode;
-  if (crop_pct > 0) preprocessing.crop_pct = crop_pct;
+  if (crop_pct) preprocessing.crop_pct = crop_pct;
   if (!preset.empty()) models::apply_preset(preset, preprocessing);
+  models::check_preprocessing(preprocessing, opened.config.vit.in_chans, "");
   if (!preprocessing.input_size && !preset.empty()) preprocessing.input_size = opened.config.vit.img_size;
   return opened;
 }

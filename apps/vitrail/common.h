@@ -28,7 +28,7 @@ struct ModelOptions {
   std::string model, config, key_map, preset, interpolation, crop_mode;
   std::vector<int64_t> image_size;
   std::vector<double> mean, std;
-  double crop_pct = 0;
+  std::optional<double> crop_pct;
   int64_t tome = 0;  // tokens merged per block
 
   void add_to(CLI::App& command, bool with_m = true);

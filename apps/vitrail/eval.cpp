@@ -35,6 +35,11 @@ int evaluate(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
   const int64_t classes = model.config.vit.num_classes;
   if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head");
+  if (models::gives_sigmoid(model.config)) {
+    throw Error(options.model.model, "a model that chooses one of several classes, for top-1 and top-5 accuracy",
+                classes == 1 ? "a head with one class (use classify)"
+                             : "one that gives each label its own probability (use classify)");
+  }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },

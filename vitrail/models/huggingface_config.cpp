@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers' config.json (ViT, DeiT, DINOv2, DINOv2 with registers) and preprocessor_config.json.
+// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers) and
+// preprocessor_config.json.
 #include <algorithm>
 #include <cmath>
 
@@ -158,12 +159,12 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   config.architecture = *file.text("model_type");
   read_common(file, config.vit);
   const bool dinov2 = config.architecture.starts_with("dinov2");
-  if (config.architecture == "vit" || config.architecture == "deit") {
+  if (config.architecture == "vit" || config.architecture == "vit_mae" || config.architecture == "deit") {
     read_vit(file, config.architecture == "deit", config.vit);
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"), "vit, deit, dinov2 or dinov2_with_registers",
+    throw Error(file.path("model_type"), "vit, vit_mae, deit, dinov2 or dinov2_with_registers",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;

@@ -77,11 +77,21 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   return weights::KeyMap::parse(read_text(path), path.string());
 }
 
+void check_image_side(int64_t side, int64_t patch) {
+  constexpr int64_t kMaxPixels = 1 << 16;
+  if (side >= patch && side <= kMaxPixels && side % patch == 0) return;
+  const int64_t below = std::max(std::clamp<int64_t>(side, 0, kMaxPixels) / patch, int64_t{1}) * patch;
+  throw Error("image size", str("multiples of the patch size ", patch, ", at most ", kMaxPixels),
+              str(side, " (near are ", below, " and ", below + patch, ")"));
+}
+
 // Another image size than the model's: its positions are interpolated.
 void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
-  config.preprocessing.input_size = size;
-  if (config.preprocessing.resize_to) config.preprocessing.resize_to = size;
-  if (config.preprocessing.center_crop) config.preprocessing.center_crop = size;
+  const auto& patch = config.vit.patch_size;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    check_image_side(size[axis], config.vit.allow_remainder ? 1 : patch[axis]);
+  }
+  set_input_size(size, config.preprocessing);
   config.vit.dynamic_img_size = true;
 }
 

@@ -15,7 +15,20 @@ std::string key_map_of(const JsonFields& file) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
+std::optional<ProblemType> problem_type_of(const JsonFields& file) {
+  const auto name = file.text("problem_type");
+  if (!name) return std::nullopt;
+  if (*name == "single_label_classification") return ProblemType::single_label;
+  if (*name == "multi_label_classification") return ProblemType::multi_label;
+  throw Error(file.path("problem_type"), "single_label_classification or multi_label_classification",
+              "\"" + *name + "\"");
+}
+
 }  // namespace
+
+bool gives_sigmoid(const ModelConfig& config) {
+  return config.problem_type == ProblemType::multi_label || config.vit.num_classes == 1;
+}
 
 ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text,
                                const std::string& where) {
@@ -35,6 +48,8 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
     throw Error(where, "\"architecture\" (timm) or \"model_type\" (Hugging Face)", "neither");
   }
   config.key_map = key_map_of(file);
+  config.problem_type = problem_type_of(file);
+  check_preprocessing(config.preprocessing, config.vit.in_chans, where);
   try {
     checked(config.vit);
   } catch (const Error& error) {

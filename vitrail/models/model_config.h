@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The contents of config.json: the model, its preprocessing and its labels.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,15 +17,23 @@ struct Int8Config {
   std::vector<std::string> excluded;
 };
 
+// What the logits of a classifier mean: one of the classes is right, or each label is right or not by itself.
+enum class ProblemType : uint8_t { single_label, multi_label };
+
 struct ModelConfig {
   std::string architecture;  // the registered name, "vit", or Hugging Face's model_type
   VisionTransformerConfig vit;
   Preprocessing preprocessing;
-  std::vector<std::string> labels;        // class names in index order; empty if the file has none
-  std::vector<std::string> descriptions;  // longer class names in index order; may be empty
+  std::vector<std::string> labels;          // class names in index order; empty if the file has none
+  std::vector<std::string> descriptions;    // longer class names in index order; may be empty
+  std::optional<ProblemType> problem_type;  // "problem_type"; unset: as gives_sigmoid() says
   std::optional<Int8Config> int8;
   std::string key_map;  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
+
+// Whether probabilities are the sigmoid of each logit instead of the softmax over all: for problem_type
+// multi_label_classification, and for a head with one class, whose softmax would always be 1.
+bool gives_sigmoid(const ModelConfig& config);
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
 // preprocessor_config.json (empty if there is none).  `where` names the file in errors.  Throws Error naming the path

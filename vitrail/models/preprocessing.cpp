@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/preprocessing.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <initializer_list>
 
 #include "vitrail/base/error.h"
 
@@ -27,7 +30,85 @@ const std::array<Preset, 4>& presets() {
   return table;
 }
 
+constexpr int64_t kMaxPixels = 1 << 16;
+constexpr double kMinCrop = 0.01;  // a hundred times larger than the crop in each direction
+
+// The name of a setting in errors: a field of a file, or an option.
+std::string label(const std::string& where, std::string field) {
+  if (!where.empty()) return where + ": " + field;
+  std::replace(field.begin(), field.end(), '_', '-');
+  return "--" + field;
+}
+
+std::string list_text(const std::vector<double>& values, double factor = 1) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : ",") + str(value * factor);
+  return text;
+}
+
+// Mean or std.  brightest: the value of a white pixel.
+void check_statistics(const std::vector<double>& values, bool is_std, int64_t channels, double brightest,
+                      const std::string& where) {
+  if (values.size() != 1 && values.size() != static_cast<size_t>(channels)) {
+    throw Error(where, channels == 1 ? "1 number" : str("1 or ", channels, " numbers, one per channel"),
+                str(values.size(), values.empty() ? "" : ": " + list_text(values)));
+  }
+  const auto valid = [&](double value) {  // false for NaN
+    return (is_std ? value > 0 : value >= 0) && value <= brightest;
+  };
+  if (std::ranges::all_of(values, valid)) return;
+  const bool bytes = brightest == 1 && std::ranges::all_of(values, [](double v) { return v >= 0 && v <= 255; });
+  throw Error(
+      where, str("numbers ", is_std ? "above" : "from", " 0 ", is_std ? "and up to " : "to ", brightest),
+      list_text(values) + (bytes && *std::ranges::max_element(values) > 1
+                               ? ", which is for pixels from 0 to 255: divide by 255: " + list_text(values, 1.0 / 255)
+                               : ""));
+}
+
+void check_side(int64_t side, const std::string& where) {
+  if (side < 1 || side > kMaxPixels) throw Error(where, str("sizes from 1 to ", kMaxPixels), str(side));
+}
+
+void check_crop(double fraction, const std::string& where) {
+  if (fraction >= kMinCrop && fraction <= 1) return;
+  throw Error(where, str("a fraction from ", kMinCrop, " to 1"),
+              str(fraction, fraction > 1 && fraction <= 100 ? str(" (", fraction, " % is ", fraction / 100, ")") : ""));
+}
+
 }  // namespace
+
+void check_preprocessing(const Preprocessing& from, int64_t channels, const std::string& where) {
+  const double brightest = from.rule == ResizeRule::huggingface ? from.rescale_factor * 255 : 1;
+  if (!(brightest > 0 && brightest <= 255)) {
+    throw Error(label(where, "rescale_factor"), "a number above 0 and up to 1", str(from.rescale_factor));
+  }
+  const double limit = std::abs(brightest - 1) < 1e-6 ? 1 : brightest;
+  if (from.mean) check_statistics(*from.mean, false, channels, limit, label(where, "mean"));
+  if (from.std) check_statistics(*from.std, true, channels, limit, label(where, "std"));
+  if (from.crop_pct) check_crop(*from.crop_pct, label(where, "crop_pct"));
+  for (const auto* size : {&from.input_size, &from.resize_to, &from.center_crop}) {
+    for (const int64_t side : size->value_or(std::array<int64_t, 2>{1, 1}))
+      check_side(side, label(where, "image_size"));
+  }
+  check_side(from.resize_shortest.value_or(1), label(where, "size: shortest_edge"));
+}
+
+void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& to) {
+  const auto scaled = [](int64_t length, int64_t from, int64_t by) {
+    return std::llround(static_cast<double>(length) * static_cast<double>(by) / static_cast<double>(from));
+  };
+  const std::array<int64_t, 2> before = to.center_crop.value_or(to.input_size.value_or(size));
+  if (to.resize_to) {
+    to.resize_to = to.center_crop ? std::array<int64_t, 2>{scaled((*to.resize_to)[0], before[0], size[0]),
+                                                           scaled((*to.resize_to)[1], before[1], size[1])}
+                                  : size;
+  }
+  if (to.resize_shortest) {  // by the longer edges, so that the resized image covers the crop
+    to.resize_shortest = scaled(*to.resize_shortest, std::max(before[0], before[1]), std::max(size[0], size[1]));
+  }
+  if (to.center_crop) to.center_crop = size;
+  to.input_size = size;
+}
 
 std::vector<std::string> Preprocessing::missing() const {
   std::vector<std::string> names;

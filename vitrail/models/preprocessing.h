@@ -36,4 +36,12 @@ struct Preprocessing {
 // Throws Error for another name.
 void apply_preset(const std::string& preset, Preprocessing& preprocessing);
 
+// Checks the settings that are set: sizes from 1 to 65,536, crop_pct from 0.01 to 1, and for mean and std one number or
+// one per channel, each mean from 0 to the brightest pixel after rescaling (1), each std above 0 and at most that.
+// Throws Error naming the field, "where: mean", or with an empty `where` the option, "--mean".
+void check_preprocessing(const Preprocessing& preprocessing, int64_t channels, const std::string& where);
+
+// Another input size {height, width}.  A resize before a crop is scaled by the same factor.
+void set_input_size(const std::array<int64_t, 2>& size, Preprocessing& preprocessing);
+
 }  // namespace vitrail::models

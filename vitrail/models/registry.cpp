@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "vitrail/base/error.h"
+
 namespace vitrail::models {
 namespace {
 
@@ -76,6 +78,50 @@ void add_dinov2(std::vector<Architecture>& table) {
   }
 }
 
+void add_deit3(std::vector<Architecture>& table) {
+  constexpr Size kMedium{"medium", 512, 12, 8, 2048};
+  struct Row {
+    Size size;
+    int64_t patch, image;
+  };
+  const Row rows[] = {{kSmall, 16, 224}, {kSmall, 16, 384}, {kMedium, 16, 224}, {kBase, 16, 224},
+                      {kBase, 16, 384},  {kLarge, 16, 224}, {kLarge, 16, 384},  {kHuge, 14, 224}};
+  for (const Row& row : rows) {
+    Config config = sized(row.size, row.patch, row.image);
+    config.no_embed_class = true;
+    config.init_values = 1e-6;
+    const std::string name = str("deit3_", row.size.name, "_patch", row.patch, "_", row.image);
+    table.push_back({name, "Touvron et al. 2022", config});
+  }
+}
+
+// CLIP's image towers as timm registers them; OpenAI's and some of DFN's and MetaCLIP's have the quick GELU.
+void add_clip(std::vector<Architecture>& table) {
+  constexpr Size kGiantClip{"giant", 1408, 40, 16, 6144}, kGiganticClip{"gigantic", 1664, 48, 16, 8192};
+  constexpr Size kMedium{"medium", 512, 12, 8, 2048};
+  struct Row {
+    Size size;
+    int64_t patch, image;
+    bool quick_gelu;
+  };
+  const Row rows[] = {{kBase, 32, 224, true},    {kBase, 16, 224, true},       {kLarge, 14, 224, true},
+                      {kLarge, 14, 336, true},   {kHuge, 14, 224, true},       {kHuge, 14, 378, true},
+                      {kMedium, 32, 224, false}, {kMedium, 16, 224, false},    {kBase, 32, 224, false},
+                      {kBase, 32, 256, false},   {kBase, 32, 384, false},      {kBase, 32, 448, false},
+                      {kBase, 16, 224, false},   {kBase, 16, 384, false},      {kLarge, 14, 224, false},
+                      {kLarge, 14, 336, false},  {kHuge, 14, 224, false},      {kHuge, 14, 336, false},
+                      {kHuge, 14, 378, false},   {kGiantClip, 14, 224, false}, {kGiganticClip, 14, 224, false}};
+  for (const Row& row : rows) {
+    Config config = sized(row.size, row.patch, row.image);
+    config.pre_norm = true;
+    config.norm_eps = 1e-5;
+    if (row.quick_gelu) config.act_layer = kernels::Activation::quick_gelu;
+    const std::string name =
+        str("vit_", row.size.name, "_patch", row.patch, "_clip_", row.quick_gelu ? "quickgelu_" : "", row.image);
+    table.push_back({name, "Radford et al. 2021", config});
+  }
+}
+
 // ViTs for CIFAR-10 and ViTs of PyTorch tutorials.
 void add_tutorial_models(std::vector<Architecture>& table) {
   Config cifar = sized({"", 384, 12, 8, 1536}, 4, 32);
@@ -124,6 +170,8 @@ const std::vector<Architecture>& architectures() {
     add_deit(rows);
     add_dinov2(rows);
     add_tutorial_models(rows);
+    add_deit3(rows);
+    add_clip(rows);
     return rows;
   }();
   return table;

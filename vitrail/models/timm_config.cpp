@@ -23,6 +23,9 @@ void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
   if (const auto size = fields.numbers("input_size")) {
     if (size->size() != 3)
       throw Error(fields.path("input_size"), "[channels, height, width]", str(size->size(), " numbers"));
+    for (const double side : *size) {
+      if (!(side >= 0 && side <= 1e9)) throw Error(fields.path("input_size"), "sizes from 1 to 65536", str(side));
+    }
     to.input_size = {static_cast<int64_t>((*size)[1]), static_cast<int64_t>((*size)[2])};
   }
   if (const auto value = fields.text("interpolation")) to.interpolation = value;

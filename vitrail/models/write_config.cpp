@@ -43,7 +43,7 @@ const Architecture* timm_architecture(const VisionTransformerConfig& config, con
   const Architecture* best = nullptr;
   size_t min_cost = SIZE_MAX;
   for (const Architecture& row : architectures()) {
-    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit_"))
+    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit"))
       continue;  // the others are not registered in timm
     const Json differences = write_model_args(config, row.config);
     bool expressible = true;
@@ -93,6 +93,10 @@ std::string write_model_config(const ModelConfig& model) {
   }
   if (!args.empty()) json["model_args"] = args;
   if (!ours.empty()) json["vitrail_args"] = ours;
+  if (model.problem_type) {
+    const bool multi = *model.problem_type == ProblemType::multi_label;
+    json["problem_type"] = multi ? "multi_label_classification" : "single_label_classification";
+  }
   if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
   if (!model.labels.empty()) json["label_names"] = model.labels;
