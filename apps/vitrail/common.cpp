@@ -2,10 +2,7 @@
 #include "apps/vitrail/common.h"
 #include "apps/vitrail/usage_errors.h"
 
-#include <fstream>
-
 #include "vitrail/base/error.h"
-#include "vitrail/data/imagenet_labels.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/bundled.h"
 
@@ -87,26 +84,6 @@ LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global)
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
   loaded.session = std::make_unique<infer::Session>(std::move(model), session);
   return loaded;
-}
-
-std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file) {
-  const auto classes = static_cast<size_t>(config.vit.num_classes);
-  std::vector<std::string> names;
-  if (!labels_file.empty()) {
-    std::ifstream file(labels_file);
-    if (!file) throw Error(labels_file + ": cannot be opened");
-    for (std::string line; std::getline(file, line);) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      names.push_back(line);
-    }
-    if (names.size() != classes)
-      throw Error(labels_file, str(classes, " class names, one per line"), str(names.size()));
-    return names;
-  }
-  if (!config.descriptions.empty()) return config.descriptions;
-  if (!config.labels.empty()) return config.labels;
-  if (classes == 1000) names.assign(data::imagenet_class_names().begin(), data::imagenet_class_names().end());
-  return names;
 }
 
 }  // namespace vitrail::app

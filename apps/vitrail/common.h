@@ -49,7 +49,9 @@ kernels::Precision precision_of(const models::ModelConfig& config, const GlobalO
 LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global);
 
 // The class names: from the given file, else from the model's configuration, else ImageNet-1k's for 1,000 classes, else
-// empty.  Throws Error if the file does not have num_classes lines.
+// empty.  The file has one name per line in UTF-8 (a byte-order mark and blank lines at the end are ignored), or JSON:
+// a list of names, or id2label or label2id by themselves or in a config.json.  Throws Error if it does not have
+// num_classes names.
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file);
 
 }  // namespace vitrail::app

@@ -8,7 +8,9 @@
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/atomic_file.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::app {
@@ -20,11 +22,22 @@ struct Options {
   Int8Options int8;
 };
 
-NamedTensors tensors_as(models::VisionTransformer& model, DType dtype) {
-  model.to(dtype);
+// A tensor with values beyond the range of `dtype` stays as it is, which is said once.
+NamedTensors tensors_as(const models::VisionTransformer& model, DType dtype) {
   NamedTensors tensors;
-  for (const nn::NamedTensor& parameter : model.named_parameters())
-    tensors.emplace_back(parameter.name, parameter.tensor);
+  std::vector<std::string> kept;
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    const Tensor converted = parameter.tensor.to(dtype).contiguous();
+    const bool fits = !weights::first_non_finite(converted);
+    if (!fits) kept.push_back(parameter.name);
+    tensors.emplace_back(parameter.name, fits ? converted : parameter.tensor);
+  }
+  if (!kept.empty()) {
+    std::string names;
+    for (const std::string& name : kept) names += (names.empty() ? "" : ", ") + name;
+    warn(str(kept.size(), kept.size() == 1 ? " tensor has" : " tensors have", " values beyond the range of ",
+             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), " and stay in fp32: ", names));
+  }
   return tensors;
 }
 

@@ -28,11 +28,11 @@ std::vector<BundledModel> bundled_models() {
   std::vector<BundledModel> models;
   for (const fs::path& folder : search_folders()) {
     std::error_code unreadable;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, unreadable)) {
-      const std::string name = entry.path().filename().string();
+    for (fs::directory_iterator entry(folder, unreadable), end; entry != end; entry.increment(unreadable)) {
+      const std::string name = entry->path().filename().string();
       const bool known =
           std::any_of(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });
-      if (!known && fs::exists(entry.path() / "config.json", unreadable)) models.push_back({name, entry.path()});
+      if (!known && fs::exists(entry->path() / "config.json", unreadable)) models.push_back({name, entry->path()});
     }
   }
   std::sort(models.begin(), models.end(), [](const auto& a, const auto& b) { return a.name < b.name; });

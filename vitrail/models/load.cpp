@@ -2,29 +2,24 @@
 #include "vitrail/models/load.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/derived_config_internal.h"
+#include "vitrail/models/missing_model_internal.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
+#include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
 namespace {
 
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(path.string() + ": cannot be opened");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using weights::PathKind;
+using weights::read_text;
 
-std::string read_if_exists(const fs::path& path) { return fs::exists(path) ? read_text(path) : ""; }
+std::string read_if_exists(const fs::path& path) { return weights::is_present(path) ? read_text(path) : ""; }
 
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
@@ -33,28 +28,31 @@ struct Files {
 
 Files find_files(const fs::path& given) {
   fs::path path = given;
-  if (!fs::exists(path)) {
+  if (weights::look_up(path) == PathKind::missing) {
     const auto bundled = find_bundled(given.string());
-    if (!bundled)
-      throw Error(path.string(), "a model's folder or weights file, or a bundled model's name", "nothing there");
+    if (!bundled) {
+      throw Error(path.string(), "a model's folder or weights file, or a bundled model's name",
+                  describe_missing_model(given.string()));
+    }
     path = *bundled;
   }
-  const fs::path folder = fs::is_directory(path) ? path : path.parent_path();
+  const bool is_folder = weights::look_up(path) == PathKind::folder;
+  const fs::path folder = is_folder ? path : path.parent_path();
   Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
-  if (fs::is_directory(path)) files.weights = weights::find_hub_files(path).weights;
+  if (is_folder) files.weights = weights::find_hub_files(path).weights;
   return files;
 }
 
 ModelConfig read_config(const Files& files, const LoadOptions& options) {
   if (options.config) {
-    if (!fs::exists(*options.config) && find_architecture(*options.config)) {
+    if (find_architecture(*options.config) && !weights::is_present(*options.config)) {
       return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
     }
     const fs::path path = *options.config;
     return parse_model_config(read_text(path), read_if_exists(path.parent_path() / "preprocessor_config.json"),
                               path.string());
   }
-  if (!fs::exists(files.config)) {
+  if (!weights::is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }

@@ -49,7 +49,8 @@ std::string list_text(const std::vector<double>& values, double factor = 1) {
 // Mean or std.  brightest: the value of a white pixel.
 void check_statistics(const std::vector<double>& values, bool is_std, int64_t channels, double brightest,
                       const std::string& where) {
-  if (values.size() != 1 && values.size() != static_cast<size_t>(channels)) {
+  // Hub configurations of greyscale models often have the values of RGB.
+  if (values.size() != 1 && values.size() != static_cast<size_t>(channels) && !(channels == 1 && values.size() == 3)) {
     throw Error(where, channels == 1 ? "1 number" : str("1 or ", channels, " numbers, one per channel"),
                 str(values.size(), values.empty() ? "" : ": " + list_text(values)));
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/models/near_names_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -144,21 +145,6 @@ void add_tutorial_models(std::vector<Architecture>& table) {
   scratch.norm_eps = 1e-5;
   scratch.pos_drop_rate = scratch.proj_drop_rate = 0.1;
   table.push_back({"scratch_vit_b16", "ViT written from scratch in PyTorch", scratch});
-}
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
 }
 
 }  // namespace

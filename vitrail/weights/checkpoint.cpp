@@ -6,6 +6,7 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/foreign_formats_internal.h"
 #include "vitrail/weights/model_prefixes_internal.h"
 #include "vitrail/weights/npz_internal.h"
 #include "vitrail/weights/pytorch/torch_file_internal.h"
@@ -18,16 +19,21 @@ namespace {
 std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
   if (text.empty()) throw Error(bytes.where, "a weights file", "an empty file");
-  if (text.size() > 8 && text[8] == '{') return open_safetensors(bytes);
+  if (text.size() > 8 && text[8] == '{' && !text.starts_with("GGUF")) return open_safetensors(bytes);
   if (text.starts_with("PK")) {
     ZipReader zip(bytes.data, bytes.where);
     if (is_torch_zip(zip)) return open_torch_zip(bytes, std::move(zip));
     if (is_npz(zip)) return open_npz(bytes, std::move(zip));
-    throw Error(bytes.where, "a PyTorch archive or an .npz", "a zip archive with neither data.pkl nor .npy files");
+    const std::string foreign = foreign_file({}, bytes.where);  // by name: .keras, .pt2
+    throw Error(bytes.where, "a PyTorch archive or an .npz",
+                foreign.empty() ? "a zip archive with neither data.pkl nor .npy files" : foreign);
   }
   if (is_torch_legacy(text)) return open_torch_legacy(bytes);
   if (text.starts_with("version https://git-lfs")) {
     throw Error(bytes.where, "a weights file", "a Git LFS pointer: fetch the file itself with `git lfs pull`");
+  }
+  if (const std::string foreign = foreign_file(text, bytes.where); !foreign.empty()) {
+    throw Error(bytes.where, "a safetensors file, a PyTorch archive or an .npz", foreign);
   }
   throw Error(bytes.where, "a safetensors file, a PyTorch archive or an .npz",
               str("an unknown format or a damaged file (", text.size(), " bytes)"));

@@ -37,7 +37,7 @@ class Checkpoint {
   Tensor tensor(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const;  // the first file's metadata
 
-  // If a built-in family's keys are all under a prefix ("net."), removes it from the names that have it.  The other
+  // Removes the prefix under which the keys of a built-in family are ("net.") from the names that have it.  The other
   // tensors stay, and beside() is true for them; one that would have the same name as a tensor of the model is removed.
   // If there are several such prefixes, a warning names the one that is used (averaged weights first).
   void strip_model_prefix();

@@ -7,6 +7,8 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/weights/file_lookup_internal.h"
+#include "vitrail/weights/foreign_formats_internal.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
@@ -27,7 +29,7 @@ fs::path shard_in(const fs::path& folder, const std::string& name, const fs::pat
       name.find('\0') != std::string::npos) {
     throw Error(index.string(), "file names in \"weight_map\"", "\"" + name.substr(0, 80) + "\"");
   }
-  if (!fs::exists(folder / shard)) throw Error(index.string(), "the shard " + name + " in the same folder", "none");
+  if (!is_present(folder / shard)) throw Error(index.string(), "the shard " + name + " in the same folder", "none");
   return folder / shard;
 }
 
@@ -52,24 +54,25 @@ std::vector<fs::path> shards_of(const fs::path& index) {
 }
 
 std::optional<fs::path> if_exists(const fs::path& path) {
-  return fs::exists(path) ? std::optional(path) : std::nullopt;
+  return is_present(path) ? std::optional(path) : std::nullopt;
 }
 
 }  // namespace
 
 HubFiles find_hub_files(const fs::path& folder) {
-  if (!fs::is_directory(folder)) {
+  if (const PathKind kind = look_up(folder); kind != PathKind::folder) {
     throw Error(folder.string(), "a folder with config.json and model.safetensors",
-                fs::exists(folder) ? "a file" : "nothing at this path");
+                kind == PathKind::missing ? "nothing at this path" : "a file");
   }
   HubFiles files{folder, if_exists(folder / "config.json"), if_exists(folder / "preprocessor_config.json"), {}};
   for (const char* name : kWeightFiles) {
     const fs::path path = folder / name;
-    if (!fs::exists(path)) continue;
+    if (!is_present(path)) continue;
     files.weights = path.extension() == ".json" ? shards_of(path) : std::vector{path};
     return files;
   }
-  throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder", "none of them");
+  throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder",
+              folder_content(folder));
 }
 
 void write_hub_folder(const fs::path& folder, const std::string& config_json,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the tensors of a model are among a checkpoint's names: wrappers put prefixes in front of them ("net.",
+// Finds the tensors of a model among a checkpoint's names.  Wrappers put prefixes in front of them ("net.",
 // "model_ema.module."), and other tensors may be beside them ("criterion.weight").
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@ namespace vitrail::weights {
 // use_order() and else of `names`.  Only "" if they are found without a prefix; empty if no family is found.
 std::vector<std::string> find_model_prefixes(const std::vector<std::string>& names);
 
-// Which of several models of a checkpoint is used, by a key or prefix: smaller first.  Averaged weights come first,
-// then models, teachers (momentum encoders), students.
+// The order in which one of several models of a checkpoint is chosen, by its key or prefix: averaged weights (0), then
+// models, teachers and momentum encoders, students.
 int use_order(std::string_view key);
 
 // "\"a\", \"b\"": for messages; at most `max_count`, then "…".

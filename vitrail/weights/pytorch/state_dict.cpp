@@ -19,7 +19,7 @@ using Kind = PickleValue::Kind;
 constexpr std::string_view kWrapperKeys[] = {"state_dict_ema",   "model_ema", "state_dict", "model",
                                              "model_state_dict", "module",    "teacher",    "student"};
 constexpr int kMaxDepth = 4;
-constexpr size_t kMaxCandidates = 4096;  // of hostile files; optimisers have a dict per parameter
+constexpr size_t kMaxCandidates = 1 << 15;  // optimisers have a dict per parameter
 
 bool has_tensors(const PickleValue& dict) {
   for (size_t i = 1; i < dict.items.size(); i += 2) {

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Looking at paths that a user gave, and small text files.
+#include <filesystem>
+#include <string>
+
+namespace vitrail::weights {
+
+enum class PathKind { missing, folder, other };
+
+// What is at the path.  Throws Error with the reason if that cannot be found out: no permission for a folder on the
+// way, a name that is too long, a link that leads to itself.
+PathKind look_up(const std::filesystem::path& path);
+inline bool is_present(const std::filesystem::path& path) { return look_up(path) != PathKind::missing; }
+
+// The content of a text file, a device or a pipe.  Throws Error naming the path if it cannot be read or has more than
+// 64 MB.
+std::string read_text(const std::filesystem::path& path);
+
+}  // namespace vitrail::weights
