@@ -39,6 +39,45 @@ NAMES = [
     *(f"deit_{size}_distilled_patch16_224" for size in ("tiny", "small", "base")),
     "deit_base_distilled_patch16_384",
     *(
+        f"deit3_{name}"
+        for name in (
+            "small_patch16_224",
+            "small_patch16_384",
+            "medium_patch16_224",
+            "base_patch16_224",
+            "base_patch16_384",
+            "large_patch16_224",
+            "large_patch16_384",
+            "huge_patch14_224",
+        )
+    ),
+    *(
+        f"vit_{size}_clip_{'quickgelu_' if quick else ''}{image}"
+        for size, quick, image in [
+            ("base_patch32", True, 224),
+            ("base_patch16", True, 224),
+            ("large_patch14", True, 224),
+            ("large_patch14", True, 336),
+            ("huge_patch14", True, 224),
+            ("huge_patch14", True, 378),
+            ("medium_patch32", False, 224),
+            ("medium_patch16", False, 224),
+            ("base_patch32", False, 224),
+            ("base_patch32", False, 256),
+            ("base_patch32", False, 384),
+            ("base_patch32", False, 448),
+            ("base_patch16", False, 224),
+            ("base_patch16", False, 384),
+            ("large_patch14", False, 224),
+            ("large_patch14", False, 336),
+            ("huge_patch14", False, 224),
+            ("huge_patch14", False, 336),
+            ("huge_patch14", False, 378),
+            ("giant_patch14", False, 224),
+            ("gigantic_patch14", False, 224),
+        ]
+    ),
+    *(
         f"vit_{size}_patch14_{variant}"
         for size in ("small", "base", "large", "giant")
         for variant in ("dinov2", "reg4_dinov2")

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/weights/model_prefixes_internal.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/paths.h"
+#include "tests/support/warnings.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/key_map.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::weights {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kTimm{"patch_embed.proj.weight", "blocks.0.attn.qkv.weight", "blocks.0.norm1.weight", "head.weight"};
+
+// One set of keys per family, by which it is recognised.
+std::vector<Names> families() {
+  return {kTimm,
+          {"vit.embeddings.patch_embeddings.projection.weight", "vit.encoder.layer.0.layernorm_before.weight",
+           "classifier.weight"},
+          {"conv_proj.weight", "encoder.pos_embedding", "encoder.layers.encoder_layer_0.ln_1.weight"},
+          {"to_patch_embedding.2.weight", "to_patch_embedding.3.weight", "transformer.layers.0.0.to_qkv.weight"}};
+}
+
+Names prefixed(const Names& names, const std::string& prefix) {
+  Names result;
+  for (const std::string& name : names) result.push_back(prefix + name);
+  return result;
+}
+
+TEST(ModelPrefixes, AnyPrefixOfAnyFamilyIsFoundBesideOtherKeys) {
+  for (const Names& family : families()) {
+    for (const std::string prefix : {"", "net.", "model._orig_mod.", "a.b.c.", "module.vit_model.", "encoder/"}) {
+      Names names{"criterion.weight", "n_averaged"};
+      const Names model = prefixed(family, prefix);
+      names.insert(names.begin() + 1, model.begin(), model.end());
+      EXPECT_EQ(find_model_prefixes(names), Names{prefix}) << prefix << family.front();
+    }
+  }
+}
+
+TEST(ModelPrefixes, OtherNamesHaveNone) {
+  EXPECT_TRUE(find_model_prefixes({}).empty());
+  EXPECT_TRUE(find_model_prefixes({"conv1.weight", "fc.weight"}).empty());
+  EXPECT_TRUE(find_model_prefixes(prefixed(kTimm, "net")).empty()) << "a prefix ends with a separator";
+}
+
+TEST(ModelPrefixes, AveragesComeFirstAndStudentsLast) {
+  const std::pair<Names, std::string> cases[] = {{{"model.", "ema_model."}, "ema_model."},
+                                                 {{"model.", "model_ema.module."}, "model_ema.module."},
+                                                 {{"student.", "teacher."}, "teacher."},
+                                                 {{"teacher.", "model."}, "model."},
+                                                 {{"online_encoder.", "target_encoder."}, "target_encoder."},
+                                                 {{"first.", "second."}, "first."},
+                                                 {{"schema.", "model.", "swa."}, "swa."}};
+  for (const auto& [prefixes, expected] : cases) {
+    Names names;
+    for (const std::string& prefix : prefixes) {
+      for (const std::string& name : kTimm) names.push_back(prefix + name);
+    }
+    const Names found = find_model_prefixes(names);
+    ASSERT_EQ(found.size(), prefixes.size());
+    EXPECT_EQ(found.front(), expected);
+  }
+}
+
+Checkpoint checkpoint_of(const std::vector<std::pair<std::string, float>>& values) {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const auto& [name, value] : values) {
+    Tensor tensor = Tensor::empty({1});
+    tensor.data<float>()[0] = value;
+    tensors.emplace_back(name, tensor);
+  }
+  const auto path = testing::scratch_folder() / "model.safetensors";
+  write_safetensors(path, tensors, {});
+  return Checkpoint::open(path);
+}
+
+TEST(ModelPrefixes, TensorsBesideTheModelStayUnlessTheirNameIsTaken) {
+  Checkpoint checkpoint = checkpoint_of({{"net.patch_embed.proj.weight", 1.f},
+                                         {"net.blocks.0.attn.qkv.weight", 2.f},
+                                         {"net.blocks.0.norm1.weight", 3.f},
+                                         {"net.head.weight", 4.f},
+                                         {"head.weight", 5.f},
+                                         {"criterion.weight", 6.f}});
+  const testing::WarningsKept warnings;
+  checkpoint.strip_model_prefix();
+  EXPECT_EQ(checkpoint.tensors().size(), 5u);
+  EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], 4.f);
+  EXPECT_EQ(checkpoint.tensor("criterion.weight").data<float>()[0], 6.f);
+  EXPECT_TRUE(checkpoint.beside("criterion.weight"));
+  EXPECT_FALSE(checkpoint.beside("head.weight"));
+  EXPECT_EQ(KeyMap::detect(checkpoint.names()).name(), "timm");
+  EXPECT_TRUE(warnings.all().empty());
+}
+
+TEST(ModelPrefixes, TheChoiceOfOneOfTwoModelsIsSaid) {
+  std::vector<std::pair<std::string, float>> values;
+  for (const std::string& name : kTimm) values.insert(values.end(), {{"model." + name, 1.f}, {"ema." + name, 2.f}});
+  Checkpoint checkpoint = checkpoint_of(values);
+  const testing::WarningsKept warnings;
+  checkpoint.strip_model_prefix();
+  EXPECT_EQ(checkpoint.tensor("head.weight").data<float>()[0], 2.f);
+  ASSERT_EQ(warnings.all().size(), 1u);
+  EXPECT_NE(warnings.all()[0].find("uses the weights under \"ema.\"; the file also has weights under \"model.\""),
+            std::string::npos)
+      << warnings.all()[0];
+}
+
+}  // namespace
+}  // namespace vitrail::weights
