@@ -35,8 +35,8 @@ NamedTensors tensors_as(const models::VisionTransformer& model, DType dtype) {
   if (!kept.empty()) {
     std::string names;
     for (const std::string& name : kept) names += (names.empty() ? "" : ", ") + name;
-    warn(str(kept.size(), kept.size() == 1 ? " tensor has" : " tensors have", " values beyond the range of ",
-             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), " and stay in fp32: ", names));
+    warn(str(kept.size(), kept.size() == 1 ? " tensor" : " tensors", " kept in fp32, with values beyond the range of ",
+             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), ": ", names));
   }
   return tensors;
 }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::models {
@@ -75,6 +76,26 @@ TEST(Config, MissingPreprocessingIsNamedByItsOption) {
   apply_preset("imagenet", preset);
   EXPECT_EQ(preset.missing(), (std::vector<std::string>{"--image-size"}));
   EXPECT_THROW(apply_preset("imagnet", preset), Error);
+}
+
+TEST(Config, SigmoidIsForSeveralLabelsAndForOneClass) {
+  const auto sigmoid = [](const std::string& fields) {
+    const ModelConfig config =
+        parse(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"])" + fields + "}");
+    const std::string written = write_model_config(config);
+    EXPECT_EQ(gives_sigmoid(parse(written)), gives_sigmoid(config)) << written;
+    return gives_sigmoid(config);
+  };
+  EXPECT_FALSE(sigmoid(""));
+  EXPECT_FALSE(sigmoid(R"(, "problem_type": null)"));
+  EXPECT_FALSE(sigmoid(R"(, "problem_type": "single_label_classification", "id2label": {"0": "a", "1": "b"})"));
+  EXPECT_TRUE(sigmoid(R"(, "problem_type": "multi_label_classification", "id2label": {"0": "a", "1": "b"})"));
+  EXPECT_TRUE(sigmoid(R"(, "id2label": {"0": "defect"})"));
+  EXPECT_TRUE(gives_sigmoid(parse(R"({"architecture": "vit", "problem_type": "multi_label_classification"})")));
+  const testing::WarningsKept warnings;
+  parse(R"({"model_type": "vit", "problem_type": "regression"})");
+  ASSERT_EQ(warnings.all().size(), 1u);
+  EXPECT_NE(warnings.all()[0].find("problem_type: \"regression\""), std::string::npos) << warnings.all()[0];
 }
 
 TEST(Config, RoundTrip) {

@@ -50,6 +50,19 @@ TEST(Registry, ModelsOutsideTimmHaveTheirParameters) {
   EXPECT_EQ(shapes_of(find_architecture("scratch_vit_b16")->config).num_parameters(), 86567656);
 }
 
+TEST(Registry, DeitIiiAndClipHaveTheirOptions) {
+  const VisionTransformerConfig& deit3 = find_architecture("deit3_small_patch16_224")->config;
+  EXPECT_TRUE(deit3.no_embed_class);
+  EXPECT_EQ(deit3.init_values, 1e-6);
+  EXPECT_EQ(deit3.norm_eps, 1e-6);
+  const VisionTransformerConfig& clip = find_architecture("vit_base_patch16_clip_224")->config;
+  EXPECT_TRUE(clip.pre_norm);
+  EXPECT_EQ(clip.norm_eps, 1e-5);
+  EXPECT_EQ(clip.act_layer, kernels::Activation::gelu);
+  const VisionTransformerConfig& quick = find_architecture("vit_large_patch14_clip_quickgelu_336")->config;
+  EXPECT_EQ(quick.act_layer, kernels::Activation::quick_gelu);
+}
+
 TEST(Registry, AMisspelledNameHasLikelyOnes) {
   EXPECT_EQ(find_architecture("vit_bse_patch16_224"), nullptr);
   const auto names = similar_architectures("vit_bse_patch16_224");

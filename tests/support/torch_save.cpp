@@ -50,7 +50,7 @@ std::string TorchSave::state_dict(const std::vector<std::pair<std::string, Tenso
 }
 
 std::string TorchSave::file(const std::string& pickled_root) const {
-  std::string bytes("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.", 20);
+  std::string bytes("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M\xe9\x03.", 21);
   bytes += "\x80\x02" + pickled_dict({{"little_endian", "\x88"}}) + ".\x80\x02" + pickled_root + ".\x80\x02](";
   for (size_t key = 0; key < tensors_.size(); ++key) bytes += pickled_text(std::to_string(key));
   bytes += "e.";

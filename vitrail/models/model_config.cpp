@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/model_config.h"
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/derived_config_internal.h"
@@ -20,8 +21,9 @@ std::optional<ProblemType> problem_type_of(const JsonFields& file) {
   if (!name) return std::nullopt;
   if (*name == "single_label_classification") return ProblemType::single_label;
   if (*name == "multi_label_classification") return ProblemType::multi_label;
-  throw Error(file.path("problem_type"), "single_label_classification or multi_label_classification",
-              "\"" + *name + "\"");
+  // Features and logits of other models ("regression") are still right.
+  warn(str(file.path("problem_type"), ": \"", name->substr(0, 80), "\": the outputs are no probabilities of classes"));
+  return std::nullopt;
 }
 
 }  // namespace

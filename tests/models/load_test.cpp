@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening models: paths, names and checkpoints as training scripts leave them.
+#include "vitrail/models/load.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/models.h"
+#include "tests/support/paths.h"
+#include "tests/support/torch_save.h"
+#include "tests/support/warnings.h"
+#include "vitrail/base/error.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::models {
+namespace {
+
+namespace fs = std::filesystem;
+using Tensors = std::vector<std::pair<std::string, Tensor>>;
+
+std::string error_of(const fs::path& path, const LoadOptions& options = {}) {
+  try {
+    build_model(open_model(path, options));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\n  expected: " << part;
+}
+
+void write(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
+
+Tensors tensors_of(const std::string& fixture_name) {
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(testing::model_fixture(fixture_name));
+  Tensors tensors;
+  for (const weights::TensorInfo& info : checkpoint.tensors()) {
+    tensors.emplace_back(info.name, checkpoint.tensor(info.name).to(DType::f32));
+  }
+  return tensors;
+}
+
+void expect_same_values(const Tensor& actual, const Tensor& expected) {
+  ASSERT_EQ(actual.shape(), expected.shape());
+  const Tensor a = actual.contiguous(), b = expected.contiguous();
+  EXPECT_EQ(std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.numel()) * sizeof(float)), 0);
+}
+
+// A folder with the fixture's config.json and the tensors under a prefix beside other tensors.
+TEST(Load, ModelsUnderAPrefixGiveTheSameLogits) {
+  const Tensor images = testing::input_of("timm_token");
+  const Tensor expected = testing::model_of("timm_token").forward(images);
+  for (const std::string prefix : {"net.", "model.", "model._orig_mod.", "ema_model.module."}) {
+    const fs::path folder = testing::scratch_folder();
+    fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+    testing::TorchSave save;
+    Tensors tensors{{"criterion.weight", Tensor::zeros({3})}};
+    for (const auto& [name, tensor] : tensors_of("timm_token")) tensors.emplace_back(prefix + name, tensor);
+    write(folder / "epoch=1.ckpt", save.file(testing::pickled_dict({{"state_dict", save.state_dict(tensors)}})));
+    const testing::WarningsKept warnings;
+    expect_same_values(build_model(open_model(folder / "epoch=1.ckpt")).forward(images), expected);
+    ASSERT_EQ(warnings.all().size(), 1u);
+    expect_part(warnings.all()[0], "left out 1 tensor beside the model's: \"criterion.weight\"");
+  }
+}
+
+// transformers' ViTMAEForPreTraining: the encoder has the keys of ViT, and there is a decoder.
+TEST(Load, TheEncoderOfVitMaeIsAVit) {
+  const fs::path folder = testing::scratch_folder();
+  Tensors tensors{{"decoder.mask_token", Tensor::zeros({1, 1, 4})}, {"decoder.decoder_norm.weight", Tensor::ones({4})}};
+  for (const auto& [name, tensor] : tensors_of("hf_vit")) {
+    if (!name.starts_with("classifier.")) tensors.emplace_back(name, tensor);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  std::ifstream original(testing::fixture("models/hf_vit/config.json"));
+  std::string config{std::istreambuf_iterator<char>(original), {}};
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"\"vit\"", "\"vit_mae\""},
+                                 {"ViTForImageClassification", "ViTMAEForPreTraining"}}) {
+    ASSERT_NE(config.find(from), std::string::npos) << config;
+    config.replace(config.find(from), from.size(), to);
+  }
+  write(folder / "config.json", config);
+  const VisionTransformer mae = build_model(open_model(folder));
+  EXPECT_EQ(mae.config().num_classes, 0);
+  const Tensor images = testing::input_of("hf_vit");
+  expect_same_values(mae.forward_features(images), testing::model_of("hf_vit").forward_features(images));
+}
+
+TEST(Load, AWeightThatIsNotFiniteIsAnError) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  Tensors tensors = tensors_of("timm_token");
+  Tensor broken = Tensor::empty(tensors.back().second.shape());
+  broken.copy_(tensors.back().second);
+  broken.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+  tensors.back().second = broken;
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  expect_part(error_of(folder), tensors.back().first);
+  expect_part(error_of(folder), "got a NaN or an infinity at element 1");
+}
+
+TEST(Load, PathsThatMayNotBeLookedAtAreErrors) {
+  const fs::path folder = testing::scratch_folder(), model = testing::model_fixture("timm_token");
+  const std::string long_name(300, 'x');
+  fs::create_symlink("loop", folder / "loop");
+  fs::create_directory(folder / "model");
+  fs::create_symlink("config.json", folder / "model/config.json");
+  fs::copy(model, folder / "model");
+  const auto expect_unopened = [&](const std::string& error, const fs::path& path, const std::string& reason) {
+    expect_part(error, path.string() + ": cannot be opened: " + reason);
+  };
+  expect_unopened(error_of(folder / long_name), folder / long_name, "File name too long");
+  expect_unopened(error_of(long_name + "/model"), long_name + "/model", "File name too long");
+  expect_unopened(error_of(folder / "loop"), folder / "loop", "Too many levels of symbolic links");
+  expect_unopened(error_of(folder / "model"), folder / "model/config.json", "Too many levels of symbolic links");
+  for (const auto& [name, reason] : {std::pair<std::string, std::string>{long_name, "File name too long"},
+                                     {(folder / "loop").string(), "Too many levels"},
+                                     {(folder / "absent").string(), "No such file"}}) {
+    expect_unopened(error_of(model, {.config = name}), name, reason);
+    expect_unopened(error_of(model, {.key_map = name}), name, reason);
+  }
+}
+
+TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
+  for (const char* url :
+       {"https://example.org/model.pth", "http://x/y", "s3://bucket/model", "HTTPS://EXAMPLE.ORG/a"}) {
+    expect_part(error_of(url), "got a URL; download the files first");
+  }
+  for (const char* name : {"google/vit-base-patch16-224", "timm/deit_tiny_patch16_224.fb_in1k", "hf-hub:timm/vit"}) {
+    expect_part(error_of(name), "hf download ");
+  }
+  expect_part(error_of("google/vit-base-patch16-224"), "--local-dir vit-base-patch16-224");
+  for (const char* path : {"./absent/model", "/absent/model", "a/b/c"}) {
+    EXPECT_EQ(error_of(path).find("hf download"), std::string::npos) << path;
+  }
+  expect_part(error_of("vit_base_patch16_224"), "an architecture without weights");
+  expect_part(error_of("vit_bse_patch16_224"), "near names: vit_base_patch16_224");
+  expect_part(error_of("VIT_BASE_PATCH16_22"), "vit_base_patch16_224");
+  const fs::path folder = testing::scratch_folder();
+  write(folder / "weights.safetensors", "x");
+  expect_part(error_of(folder / "weights.safetensor"), (folder / "weights.safetensors").string());
+}
+
+TEST(Load, ImageSizesAreMultiplesOfThePatch) {
+  const fs::path model = testing::fixture("models/timm_token");
+  const int64_t patch = open_model(model).config.vit.patch_size[0];
+  for (const int64_t side : {int64_t{0}, patch + 1, int64_t{1} << 20, int64_t{-8}}) {
+    expect_part(error_of(model, {.image_size = {{side, patch}}}), str("multiples of the patch size ", patch));
+    expect_part(error_of(model, {.image_size = {{patch, side}}}), "image size");
+  }
+  EXPECT_EQ(error_of(model, {.image_size = {{2 * patch, 3 * patch}}}), "no error");
+}
+
+}  // namespace
+}  // namespace vitrail::models
