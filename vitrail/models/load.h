@@ -14,10 +14,10 @@
 namespace vitrail::models {
 
 struct LoadOptions {
-  std::optional<std::string> config;   // a config.json for weights without one, or the name of an architecture
-  std::optional<std::string> key_map;  // a key map's file, or the name of a built-in key map
+  std::optional<std::string> config = {};   // a config.json for weights without one, or the name of an architecture
+  std::optional<std::string> key_map = {};  // a key map's file, or the name of a built-in key map
   // Another image size {height, width}; positions are interpolated.
-  std::optional<std::array<int64_t, 2>> image_size;
+  std::optional<std::array<int64_t, 2>> image_size = {};
 };
 
 // A model's files, opened: the configuration, the weights (not read yet) and the map of their keys.

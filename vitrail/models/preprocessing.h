@@ -14,18 +14,18 @@ enum class ResizeRule : uint8_t { timm, huggingface };
 
 // An unset field was not in the file.  No defaults are assumed; see missing().
 struct Preprocessing {
-  std::optional<std::array<int64_t, 2>> input_size;  // height and width of the model's input
-  std::optional<std::string> interpolation;          // "bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"
-  std::optional<std::vector<double>> mean, std;      // per channel, of values in [0, 1]
+  std::optional<std::array<int64_t, 2>> input_size = {};  // height and width of the model's input
+  std::optional<std::string> interpolation = {};  // "bicubic", "bilinear", "lanczos", "box", "hamming", "nearest"
+  std::optional<std::vector<double>> mean = {}, std = {};  // per channel, of values in [0, 1]
 
   ResizeRule rule = ResizeRule::timm;
   // For rule timm.
-  std::optional<double> crop_pct;
+  std::optional<double> crop_pct = {};
   std::string crop_mode = "center";  // "center", "squash" or "border"
   // For rule huggingface; unset steps are omitted.
-  std::optional<std::array<int64_t, 2>> resize_to;  // height, width
-  std::optional<int64_t> resize_shortest;           // size of the shorter edge
-  std::optional<std::array<int64_t, 2>> center_crop;
+  std::optional<std::array<int64_t, 2>> resize_to = {};  // height, width
+  std::optional<int64_t> resize_shortest = {};           // size of the shorter edge
+  std::optional<std::array<int64_t, 2>> center_crop = {};
   double rescale_factor = 1.0 / 255.0;
 
   // The required settings that are unset, by the command-line options that supply them ("--mean").
