@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "apps/vitrail/common.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/imagenet_labels.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using models::Json;
 using Names = std::vector<std::string>;
 
 bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == std::string::npos; }
@@ -75,9 +75,12 @@ Names read_labels(const std::string& path, size_t classes) {
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && (text[first] == '{' || text[first] == '[')) {
-    const Json json = Json::parse(text, nullptr, false);
-    if (!json.is_discarded()) return names_of_json(json, path);
-    if (text[first] == '{') throw Error(path, "class names, one per line, or JSON", "JSON with a syntax error");
+    try {
+      return names_of_json(models::parse_json(text, path), path);
+    } catch (const Error&) {
+      const bool lines = text[first] == '[' && text.find('\n') != std::string::npos;  // a name may begin with [
+      if (!lines) throw;
+    }
   }
   Names names = lines_of(text);
   if (names.size() > classes) std::erase_if(names, is_blank);

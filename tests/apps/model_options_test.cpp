@@ -160,7 +160,7 @@ TEST(ModelOptions, OtherLabelFilesAreErrors) {
   const std::pair<std::string, const char*> cases[] = {{"a\nb\n", "expected 10 class names, one per line, got 2"},
                                                        {"{\"0\": \"a\"}", "got 1"},
                                                        {"{\"1\": \"a\"}", "each class from 0 to 0 once"},
-                                                       {"{\"0\": ", "JSON with a syntax error"},
+                                                       {"{\"0\": ", "labels.txt: expected JSON, got"},
                                                        {std::string("\xff\xfe"
                                                                     "a\0",
                                                                     4),

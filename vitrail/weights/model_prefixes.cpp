@@ -9,6 +9,8 @@
 namespace vitrail::weights {
 namespace {
 
+constexpr size_t kMaxPrefixes = 1000;  // limits the time that hostile files take
+
 // What is before `key` in `name`, if the name ends with the key after a separator.
 bool prefix_before(const std::string& name, const std::string& key, std::string& prefix) {
   if (!name.ends_with(key)) return false;
@@ -21,6 +23,7 @@ void add_prefixes(const FamilyKeys& family, const std::vector<std::string>& name
   for (const std::string& key : family.detect.front()) {
     for (const std::string& name : names) {
       std::string prefix;
+      if (prefixes.size() >= kMaxPrefixes) return;
       if (prefix_before(name, key, prefix) && recognises(family, present, prefix)) prefixes.push_back(prefix);
     }
   }
