@@ -146,6 +146,12 @@ TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
   expect_part(error_of(folder / "weights.safetensor"), (folder / "weights.safetensors").string());
 }
 
+TEST(Load, AFileOfAnotherProgramIsNamedWithoutAConfiguration) {
+  const fs::path file = testing::scratch_folder() / "model.gguf";
+  write(file, "GGUF" + std::string(40, '\0'));
+  expect_part(error_of(file), "got a GGUF or ggml file");
+}
+
 TEST(Load, ImageSizesAreMultiplesOfThePatch) {
   const fs::path model = testing::fixture("models/timm_token");
   const int64_t patch = open_model(model).config.vit.patch_size[0];

@@ -97,9 +97,10 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
 
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
+  // The weights come first: a file of another program needs no config.json to be named.
+  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
   ModelConfig config = read_config(files, options);
   if (options.image_size) apply_image_size(config, *options.image_size);
-  auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};
 }
