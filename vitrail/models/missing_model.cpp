@@ -6,7 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
-#include "vitrail/models/near_names_internal.h"
+#include "vitrail/base/near_names_internal.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::models {

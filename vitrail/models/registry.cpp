@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/near_names_internal.h"
+#include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::models {
 namespace {
