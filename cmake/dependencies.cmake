@@ -11,7 +11,7 @@ endif()
 
 # Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires
 # the OpenCL development files, which vitrail does not use.
-set(VITRAIL_plain_libraries webp gif)
+set(VITRAIL_plain_libraries webp gif tiff utf8proc)
 if(VITRAIL_ONEDNN)
   list(APPEND VITRAIL_plain_libraries dnnl)
 endif()

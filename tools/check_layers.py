@@ -27,6 +27,8 @@ LIBRARIES = {
     "png": r"png(conf)?\.h",
     "webp": r"webp/.*",
     "gif": r"gif_lib\.h",
+    "tiff": r"tiff(io)?\.h",
+    "utf8proc": r"utf8proc\.h",
     "boost": r"boost/.*",
     "mpi": r"mpi\.h",
     "cuda": r"(cuda|cublas|cudnn|cutlass|nvrtc|nvml).*",

@@ -88,16 +88,65 @@ TEST(Decode, WrongPngChecksumsAreErrorsAsInPillow) {
 
 TEST(Decode, UnknownFormatsAreErrorsThatDescribeTheFile) {
   const auto text = [](std::string_view content) { return std::vector<uint8_t>(content.begin(), content.end()); };
-  EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP or GIF image, got an empty file");
-  EXPECT_EQ(failure(text("hello, world")), "test: expected a JPEG, PNG, WebP or GIF image, got an unknown format");
-  EXPECT_EQ(failure(text("BM and more")),
-            "test: expected a JPEG, PNG, WebP or GIF image, got BMP, which is not supported");
-  for (const char* magic : {"\xff\xd8\xff", "\x89PNG\r\n\x1a\n", "GIF89a", "RIFF\x10\0\0\0WEBP"}) {
+  EXPECT_EQ(failure({}), "test: expected a JPEG, PNG, WebP, GIF, BMP, TIFF or PPM image, got an empty file");
+  EXPECT_EQ(failure(text("hello, world")),
+            "test: expected a JPEG, PNG, WebP, GIF, BMP, TIFF or PPM image, got an unknown format");
+  for (const char* magic : {"\xff\xd8\xff", "\x89PNG\r\n\x1a\n", "GIF89a", "RIFF\x10\0\0\0WEBP", "BM", "P6 ", "P1\n"}) {
     EXPECT_NE(failure(text(std::string(magic) + std::string(200, 'x'))), "") << magic;
     EXPECT_NE(failure(text(magic)), "") << magic;
   }
   EXPECT_THROW(read_image(testing::scratch_folder()), Error);
   EXPECT_THROW(read_image(testing::scratch_folder() / "absent.png"), Error);
+}
+
+TEST(Decode, FilesThatAreNotReadAreNamed) {
+  using namespace std::string_literals;
+  const auto media = [](const std::string& brands) { return "\0\0\0\x1c"s + "ftyp" + brands; };
+  const std::vector<std::pair<std::string, std::string>> files{
+      {media("heic\0\0\0\0mif1heic"s), "HEIC"},
+      {media("heix\0\0\0\0mif1heic"s), "HEIC"},
+      {media("mif1\0\0\0\0mif1heic"s), "HEIC"},
+      {media("mif1\0\0\0\0mif1avif"s), "AVIF"},
+      {media("avif\0\0\0\0mif1miaf"s), "AVIF"},
+      {media("isom\0\0\0\0mp41mp42"s), "a video"},
+      {"\0\0\0\x0cJXL \r\n\x87\n"s, "JPEG XL"},
+      {"\xff\x0a\xfa\x7f", "JPEG XL"},
+      {"<!DOCTYPE html><html>", "an HTML page"},
+      {"\n\n  <HTML lang=en>", "an HTML page"},
+      {"\xef\xbb\xbf<!-- x --><html>", "an HTML page"},
+      {"%PDF-1.4", "PDF"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a Git LFS pointer"},
+      {"\0\0\x01\0\x01\0"s, "ICO"},
+      {"<?xml version=\"1.0\"?>\n<!-- y -->\n<svg xmlns=\"x\"/>", "SVG"},
+      {"<svg/>", "SVG"},
+      {"8BPS\0\x01"s, "PSD"},
+      {std::string(600, '\0'), "a file of zeros"}};
+  for (const auto& [bytes, name] : files) {
+    const std::string message = failure({bytes.begin(), bytes.end()});
+    EXPECT_NE(message.find("got " + name), std::string::npos) << message;
+  }
+}
+
+// Cut at each length, or with a changed byte, these give an image or an Error.
+TEST(Decode, DamagedBmpTiffAndNetpbmFilesAreErrorsOrImages) {
+  DecodeOptions small;
+  small.max_pixels = 1 << 16;
+  for (const char* name : {"rle8.bmp", "rle4.bmp", "os2_1.bmp", "text.pbm", "binary_12.pgm", "orientation_6.tif",
+                           "palette_2.tif", "tiff_lzw.tif", "group4.tif"}) {
+    const std::vector<uint8_t> bytes = file_bytes(name);
+    for (size_t i = 0; i < std::min<size_t>(bytes.size(), 400); ++i) {
+      failure(cut(bytes, i), small);
+      for (const uint8_t value : {0x00, 0x7f, 0xff}) {
+        std::vector<uint8_t> changed = bytes;
+        changed[i] = value;
+        failure(changed, small);
+      }
+    }
+  }
+  for (const char* name : {"rgb_24.bmp", "palette_4.bmp", "binary.ppm", "text.pgm", "rgb_8_big.tif"}) {
+    const std::vector<uint8_t> bytes = file_bytes(name);
+    EXPECT_TRUE(failure(cut(bytes, bytes.size() / 2)).starts_with("test: expected a complete ")) << name;
+  }
 }
 
 // The size is refused before allocation, which would exceed the memory.
@@ -119,16 +168,25 @@ TEST(Decode, AnExcessiveSizeIsRefused) {
   std::fill(gif.begin() + 6, gif.begin() + 10, uint8_t{0xff});
   EXPECT_EQ(failure(gif), "test: expected at most 178956970 pixels, got 65535×65535");
 
+  std::vector<uint8_t> bmp = file_bytes("rgb_24.bmp");
+  std::fill(bmp.begin() + 18, bmp.begin() + 21, uint8_t{0xff});
+  EXPECT_EQ(failure(bmp), "test: expected at most 178956970 pixels, got 16777215×19");
+  const std::string ppm = "P6 100000 100000 255\n";
+  EXPECT_EQ(failure({ppm.begin(), ppm.end()}), "test: expected at most 178956970 pixels, got 100000×100000");
+
   DecodeOptions small;
   small.max_pixels = 29 * 19 - 1;
-  for (const char* name : {"ycbcr_420.jpg", "rgb_8.png", "lossy.webp", "animated_lossless.webp", "plain.gif"}) {
+  for (const char* name : {"ycbcr_420.jpg", "rgb_8.png", "lossy.webp", "animated_lossless.webp", "plain.gif",
+                           "rgb_24.bmp", "palette_4.bmp", "binary.ppm", "text.pbm", "tiff_lzw.tif", "cmyk.tif"}) {
     EXPECT_EQ(failure(file_bytes(name), small), "test: expected at most 550 pixels, got 29×19") << name;
   }
 }
 
 TEST(Decode, ImagePathsAreRecognisedByExtension) {
-  for (const char* name : {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif"}) EXPECT_TRUE(is_image_path(name)) << name;
-  for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.bmp"}) {
+  for (const char* name :
+       {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif", "a.BMP", "b.tif", "c.tiff", "d.ppm", "e.PGM"})
+    EXPECT_TRUE(is_image_path(name)) << name;
+  for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.heic", "bmp"}) {
     EXPECT_FALSE(is_image_path(name)) << name;
   }
 }

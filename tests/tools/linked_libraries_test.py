@@ -17,7 +17,9 @@ DIRECT = {
     "libpng16",
     "libwebp",
     "libgif",
+    "libtiff",
     "libz",  # image files, compressed archives
+    "libutf8proc",  # class names in Unicode's composed form
     "libfmt",  # messages
     "libstdc++",
     "libgcc_s",
@@ -28,6 +30,11 @@ DIRECT = {
 # What those bring with them, on Debian 12.
 BROUGHT = {
     "libOpenCL",  # libdnnl is built with its GPU engines, which vitrail never starts
+    "libzstd",
+    "liblzma",
+    "libLerc",
+    "libjbig",
+    "libdeflate",  # compressions of libtiff
     "linux-vdso",
 }
 

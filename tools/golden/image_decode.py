@@ -232,6 +232,177 @@ def gif_files():
     }
 
 
+# BMP, TIFF, Netpbm ---------------------------------------------------------------------------------------------------
+def bmp(rows, bits, width, height, colors=b"", masks=b"", compression=0, size=40, top_down=False, entries=0):
+    """`rows`: the pixel data in the order of the file."""
+    offset = 14 + size + len(masks) * (size == 40) + len(colors)
+    if size == 12:
+        header = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    else:
+        signed = -height if top_down else height
+        header = struct.pack("<IiiHHIIiiII", size, width, signed, 1, bits, compression, len(rows), 0, 0, entries, 0)
+        header += masks
+        header += bytes(max(0, size - len(header))) if size > 40 else b""
+    return struct.pack("<2sIHHI", b"BM", offset + len(rows), 0, 0, offset) + header + colors + rows
+
+
+def padded_rows(samples, bits):
+    rows = b""
+    for row in samples:
+        data = pack_rows(row[None, :, None], bits)[1:]
+        rows += data + bytes(-len(data) % 4)
+    return rows
+
+
+def direct_rows(values, kind):
+    rows = b""
+    for row in values:
+        data = row.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :kind].tobytes()
+        rows += data + bytes(-len(data) % 4)
+    return rows
+
+
+def bmp_files():
+    files = {}
+    rng = np.random.default_rng(3)
+    for bits in (1, 4, 8):
+        indices = synthetic_image(1, bits)[::-1, :, 0]
+        palette = rng.integers(0, 256, (2**bits, 4), dtype=np.uint8)
+        rows = padded_rows(indices, bits)
+        files[f"palette_{bits}.bmp"] = bmp(rows, bits, WIDTH, HEIGHT, palette.tobytes())
+        files[f"os2_{bits}.bmp"] = bmp(rows, bits, WIDTH, HEIGHT, palette[:, :3].tobytes(), size=12)
+    files["top_down.bmp"] = bmp(rows, 8, WIDTH, HEIGHT, palette.tobytes(), top_down=True)
+    files["palette_short.bmp"] = bmp(rows, 8, WIDTH, HEIGHT, palette[:100].tobytes(), entries=100)
+    ramp = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, 1)
+    files["grey.bmp"] = bmp(rows, 8, WIDTH, HEIGHT, ramp.tobytes())
+    files["grey_short.bmp"] = bmp(rows, 8, WIDTH, HEIGHT, ramp[:99].tobytes(), entries=99)
+    values = rng.integers(0, 2**32, (HEIGHT, WIDTH), dtype=np.uint64)
+    for bits in (16, 24, 32):
+        files[f"rgb_{bits}.bmp"] = bmp(direct_rows(values, bits // 8), bits, WIDTH, HEIGHT)
+    fields = {
+        "565": (16, (0xF800, 0x7E0, 0x1F)),
+        "555": (16, (0x7C00, 0x3E0, 0x1F)),
+        "bgr": (32, (0xFF0000, 0xFF00, 0xFF)),
+        "rgb": (32, (0xFF, 0xFF00, 0xFF0000)),
+        "xbgr": (32, (0xFF000000, 0xFF0000, 0xFF00)),
+    }
+    for name, (bits, masks) in fields.items():
+        packed = struct.pack("<3I", *masks)
+        rows = direct_rows(values, bits // 8)
+        if name != "rgb":
+            files[f"fields_{name}.bmp"] = bmp(rows, bits, WIDTH, HEIGHT, masks=packed, compression=3)
+        alpha = struct.pack("<I", 0xFF000000 if name in ("rgb", "bgr") else 0)
+        files[f"fields_{name}_v5.bmp"] = bmp(rows, bits, WIDTH, HEIGHT, masks=packed + alpha, compression=3, size=124)
+    colors = palette.tobytes()
+    runs = b"\x05\x07\x03\x09\x00\x00\x00\x05\x01\x02\x03\x04\x05\x00\x03\x63\x00\x00"
+    runs += b"\x02\xc8\x00\x02\x03\x01\x04\x21\x00\x00\x09\x33\x00\x00\x08\x12\x00\x01"
+    files["rle8.bmp"] = bmp(runs, 8, 8, 6, colors, compression=1)
+    runs = b"\x05\x7a\x03\x90\x00\x00\x00\x05\x12\x34\x50\x00\x03\x63\x00\x00"
+    runs += b"\x02\xc8\x00\x02\x03\x01\x04\x21\x00\x00\x09\x33\x00\x00\x08\x12\x00\x00\x00\x01"
+    files["rle4.bmp"] = bmp(runs, 4, 8, 6, colors[:64], compression=2)
+    return files
+
+
+def pnm_files():
+    grey, rgb, wide = synthetic_image(1)[:, :, 0], synthetic_image(3), synthetic_image(1, 16)[:, :, 0]
+    bits = grey > 127
+    size = f"{WIDTH} {HEIGHT}\n".encode()
+    text = lambda samples: b"\n".join(b" ".join(b"%d" % v for v in row.ravel()) for row in samples) + b"\n"
+    dark = (wide // 300).astype(">u2")
+    wide_rgb = synthetic_image(3, 16)
+    return {
+        "text.pbm": b"P1\n# a comment\n" + size + b"\n".join(b"".join(b"%d" % v for v in row) for row in bits),
+        "text.pgm": b"P2 # x\n" + size + b"255\n" + text(grey),
+        "text.ppm": b"P3\t" + size + b"# y\n255 " + text(rgb),
+        "text_15.ppm": b"P3\n" + size + b"15\n" + text(rgb // 16),
+        "binary.pbm": b"P4\n" + size + np.packbits(bits, axis=1).tobytes(),
+        "binary.pgm": b"P5\n" + size + b"255\n" + grey.tobytes(),
+        "binary.ppm": b"P6 " + size + b"255\n" + rgb.tobytes(),
+        "binary_100.pgm": b"P5 " + size + b"100\n" + (grey // 3).tobytes(),
+        "binary_100.ppm": b"P6 " + size + b"100\n" + (rgb // 3).tobytes(),
+        "binary_16.pgm": b"P5 " + size + b"65535\n" + dark.tobytes(),
+        "binary_12.pgm": b"P5 " + size + b"4095\n" + (dark // 16).astype(">u2").tobytes(),
+        "binary_16.ppm": b"P6 " + size + b"65535\n" + wide_rgb.astype(">u2").tobytes(),
+        "binary_12.ppm": b"P6 " + size + b"4095\n" + (wide_rgb // 16).astype(">u2").tobytes(),
+        "noise.pnm": b"P6\n#\r\n#\n" + size + b"255\n" + rgb[::-1].tobytes(),
+    }
+
+
+def tiff(planes, bits, photometric, order="<", tags=(), planar=1, strip=None):
+    """An uncompressed file of [height, width, samples]."""
+    height, width, samples = planes.shape
+    kind = {8: "u1", 16: "u2", 32: "u4"}.get(bits, "u1")
+    pack = lambda part: (
+        b"".join(pack_rows(row[None], bits)[1:] for row in part)
+        if bits < 8
+        else part.astype(planes.dtype.newbyteorder(order)).tobytes()
+    )
+    assert planes.dtype.itemsize == np.dtype(kind).itemsize
+    data = pack(planes) if planar == 1 else b"".join(pack(planes[:, :, [c]]) for c in range(samples))
+    strips = 1 if planar == 1 else samples
+    offsets = [8 + i * (len(data) // strips) for i in range(strips)]
+    entries = {
+        256: (3, [width]),
+        257: (3, [height]),
+        258: (3, [bits] * samples),
+        259: (3, [1]),
+        262: (3, [photometric]),
+        273: (4, offsets),
+        277: (3, [samples]),
+        278: (3, [height]),
+        279: (4, [len(data) // strips] * strips),
+        284: (3, [planar]),
+        **dict(tags),
+    }
+    data += bytes(len(data) % 2)
+    extra, directory = b"", b""
+    at = 8 + len(data) + 2 + 12 * len(entries) + 4
+    for tag, (field, values) in sorted(entries.items()):
+        value = b"".join(struct.pack(order + "_BsHI"[field], v) for v in values)
+        if len(value) > 4:
+            directory += struct.pack(order + "HHII", tag, field, len(values), at + len(extra))
+            extra += value + bytes(len(value) % 2)
+        else:
+            directory += struct.pack(order + "HHI", tag, field, len(values)) + value.ljust(4, b"\0")
+    magic = b"II*\0" if order == "<" else b"MM\0*"
+    header = magic + struct.pack(order + "I", 8 + len(data))
+    return header + data + struct.pack(order + "H", len(entries)) + directory + struct.pack(order + "I", 0) + extra
+
+
+def tiff_files():
+    files = {}
+    grey, rgb, rgba = synthetic_image(1), synthetic_image(3), synthetic_image(4)
+    for bits in (1, 2, 4, 8):
+        samples = synthetic_image(1, bits)
+        files[f"grey_{bits}.tif"] = tiff(samples, bits, 1)
+        files[f"white_{bits}.tif"] = tiff(samples, bits, 0)
+        colors = np.random.default_rng(5).integers(0, 65536, 3 * 2**bits)
+        files[f"palette_{bits}.tif"] = tiff(samples, bits, 3, tags={320: (3, colors.tolist())})
+    dark = (synthetic_image(1, 16) // 200).astype(np.uint16)
+    for order, name in (("<", "little"), (">", "big")):
+        files[f"rgb_8_{name}.tif"] = tiff(rgb, 8, 2, order)
+        files[f"rgb_16_{name}.tif"] = tiff(synthetic_image(3, 16), 16, 2, order)
+        files[f"grey_16_{name}.tif"] = tiff(dark, 16, 1, order)
+    files["grey_alpha.tif"] = tiff(synthetic_image(2), 8, 1, tags={338: (3, [2])})
+    files["rgbx.tif"] = tiff(rgba, 8, 2, tags={338: (3, [0])})
+    files["rgba_associated.tif"] = tiff(rgba, 8, 2, tags={338: (3, [1])})
+    files["rgba.tif"] = tiff(rgba, 8, 2, tags={338: (3, [2])})
+    files["cmyk.tif"] = tiff(rgba, 8, 5)
+    files["planar.tif"] = tiff(rgb, 8, 2, planar=2)
+    values = (synthetic_image(1, 16).astype(np.float32) / 100 - 50).astype(np.float32)
+    files["float.tif"] = tiff(values, 32, 1, tags={339: (3, [3])})
+    files["int32.tif"] = tiff(values.astype(np.int32), 32, 1, tags={339: (3, [2])})
+    for orientation in range(1, 9):
+        files[f"orientation_{orientation}.tif"] = tiff(rgb[:5, :7], 8, 2, tags={274: (3, [orientation])})
+    image = Image.fromarray(rgb)
+    for name in ("tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg", "zstd", "lzma"):
+        files[f"{name}.tif"] = saved(image, "TIFF", compression=name)
+    files["group4.tif"] = saved(Image.fromarray(grey[:, :, 0] > 127), "TIFF", compression="group4")
+    files["pages.tif"] = saved(image, "TIFF", save_all=True, append_images=[image.rotate(180)])
+    files["big.tif"] = saved(image, "TIFF", big_tiff=True)
+    return files
+
+
 # Orientation ---------------------------------------------------------------------------------------------------------
 def exif_files():
     rgb = Image.fromarray(synthetic_image(3, 8, 11, 7))
@@ -255,6 +426,7 @@ def exif_files():
 
 def main():
     files = {**png_files(), **jpeg_files(), **webp_files(), **gif_files(), **exif_files()}
+    files |= {**bmp_files(), **pnm_files(), **tiff_files()}
     folder = FOLDER / "decode"
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One decoder per file format.  Each converts to options.mode, ignores the EXIF orientation, and throws Error naming
-// `where`.
+// One decoder per file format.  Each converts to options.mode, ignores the EXIF orientation (except where said), and
+// throws Error naming `where`.
 #include <cstddef>
 #include <span>
 #include <string>
@@ -16,6 +16,9 @@ Image decode_jpeg(Bytes bytes, const DecodeOptions& options, const std::string& 
 Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& where);
 Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& where);
 Image decode_gif(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_bmp(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_pnm(Bytes bytes, const DecodeOptions& options, const std::string& where);
+Image decode_tiff(Bytes bytes, const DecodeOptions& options, const std::string& where);  // applies the orientation
 
 // Throws Error unless 0 < width, 0 < height and width · height ≤ max_pixels.
 void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);

@@ -12,6 +12,7 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/codecs_internal.h"
 #include "vitrail/image/exif_internal.h"
+#include "vitrail/image/file_kind_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -23,14 +24,26 @@ struct Format {
   Codec codec;
 };
 
-constexpr std::array<Format, 3> kFormats{{
+constexpr std::array<Format, 8> kFormats{{
     {"\xff\xd8\xff", decode_jpeg},
     {"\x89PNG\r\n\x1a\n", decode_png},
     {"GIF8", decode_gif},
+    {"BM", decode_bmp},
+    {{"II*\0", 4}, decode_tiff},
+    {{"MM\0*", 4}, decode_tiff},
+    {{"II+\0", 4}, decode_tiff},  // BigTIFF
+    {{"MM\0+", 4}, decode_tiff},
 }};
 
 bool starts_with(Bytes bytes, std::string_view text, size_t offset = 0) {
   return bytes.size() >= offset + text.size() && std::memcmp(bytes.data() + offset, text.data(), text.size()) == 0;
+}
+
+// "P1" to "P6" before white space or a comment.
+bool is_pnm(Bytes bytes) {
+  if (bytes.size() < 3 || !starts_with(bytes, "P")) return false;
+  const auto digit = std::to_integer<char>(bytes[1]), next = std::to_integer<char>(bytes[2]);
+  return digit >= '1' && digit <= '6' && (next == ' ' || next == '#' || (next >= '\t' && next <= '\r'));
 }
 
 Codec codec_for(Bytes bytes) {
@@ -38,16 +51,7 @@ Codec codec_for(Bytes bytes) {
     if (starts_with(bytes, format.magic)) return format.codec;
   }
   if (starts_with(bytes, "RIFF") && starts_with(bytes, "WEBP", 8)) return decode_webp;
-  return nullptr;
-}
-
-// Describes a file that no codec accepts, for the error message.
-std::string description(Bytes bytes) {
-  if (bytes.empty()) return "an empty file";
-  if (starts_with(bytes, "BM")) return "BMP, which is not supported";
-  if (starts_with(bytes, {"II*\0", 4}) || starts_with(bytes, {"MM\0*", 4})) return "TIFF, which is not supported";
-  if (starts_with(bytes, "ftypavi", 4)) return "AVIF, which is not supported";
-  return "an unknown format";
+  return is_pnm(bytes) ? decode_pnm : nullptr;
 }
 
 }  // namespace
@@ -63,7 +67,7 @@ void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::st
 
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where) {
   const Codec codec = codec_for(bytes);
-  if (codec == nullptr) throw Error(where, "a JPEG, PNG, WebP or GIF image", description(bytes));
+  if (codec == nullptr) throw Error(where, "a JPEG, PNG, WebP, GIF, BMP, TIFF or PPM image", describe_file(bytes));
   try {
     Image image = codec(bytes, options, where);
     if (options.apply_exif) image = exif_transpose(std::move(image), exif_orientation(bytes));
@@ -81,7 +85,8 @@ bool is_image_path(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif"};
+  constexpr std::array kExtensions{".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif",
+                                   ".bmp", ".dib",  ".tif", ".tiff", ".pbm", ".pgm",  ".ppm",  ".pnm"};
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Decodes JPEG, PNG, WebP and GIF files.  The pixels equal those of Pillow's Image.open(file).convert("RGB") or
-// convert("L").
+// Decodes JPEG, PNG, WebP, GIF, BMP, TIFF and Netpbm files.  The pixels equal those of Pillow's
+// Image.open(file).convert("RGB") or convert("L").
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -21,9 +21,10 @@ struct DecodeOptions {
 };
 
 // Decodes JPEG (grey, YCbCr, RGB, CMYK, YCCK; baseline and progressive), PNG (all bit depths and colour types,
-// interlaced or not), WebP (lossy, lossless, alpha) and GIF; of an animation the first frame.  The first bytes
-// determine the format.  Alpha and transparent colours are dropped, as in convert(). Throws Error naming `where` for an
-// unknown or unsupported format, truncated or damaged data, and too many pixels.
+// interlaced or not), WebP (lossy, lossless, alpha), GIF, BMP, TIFF, and PBM, PGM and PPM in text or binary; of an
+// animation or several pages the first.  The first bytes determine the format.  Alpha and transparent colours are
+// dropped, as in convert().  TIFF's own orientation is always applied, as in Pillow.  Throws Error naming `where` for
+// an unknown or unsupported format, truncated or damaged data, and too many pixels.
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where);
 
 // Whether the first bytes (16 suffice) are those of a format that decode() knows.
@@ -35,7 +36,8 @@ inline constexpr size_t kMaxFileBytes = size_t{1} << 30;
 // decode() of a file or of what a pipe delivers; errors name the path.
 Image read_image(const std::filesystem::path& path, const DecodeOptions& options = {});
 
-// Whether the file name has an image extension, in any case: .jpg .jpeg .jpe .jfif .png .apng .webp .gif.
+// Whether the file name has an image extension, in any case: .jpg .jpeg .jpe .jfif .png .apng .webp .gif .bmp .dib
+// .tif .tiff .pbm .pgm .ppm .pnm.
 bool is_image_path(const std::filesystem::path& path);
 
 }  // namespace vitrail::image
