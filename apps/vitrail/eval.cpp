@@ -6,6 +6,7 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/notes.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -41,6 +42,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
+  print_note("evaluating " + data::summary(*dataset, options.dataset), global);
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};

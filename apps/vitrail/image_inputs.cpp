@@ -19,7 +19,8 @@ ImageInputs::ImageInputs(std::vector<std::string> arguments)
       reads_standard_input_(std::find(arguments_.begin(), arguments_.end(), kStandardInput) != arguments_.end()) {
   // Errors of folders show at once, and the number of images is known.
   if (reads_standard_input_) return;
-  while (next_argument_ < arguments_.size()) expand_next_argument();
+  add(data::expand_input_paths(arguments_));
+  next_argument_ = arguments_.size();
 }
 
 std::optional<size_t> ImageInputs::count() const {

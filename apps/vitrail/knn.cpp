@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/notes.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
@@ -27,16 +28,11 @@ struct Features {
   size_t failures = 0;
 };
 
-// Opens the requested split, or else the default one.  A dataset without splits is used in full.
+// Opens the requested split, or else the first of the default ones.  A dataset without splits is used in full.
 std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::string& requested,
-                                          const std::string& default_split, data::DatasetOptions options) {
-  options.split = requested.empty() ? default_split : requested;
-  try {
-    return data::open_dataset(path, options);
-  } catch (const Error&) {
-    if (!requested.empty()) throw;
-  }
-  options.split.clear();
+                                          std::vector<std::string> default_splits, data::DatasetOptions options) {
+  options.split = requested;
+  options.default_splits = std::move(default_splits);
   return data::open_dataset(path, options);
 }
 
@@ -65,10 +61,12 @@ int knn(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
   data::DatasetOptions dataset_options;
   dataset_options.decode.mode = model.mode;
-  const auto train = open_split(options.train, options.train_split, "train", dataset_options);
+  const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = train->class_names();
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
-  const auto test = open_split(options.test, options.test_split, "test", dataset_options);
+  const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
+  print_note("training set: " + data::summary(*train, options.train), global);
+  print_note("test set: " + data::summary(*test, options.test), global);
 
   const Features train_features = features_of(*train, model, options, global);
   const Features test_features = features_of(*test, model, options, global);

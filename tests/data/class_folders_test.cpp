@@ -27,11 +27,10 @@ Names paths_of(const Dataset& dataset, const fs::path& root) {
 TEST(ClassFolders, AreClassesInSortedOrderWithoutLabels) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"dog/2.png", "dog/1.png", "a cat/9.png", "a/8.png"});
-  fs::create_directories(root / "cow");
   const auto dataset = open_dataset(root, {});
-  EXPECT_EQ(dataset->class_names(), (Names{"a", "a cat", "cow", "dog"})) << "an empty class keeps its index";
+  EXPECT_EQ(dataset->class_names(), (Names{"a", "a cat", "dog"}));
   EXPECT_EQ(paths_of(*dataset, root), (Names{"a/8.png", "a cat/9.png", "dog/1.png", "dog/2.png"}));
-  EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 1, 3, 3}));
+  EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 1, 2, 2}));
   const Sample sample = dataset->get(2);
   EXPECT_EQ(sample.image.width, 3);
   EXPECT_EQ(sample.image.height, 2);
@@ -59,48 +58,192 @@ TEST(ClassFolders, ThatNameNoLabelAreNumberedWithAWarning) {
   EXPECT_TRUE(contains(warnings.messages[0], "none of the 2 class folders names one of the model's 2 labels"));
 }
 
-TEST(ClassFolders, MoreThanTheModelsClassesAreAnError) {
+TEST(ClassFolders, AreNumberedInOrderOnlyIfThereAreAsManyAsClasses) {
   const fs::path root = testing::scratch_folder();
-  place_images(root, {"a/1.png", "b/2.png", "c/3.png"});
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.num_classes = 2}); }), "at most 2 class folders"));
-  EXPECT_EQ(open_dataset(root, {.num_classes = 3})->size(), 3);
+  place_images(root, {"a/1.png", "b10/2.png", "b9/3.png"});
+  for (const int64_t classes : {2, 4, 1000}) {
+    const std::string message = error_of([&] { open_dataset(root, {.num_classes = classes}); });
+    EXPECT_TRUE(contains(message, str("as many folders as its ", classes, " classes"))) << message;
+    EXPECT_TRUE(contains(message, "'a', 'b9', 'b10'")) << message;
+  }
+  Warnings warnings;
+  const auto dataset = open_dataset(root, {.num_classes = 3});
+  EXPECT_EQ(dataset->class_names(), (Names{"a", "b9", "b10"}));
+  EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_TRUE(warnings.any("class indices follow the sorted order"));
+}
+
+TEST(ClassFolders, AreNumberedWithEmptyOnesIfTheModelHasAsManyClasses) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "c/2.png"});
+  fs::create_directories(root / "b");
+  Warnings warnings;
+  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 3})), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 2})), (std::vector<int64_t>{0, 1}));
+  EXPECT_TRUE(warnings.any("1 folder without images is no class: 'b'"));
+}
+
+TEST(ClassFolders, NamedByNumbersAreTheClassesOfTheseIndices) {
+  for (const char* ten : {"10", "010", "0010"}) {
+    const fs::path root = testing::scratch_folder();
+    place_images(root, {str(ten, "/1.png"), "2/2.png"});
+    const auto dataset = open_dataset(root, {.num_classes = 12});
+    EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{2, 10})) << ten;
+    EXPECT_EQ(dataset->class_names().size(), 12u);
+  }
+}
+
+TEST(ClassFolders, NamedByNumbersSortByValueWhereTheyDefineTheClasses) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"10/1.png", "9/1.png", "1/1.png", "2/1.png"});
+  EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"1", "2", "9", "10"}));
+}
+
+// Every name of a split, in several cases and with endings.
+TEST(ClassFolders, SplitsAreKnownUnderManyNames) {
+  const std::vector<std::pair<std::string, Names>> names{
+      {"train", {"train", "Training", "TRAIN", "training_set", "training-set", "Train Set", "trn", "train_images"}},
+      {"val", {"val", "Valid", "VALIDATION", "dev", "Dev_Set", "eval", "evaluation", "valid-data"}},
+      {"test", {"test", "Testing", "TEST", "test_set", "testset", "Test-Images"}}};
+  for (const auto& [split, folders] : names) {
+    for (const std::string& folder : folders) {
+      const fs::path root = testing::scratch_folder();
+      const std::string other = split == "train" ? "Test" : "Train";
+      place_images(root, {folder + "/cat/1.png", folder + "/dog/2.png", other + "/cat/3.png"});
+      const auto dataset = open_dataset(root, {.split = split});
+      EXPECT_EQ(dataset->split(), folder);
+      EXPECT_EQ(paths_of(*dataset, root), (Names{folder + "/cat/1.png", folder + "/dog/2.png"}));
+      EXPECT_EQ(open_dataset(root, {.default_splits = {split}})->split(), folder);
+      EXPECT_TRUE(dataset_splits(root) == (split == "train" ? Names{"test", "train"}
+                                           : split == "val" ? Names{"train", "val"}
+                                                            : Names{"test", "train"}))
+          << folder;
+    }
+  }
 }
 
 TEST(ClassFolders, SplitsAreTestElseValElseTheOneNamed) {
   const fs::path root = testing::scratch_folder();
-  place_images(root, {"train/cat/1.png", "validation/cat/2.png", "extra/cat/4.png"});
+  place_images(root, {"train/cat/1.png", "validation/cat/2.png"});
   EXPECT_EQ(paths_of(*open_dataset(root, {}), root), Names{"validation/cat/2.png"});
   place_images(root, {"test/cat/3.png"});
   EXPECT_EQ(paths_of(*open_dataset(root, {}), root), Names{"test/cat/3.png"});
   EXPECT_EQ(paths_of(*open_dataset(root, {.split = "train"}), root), Names{"train/cat/1.png"});
   EXPECT_EQ(paths_of(*open_dataset(root, {.split = "val"}), root), Names{"validation/cat/2.png"});
+  place_images(root, {"extra/cat/4.png"});
   EXPECT_EQ(paths_of(*open_dataset(root, {.split = "extra"}), root), Names{"extra/cat/4.png"});
+  const std::string message = error_of([&] { open_dataset(root, {}); });
+  EXPECT_TRUE(contains(message, "splits: test, train, validation, beside other folders: extra")) << message;
 }
 
-TEST(ClassFolders, AnUnknownSplitIsAnErrorThatListsThoseThatExist) {
+TEST(ClassFolders, AnUnknownOrAmbiguousSplitIsAnErrorThatListsThoseThatExist) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"train/cat/1.png", "val/cat/2.png"});
-  const std::string message = error_of([&] { open_dataset(root, {.split = "dev"}); });
-  EXPECT_TRUE(contains(message, "a split dev, got these splits: train, val")) << message;
-  fs::remove_all(root / "val");
+  const std::string message = error_of([&] { open_dataset(root, {.split = "extra"}); });
+  EXPECT_TRUE(contains(message, "a split extra, got these splits: train, val")) << message;
+  fs::rename(root / "val", root / "dev");
+  place_images(root, {"Valid/cat/3.png"});
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "got Valid, dev"));
+  EXPECT_EQ(open_dataset(root, {.split = "dev"})->split(), "dev");
+  fs::remove_all(root / "dev");
+  fs::remove_all(root / "Valid");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "these splits: train"))
       << "train is never the default";
 }
 
-TEST(ClassFolders, AClassCalledTrainIsNoSplit) {
+TEST(ClassFolders, FoldersThatLookLikeSplitsButAreNoneAreAnErrorThatListsThem) {
+  for (const std::string name : {"train", "Test", "DEV"}) {
+    const fs::path root = testing::scratch_folder();
+    place_images(root, {"car/1.png", name + "/2.png"});
+    const std::string message = error_of([&] { open_dataset(root, {}); });
+    EXPECT_TRUE(contains(message, name + " (with images directly in it), beside other folders: car")) << message;
+    EXPECT_EQ(open_dataset(root, {.split = "."})->size(), 2) << "unless they are said to be classes";
+    const DatasetOptions model{.labels = {"car", name}};
+    EXPECT_EQ(labels_of(*open_dataset(root, model)), (std::vector<int64_t>{0, 1})) << "or are the model's classes";
+  }
+}
+
+TEST(ClassFolders, SplitsInsideTheClassesAreAnError) {
   const fs::path root = testing::scratch_folder();
-  place_images(root, {"car/1.png", "train/2.png"});
-  EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"car", "train"}));
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {.split = "test"}); }), "a dataset without splits"));
+  place_images(root, {"cat/train/1.png", "cat/test/2.png", "dog/train/3.png"});
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "splits in them: test, train"));
+  EXPECT_EQ(open_dataset(root, {.split = "."})->size(), 3);
+}
+
+TEST(ClassFolders, AFolderAroundClassesOrSplitsIsEntered) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"archive/pets/cat/1.png", "archive/pets/dog/2.png"});
+  EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"cat", "dog"}));
+  const fs::path splits = testing::scratch_folder();
+  place_images(splits, {"archive/Train/images/cat/1.png", "archive/Train/images/dog/2.png", "archive/Test/cat/3.png"});
+  const auto train = open_dataset(splits, {.split = "train"});
+  EXPECT_EQ(train->class_names(), (Names{"cat", "dog"}));
+  EXPECT_EQ(train->split(), "archive/Train");
+  EXPECT_EQ(dataset_splits(splits), (Names{"test", "train"}));
+  const fs::path one = testing::scratch_folder();
+  place_images(one, {"tabby/deep/1.png"});
+  EXPECT_EQ(labels_of(*open_dataset(one, {.labels = {"zebra", "tabby"}})), std::vector<int64_t>{1})
+      << "a class of the model is no wrapper";
+}
+
+TEST(ClassFolders, FoldersWithoutImagesAreNoClasses) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"cat/1.png", "dog/2.png", ".ipynb_checkpoints/x/3.png"});
+  fs::create_directories(root / "runs");
+  write_file(root / "run1/model/config.json", "{}");
+  write_file(root / "run1/metrics.csv", "step");
+  Warnings warnings;
+  EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"cat", "dog"}));
+  EXPECT_TRUE(warnings.any("2 folders without images are no classes: 'run1', 'runs'"));
+  EXPECT_TRUE(warnings.any("2 files left out: 1 .csv, 1 .json"));
+}
+
+TEST(ClassFolders, AClassWithoutReadableImagesIsAnErrorOrForAModelAWarning) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png"});
+  for (const char* file : {"b/1.HEIC", "b/2.heic", "b/3.svg", "c/4.avif", "a/5.txt"}) write_file(root / file, "x");
+  const std::string message = error_of([&] { open_dataset(root, {}); });
+  EXPECT_TRUE(contains(message, "none in b (3 files left out: 2 .heic, 1 .svg), c (1 file left out: 1 .avif)"))
+      << message;
+  Warnings warnings;
+  EXPECT_EQ(open_dataset(root, {.labels = {"a", "b", "c"}})->size(), 1);
+  EXPECT_TRUE(warnings.any("class folders without an image that can be read: b (3 files"));
+  EXPECT_TRUE(warnings.any("5 files left out: 2 .heic, 1 .avif, 1 .svg, 1 .txt"));
+}
+
+TEST(ClassFolders, SystemFilesAreLeftOutWithoutAWord) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "b/2.png", "a/._1.png", "__MACOSX/a/._1.png", "__MACOSX/c/1.png"});
+  for (const char* file : {"a/.DS_Store", "b/Thumbs.db", "desktop.ini"}) write_file(root / file, "x");
+  Warnings warnings;
+  EXPECT_EQ(open_dataset(root, {})->size(), 2);
+  EXPECT_TRUE(warnings.messages.empty()) << warnings.messages.front();
+}
+
+TEST(ClassFolders, NamesAreComparedInUnicodesComposedForm) {
+  const std::string composed = "caf\u00e9", decomposed = "cafe\u0301";
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {decomposed + "/1.png", "tea/2.png"});
+  EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{composed, "tea"}));
+  EXPECT_EQ(labels_of(*open_dataset(root, {.labels = {"tea", composed}})), (std::vector<int64_t>{1, 0}));
+  place_images(root, {composed + "/3.png"});
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "in two Unicode forms"));
+}
+
+TEST(ClassFolders, SummaryTellsImagesSplitAndClasses) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"Training/cat/1.png", "Training/dog/2.png", "Training/dog/3.png", "Testing/cat/1.png"});
+  EXPECT_EQ(summary(*open_dataset(root, {.split = "train"}), "pets"), "3 images of pets/Training, 2 classes: cat, dog");
+  EXPECT_EQ(summary(*open_dataset(root, {}), "pets"), "1 image of pets/Testing, 1 class: cat");
 }
 
 TEST(ClassFolders, EmptyOrFlatFoldersAreErrors) {
   const fs::path root = testing::scratch_folder();
   EXPECT_THROW(open_dataset(root, {}), Error);
   place_images(root, {"1.png"});
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "1 images and no folder"));
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them, got 1 images"));
   fs::create_directories(root / "cat");
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "images in the class folders"));
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "class folders with images in them"));
   place_images(root, {"cat/1.png"});
   Warnings warnings;
   EXPECT_EQ(open_dataset(root, {})->size(), 1);

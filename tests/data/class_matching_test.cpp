@@ -14,17 +14,45 @@ ClassMatch match(const std::vector<std::string>& names) { return match_classes("
 
 TEST(ClassMatching, AcceptsIdsLabelsAndSynonyms) {
   const ClassMatch found = match({"N04", "Tabby Cat", "tabby", "tabby, tabby cat", "golden_retriever", "tank suit"});
-  EXPECT_TRUE(found.matched);
+  EXPECT_EQ(found.rule, ClassMatch::Rule::labels);
   EXPECT_EQ(found.indices, (std::vector<int64_t>{3, 0, 0, 0, 2, 5}));
 }
 
 TEST(ClassMatching, ACompleteLabelPrecedesASynonym) { EXPECT_EQ(match({"maillot"}).indices, std::vector<int64_t>{4}); }
 
-TEST(ClassMatching, WithoutMatchIndicesFollowTheOrder) {
-  const ClassMatch found = match({"bus", "car", "train"});
-  EXPECT_FALSE(found.matched);
-  EXPECT_EQ(found.indices, (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_FALSE(match_classes("set", {"tabby"}, {}, {}).matched);
+TEST(ClassMatching, WithoutMatchThereAreNoIndices) {
+  EXPECT_EQ(match({"bus", "car", "train"}).rule, ClassMatch::Rule::none);
+  EXPECT_EQ(match_classes("set", {"tabby"}, {}, {}).rule, ClassMatch::Rule::none);
+}
+
+TEST(ClassMatching, NumbersAreClassIndicesIfAllAreInRange) {
+  const ClassMatch found = match_classes("set", {"0", "07", "11", "3"}, {}, {}, 12);
+  EXPECT_EQ(found.rule, ClassMatch::Rule::indices);
+  EXPECT_EQ(found.indices, (std::vector<int64_t>{0, 7, 11, 3}));
+  using Names = std::vector<std::string>;
+  for (const Names& names : {Names{"1", "12"}, Names{"1", "two"}, Names{"-1"}, Names{"1.0"}, Names{"+1"}, Names{"0x1"},
+                             Names{"1 "}, Names{"99999999999999999999"}}) {
+    EXPECT_EQ(match_classes("set", names, {}, {}, 12).rule, ClassMatch::Rule::none) << names.back();
+  }
+  EXPECT_EQ(match_classes("set", {"1", "2"}, {}, {}).rule, ClassMatch::Rule::none) << "no model, no range";
+  EXPECT_TRUE(contains(error_of([] { match_classes("set", {"1", "01"}, {}, {}, 12); }), "'1', '01'"));
+}
+
+TEST(ClassMatching, ALabelPrecedesAnIndex) {
+  const ClassMatch found = match_classes("set", {"1", "2"}, {"2", "1", "0"}, {});
+  EXPECT_EQ(found.rule, ClassMatch::Rule::labels);
+  EXPECT_EQ(found.indices, (std::vector<int64_t>{1, 0}));
+}
+
+TEST(ClassMatching, UnicodeFormsAndCaseDoNotMatter) {
+  const std::string composed = "Caf\u00c9", decomposed = "cafe\u0301";
+  EXPECT_EQ(match_classes("set", {decomposed}, {"tea", composed}, {}).indices, std::vector<int64_t>{1});
+  EXPECT_EQ(match_classes("set", {composed}, {"tea", decomposed}, {}).indices, std::vector<int64_t>{1});
+  EXPECT_EQ(match_classes("set", {"caf\xe9"}, {"tea", "caf\xe9"}, {}).indices, std::vector<int64_t>{1});
+}
+
+TEST(ClassMatching, AnExactLabelPrecedesOneInAnotherCase) {
+  EXPECT_EQ(match_classes("set", {"cat", "Cat"}, {"Cat", "cat"}, {}).indices, (std::vector<int64_t>{1, 0}));
 }
 
 TEST(ClassMatching, APartialMatchIsAnErrorThatListsTheOthers) {

@@ -74,7 +74,9 @@ std::vector<std::string> read_names(const fs::path& file) {
 
 class CifarDataset : public Dataset {
  public:
-  CifarDataset(const std::vector<fs::path>& files, const DatasetOptions& options) : decode_(options.decode) {
+  CifarDataset(const std::vector<fs::path>& files, const DatasetOptions& options, const std::string& split)
+      : decode_(options.decode) {
+    split_ = split;
     for (const fs::path& path : files) add(path, options);
     class_names_ = options.labels;
     if (class_names_.empty()) class_names_ = read_names(files.front().parent_path() / variant_->names_file);
@@ -139,23 +141,28 @@ bool is_cifar_folder(const fs::path& folder) {
   });
 }
 
+// The first variant that has files counts.
+std::vector<std::string> cifar_splits(const fs::path& folder) {
+  std::vector<std::string> splits;
+  for (const Variant& variant : variants()) {
+    if (!splits.empty()) break;
+    if (!existing_files(folder, variant.test).empty()) splits.push_back("test");
+    if (!existing_files(folder, variant.train).empty()) splits.push_back("train");
+  }
+  return splits;
+}
+
 std::unique_ptr<Dataset> open_cifar(const fs::path& path, const DatasetOptions& options) {
   if (!is_folder(path)) {
     require_no_split(path, options);
-    return std::make_unique<CifarDataset>(std::vector<fs::path>{path}, options);
+    return std::make_unique<CifarDataset>(std::vector<fs::path>{path}, options, "");
   }
-  const std::string split = options.split.empty() ? "test" : options.split;
+  const std::string split = choose_standard_split(path, options, cifar_splits(path));
   std::vector<fs::path> files;
-  std::string existing;
   for (const Variant& variant : variants()) {
-    const std::vector<fs::path> train = existing_files(path, variant.train), test = existing_files(path, variant.test);
-    if (train.empty() && test.empty()) continue;
-    existing = train.empty() ? "test" : test.empty() ? "train" : "test, train";
-    files = split == "train" ? train : split == "test" ? test : files;
-    break;
+    if (files.empty()) files = existing_files(path, split == "train" ? variant.train : variant.test);
   }
-  if (files.empty()) throw Error(path.string(), "a split " + split, "these splits: " + existing);
-  return std::make_unique<CifarDataset>(files, options);
+  return std::make_unique<CifarDataset>(files, options, split);
 }
 
 }  // namespace vitrail::data

@@ -3,138 +3,205 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/left_out_internal.h"
+#include "vitrail/data/natural_order_internal.h"
+#include "vitrail/data/split_choice_internal.h"
+#include "vitrail/data/split_names_internal.h"
+#include "vitrail/data/unicode_names_internal.h"
 
 namespace vitrail::data {
 namespace {
 
-std::string_view top_folder(std::string_view path) { return path.substr(0, path.find('/')); }
+using Paths = std::vector<std::string>;
 
-bool is_hidden(std::string_view path) {
-  return path.starts_with('.') || path.find("/.") != path.npos || top_folder(path) == "__MACOSX";
-}
-
-// "val" for its synonyms valid and validation.
-std::string_view canonical_split(std::string_view name) {
-  return name == "valid" || name == "validation" ? std::string_view("val") : name;
-}
-
-bool is_split_name(std::string_view name) {
-  const std::string_view split = canonical_split(name);
-  return split == "train" || split == "val" || split == "test";
-}
-
-struct TopFolder {
-  bool has_folders = false, has_images = false;
-  bool may_be_split() const { return has_folders && !has_images; }
+struct NaturalLess {
+  bool operator()(const std::string& a, const std::string& b) const { return natural_less(a, b); }
 };
 
-std::map<std::string, TopFolder> top_folders(const FolderListing& listing) {
-  std::map<std::string, TopFolder> tops;
-  const auto visit = [&](std::string_view path, bool is_image) {
-    const size_t slash = path.find('/');
-    if (is_image && slash == path.npos) return;
-    TopFolder& top = tops[std::string(path.substr(0, slash))];
-    if (slash == path.npos) return;
-    const bool deeper = path.find('/', slash + 1) != path.npos;
-    top.has_images |= is_image && !deeper;
-    top.has_folders |= !is_image || deeper;
-  };
-  for (const std::string& path : listing.images) visit(path, true);
-  for (const std::string& path : listing.folders) visit(path, false);
-  return tops;
+// Class folders by name.
+struct Groups {
+  std::map<std::string, Paths, NaturalLess> images;  // folders with images
+  Paths unsupported;                                 // folders that have images, but only of kinds that are not read
+  Paths empty;                                       // all other folders
+  Paths omissions;                                   // per folder of `unsupported`: "b (8 files left out: 8 .svg)"
+};
+
+std::string top_folder(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
+
+bool is_hidden(std::string_view path) { return path.starts_with('.') || path.find("/.") != path.npos; }
+
+void drop_hidden(FolderListing& listing) {
+  for (Paths* paths : {&listing.images, &listing.others, &listing.folders}) std::erase_if(*paths, is_hidden);
 }
 
 // Keeps the contents of the folder `top`, with paths relative to it.
 void descend(FolderListing& listing, const std::string& top, std::string& prefix) {
-  const auto make_relative = [&](std::vector<std::string>& paths) {
-    std::erase_if(paths, [&](const std::string& path) { return !path.starts_with(top + "/"); });
-    for (std::string& path : paths) path.erase(0, top.size() + 1);
-  };
-  make_relative(listing.images);
-  make_relative(listing.folders);
+  for (Paths* paths : {&listing.images, &listing.others, &listing.folders}) {
+    std::erase_if(*paths, [&](const std::string& path) { return !path.starts_with(top + "/"); });
+    for (std::string& path : *paths) path.erase(0, top.size() + 1);
+  }
   prefix += top + "/";
 }
 
-// The split folder to descend into; empty if the top folders are the classes.
-std::string choose_split(const std::map<std::string, TopFolder>& tops, const ClassFolderOptions& options) {
-  std::vector<std::string> splits;
-  for (const auto& [name, top] : tops) {
-    if (top.may_be_split()) splits.push_back(name);
+// Enters a single folder around the class or split folders, as archives of a folder have it.
+void skip_wrappers(FolderListing& listing, const ClassFolderOptions& options, std::string& prefix) {
+  for (auto tops = top_folders(listing); tops.size() == 1; tops = top_folders(listing)) {
+    const auto& [name, top] = *tops.begin();
+    const bool is_named = name == options.split || !canonical_split(name).empty() || names_a_class(name, options);
+    if (is_named || !top.may_be_split()) return;
+    descend(listing, std::string(name), prefix);
   }
-  if (options.split.empty() && std::none_of(splits.begin(), splits.end(), is_split_name)) return "";
-  const auto find = [&](std::string_view wanted) {
-    const auto exact = std::find(splits.begin(), splits.end(), wanted);
-    if (exact != splits.end()) return exact;
-    return std::find_if(splits.begin(), splits.end(),
-                        [&](auto& s) { return canonical_split(s) == canonical_split(wanted); });
-  };
-  auto found = find(options.split.empty() ? "test" : options.split);
-  if (options.split.empty() && found == splits.end()) found = find("val");
-  if (found != splits.end()) return *found;
-  std::string existing;
-  for (const std::string& split : splits) existing += (existing.empty() ? "" : ", ") + split;
-  const std::string wanted =
-      options.split.empty() ? "a split test or val, or the name of another one" : "a split " + options.split;
-  throw Error(options.where, wanted, splits.empty() ? "a dataset without splits" : "these splits: " + existing);
 }
 
-std::map<std::string, std::vector<std::string>> group_by_class(const FolderListing& listing, const std::string& where) {
-  std::map<std::string, std::vector<std::string>> classes;
-  for (const std::string& path : listing.folders) classes[std::string(top_folder(path))];
-  size_t outside = 0;
+Groups group_by_folder(const FolderListing& listing) {
+  Groups groups;
+  std::map<std::string, Paths> others;
   for (const std::string& path : listing.images) {
-    if (path.find('/') == path.npos) {
-      ++outside;
-    } else {
-      classes[std::string(top_folder(path))].push_back(path);
-    }
+    if (path.find('/') != path.npos) groups.images[top_folder(path)].push_back(path);
   }
-  if (classes.empty()) throw Error(where, "class folders with images in them", str(outside, " images and no folder"));
+  for (const std::string& path : listing.others) {
+    if (path.find('/') != path.npos) others[top_folder(path)].push_back(path);
+  }
+  for (const std::string& path : listing.folders) {
+    if (path.find('/') != path.npos || groups.images.contains(path)) continue;
+    Paths& files = others[path];
+    const bool is_unsupported = std::any_of(files.begin(), files.end(), is_unsupported_image);
+    (is_unsupported ? groups.unsupported : groups.empty).push_back(path);
+    if (is_unsupported) groups.omissions.push_back(path + " (" + left_out_text(files) + ")");
+  }
+  return groups;
+}
+
+void require_images(const FolderListing& listing, const Groups& groups, const std::string& where) {
+  if (!groups.images.empty()) return;
+  std::string got = str(listing.images.size(), " images outside them");
+  if (listing.images.empty())
+    got = groups.empty.empty() && groups.unsupported.empty() ? "none" : "folders without images";
+  if (!listing.others.empty()) got += " (" + left_out_text(listing.others) + ")";
+  throw Error(where, "class folders with images in them", got);
+}
+
+// Tells what is not used.  Where the folders define the classes, one whose images are all left out would change them.
+void report_omissions(const FolderListing& listing, const Groups& groups, bool defines_classes,
+                      const std::string& where) {
+  if (!groups.unsupported.empty()) {
+    std::string text;
+    for (const std::string& omission : groups.omissions) text += (text.empty() ? "" : ", ") + omission;
+    if (defines_classes) throw Error(where, "images that can be read in every class folder", "none in " + text);
+    warn(where + ": class folders without an image that can be read: " + text);
+  }
+  if (!listing.others.empty()) warn(where + ": " + left_out_text(listing.others));
+  const size_t empty = groups.empty.size();
+  if (empty > 0) {
+    warn(str(where, ": ", empty,
+             empty == 1 ? " folder without images is no class: " : " folders without images are no classes: ",
+             quoted_list(groups.empty)));
+  }
+  const auto is_outside = [](const std::string& path) { return path.find('/') == path.npos; };
+  const auto outside = std::count_if(listing.images.begin(), listing.images.end(), is_outside);
   if (outside > 0) warn(str(where, ": ", outside, " images outside the class folders are ignored"));
-  return classes;
+}
+
+// The names in natural order and Unicode's composed form.
+Paths composed_names(const Groups& groups, const std::string& where) {
+  Paths names;
+  std::set<std::string> seen;
+  for (const auto& [name, paths] : groups.images) {
+    names.push_back(composed(name));
+    if (seen.insert(names.back()).second) continue;
+    throw Error(where, "class folders with different names", str("two called '", name, "' in two Unicode forms"));
+  }
+  return names;
+}
+
+struct Labels {
+  std::vector<int64_t> of_folders;  // per folder with images, in natural order
+  Paths class_names;
+};
+
+// Numbers the folders in natural order.  Empty folders count if they are needed for a model's number of classes.
+Labels number_by_order(const Groups& groups, Paths names, const ClassFolderOptions& options) {
+  Labels labels;
+  const bool defines_classes = options.num_classes == INT64_MAX;
+  const auto matches = [&](size_t count) {
+    return defines_classes || static_cast<int64_t>(count) == options.num_classes;
+  };
+  Paths all = names;
+  if (!matches(names.size())) {
+    for (const Paths* folders : {&groups.unsupported, &groups.empty}) {
+      for (const std::string& name : *folders) all.push_back(composed(name));
+    }
+    std::sort(all.begin(), all.end(), NaturalLess());
+  }
+  if (!matches(all.size())) {
+    throw Error(options.where,
+                str("folders named after the classes of the model or their indices, or as many folders as its ",
+                    options.num_classes, " classes"),
+                str(names.size(), " class folders: ", quoted_list(names)));
+  }
+  for (const std::string& name : names)
+    labels.of_folders.push_back(std::find(all.begin(), all.end(), name) - all.begin());
+  if (!defines_classes) {
+    warn(str(options.where, ": none of the ", names.size(), " class folders names one of the model's ",
+             options.num_classes, options.labels.empty() ? " classes" : " labels",
+             "; class indices follow the sorted order of the folders"));
+  }
+  labels.class_names = std::move(all);
+  return labels;
+}
+
+Labels label_folders(const Groups& groups, const ClassFolderOptions& options) {
+  Paths names = composed_names(groups, options.where);
+  ClassMatch match = match_classes(options.where, names, options.labels, options.wordnet_ids, options.num_classes);
+  if (match.rule == ClassMatch::Rule::none) return number_by_order(groups, std::move(names), options);
+  Labels labels{std::move(match.indices), options.labels.empty() ? options.wordnet_ids : options.labels};
+  if (labels.class_names.empty()) {
+    for (int64_t i = 0; i < options.num_classes; ++i) labels.class_names.push_back(std::to_string(i));
+  }
+  return labels;
 }
 
 }  // namespace
 
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options) {
-  std::string prefix;
-  std::erase_if(listing.images, is_hidden);
-  std::erase_if(listing.folders, is_hidden);
-  std::map<std::string, TopFolder> tops = top_folders(listing);
-  while (options.skip_wrapper && tops.size() == 1 && tops.begin()->second.may_be_split() &&
-         !is_split_name(tops.begin()->first) && tops.begin()->first != options.split) {
-    descend(listing, tops.begin()->first, prefix);
-    tops = top_folders(listing);
-  }
-  const std::string split = choose_split(tops, options);
-  if (!split.empty()) descend(listing, split, prefix);
-
-  const auto classes = group_by_class(listing, options.where);
   ClassFolders result;
-  for (const auto& [name, paths] : classes) result.class_names.push_back(name);
-  const ClassMatch match = match_classes(options.where, result.class_names, options.labels, options.wordnet_ids);
-  if (!match.matched && static_cast<int64_t>(classes.size()) > options.num_classes) {
-    throw Error(options.where,
-                str("at most ", options.num_classes, " class folders, the number of the model's classes"),
-                str(classes.size(), "; no folder is named after a label"));
+  std::string prefix;
+  drop_hidden(listing);
+  skip_wrappers(listing, options, prefix);
+  const std::string split = choose_split(listing, options);
+  if (!split.empty()) {
+    result.split = prefix + split;
+    descend(listing, split, prefix);
+    skip_wrappers(listing, options, prefix);
   }
+  const Groups groups = group_by_folder(listing);
+  require_images(listing, groups, options.where);
+  report_omissions(listing, groups, options.num_classes == INT64_MAX, options.where);
+  Labels labels = label_folders(groups, options);
   size_t position = 0;
-  for (const auto& [name, paths] : classes) {
-    for (const std::string& path : paths) result.items.push_back({prefix + path, match.indices[position]});
+  for (const auto& [name, paths] : groups.images) {
+    for (const std::string& path : paths) result.items.push_back({prefix + path, labels.of_folders[position]});
     ++position;
   }
-  if (result.items.empty()) throw Error(options.where, "images in the class folders", "none");
-  if (!match.matched && !options.labels.empty()) {
-    warn(str(options.where, ": none of the ", classes.size(), " class folders names one of the model's ",
-             options.labels.size(), " labels; class indices follow the sorted order of the folders"));
-  }
-  if (match.matched) result.class_names = options.labels.empty() ? options.wordnet_ids : options.labels;
+  result.class_names = std::move(labels.class_names);
   return result;
+}
+
+std::vector<std::string> splits_in(FolderListing listing) {
+  std::string prefix;
+  drop_hidden(listing);
+  skip_wrappers(listing, {}, prefix);
+  std::set<std::string> names;
+  for (const auto& [name, top] : top_folders(listing)) {
+    if (top.may_be_split() && !canonical_split(name).empty()) names.insert(std::string(canonical_split(name)));
+  }
+  return {names.begin(), names.end()};
 }
 
 }  // namespace vitrail::data

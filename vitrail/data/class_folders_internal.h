@@ -17,28 +17,37 @@ struct LabelledPath {
 
 struct ClassFolders {
   std::vector<std::string> class_names;  // by label
-  std::vector<LabelledPath> items;       // sorted by class folder, then by path
+  std::vector<LabelledPath> items;       // sorted by class folder in natural order, then by path
+  std::string split;                     // the folder of the split, as in the listing; empty without splits
 };
 
 struct ClassFolderOptions {
-  std::string where{};                     // the dataset's path, for messages
-  std::string split{};                     // empty: test, else val
+  std::string where{};  // the dataset's path, for messages
+  std::string split{};  // empty: the first of default_splits; ".": the folders are classes
+  std::vector<std::string> default_splits = {"test", "val"};
   std::vector<std::string> labels{};       // the model's class names in index order; may be empty
   std::vector<std::string> wordnet_ids{};  // their WordNet ids; may be empty
-  int64_t num_classes = INT64_MAX;         // number of the model's classes
-  bool skip_wrapper = false;               // descends into a single top folder, as archives of a folder have it
+  int64_t num_classes = INT64_MAX;         // number of the model's classes; INT64_MAX: the folders define them
 };
 
-// A top folder is a split if it contains folders but no images, provided that one is named train, val (valid,
-// validation), test or options.split.  Class folders are the folders in the split, or the top folders if there are no
-// splits; their images may be at any depth.  An empty class folder keeps its index.  Names that begin with '.' and
-// __MACOSX are ignored.  Images outside the class folders are ignored with a warning.
+// Names that begin with '.' are ignored, folders without images are no classes (a warning counts them), and a single
+// folder around the others is entered.
 //
-// match_classes turns class names into labels.  If no name matches, labels are numbers in sorted order, with a warning
-// if the model has labels.
+// Splits.  If all top folders contain class folders and are named as splits (canonical_split), they are splits.  If
+// only some are, it is an error, unless options.split names one of them; so is a folder that has images and is named as
+// a split, unless all top folders are classes of the model.
 //
-// Throws Error for a missing split (listing the existing ones), if there is neither test nor val and none was named,
-// without class folders or images, with more folders than the model's classes if none matches, and as match_classes.
+// Classes.  The folders in the split, or the top folders.  Their images may be at any depth.  match_classes turns names
+// into labels.  If no name matches, labels are numbers in natural order: silently if the folders define the classes,
+// else with a warning and only if there are as many folders as classes.
+//
+// Left-out files are counted in a warning.  A folder whose images are all of kinds that are not read is an error if the
+// folders define the classes, else a warning.  Images outside the class folders are ignored with a warning.
+//
+// Throws Error for all that, for a missing split (listing the existing ones), and without class folders or images.
 ClassFolders read_class_folders(FolderListing listing, const ClassFolderOptions& options);
+
+// The canonical names of the splits in a listing: those that read_class_folders finds by name.  Does not throw.
+std::vector<std::string> splits_in(FolderListing listing);
 
 }  // namespace vitrail::data

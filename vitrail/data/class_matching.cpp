@@ -1,43 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/class_matching_internal.h"
 
+#include <charconv>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "vitrail/base/error.h"
+#include "vitrail/data/unicode_names_internal.h"
 
 namespace vitrail::data {
 namespace {
 
 constexpr size_t kMaxListed = 20;  // names that a message lists; it counts the others
 
-std::string normalized(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    const bool upper = c >= 'A' && c <= 'Z';
-    text += c == '_' ? ' ' : upper ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  const size_t first = text.find_first_not_of(' ');
-  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
+using Table = std::map<std::string, std::vector<int64_t>>;  // name in the table's form → the classes it fits
 
-using Table = std::map<std::string, std::vector<int64_t>>;  // normalized name → the classes it fits
-
-void add(Table& table, std::string_view name, int64_t index) {
-  std::vector<int64_t>& classes = table[normalized(name)];
+void add(Table& table, const std::string& name, int64_t index) {
+  std::vector<int64_t>& classes = table[name];
   if (classes.empty() || classes.back() != index) classes.push_back(index);
 }
 
-// The three lookup tables in order of precedence: WordNet ids, complete labels, synonyms.
+// The lookup tables in order of precedence: exact labels, WordNet ids, complete labels, synonyms.
 std::vector<Table> make_tables(const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids) {
-  std::vector<Table> tables(3);
-  for (size_t i = 0; i < wordnet_ids.size(); ++i) add(tables[0], wordnet_ids[i], static_cast<int64_t>(i));
+  std::vector<Table> tables(4);
+  for (size_t i = 0; i < wordnet_ids.size(); ++i)
+    add(tables[1], comparison_key(wordnet_ids[i]), static_cast<int64_t>(i));
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string_view label = labels[i];
-    add(tables[1], label, static_cast<int64_t>(i));
+    add(tables[0], composed(label), static_cast<int64_t>(i));
+    add(tables[2], comparison_key(label), static_cast<int64_t>(i));
     for (size_t begin = 0; begin <= label.size();) {
       const size_t end = std::min(label.find(',', begin), label.size());
-      add(tables[2], label.substr(begin, end - begin), static_cast<int64_t>(i));
+      add(tables[3], comparison_key(label.substr(begin, end - begin)), static_cast<int64_t>(i));
       begin = end + 1;
     }
   }
@@ -46,10 +41,10 @@ std::vector<Table> make_tables(const std::vector<std::string>& labels, const std
 
 const std::vector<int64_t>& look_up(const std::vector<Table>& tables, const std::string& name) {
   static const std::vector<int64_t> none;
-  const std::string key = normalized(name);
-  for (const Table& table : tables) {
-    const auto found = table.find(key);
-    if (found != table.end()) return found->second;
+  const std::string exact = composed(name), key = comparison_key(name);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const auto found = tables[i].find(i == 0 ? exact : key);
+    if (found != tables[i].end()) return found->second;
   }
   return none;
 }
@@ -61,12 +56,43 @@ std::string joined(const std::vector<std::string>& problems) {
   return text;
 }
 
+// The class index that a name is; none if it is no integer from 0 to limit − 1.
+std::optional<int64_t> index_in(const std::string& name, int64_t limit) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), value);
+  const bool is_number = error == std::errc() && end == name.data() + name.size() && name.front() != '-';
+  return is_number && value < limit ? std::optional(value) : std::nullopt;
+}
+
+ClassMatch match_indices(const std::string& where, const std::vector<std::string>& names, int64_t num_classes) {
+  ClassMatch match;
+  std::map<int64_t, std::string> seen;
+  for (const std::string& name : names) {
+    const std::optional<int64_t> index = num_classes < INT64_MAX ? index_in(name, num_classes) : std::nullopt;
+    if (!index) return {};
+    match.indices.push_back(*index);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto [other, is_new] = seen.emplace(match.indices[i], names[i]);
+    if (!is_new) throw Error(where, "one folder per class index", quoted_list({other->second, names[i]}));
+  }
+  match.rule = ClassMatch::Rule::indices;
+  return match;
+}
+
 }  // namespace
 
+std::string quoted_list(const std::vector<std::string>& names) {
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back("'" + name + "'");
+  return joined(quoted);
+}
+
 ClassMatch match_classes(const std::string& where, const std::vector<std::string>& names,
-                         const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids) {
+                         const std::vector<std::string>& labels, const std::vector<std::string>& wordnet_ids,
+                         int64_t num_classes) {
   const std::vector<Table> tables = make_tables(labels, wordnet_ids);
-  ClassMatch match;
+  ClassMatch match{.rule = ClassMatch::Rule::labels, .indices = {}};
   std::vector<std::string> problems;
   size_t unknown = 0;
   for (const std::string& name : names) {
@@ -76,15 +102,11 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
     if (classes.empty()) problems.push_back("'" + name + "'");
     if (classes.size() > 1) problems.push_back(str("'", name, "' (fits ", classes[0], " and ", classes[1], ")"));
   }
-  if (unknown == names.size()) {
-    for (size_t i = 0; i < names.size(); ++i) match.indices[i] = static_cast<int64_t>(i);
-    return match;
-  }
+  if (unknown == names.size()) return match_indices(where, names, num_classes);
   if (!problems.empty()) {
     throw Error(where, "class folders that are named after labels or WordNet ids of the model",
                 str(problems.size(), " of ", names.size(), " that are not: ", joined(problems)));
   }
-  match.matched = true;
   return match;
 }
 

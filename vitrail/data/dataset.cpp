@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/split_names_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -43,7 +45,25 @@ std::vector<std::string> default_class_names(int64_t classes, const DatasetOptio
 }
 
 void require_no_split(const fs::path& path, const DatasetOptions& options) {
-  if (!options.split.empty()) throw Error(path.string(), "a dataset with a split " + options.split, "a single file");
+  if (!options.split.empty() && options.split != kNoSplit)
+    throw Error(path.string(), "a dataset with a split " + options.split, "a single file");
+}
+
+std::string choose_standard_split(const fs::path& path, const DatasetOptions& options,
+                                  const std::vector<std::string>& existing) {
+  const auto exists = [&](std::string_view split) {
+    return std::find(existing.begin(), existing.end(), split) != existing.end();
+  };
+  std::vector<std::string> wanted = options.default_splits;
+  if (!options.split.empty()) wanted = {options.split};
+  for (const std::string& split : wanted) {
+    const std::string_view canonical = canonical_split(split);
+    if (exists(canonical)) return std::string(canonical);
+  }
+  std::string wanted_text, existing_text;
+  for (const std::string& split : wanted) wanted_text += (wanted_text.empty() ? "" : " or ") + split;
+  for (const std::string& split : existing) existing_text += (existing_text.empty() ? "" : ", ") + split;
+  throw Error(path.string(), "a split " + wanted_text, "these splits: " + existing_text);
 }
 
 std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) {
@@ -62,6 +82,31 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   if (is_idx_images(path)) return open_idx(path, options);
   throw Error(path.string(), "a folder, a .zip, a .csv, CIFAR's .bin or MNIST's idx3-ubyte[.gz] of images",
               "a file named otherwise");
+}
+
+std::vector<std::string> dataset_splits(const fs::path& path) {
+  if (is_folder(path)) {
+    if (is_cifar_folder(path)) return cifar_splits(path);
+    return is_idx_folder(path) ? idx_splits(path) : class_folder_splits(path);
+  }
+  return lower_extension(path) == ".zip" ? class_archive_splits(path) : std::vector<std::string>();
+}
+
+std::string summary(const Dataset& dataset, const std::string& path) {
+  constexpr size_t kListed = 10;
+  std::set<int64_t> labels;
+  for (int64_t i = 0; i < dataset.size(); ++i) labels.insert(dataset.label(i));
+  std::string text = str(dataset.size(), dataset.size() == 1 ? " image of " : " images of ", path);
+  if (!dataset.split().empty()) text += (path.ends_with('/') ? "" : "/") + dataset.split();
+  text += str(", ", labels.size(), labels.size() == 1 ? " class: " : " classes: ");
+  size_t listed = 0;
+  for (const int64_t label : labels) {
+    if (listed == kListed) break;
+    const auto index = static_cast<size_t>(label);
+    const bool is_named = index < dataset.class_names().size();
+    text += (listed++ > 0 ? ", " : "") + (is_named ? dataset.class_names()[index] : std::to_string(label));
+  }
+  return labels.size() > kListed ? str(text, " and ", labels.size() - kListed, " more") : text;
 }
 
 }  // namespace vitrail::data

@@ -30,15 +30,22 @@ class Dataset {
   // Names in index order; empty if neither the dataset nor the model names the classes.
   const std::vector<std::string>& class_names() const { return class_names_; }
 
+  // The folder or part of the dataset that was opened as its split: "Training", "test"; empty without splits.
+  const std::string& split() const { return split_; }
+
   Sample get(int64_t i) const { return {path(i), label(i), image(i)}; }
 
  protected:
   std::vector<std::string> class_names_;
+  std::string split_;
 };
 
 // Every field has an initialiser, so that designated initialisers may omit any.
 struct DatasetOptions {
-  std::string split{};                     // empty: test, else val
+  // The split: a folder's name, or train, val or test, which stand for their synonyms too.  Empty: the first of
+  // default_splits that exists, or all images if there are no splits.  ".": the top folders are the classes.
+  std::string split{};
+  std::vector<std::string> default_splits = {"test", "val"};
   std::vector<std::string> labels{};       // the model's class names in index order; may be empty
   std::vector<std::string> wordnet_ids{};  // their WordNet ids in the same order; may be empty
   int64_t num_classes = 0;                 // number of the model's classes; 0: that of labels, or unknown
@@ -46,15 +53,26 @@ struct DatasetOptions {
 };
 
 // Opens a dataset and detects its format:
-//   a folder of class folders, optionally inside split folders, or a .zip of the same (read without unpacking);
+//   a folder of class folders, optionally inside split folders, or a .zip of the same (read without unpacking).  Splits
+//     are recognised by their names in any case: train or training, val, valid, validation, dev or eval, test or
+//     testing, also with an ending such as "_set";
 //   a .csv with the columns file,class_index; file paths are relative to the CSV.  Further columns, quoted fields and a
 //     header row are accepted; with a header the two columns may be anywhere;
 //   CIFAR-10's and CIFAR-100's binary files (fine labels): a folder of them, or one .bin;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
 // CIFAR and MNIST folders have the splits train and test.
 //
+// What is left out (files of other kinds, folders without images) is a warning with its count.
+//
 // Throws Error if the format is unknown, the dataset is empty or damaged (naming the line of a CSV), the split does not
-// exist, or a label is not a class of the model.
+// exist, folders of splits and others are mixed, or a label is not a class of the model.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path, const DatasetOptions& options);
+
+// The splits that a dataset has, of train, val and test; empty: none.  Throws Error if it cannot be read.
+std::vector<std::string> dataset_splits(const std::filesystem::path& path);
+
+// What a dataset at `path` is, for messages: "20 images of photos/Training, 2 classes: cat, dog".  Counts the classes
+// that have images, and lists the first ten.
+std::string summary(const Dataset& dataset, const std::string& path);
 
 }  // namespace vitrail::data

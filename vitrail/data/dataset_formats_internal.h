@@ -13,6 +13,16 @@ std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& path, const Dat
 // `path`: one images file, or a folder.
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path& path, const DatasetOptions& options);
 
+// The splits of a folder or archive of class folders, of CIFAR's files, and of IDX files.
+std::vector<std::string> class_folder_splits(const std::filesystem::path& folder);
+std::vector<std::string> class_archive_splits(const std::filesystem::path& zip);
+std::vector<std::string> cifar_splits(const std::filesystem::path& folder);
+std::vector<std::string> idx_splits(const std::filesystem::path& folder);
+
+// The one of the splits `existing` (train, val, test) that the options ask for.  Throws Error if it does not exist.
+std::string choose_standard_split(const std::filesystem::path& path, const DatasetOptions& options,
+                                  const std::vector<std::string>& existing);
+
 bool is_cifar_folder(const std::filesystem::path& folder);
 bool is_idx_folder(const std::filesystem::path& folder);
 bool is_idx_images(const std::filesystem::path& file);  // by its name

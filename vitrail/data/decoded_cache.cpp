@@ -13,6 +13,7 @@ class CachedDataset : public Dataset {
   CachedDataset(std::shared_ptr<const Dataset> inner, int64_t limit)
       : inner_(std::move(inner)), limit_(limit), states_(inner_->size()), images_(inner_->size()) {
     class_names_ = inner_->class_names();
+    split_ = inner_->split();
   }
 
   int64_t size() const override { return inner_->size(); }

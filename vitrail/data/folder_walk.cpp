@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/data/left_out_internal.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::data {
@@ -12,6 +13,8 @@ namespace {
 
 class Walk {
  public:
+  explicit Walk(std::vector<UnreadableFolder>* unreadable) : unreadable_(unreadable) {}
+
   FolderListing listing;
 
   void enter(const fs::path& folder, const std::string& prefix) {
@@ -20,34 +23,51 @@ class Walk {
     if (!error && std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
       return;  // a link to an ancestor
     fs::directory_iterator entries(folder, error);
-    if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
+    if (error) return fail(folder, error);
     ancestors_.push_back(real);
-    for (; entries != fs::directory_iterator(); entries.increment(error)) {
-      const std::string name = prefix + entries->path().filename().string();
-      std::error_code dangling;
-      if (entries->is_directory(dangling)) {
-        listing.folders.push_back(name);
-        enter(entries->path(), name + "/");
-      } else if (image::is_image_path(name)) {
-        listing.images.push_back(name);
-      }
-    }
-    if (error) throw Error(str(folder.string(), ": cannot be read: ", error.message()));
+    for (; entries != fs::directory_iterator(); entries.increment(error)) add(*entries, prefix);
+    if (error) fail(folder, error);
     ancestors_.pop_back();
   }
 
  private:
+  void add(const fs::directory_entry& entry, const std::string& prefix) {
+    const std::string name = entry.path().filename().string();
+    if (is_system_name(name)) return;
+    std::error_code dangling;
+    if (entry.is_directory(dangling)) {
+      listing.folders.push_back(prefix + name);
+      enter(entry.path(), prefix + name + "/");
+    } else {
+      add_file(listing, prefix + name);
+    }
+  }
+
+  void fail(const fs::path& folder, std::error_code error) {
+    const std::string message = str(folder.string(), ": cannot be read: ", error.message());
+    if (ancestors_.empty() || unreadable_ == nullptr) throw Error(message);
+    unreadable_->push_back({folder.string(), message});
+  }
+
+  std::vector<UnreadableFolder>* unreadable_;
   std::vector<fs::path> ancestors_;  // from the root to the current folder
 };
 
 }  // namespace
 
-FolderListing walk_folder(const fs::path& folder) {
-  Walk walk;
+FolderListing walk_folder(const fs::path& folder, std::vector<UnreadableFolder>* unreadable) {
+  Walk walk(unreadable);
   walk.enter(folder, "");
-  std::sort(walk.listing.images.begin(), walk.listing.images.end());
-  std::sort(walk.listing.folders.begin(), walk.listing.folders.end());
+  sort_listing(walk.listing);
   return std::move(walk.listing);
+}
+
+void add_file(FolderListing& listing, std::string path) {
+  (image::is_image_path(path) ? listing.images : listing.others).push_back(std::move(path));
+}
+
+void sort_listing(FolderListing& listing) {
+  for (auto* list : {&listing.images, &listing.others, &listing.folders}) std::sort(list->begin(), list->end());
 }
 
 }  // namespace vitrail::data

@@ -2,6 +2,7 @@
 // MNIST's IDX files (LeCun, Cortes, Burges: http://yann.lecun.com/exdb/mnist): the magic bytes 00 00 TYPE AXES, the
 // extents as 32-bit big-endian integers, the elements.  Images are unsigned bytes [n, height, width], labels [n].
 #include <algorithm>
+#include <set>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
@@ -80,8 +81,9 @@ fs::path labels_path_of(const fs::path& images) {
 
 class IdxDataset : public Dataset {
  public:
-  IdxDataset(const fs::path& images_path, const DatasetOptions& options)
+  IdxDataset(const fs::path& images_path, const DatasetOptions& options, const std::string& split)
       : where_(images_path.string()), decode_(options.decode), images_file_(images_path) {
+    split_ = split;
     images_ = parse(where_, images_file_.bytes(), 3);
     const fs::path labels_path = labels_path_of(images_path);
     const Contents labels_file(labels_path);
@@ -153,20 +155,28 @@ bool is_idx_images(const fs::path& file) {
 
 bool is_idx_folder(const fs::path& folder) { return !images_files(folder).empty(); }
 
+std::vector<std::string> idx_splits(const fs::path& folder) {
+  std::set<std::string> splits;
+  for (const fs::path& file : images_files(folder)) splits.insert(split_of(file));
+  splits.erase("");
+  return {splits.begin(), splits.end()};
+}
+
 std::unique_ptr<Dataset> open_idx(const fs::path& path, const DatasetOptions& options) {
   if (!is_folder(path)) {
     require_no_split(path, options);
-    return std::make_unique<IdxDataset>(path, options);
+    return std::make_unique<IdxDataset>(path, options, "");
   }
-  const std::string split = options.split.empty() ? "test" : options.split;
+  const std::vector<std::string> existing = idx_splits(path);
+  const std::string split = existing.empty() ? "test" : choose_standard_split(path, options, existing);
   std::vector<fs::path> matches;
-  std::string existing;
+  std::string files;
   for (const fs::path& file : images_files(path)) {
     if (split_of(file) == split) matches.push_back(file);
-    existing += (existing.empty() ? "" : ", ") + file.filename().string() + " (" + split_of(file) + ")";
+    files += (files.empty() ? "" : ", ") + file.filename().string() + " (" + split_of(file) + ")";
   }
-  if (matches.size() != 1) throw Error(path.string(), "one images file of the split " + split, existing);
-  return std::make_unique<IdxDataset>(matches.front(), options);
+  if (matches.size() != 1) throw Error(path.string(), "one images file of the split " + split, files);
+  return std::make_unique<IdxDataset>(matches.front(), options, split);
 }
 
 }  // namespace vitrail::data

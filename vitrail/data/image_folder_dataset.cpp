@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Class folders on disk (torchvision's ImageFolder) and in a zip archive.
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/zip_internal.h"
 #include "vitrail/data/class_folders_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
+#include "vitrail/data/left_out_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
@@ -21,14 +24,15 @@ class ClassDataset : public Dataset {
  protected:
   explicit ClassDataset(const fs::path& root, const DatasetOptions& options) : root_(root), decode_(options.decode) {}
 
-  void read_listing(FolderListing listing, const DatasetOptions& options, bool skip_wrapper) {
+  void read_listing(FolderListing listing, const DatasetOptions& options) {
     contents_ = read_class_folders(std::move(listing), {.where = root_.string(),
                                                         .split = options.split,
+                                                        .default_splits = options.default_splits,
                                                         .labels = options.labels,
                                                         .wordnet_ids = options.wordnet_ids,
-                                                        .num_classes = class_limit(options),
-                                                        .skip_wrapper = skip_wrapper});
+                                                        .num_classes = class_limit(options)});
     class_names_ = std::move(contents_.class_names);
+    split_ = contents_.split;
   }
 
   fs::path root_;
@@ -39,31 +43,50 @@ class ClassDataset : public Dataset {
 class FolderDataset : public ClassDataset {
  public:
   FolderDataset(const fs::path& folder, const DatasetOptions& options) : ClassDataset(folder, options) {
-    read_listing(walk_folder(folder), options, false);
+    read_listing(walk_folder(folder), options);
   }
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
 };
+
+// The path of an entry.  Some Windows programs write backslashes.
+std::string path_of(const ZipEntry& entry) {
+  std::string path = entry.name;
+  if (path.find('/') == path.npos) std::replace(path.begin(), path.end(), '\\', '/');
+  return path;
+}
+
+// Adds a file and the folders around it, which an archive need not list.
+void add_entry(FolderListing& listing, std::set<std::string>& folders, std::string path) {
+  const bool is_folder = path.ends_with('/');
+  if (is_folder) path.pop_back();
+  for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
+    end = path.find('/', begin);
+    if (is_system_name(path.substr(begin, end - begin))) return;
+    const std::string folder = path.substr(0, end);
+    if ((end != path.npos || is_folder) && folders.insert(folder).second) listing.folders.push_back(folder);
+  }
+  if (!is_folder) add_file(listing, std::move(path));
+}
+
+FolderListing listing_of(const ZipReader& zip) {
+  FolderListing listing;
+  std::set<std::string> folders;
+  for (const ZipEntry& entry : zip.entries()) add_entry(listing, folders, path_of(entry));
+  sort_listing(listing);
+  return listing;
+}
 
 // Images are read from the mapped archive; nothing is unpacked to disk.
 class ArchiveDataset : public ClassDataset {
  public:
   ArchiveDataset(const fs::path& zip, const DatasetOptions& options)
       : ClassDataset(zip, options), file_(zip), zip_(file_.bytes(), zip.string()) {
-    FolderListing listing;
-    for (const ZipEntry& entry : zip_.entries()) {
-      if (entry.is_folder()) {
-        listing.folders.push_back(entry.name.substr(0, entry.name.size() - 1));
-      } else if (image::is_image_path(entry.name)) {
-        listing.images.push_back(entry.name);
-      }
-    }
-    std::sort(listing.images.begin(), listing.images.end());
-    std::sort(listing.folders.begin(), listing.folders.end());
-    read_listing(std::move(listing), options, true);
+    read_listing(listing_of(zip_), options);
+    for (const ZipEntry& entry : zip_.entries()) entries_.emplace(path_of(entry), &entry);
   }
 
   image::Image image(int64_t i) const override {
-    const ZipEntry& entry = *zip_.find(contents_.items.at(i).path);
+    const ZipEntry& entry = *entries_.at(contents_.items.at(i).path);
     const std::vector<std::byte> bytes = zip_.read(entry, kMaxImageFile);
     release(entry);
     return image::decode(bytes, decode_, path(i));
@@ -84,6 +107,7 @@ class ArchiveDataset : public ClassDataset {
 
   MappedFile file_;
   ZipReader zip_;
+  std::unordered_map<std::string, const ZipEntry*> entries_;  // by path
 };
 
 }  // namespace
@@ -94,6 +118,13 @@ std::unique_ptr<Dataset> open_class_folders(const fs::path& folder, const Datase
 
 std::unique_ptr<Dataset> open_class_archive(const fs::path& zip, const DatasetOptions& options) {
   return std::make_unique<ArchiveDataset>(zip, options);
+}
+
+std::vector<std::string> class_folder_splits(const fs::path& folder) { return splits_in(walk_folder(folder)); }
+
+std::vector<std::string> class_archive_splits(const fs::path& zip) {
+  const MappedFile file(zip);
+  return splits_in(listing_of(ZipReader(file.bytes(), zip.string())));
 }
 
 }  // namespace vitrail::data

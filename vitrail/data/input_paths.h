@@ -20,7 +20,8 @@ std::vector<std::string> list_images(const std::filesystem::path& folder);
 // Expands command-line inputs in their order:
 //   a folder   its list_images();
 //   otherwise  the path itself.  Whether it can be read shows when it is decoded.
-// A folder without images gives one entry with an `error`.  Does not throw for any input.
+// A folder without images gives one entry with an `error`, and so does each subfolder that cannot be read.  Other files
+// of folders are left out with one warning that counts them by their extensions.  Does not throw for any input.
 std::vector<InputPath> expand_input_paths(const std::vector<std::string>& inputs);
 
 }  // namespace vitrail::data

@@ -2,12 +2,11 @@
 #include "vitrail/train/run_data_internal.h"
 
 #include <algorithm>
-#include <optional>
 
-#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
+#include "vitrail/data/unicode_names_internal.h"
 #include "vitrail/infer/preprocess.h"
 
 namespace vitrail::train {
@@ -15,34 +14,12 @@ namespace {
 
 using DatasetPtr = std::shared_ptr<const data::Dataset>;
 
-// Opens a split of a dataset, or returns null if there is no such split.
-DatasetPtr try_open(const std::string& path, const std::string& split, data::DatasetOptions options) {
-  const WarningCallback previous = set_warning_callback(nullptr);  // the dataset may be opened again, with warnings
-  options.split = split;
-  DatasetPtr dataset;
-  try {
-    dataset = data::open_dataset(expand_path(path), options);
-  } catch (const Error&) {
-  }
-  set_warning_callback(previous);
-  return dataset;
-}
-
-DatasetPtr open(const std::string& path, const std::string& split, data::DatasetOptions options) {
-  options.split = split;
-  return data::open_dataset(expand_path(path), options);
-}
-
 // Opens the requested split, or without a request the default split, or all images if the dataset has no splits.
 DatasetPtr open_split(const std::string& path, const std::string& requested, const std::string& default_split,
-                      const data::DatasetOptions& options) {
-  if (!requested.empty()) return open(path, requested, options);
-  if (try_open(path, default_split, options)) return open(path, default_split, options);  // again, with its warnings
-  for (const char* other : {"train", "val", "test"}) {
-    if (other != default_split && try_open(path, other, options))
-      return open(path, default_split, options);  // throws an Error that lists the splits
-  }
-  return open(path, "", options);
+                      data::DatasetOptions options) {
+  options.split = requested;
+  options.default_splits = {default_split};
+  return data::open_dataset(expand_path(path), options);
 }
 
 // Caches decoded images in memory up to the recipe's limit.
@@ -50,8 +27,16 @@ DatasetPtr with_cache(DatasetPtr dataset, const DataRecipe& recipe) {
   return recipe.keep_decoded_mb > 0 ? data::cache_decoded(std::move(dataset), recipe.keep_decoded_mb << 20) : dataset;
 }
 
+// Names are written to JSON files, at the latest when an epoch has been trained.
+void require_utf8(const std::vector<std::string>& names, const std::string& path) {
+  for (const std::string& name : names) {
+    if (!data::is_utf8(name)) throw Error(path, "class folders named in UTF-8", "'" + data::escaped(name) + "'");
+  }
+}
+
 std::vector<std::string> classes_of(const data::Dataset& dataset, const std::string& path) {
   std::vector<std::string> names = dataset.class_names();
+  require_utf8(names, path);
   int64_t max = -1, min = INT64_MAX;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     max = std::max(max, dataset.label(i));
@@ -66,14 +51,16 @@ std::vector<std::string> classes_of(const data::Dataset& dataset, const std::str
 }
 
 Subset all_of(const DatasetPtr& dataset, const std::string& path) {
-  return Subset{dataset, {}, str(dataset->size(), " images of ", path)};
+  return Subset{dataset, {}, data::summary(*dataset, path)};
 }
 
 // Whether `recipe.val` has only a test split, as CIFAR and MNIST, and validation is to use held-out training images.
-bool is_test_set(const DataRecipe& recipe, const data::DatasetOptions& options) {
+bool is_test_set(const DataRecipe& recipe) {
   if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
   if (!recipe.test.empty() && recipe.test != recipe.val) return false;
-  return !try_open(recipe.val, "val", options) && try_open(recipe.val, "test", options);
+  const std::vector<std::string> splits = data::dataset_splits(expand_path(recipe.val));
+  const auto has = [&](const char* split) { return std::find(splits.begin(), splits.end(), split) != splits.end(); };
+  return !has("val") && has("test");
 }
 
 // Holds out training images for validation.  An existing validation set then becomes the test set, unless there is one.
@@ -82,8 +69,9 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
   const int64_t held_out = recipe.holdout.value_or(default_count);
   if (held_out >= train.size())
     throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));
-  run.train.name = str(train.size() - held_out, " images of ", recipe.train);
+  run.train.name = data::summary(train, recipe.train);
   if (held_out == 0) return;
+  run.train.name = str(train.size() - held_out, " of ", run.train.name);
   data::HoldoutSplit split = data::holdout_split(train, held_out, recipe.holdout_seed);
   run.train.samples = std::move(split.train);
   if (run.validation.dataset && !run.test.dataset) run.test = run.validation;
@@ -107,7 +95,7 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
   options.num_classes = static_cast<int64_t>(run.classes.size());
 
   if (!recipe.val.empty()) {
-    const bool is_test = is_test_set(recipe, options);
+    const bool is_test = is_test_set(recipe);
     const DatasetPtr val = open_split(recipe.val, recipe.val_split, is_test ? "test" : "val", options);
     (is_test ? run.test : run.validation) = all_of(val, recipe.val);
   }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/split_choice_internal.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "vitrail/base/error.h"
+#include "vitrail/data/class_matching_internal.h"
+#include "vitrail/data/split_names_internal.h"
+
+namespace vitrail::data {
+namespace {
+
+using Tops = std::map<std::string, TopFolder>;
+
+std::vector<std::string> possible_splits(const Tops& tops) {
+  std::vector<std::string> names;
+  for (const auto& [name, top] : tops) {
+    if (top.may_be_split()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// The one of `splits` that `wanted` names: exactly, else by meaning.  Empty if there is none.
+std::string find_split(const std::vector<std::string>& splits, const std::string& wanted, const std::string& where) {
+  if (std::find(splits.begin(), splits.end(), wanted) != splits.end()) return wanted;
+  const std::string_view canonical = canonical_split(wanted);
+  std::vector<std::string> found;
+  for (const std::string& split : splits) {
+    if (!canonical.empty() && canonical_split(split) == canonical) found.push_back(split);
+  }
+  if (found.size() > 1) throw Error(where, "one split " + wanted + " (or its exact name)", joined(found));
+  return found.empty() ? "" : found.front();
+}
+
+std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
+  const std::vector<std::string> splits = possible_splits(tops);
+  const std::string found = find_split(splits, options.split, options.where);
+  if (!found.empty()) return found;
+  throw Error(options.where, "a split " + options.split,
+              splits.empty() ? "a dataset without splits" : "these splits: " + joined(splits));
+}
+
+// Throws an Error that lists the top folders, each with what it is.
+[[noreturn]] void refuse_mixture(const Tops& tops, const std::string& where) {
+  std::vector<std::string> splits, others;
+  for (const auto& [name, top] : tops) {
+    const bool is_named = !canonical_split(name).empty();
+    (is_named ? splits : others).push_back(name + (is_named && top.has_images ? " (with images directly in it)" : ""));
+  }
+  throw Error(where, "either splits of class folders or class folders",
+              "folders that are named as splits: " + joined(splits) +
+                  (others.empty() ? "" : ", beside other folders: " + joined(others)) +
+                  "; name the split to read, or \".\" if all of them are classes");
+}
+
+// Refuses CLASS/train/… and CLASS/test/…, where the splits would be mixed.
+void refuse_splits_below(const FolderListing& listing, const std::string& where) {
+  std::set<std::string> names;
+  std::set<std::string_view> splits;
+  for (const std::string& path : listing.images) {
+    const size_t begin = path.find('/') + 1, end = path.find('/', begin);
+    if (begin == 0 || end == path.npos) continue;
+    const std::string name = path.substr(begin, end - begin);
+    const std::string_view split = canonical_split(name);
+    if (!split.empty()) names.insert(name), splits.insert(split);
+  }
+  if (splits.size() < 2) return;
+  throw Error(where, "splits above the class folders",
+              "splits in them: " + joined({names.begin(), names.end()}) +
+                  "; move them up, or name the split \".\" to take their images together");
+}
+
+std::string default_split(const Tops& tops, const ClassFolderOptions& options) {
+  const std::vector<std::string> splits = possible_splits(tops);
+  for (const std::string& wanted : options.default_splits) {
+    const std::string found = find_split(splits, wanted, options.where);
+    if (!found.empty()) return found;
+  }
+  std::string wanted;
+  for (const std::string& name : options.default_splits) wanted += (wanted.empty() ? "" : " or ") + name;
+  throw Error(options.where, "a split " + wanted + ", or the name of another one", "these splits: " + joined(splits));
+}
+
+}  // namespace
+
+std::map<std::string, TopFolder> top_folders(const FolderListing& listing) {
+  Tops tops;
+  for (const std::string& path : listing.images) {
+    const size_t slash = path.find('/');
+    if (slash == path.npos) continue;
+    TopFolder& top = tops[path.substr(0, slash)];
+    (path.find('/', slash + 1) == path.npos ? top.has_images : top.has_class_folders) = true;
+  }
+  return tops;
+}
+
+bool names_a_class(const std::string& name, const ClassFolderOptions& options) {
+  try {
+    const ClassMatch match =
+        match_classes(options.where, {name}, options.labels, options.wordnet_ids, options.num_classes);
+    return match.rule != ClassMatch::Rule::none;
+  } catch (const Error&) {
+    return true;  // it fits several
+  }
+}
+
+std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options) {
+  if (options.split == kNoSplit) return "";
+  const Tops tops = top_folders(listing);
+  if (!options.split.empty()) return named_split(tops, options);
+  const auto is_split_name = [](const auto& top) { return !canonical_split(top.first).empty(); };
+  const auto is_split = [&](const auto& top) { return is_split_name(top) && top.second.may_be_split(); };
+  if (std::none_of(tops.begin(), tops.end(), is_split_name)) {
+    refuse_splits_below(listing, options.where);
+    return "";
+  }
+  if (std::all_of(tops.begin(), tops.end(), [&](const auto& top) { return names_a_class(top.first, options); }))
+    return "";
+  if (!std::all_of(tops.begin(), tops.end(), is_split)) refuse_mixture(tops, options.where);
+  return default_split(tops, options);
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Decides whether the top folders of a listing are splits or classes.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/class_folders_internal.h"
+
+namespace vitrail::data {
+
+// A folder at the top of a listing that contains images at some depth.
+struct TopFolder {
+  bool has_images = false;         // directly in it
+  bool has_class_folders = false;  // folders with images
+  bool may_be_split() const { return has_class_folders && !has_images; }
+};
+
+std::map<std::string, TopFolder> top_folders(const FolderListing& listing);
+
+// The split folder to descend into; empty if the top folders are the classes.  Throws as read_class_folders.
+std::string choose_split(const FolderListing& listing, const ClassFolderOptions& options);
+
+// Whether the name is that of a class of the model, if the options describe one.
+bool names_a_class(const std::string& name, const ClassFolderOptions& options);
+
+}  // namespace vitrail::data

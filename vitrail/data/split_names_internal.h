@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The names under which datasets have their splits.
+#include <string_view>
+
+namespace vitrail::data {
+
+// "train", "val" or "test" for a split's name; empty for any other name.  Case, '-', '_' and spaces are ignored, and so
+// is an ending such as "set", "data" or "images": Training, test_set, VAL-images.  Synonyms are training and trn;
+// valid, validation, validate, dev, development, eval, evaluation and holdout; testing and tst.
+std::string_view canonical_split(std::string_view name);
+
+// The split option that says that a dataset has no splits: its folders are the classes, whatever their names.
+inline constexpr std::string_view kNoSplit = ".";
+
+}  // namespace vitrail::data
