@@ -11,6 +11,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/data/shared_images.h"
 
 namespace vitrail::app {
 namespace {
@@ -67,6 +68,7 @@ int knn(const Options& options, const GlobalOptions& global) {
   const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
   print_note("training set: " + data::summary(*train, options.train), global);
   print_note("test set: " + data::summary(*test, options.test), global);
+  data::warn_of_shared_images({.dataset = *train, .name = "training"}, {.dataset = *test, .name = "test"});
 
   const Features train_features = features_of(*train, model, options, global);
   const Features test_features = features_of(*test, model, options, global);

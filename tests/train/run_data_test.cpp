@@ -75,5 +75,38 @@ TEST(RunData, ValidationClassesMustBeTrainingClasses) {
   EXPECT_TRUE(contains(message, "violet")) << message;
 }
 
+TEST(RunData, SplitsAreKnownUnderOtherNames) {
+  const fs::path images = make_images();
+  fs::rename(images / "train", images / "Training");
+  fs::rename(images / "test", images / "Testing");
+  const RunData data = open_data(recipe_for(images, images), 3);
+  EXPECT_EQ(data.classes, (std::vector<std::string>{"blue", "green", "red"}));
+  EXPECT_EQ(data.train.size(), 54);
+  EXPECT_EQ(data.test.size(), 12);
+  EXPECT_TRUE(contains(data.train.name, "Training, 3 classes: blue, green, red")) << data.train.name;
+  EXPECT_TRUE(contains(data.test.name, "Testing, 3 classes")) << data.test.name;
+}
+
+TEST(RunData, SharedImagesOfTheSetsAreSaid) {
+  const fs::path images = make_images();
+  {
+    testing::Warnings warnings;
+    open_data(recipe_for(images, images), 3);
+    EXPECT_TRUE(warnings.messages.empty());
+  }
+  testing::Warnings warnings;
+  fs::copy_file(images / "train/red/00.png", images / "test/red/copy.png");
+  open_data(recipe_for(images / "train", images / "test"), 3);
+  EXPECT_TRUE(warnings.any("1 of 13 validation images are also training images"));
+  open_data(recipe_for(images / "train", images / "train"), 3);
+  EXPECT_TRUE(warnings.any("60 of 60 validation images are also training images"));
+}
+
+TEST(RunData, AClassNameThatIsNotUtf8IsAnErrorBeforeTheWork) {
+  const fs::path images = make_images();
+  fs::rename(images / "train/red", images / "train" / "caf\xe9");
+  EXPECT_TRUE(contains(error_of([&] { open_data(recipe_for(images), 3); }), "'caf\\xE9'"));
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
 
@@ -91,6 +92,9 @@ class CifarDataset : public Dataset {
     return str(files_[record.file]->path().string(), "#", record.index);
   }
   int64_t label(int64_t i) const override { return static_cast<int64_t>(bytes(i)[variant_->label_bytes - 1]); }
+
+  int64_t content_size(int64_t) const override { return kPixels; }
+  uint64_t content_hash(int64_t i) const override { return hash_of({bytes(i) + variant_->label_bytes, kPixels}); }
 
   image::Image image(int64_t i) const override {
     const std::byte* planes = bytes(i) + variant_->label_bytes;

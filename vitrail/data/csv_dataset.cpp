@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 
@@ -64,6 +65,8 @@ class CsvDataset : public Dataset {
   std::string path(int64_t i) const override { return (folder_ / rows_.at(i).file).string(); }
   int64_t label(int64_t i) const override { return rows_.at(i).label; }
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
+  int64_t content_size(int64_t i) const override { return file_size(path(i)); }
+  uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
 
  private:
   struct Row {

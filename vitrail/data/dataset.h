@@ -27,6 +27,11 @@ class Dataset {
   virtual int64_t label(int64_t i) const = 0;       // at least 0, and below num_classes if that is known
   virtual image::Image image(int64_t i) const = 0;  // throws Error naming path(i) if it cannot be decoded
 
+  // The size in bytes of the encoded image, −1 if it is unknown, and a hash of the bytes.  Equal values tell that
+  // images are identical.  content_hash throws Error naming path(i) if they cannot be read.
+  virtual int64_t content_size(int64_t) const { return -1; }
+  virtual uint64_t content_hash(int64_t) const { return 0; }
+
   // Names in index order; empty if neither the dataset nor the model names the classes.
   const std::vector<std::string>& class_names() const { return class_names_; }
 

@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
 
@@ -107,6 +108,12 @@ class IdxDataset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   std::string path(int64_t i) const override { return str(where_, "#", i); }
   int64_t label(int64_t i) const override { return labels_.at(i); }
+
+  int64_t content_size(int64_t) const override { return images_.shape[1] * images_.shape[2]; }
+  uint64_t content_hash(int64_t i) const override {
+    const int64_t size = content_size(i);
+    return hash_of({images_.elements.data() + i * size, static_cast<size_t>(size)});
+  }
 
   image::Image image(int64_t i) const override {
     const int64_t height = images_.shape[1], width = images_.shape[2];

@@ -7,6 +7,7 @@
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/zip_internal.h"
 #include "vitrail/data/class_folders_internal.h"
+#include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/left_out_internal.h"
 
@@ -46,6 +47,8 @@ class FolderDataset : public ClassDataset {
     read_listing(walk_folder(folder), options);
   }
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
+  int64_t content_size(int64_t i) const override { return file_size(path(i)); }
+  uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
 };
 
 // The path of an entry.  Some Windows programs write backslashes.
@@ -85,14 +88,19 @@ class ArchiveDataset : public ClassDataset {
     for (const ZipEntry& entry : zip_.entries()) entries_.emplace(path_of(entry), &entry);
   }
 
-  image::Image image(int64_t i) const override {
-    const ZipEntry& entry = *entries_.at(contents_.items.at(i).path);
-    const std::vector<std::byte> bytes = zip_.read(entry, kMaxImageFile);
-    release(entry);
-    return image::decode(bytes, decode_, path(i));
-  }
+  image::Image image(int64_t i) const override { return image::decode(content(i), decode_, path(i)); }
+  int64_t content_size(int64_t i) const override { return static_cast<int64_t>(entry(i).size); }
+  uint64_t content_hash(int64_t i) const override { return hash_of(content(i)); }
 
  private:
+  const ZipEntry& entry(int64_t i) const { return *entries_.at(contents_.items.at(i).path); }
+
+  std::vector<std::byte> content(int64_t i) const {
+    std::vector<std::byte> bytes = zip_.read(entry(i), kMaxImageFile);
+    release(entry(i));
+    return bytes;
+  }
+
   static constexpr uint64_t kMaxImageFile = uint64_t{1} << 30;
 
   // Releases the pages of an entry (and parts of its neighbours on the same pages), so that reading a complete archive

@@ -6,6 +6,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
+#include "vitrail/data/shared_images.h"
 #include "vitrail/data/unicode_names_internal.h"
 #include "vitrail/infer/preprocess.h"
 
@@ -78,6 +79,19 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
   run.validation = Subset{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
 }
 
+// Accuracies on images that are also trained on are no measure.
+void report_leaks(const data::Dataset& train, const RunData& run) {
+  const data::NamedSamples training{train, run.train.samples, "training"};
+  const data::NamedSamples validation{run.validation.dataset ? *run.validation.dataset : train, run.validation.samples,
+                                      "validation"};
+  const bool validates = run.validation.dataset || !run.validation.samples.empty();
+  if (validates) data::warn_of_shared_images(training, validation);
+  if (!run.test.dataset) return;
+  const data::NamedSamples test{*run.test.dataset, run.test.samples, "test"};
+  data::warn_of_shared_images(training, test);
+  if (validates) data::warn_of_shared_images(validation, test);
+}
+
 }  // namespace
 
 int64_t Subset::size() const {
@@ -103,6 +117,7 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
     run.test = all_of(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
   }
   hold_out(*train, recipe, run);
+  report_leaks(*train, run);
   run.train.dataset = with_cache(train, recipe);
   if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = run.train.dataset;
   return run;

@@ -29,6 +29,7 @@ struct RunData {
 // - If `recipe.val` has only the split "test", as CIFAR and MNIST, that is the test set.
 // - Without a validation set, `recipe.holdout` training images are held out for validation; default: a tenth, at most
 //   5,000.  With one, `recipe.holdout` turns it into the test set.
+// Images that are in two of the sets are a warning with their number.
 // `channels`: 1 reads greyscale images, 3 RGB.  Throws Error as data::open_dataset, for fewer than two classes, and if
 // the hold-out leaves no training images.
 RunData open_data(const DataRecipe& recipe, int64_t channels);

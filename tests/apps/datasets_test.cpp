@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What commands say about the datasets and folders they read.
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Moves the n images of image_folder(n) to these paths below a new folder.
+fs::path dataset_of(const std::vector<std::string>& paths) {
+  const fs::path images = image_folder(static_cast<int>(paths.size())), root = scratch_folder();
+  for (size_t i = 0; i < paths.size(); ++i) {
+    fs::create_directories((root / paths[i]).parent_path());
+    fs::rename(images / (std::string(1, static_cast<char>('a' + i)) + ".png"), root / paths[i]);
+  }
+  return root;
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(Datasets, EvalTellsWhatItReads) {
+  const fs::path root = dataset_of({"Training/3/a.png", "Testing/3/b.png", "Testing/07/c.png"});
+  const ProgramResult result = run_program({"eval", "-m", small_model(), root});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json_lines(result.out).at(0)["images"], 2);
+  EXPECT_TRUE(contains(result.err, "evaluating 2 images of " + root.string() + "/Testing, 2 classes: ")) << result.err;
+  EXPECT_EQ(run_program({"eval", "-m", small_model(), root, "--quiet"}).err, "");
+}
+
+TEST(Datasets, KnnWithoutATrainSplitIsAnError) {
+  const fs::path root = dataset_of({"val/a/1.png", "val/b/2.png", "test/a/3.png", "test/b/4.png"});
+  const ProgramResult result = run_program({"knn", "-m", small_model(), root, root, "--k", "1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "expected a split train, or the name of another one, got these splits: test, val"))
+      << result.err;
+}
+
+TEST(Datasets, KnnTellsOfTestImagesAmongTheTrainingImages) {
+  const fs::path root = dataset_of({"a/1.png", "b/2.png", "b/3.png"});
+  const ProgramResult result = run_program({"knn", "-m", small_model(), root, root, "--k", "1"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "warning: 3 of 3 test images are also training images")) << result.err;
+  const fs::path other = dataset_of({"a/1.png", "b/2.png"});
+  std::ofstream(other / "a/1.png", std::ios::app) << "x";
+  std::ofstream(other / "b/2.png", std::ios::app) << "x";
+  EXPECT_FALSE(contains(run_program({"knn", "-m", small_model(), root, other, "--k", "1"}).err, "are also training"));
+}
+
+TEST(Datasets, FilesThatAreLeftOutAreCountedByKind) {
+  const fs::path root = dataset_of({"x/a.png", "y/b.PNG"});
+  for (const char* name : {"x/1.heic", "x/2.HEIC", "y/3.svg", "x/._a.png", "__MACOSX/x/._a.png", "x/.DS_Store"}) {
+    write_text(root / name, "no image");
+  }
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"classify", "--format", "csv"}, {"embed", "-o", (scratch_folder() / "f.npy").string()}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"-m", small_model(), root.string()});
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(contains(result.err, "warning: 3 files left out: 2 .heic, 1 .svg")) << result.err;
+  }
+}
+
+TEST(Datasets, ClassFoldersThatFitNoModelAreAnError) {
+  const fs::path root = dataset_of({"cat/1.png", "dog/2.png"});
+  const ProgramResult result = run_program({"eval", "-m", small_model(), root});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "as many folders as its 10 classes, got 2 class folders: 'cat', 'dog'"))
+      << result.err;
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/shared_images.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::data {
+namespace {
+
+constexpr size_t kLarge = 200'000, kCompared = 2'000;
+
+std::vector<int64_t> indices_of(const NamedSamples& set) {
+  if (!set.samples.empty()) return set.samples;
+  std::vector<int64_t> indices(static_cast<size_t>(set.dataset.size()));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+std::vector<int64_t> evenly_spaced(const std::vector<int64_t>& indices, size_t count) {
+  if (indices.size() <= count) return indices;
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < count; ++i) chosen.push_back(indices[i * indices.size() / count]);
+  return chosen;
+}
+
+std::optional<uint64_t> hash_of(const Dataset& dataset, int64_t i) {
+  try {
+    return dataset.content_hash(i);
+  } catch (const Error&) {
+    return std::nullopt;  // reported when it is decoded
+  }
+}
+
+// Samples of one size in bytes.  Their hashes are computed when a sample of the other set has that size too.
+struct SameSize {
+  std::vector<int64_t> first, second;
+};
+
+int64_t count_shared(const SameSize& group, const Dataset& first, const Dataset& second) {
+  std::unordered_set<uint64_t> hashes;
+  for (const int64_t i : group.first) {
+    if (const auto hash = hash_of(first, i)) hashes.insert(*hash);
+  }
+  return std::count_if(group.second.begin(), group.second.end(), [&](int64_t i) {
+    const auto hash = hash_of(second, i);
+    return hash && hashes.contains(*hash);
+  });
+}
+
+}  // namespace
+
+SharedImages find_shared_images(const NamedSamples& first, const NamedSamples& second) {
+  const std::vector<int64_t> candidates = indices_of(first);
+  std::vector<int64_t> wanted = indices_of(second);
+  if (candidates.size() + wanted.size() > kLarge) wanted = evenly_spaced(wanted, kCompared);
+  std::unordered_map<int64_t, SameSize> sizes;
+  for (const int64_t i : wanted) {
+    const int64_t size = second.dataset.content_size(i);
+    if (size >= 0) sizes[size].second.push_back(i);
+  }
+  for (const int64_t i : candidates) {
+    const auto found = sizes.find(first.dataset.content_size(i));
+    if (found != sizes.end()) found->second.first.push_back(i);
+  }
+  SharedImages shared{.count = 0, .compared = static_cast<int64_t>(wanted.size())};
+  for (const auto& [size, group] : sizes) {
+    if (!group.first.empty()) shared.count += count_shared(group, first.dataset, second.dataset);
+  }
+  return shared;
+}
+
+void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second) {
+  const SharedImages shared = find_shared_images(first, second);
+  if (shared.count == 0) return;
+  warn(str(shared.count, " of ", shared.compared, " ", second.name, " images", " are also ", first.name,
+           " images (identical files): accuracies on them are too high"));
+}
+
+}  // namespace vitrail::data

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Finds images that are in two sets, such as test images among the training images.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+
+// Samples of a dataset, and what they are called in messages ("training", "test").
+struct NamedSamples {
+  const Dataset& dataset;
+  std::vector<int64_t> samples{};  // indices in the dataset; empty: all
+  std::string name{};
+};
+
+struct SharedImages {
+  int64_t count = 0;     // samples of the second set that are in the first
+  int64_t compared = 0;  // samples of the second set that were looked for
+};
+
+// Compares the encoded images by size, and those of equal size by a 64-bit hash of their bytes.  Of large sets, 2,000
+// evenly spaced samples of the second are looked for.  Images that cannot be read are in no set.
+SharedImages find_shared_images(const NamedSamples& first, const NamedSamples& second);
+
+// Warns if find_shared_images finds any.
+void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second);
+
+}  // namespace vitrail::data
