@@ -6,7 +6,7 @@
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
 //   models/load.h             open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/registry.h         architectures: the table of named model variants
-//   image/decode.h            read_image: JPEG, PNG, WebP and GIF files
+//   image/decode.h            read_image: JPEG, PNG, WebP, GIF, BMP, TIFF and PPM files
 //   image/transform.h         EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
 //   infer/preprocess.h        transform_of: the EvalTransform of a model's configuration
 //   infer/function_session.h  FunctionSession: compiled inference of any function of named tensors

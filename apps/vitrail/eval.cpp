@@ -85,7 +85,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
-  command->add_option("--split", options->split, "Dataset split (default: test, else val)");
+  command->add_option("--split", options->split,
+                      "Dataset split (default: test, else val; \".\": none, the folders are classes)");
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
