@@ -123,12 +123,10 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
     print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
     return 1;
   }
-  nlohmann::ordered_json json{{"run", options.folder},
-                              {"epochs", result.epoch},
-                              {"steps", result.step},
-                              {"held_out_top1", result.best_top1},
-                              {"best_epoch", result.best_epoch},
-                              {"seconds", result.seconds}};
+  nlohmann::ordered_json json{
+      {"run", options.folder},    {"epochs", result.epoch},          {"steps", result.step},
+      {"held_out_top1", nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
+  if (result.best_top1) json["held_out_top1"] = *result.best_top1;
   if (result.tested) {
     json["test_top1"] = result.test_top1;
     json["test_top5"] = result.test_top5;

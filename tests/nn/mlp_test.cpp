@@ -3,7 +3,11 @@
 
 #include "tests/nn/layer_fixture.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/nn/dropout.h"
 #include "vitrail/nn/swiglu.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/linear.h"
 
 namespace vitrail::nn {
 namespace {
@@ -44,19 +48,25 @@ TEST(Mlp, SamNamesOnlyChangeTheParametersNames) {
   EXPECT_TRUE(testing::close(sam.forward(x), own.forward(x), 0));
 }
 
-TEST(Mlp, DropsTwiceInTraining) {
+// Equals the formula with the masks of both layers: leaving one of them out changes it.
+TEST(Mlp, DropsAfterTheActivationAndAfterTheSecondLayer) {
   RandomParams params(1);
   Mlp layer({.in_features = 8, .dropout = 0.5}, ParamSource(params));
-  const Tensor x = Tensor::randn({4, 8}, 1);
-  const Tensor eval = layer.forward(x);
   layer.train();
-  const Tensor train = layer.forward(x);
-  int zeros = 0;
-  for (int64_t i = 0; i < train.numel(); ++i) zeros += train.data<float>()[i] == 0;
-  EXPECT_GT(zeros, 0);
-  EXPECT_LT(zeros, train.numel());
-  EXPECT_FALSE(testing::close(train, eval, 1e-3));
+  const RandomScope scope(3, 5);
+  const Tensor x = Tensor::randn({4, 8}, 1);
+  const auto mask = [](const char* path, int64_t features) {
+    return ops::dropout_mask({4, features}, 0.5, random_key(path, 3, 5), {}, DType::f32);
+  };
+  const Tensor hidden =
+      ops::linear(x, layer.parameter("fc1.weight"), layer.parameter("fc1.bias"), kernels::Activation::gelu);
+  const Tensor out =
+      ops::linear(ops::mul(hidden, mask("drop1", 32)), layer.parameter("fc2.weight"), layer.parameter("fc2.bias"));
+  EXPECT_TRUE(testing::close(layer.forward(x), ops::mul(out, mask("drop2", 8)), 1e-6));  // 32 terms of order 0.1
   EXPECT_THROW(layer.forward(Tensor::zeros({4, 9})), Error);
+  layer.train(false);
+  const Tensor without = ops::linear(hidden, layer.parameter("fc2.weight"), layer.parameter("fc2.bias"));
+  EXPECT_TRUE(testing::close(layer.forward(x), without, 1e-6));
 }
 
 class SwiGluGolden : public ::testing::TestWithParam<std::string> {};

@@ -11,7 +11,7 @@
 
 namespace vitrail::train {
 
-enum class Column { loss = 3, rate = 6 };
+enum class Column { loss = 3, rate = 6, gradient_norm = 7 };
 
 // A column of the "train" rows of metrics.csv.
 inline std::vector<double> train_column(const fs::path& run, Column column) {

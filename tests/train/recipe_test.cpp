@@ -70,6 +70,35 @@ TEST(Recipe, OverridesReplaceFields) {
   EXPECT_THROW(parse_recipe(kMinimal, "r.json", {"=1"}), Error);
 }
 
+TEST(Recipe, FilesThatCannotBeReadAreErrorsThatNameThemAndTheReason) {
+  const fs::path folder = testing::scratch_folder();
+  fs::create_symlink("itself", folder / "itself");
+  const auto expect = [&](const fs::path& file, const char* reason) {
+    const std::string message = error_of([&] { read_recipe(file); });
+    EXPECT_TRUE(contains(message, file.string()) && contains(message, reason)) << message;
+  };
+  expect(folder / "itself", "Too many levels of symbolic links");
+  expect(folder / std::string(300, 'n'), "File name too long");
+  expect(folder / "absent", "No such file");
+  expect(folder, "got a folder");
+  expect("/dev/zero", "a recipe of at most 4194304 bytes");
+  write_file(folder / "file", "{}");
+  expect(folder / "file/recipe.json", "Not a directory");
+}
+
+// Every byte that is not UTF-8, in keys and values and at each place.
+TEST(Recipe, SettingsThatAreNotUtf8AreErrors) {
+  for (const std::string bytes : {"\xE4", "\xC3", "\xFF\xFE", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\x80"}) {
+    for (const std::string& setting : {"data.train=" + bytes, "data.tr" + bytes + "=x", bytes + "=1",
+                                       "model.x=\"" + bytes + "\"", bytes, "data." + bytes + ".x=2"}) {
+      const std::string message = error_of([&] { parse_recipe(kMinimal, "r.json", {setting}); });
+      EXPECT_TRUE(contains(message, "--set: expected text in UTF-8")) << message;
+      EXPECT_TRUE(contains(message, "\\x")) << message;
+    }
+  }
+  EXPECT_EQ(parse_recipe(kMinimal, "r.json", {"data.train=Bäume"}).data.train, "Bäume");
+}
+
 TEST(Recipe, WrittenRecipesParseToTheSameRecipe) {
   const std::string first = write_recipe(parse_recipe(tiny_recipe("/x"), "r.json"));
   const std::string second = write_recipe(parse_recipe(first, "again.json"));

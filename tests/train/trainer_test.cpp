@@ -2,13 +2,15 @@
 #include "vitrail/train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
 #include "tests/support/golden.h"
-#include "tests/train/training_fixture.h"
+#include "tests/train/metrics_comparison.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -136,6 +138,45 @@ TEST(Trainer, ResumingWithAnotherRecipeListsTheDifferences) {
   EXPECT_TRUE(warnings.any("threads: 2 → 1"));
 }
 
+TEST(Trainer, ResumingWithMoreEpochsTellsTheJumpOfTheLearningRateAndTestsAgain) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const TrainingResult first = train_to(run, parse_recipe(tiny_recipe(images), "r.json"));
+  const double finished = first.test_loss;
+  const Recipe longer = parse_recipe(tiny_recipe(images), "r.json", {"epochs=6", "schedule.warmup_epochs=0"});
+  Warnings warnings;
+  const TrainingResult result = train(longer, {.folder = run, .resume = true, .allow_changes = true, .threads = 2});
+  // Cosine from 0.003: half of it in the middle of six epochs; at the end of three it was 0.
+  EXPECT_TRUE(warnings.any("the learning rate of the next step is 0.0015, and would be 0 without the changes"));
+  EXPECT_EQ(result.step, 36);
+  EXPECT_TRUE(result.tested);
+  EXPECT_NE(result.test_loss, finished);
+}
+
+TEST(Trainer, ResumingWithTheSameScheduleTellsNoJump) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  train_to(run, parse_recipe(tiny_recipe(images), "r.json"), false, 8);
+  Warnings warnings;
+  train(parse_recipe(tiny_recipe(images), "r.json", {"loss.label_smoothing=0"}),
+        {.folder = run, .resume = true, .allow_changes = true, .threads = 2});
+  EXPECT_FALSE(warnings.any("the learning rate of the next step"));
+}
+
+TEST(Trainer, AModelWithNaNIsAnErrorBeforeTheFirstStep) {
+  const fs::path images = make_images(), runs = testing::scratch_folder();
+  train_to(runs / "first", parse_recipe(tiny_recipe(images), "r.json"));
+  const models::OpenedModel opened = models::open_model(runs / "first/model");
+  const models::VisionTransformer model = models::build_model(opened);
+  std::vector<nn::NamedTensor> weights;
+  for (const nn::NamedTensor& w : model.named_parameters()) weights.push_back({w.name, w.tensor.clone()});
+  weights[3].tensor.data<float>()[1] = NAN;
+  write_model(runs / "broken", opened.config, weights);
+  const Recipe recipe =
+      parse_recipe(tiny_recipe(images), "r.json", {"model={\"init\": \"" + (runs / "broken").string() + "\"}"});
+  const std::string message = error_of([&] { train_to(runs / "second", recipe); });
+  EXPECT_TRUE(contains(message, "broken: expected finite values, got " + weights[3].name)) << message;
+  EXPECT_FALSE(fs::exists(runs / "second/metrics.csv"));
+}
+
 TEST(Trainer, AFolderWithARunIsAnErrorWithoutResume) {
   const fs::path images = make_images(), run = testing::scratch_folder() / "run";
   const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json");
@@ -186,6 +227,18 @@ TEST(Trainer, AnUnreadableImageIsAnErrorOrSkippedAndCounted) {
   const TrainingResult result = train_to(testing::scratch_folder() / "skips", recipe);
   EXPECT_GT(result.skipped_images, 0);
   EXPECT_EQ(result.epoch, 3);
+}
+
+TEST(Trainer, AnImageThatVanishesDuringTrainingIsNamed) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.keep_decoded_mb=0", "data.in_flight=1"});
+  TrainerCallbacks callbacks;
+  callbacks.stop = [&] {  // called after the first step
+    fs::remove_all(images / "train/red");
+    return false;
+  };
+  const std::string message = error_of([&] { train(recipe, {.folder = run, .threads = 1}, callbacks); });
+  EXPECT_TRUE(contains(message, "train/red/") && contains(message, "No such file")) << message;
 }
 
 TEST(Trainer, AnImageThatBecomesUnreadableIsNamed) {
@@ -243,14 +296,41 @@ TEST(Trainer, MixedPrecisionTrainsAndResumes) {
   expect_same_runs(runs / "uninterrupted", runs / "resumed");
 }
 
-TEST(Trainer, LearnsFromATeacher) {
+// A student with the teacher's weights has nothing to learn from it.
+TEST(Trainer, AStudentThatEqualsItsTeacherHasNoDistillationLoss) {
   const fs::path images = make_images(), runs = testing::scratch_folder();
   train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json"));
+  const std::string teacher = (runs / "teacher/model").string();
+  const Recipe recipe = parse_recipe(
+      tiny_recipe(images), "r.json",
+      {"loss.distillation={\"teacher\": \"" + teacher + "\", \"alpha\": 1}", "model={\"init\": \"" + teacher + "\"}",
+       "model.drop_path_rate=0", "model.proj_drop_rate=0", "augment={}", "loss.label_smoothing=0", "optimizer.lr=0"});
+  train_to(runs / "student", recipe);
+  for (const double loss : train_column(runs / "student", Column::loss)) EXPECT_NEAR(loss, 0, 1e-5);
+}
+
+// The labels are wrong: what the student knows about the right classes it has from the teacher.
+TEST(Trainer, LearnsFromATeacher) {
+  const fs::path images = make_images(40), runs = testing::scratch_folder();
+  const std::vector<std::string> settings{"epochs=12", "augment={}", "model.drop_path_rate=0",
+                                          "model.proj_drop_rate=0"};
+  EXPECT_GT(train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json", settings)).test_top1, 0.8);
+  fs::rename(images / "train/red", images / "train/other");
+  fs::rename(images / "train/green", images / "train/red");
+  fs::rename(images / "train/blue", images / "train/green");
+  fs::rename(images / "train/other", images / "train/blue");
   for (const char* kind : {"soft", "hard"}) {
-    const std::string distillation =
-        "loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() + "\", \"kind\": \"" + kind + "\"}";
-    const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {distillation, "model.img_size=16"});
-    EXPECT_EQ(train_to(runs / kind, recipe).step, 18);
+    for (const int alpha : {0, 1}) {
+      std::vector<std::string> distilled = settings;
+      distilled.push_back("loss.distillation={\"teacher\": \"" + (runs / "teacher/model").string() +
+                          "\", \"kind\": \"" + kind + "\", \"alpha\": " + std::to_string(alpha) + "}");
+      distilled.insert(distilled.end(),
+                       {"model.img_size=16", "data.holdout=0", "data.val=null", "data.test=" + images.string()});
+      const double top1 =
+          train_to(runs / (kind + std::to_string(alpha)), parse_recipe(tiny_recipe(images), "r.json", distilled))
+              .test_top1;
+      EXPECT_EQ(top1 > 0.7, alpha == 1) << kind << " " << alpha << ": " << top1;
+    }
   }
 }
 

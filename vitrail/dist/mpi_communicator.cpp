@@ -32,7 +32,8 @@ const MpiModule& load_module() {
   for (const fs::path& folder : module_folders()) {
     const fs::path path = folder / kMpiModuleFile;
     searched += (searched.empty() ? "" : ", ") + folder.string();
-    if (!fs::exists(path)) continue;
+    std::error_code unknown;
+    if (!fs::exists(path, unknown)) continue;
     // RTLD_GLOBAL, because Open MPI's own plug-ins look up its symbols globally.
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
     void* const entry = handle ? ::dlsym(handle, kMpiModuleEntry) : nullptr;

@@ -56,6 +56,13 @@ double Ema::decay(int64_t step) const {
   return std::max(std::min(warming, options_.decay), options_.min_decay);
 }
 
+bool Ema::warmed_up(int64_t step) const {
+  const double limit = std::exp(-1.0);
+  double share = 1;  // share of the first copy in the average
+  for (int64_t s = options_.after_step + 2; s <= step && share > limit; ++s) share *= decay(s);
+  return share <= limit;
+}
+
 void Ema::update(int64_t step) {
   const double weight = 1 - decay(step);
   for_each_pair(average_, weights_, [&](auto* a, auto* w, int64_t n) { kernels::lerp(a, w, n, weight); });

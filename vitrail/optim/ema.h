@@ -27,6 +27,10 @@ class Ema {
   void update(int64_t step);
   double decay(int64_t step) const;
 
+  // Whether the average has left its start behind: at most 1/e of it is still its first copy.  With a constant decay
+  // this takes 1 / (1 − decay) updates.
+  bool warmed_up(int64_t step) const;
+
   // Exchanges weights and average, to evaluate the average in the model; a second call restores both.
   void swap() const;
 

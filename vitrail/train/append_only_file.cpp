@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,26 +11,56 @@
 
 namespace vitrail::train {
 namespace fs = std::filesystem;
+namespace {
 
-std::ofstream open_for_append(const fs::path& path, uint64_t keep) {
-  std::error_code error;
-  const bool exists = fs::exists(path, error);
-  const uint64_t size = exists ? fs::file_size(path, error) : 0;
-  if (size < keep) throw Error(path.string(), str("at least ", keep, " bytes, as the checkpoint says"), str(size));
-  if (exists) fs::resize_file(path, keep, error);
-  if (error) throw Error(str(path.string(), ": cannot be truncated: ", error.message()));
-  std::ofstream stream(path, std::ios::binary | std::ios::app);
-  if (!stream) throw Error(str(path.string(), ": cannot be written: ", std::strerror(errno)));
-  return stream;
+Error failure(const fs::path& path, const char* what) {
+  return Error(str(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-void flush_to_disk(std::ofstream& stream, const fs::path& path) {
-  stream.flush();
-  if (!stream) throw Error(str(path.string(), ": write failed: ", std::strerror(errno)));
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = file >= 0 && ::fsync(file) == 0;
-  if (file >= 0) ::close(file);
-  if (!synced) throw Error(str(path.string(), ": sync failed: ", std::strerror(errno)));
+// Opens or creates a regular file.  O_NOFOLLOW: a symbolic link in the folder of a run could name any file.
+// O_NONBLOCK: a pipe must not block.
+int open_regular(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+  if (file < 0 && errno == ELOOP) throw Error(path.string(), "a regular file", "a symbolic link");
+  if (file < 0) throw failure(path, "cannot be written");
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) return file;
+  ::close(file);
+  throw Error(path.string(), "a regular file", "another kind of file");
+}
+
+}  // namespace
+
+AppendOnlyFile::AppendOnlyFile(const fs::path& path, uint64_t keep) : path_(path), file_(open_regular(path)) {
+  struct stat status {};
+  ::fstat(file_, &status);
+  const auto size = static_cast<uint64_t>(status.st_size);
+  try {
+    if (size < keep) throw Error(path.string(), str("at least ", keep, " bytes, as the checkpoint says"), str(size));
+    if (::ftruncate(file_, static_cast<off_t>(keep)) != 0) throw failure(path, "cannot be truncated");
+  } catch (...) {
+    ::close(file_);
+    throw;
+  }
+  size_ = keep;
+}
+
+AppendOnlyFile::~AppendOnlyFile() { ::close(file_); }
+
+void AppendOnlyFile::write(const std::string& bytes) {
+  for (size_t done = 0; done < bytes.size();) {
+    errno = ENOSPC;  // a short write does not set errno
+    const ssize_t written = ::write(file_, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) throw failure(path_, "write failed");
+    done += static_cast<size_t>(written);
+    size_ += static_cast<uint64_t>(written);
+  }
+}
+
+uint64_t AppendOnlyFile::sync() const {
+  if (::fsync(file_) != 0) throw failure(path_, "sync failed");
+  return size_;
 }
 
 }  // namespace vitrail::train

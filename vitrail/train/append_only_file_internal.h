@@ -3,15 +3,27 @@
 // Append-only files that a resumed run truncates to their length at the checkpoint.
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
+#include <string>
 
 namespace vitrail::train {
 
-// Truncates `path` to its first `keep` bytes, or creates it, and opens it for appending.  Throws Error if the file is
-// shorter than `keep` or cannot be written.
-std::ofstream open_for_append(const std::filesystem::path& path, uint64_t keep);
+class AppendOnlyFile {
+ public:
+  // Truncates `path` to its first `keep` bytes, or creates it.  Throws Error if the file is shorter than `keep`, is not
+  // a regular file (symbolic links are not followed), or cannot be written.
+  AppendOnlyFile(const std::filesystem::path& path, uint64_t keep);
+  ~AppendOnlyFile();
+  AppendOnlyFile(const AppendOnlyFile&) = delete;
+  AppendOnlyFile& operator=(const AppendOnlyFile&) = delete;
 
-// Flushes the stream and syncs the file to disk.  Throws Error naming the path if a write failed.
-void flush_to_disk(std::ofstream& stream, const std::filesystem::path& path);
+  // Appends without buffering, so that other programs can read the bytes now.  Throws Error if that fails.
+  void write(const std::string& bytes);
+  uint64_t sync() const;  // syncs the file to disk and returns its length; throws Error if that fails
+
+ private:
+  std::filesystem::path path_;
+  int file_;
+  uint64_t size_ = 0;
+};
 
 }  // namespace vitrail::train

@@ -10,6 +10,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/models/json_fields_internal.h"
+#include "vitrail/train/checked_json_internal.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -22,6 +24,9 @@ using Named = std::vector<std::pair<std::string, Tensor>>;
 using Metadata = std::map<std::string, std::string>;
 
 constexpr const char* kFormat = "vitrail training checkpoint 1";
+// Bounds of the values in a file.  They keep products such as epoch · batches within 64 bits.
+constexpr int64_t kMaxEpochs = 1'000'000, kMaxBatches = int64_t{1} << 40, kMaxBatchImages = int64_t{1} << 22;
+constexpr int64_t kMaxWorkers = 1'000'000;
 constexpr const char* kGroups[] = {"model/", "optimizer/", "average/"};
 
 // CRC-32C over the name, dtype, shape and bytes of each tensor in the order of names, then over the metadata except the
@@ -61,12 +66,15 @@ Metadata metadata_of(const CheckpointState& state) {
 }
 
 void read_metadata(const Metadata& metadata, CheckpointState& state) {
-  const Json position = Json::parse(metadata.at("position")), print = Json::parse(metadata.at("fingerprint"));
-  state.position = {position.at("epoch"), position.at("step_in_epoch"), position.at("step"),
-                    position.value("batch_images", int64_t{0})};
+  const Json position = models::parse_json(metadata.at("position"), "position");
+  const Json print = models::parse_json(metadata.at("fingerprint"), "fingerprint");
+  const CheckedObject at(position, "position"), of(print, "fingerprint");
+  state.position = {at.count("epoch", kMaxEpochs), at.count("step_in_epoch", kMaxBatches), at.count("step"), 0};
+  if (position.contains("batch_images")) state.position.batch_images = at.count("batch_images", kMaxBatchImages);
   state.recipe = metadata.at("recipe");
   state.counters = metadata.at("counters");
-  state.fingerprint = {print.at("build"), print.at("isa"), print.at("threads"), print.at("ranks")};
+  state.fingerprint = {of.text("build"), of.text("isa"), static_cast<int>(of.count("threads", kMaxWorkers, 1)),
+                       static_cast<int>(of.count("ranks", kMaxWorkers, 1))};
 }
 
 // Atomically replaces `to` by a hard link to `file`, or by a copy on file systems without hard links.
@@ -120,7 +128,8 @@ void save_checkpoint(const fs::path& path, const CheckpointState& state) {
   const fs::path next = path.string() + ".next";
   try {
     weights::write_safetensors(next, tensors, metadata);
-    if (fs::exists(path)) replace_by_link(path, previous_checkpoint(path));
+    std::error_code unknown;
+    if (fs::exists(path, unknown)) replace_by_link(path, previous_checkpoint(path));
   } catch (const Error&) {
     std::error_code ignored;
     fs::remove(next, ignored);
@@ -170,7 +179,8 @@ CheckpointState load_latest(const fs::path& path) {
     failure = error.what();
   }
   const fs::path previous = previous_checkpoint(path);
-  if (!fs::exists(previous)) throw Error(failure);
+  std::error_code unknown;
+  if (!fs::exists(previous, unknown)) throw Error(failure);
   try {
     CheckpointState state = load_checkpoint(previous);
     warn(str("the last checkpoint cannot be read, resuming from the previous one (", previous.string(), ", step ",

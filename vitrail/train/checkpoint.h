@@ -44,7 +44,8 @@ struct CheckpointState {
 // old file.
 void save_checkpoint(const std::filesystem::path& path, const CheckpointState& state);
 
-// Throws Error for a missing or truncated file and for a wrong checksum.
+// Throws Error for a missing or truncated file, for a wrong checksum, and for a position or fingerprint out of range:
+// the file may come from anywhere.
 CheckpointState load_checkpoint(const std::filesystem::path& path);
 
 // Loads the checkpoint at `path`.  If that fails, loads the previous one and warns.  Throws Error with both reasons if

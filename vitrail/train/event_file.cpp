@@ -2,12 +2,8 @@
 #include "vitrail/train/event_file_internal.h"
 
 #include <bit>
-#include <cerrno>
-#include <cstring>
 
 #include "vitrail/base/crc32c_internal.h"
-#include "vitrail/base/error.h"
-#include "vitrail/train/append_only_file_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -48,9 +44,8 @@ uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u
 
 }  // namespace
 
-EventFile::EventFile(const std::filesystem::path& path, uint64_t keep)
-    : path_(path), stream_(open_for_append(path, keep)), size_(keep) {
-  if (size_ > 0) return;
+EventFile::EventFile(const std::filesystem::path& path, uint64_t keep) : file_(path, keep) {
+  if (keep > 0) return;
   std::string first = event(0, 0);
   put_bytes(first, 3, "brain.Event:2");
   write_record(first);
@@ -74,14 +69,9 @@ void EventFile::write_record(const std::string& event) {
   put_fixed(record, masked(crc32c(record.data(), 8)));
   record += event;
   put_fixed(record, masked(crc32c(event.data(), event.size())));
-  stream_ << record;
-  if (!stream_) throw Error(str(path_.string(), ": write failed: ", std::strerror(errno)));
-  size_ += record.size();
+  file_.write(record);
 }
 
-uint64_t EventFile::flush() {
-  flush_to_disk(stream_, path_);
-  return size_;
-}
+uint64_t EventFile::flush() { return file_.sync(); }
 
 }  // namespace vitrail::train

@@ -3,9 +3,9 @@
 // Writer of TensorBoard event files.
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <vector>
+
+#include "vitrail/train/append_only_file_internal.h"
 
 namespace vitrail::train {
 
@@ -23,9 +23,7 @@ class EventFile {
  private:
   void write_record(const std::string& event);
 
-  std::filesystem::path path_;
-  std::ofstream stream_;
-  uint64_t size_ = 0;
+  AppendOnlyFile file_;
 };
 
 }  // namespace vitrail::train

@@ -3,9 +3,10 @@
 // Writer of metrics.csv: one row per logging interval, validation and test.
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
+
+#include "vitrail/train/append_only_file_internal.h"
 
 namespace vitrail::train {
 
@@ -30,11 +31,7 @@ class MetricsFile {
   uint64_t flush();  // syncs the file to disk and returns its length in bytes
 
  private:
-  void write(const std::string& line);
-
-  std::filesystem::path path_;
-  std::ofstream stream_;
-  uint64_t size_ = 0;
+  AppendOnlyFile file_;
 };
 
 }  // namespace vitrail::train

@@ -45,6 +45,10 @@ std::string first_non_finite_layer(const models::VisionTransformer& model, const
   return first.empty() ? "the loss: the output of every layer is finite" : first;
 }
 
+std::string non_finite_values(const std::string& name, const Tensor& tensor) {
+  return is_finite(tensor) ? "" : describe(name, tensor);
+}
+
 std::string non_finite_gradient(const std::vector<optim::Parameter>& parameters) {
   for (auto p = parameters.rbegin(); p != parameters.rend(); ++p) {
     const Tensor gradient = autograd::grad_of(p->tensor);

@@ -14,6 +14,9 @@ namespace vitrail::train {
 // the weights before the outputs.  Call it under the RandomScope of the step, so that dropout is the same.
 std::string first_non_finite_layer(const models::VisionTransformer& model, const Tensor& images);
 
+// Describes a tensor that has a NaN or an infinity, with the range of its finite values; empty if it has none.
+std::string non_finite_values(const std::string& name, const Tensor& tensor);
+
 // Describes the non-finite gradient closest to the loss, which is the first that the backward pass computed.
 std::string non_finite_gradient(const std::vector<optim::Parameter>& parameters);
 

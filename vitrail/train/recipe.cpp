@@ -2,9 +2,10 @@
 #include "vitrail/train/recipe.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/model_args_internal.h"
@@ -16,6 +17,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr double kMax = std::numeric_limits<double>::max();
+constexpr size_t kMaxRecipeBytes = 4 << 20;  // limits what is read of another file, such as /dev/zero
 constexpr Range kAny{-kMax, kMax}, kNonNegative{0, kMax}, kFraction{0, 1};
 
 void describe_mimetic(Schema& schema, nn::MimeticOptions& mimetic) {
@@ -336,11 +338,17 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
 }
 
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(file, unknown)) throw Error(file.string(), "a recipe file", "a folder");
   std::ifstream stream(file, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(file)) throw Error(file.string() + ": cannot be opened");
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_recipe(text.str(), file.string(), overrides);
+  if (!stream) throw Error(str(file.string(), ": cannot be opened: ", std::strerror(errno)));
+  std::string text(kMaxRecipeBytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (stream.bad()) throw Error(str(file.string(), ": cannot be read: ", std::strerror(errno)));
+  text.resize(static_cast<size_t>(stream.gcount()));
+  if (text.size() > kMaxRecipeBytes)
+    throw Error(file.string(), str("a recipe of at most ", kMaxRecipeBytes, " bytes"), "more");
+  return parse_recipe(text, file.string(), overrides);
 }
 
 std::string write_recipe(const Recipe& given) {

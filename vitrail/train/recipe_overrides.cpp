@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/recipe_overrides_internal.h"
+#include "vitrail/train/utf8_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -32,6 +33,7 @@ bool changes_results(const std::string& path) {
 }  // namespace
 
 void apply_override(Json& json, const std::string& setting) {
+  if (!is_utf8(setting)) throw Error("--set", "text in UTF-8", "\"" + escape_non_utf8(setting) + "\"");
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) throw Error("--set", "key.path=value", "\"" + setting + "\"");
   const std::string path = setting.substr(0, equals), text = setting.substr(equals + 1);

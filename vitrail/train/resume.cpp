@@ -3,7 +3,9 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/train/non_finite_internal.h"
 #include "vitrail/train/resume_internal.h"
+#include "vitrail/train/training_step_internal.h"
 
 namespace vitrail::train {
 
@@ -38,6 +40,21 @@ std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, con
   for (const std::string& line : differences(state.fingerprint, current))
     warn("results will not be bit-identical to an uninterrupted run: " + line);
   return state;
+}
+
+std::optional<double> scheduled_rate(const std::string& recipe, int64_t steps_per_epoch, int64_t step) {
+  try {
+    return optim::Schedule(schedule_options(parse_recipe(recipe, "checkpoint"), steps_per_epoch)).rate(step);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void check_finite(const std::vector<nn::NamedTensor>& tensors, const std::string& where) {
+  for (const nn::NamedTensor& tensor : tensors) {
+    if (const std::string problem = non_finite_values(tensor.name, tensor.tensor); !problem.empty())
+      throw Error(where, "finite values", problem);
+  }
 }
 
 Position resume_position(Position position, int64_t batch_images, int64_t batches, int64_t accumulate) {

@@ -22,6 +22,12 @@ std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, con
 // batches: no image is skipped, and less than a step's images are seen twice.  `batches`: batches per epoch.
 Position resume_position(Position position, int64_t batch_images, int64_t batches, int64_t accumulate);
 
+// The learning rate at a step of the schedule of a checkpoint's recipe; nothing if it cannot be parsed.
+std::optional<double> scheduled_rate(const std::string& recipe, int64_t steps_per_epoch, int64_t step);
+
+// Throws Error, beginning with `where`, if a tensor has a NaN or an infinity.
+void check_finite(const std::vector<nn::NamedTensor>& tensors, const std::string& where);
+
 // Copies tensors by name.  Throws Error, beginning with `where`, if names or shapes differ.
 void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn::NamedTensor>& to,
                   const std::string& where);

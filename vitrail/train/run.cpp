@@ -2,13 +2,24 @@
 #include <algorithm>
 
 #include "vitrail/autograd/variable.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/train/data_checks_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
 
 namespace vitrail::train {
+namespace {
+
+RunData open_checked_data(const Recipe& recipe) {
+  RunData data = open_data(recipe.data, input_channels(recipe.model));
+  check_class_names(data.classes, recipe.data.train);
+  return data;
+}
+
+}  // namespace
 
 Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks, int threads)
     : group_(options.communicator),
@@ -19,7 +30,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
-      data_(open_data(recipe.data, input_channels(recipe.model))),
+      data_(open_checked_data(recipe)),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
       transform_(set_preprocessing()),
       loader_(data_.train.dataset,
@@ -28,6 +39,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
       training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_) {
   restore();
+  check_finite(prepared_.model.named_parameters(), recipe.model.init.empty() ? "model" : recipe.model.init);
   if (!group_.is_rank_zero()) return;
   folder_->remove_temporary_files();
   metrics_log_.emplace(folder_->path(), counters_);
@@ -68,13 +80,30 @@ void Run::log_setup() const {
                                : "no validation images: the last weights are kept");
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
-  if (state_) log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
+  warn_of_shared_images(data_);
+  if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_))
+    warn(str("ema: the average is not used, because after all ", recipe_.epochs * steps_,
+             " steps it is still mostly the ",
+             "weights of the first step; expected a smaller decay or \"warmup\": true"));
+  if (state_) log_resumption();
+}
+
+// A changed recipe may give another learning rate at the same step.
+void Run::log_resumption() const {
+  log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
+  if (position_.epoch >= recipe_.epochs) return;
+  const int64_t step = position_.epoch * steps_ + position_.step_in_epoch / recipe_.accumulate;
+  const std::optional<double> before = scheduled_rate(state_->recipe, steps_, step);
+  const double now = training_step_.scheduled_rate(step);
+  if (before && *before != now)
+    warn(str("the learning rate of the next step is ", now, ", and would be ", *before, " without the changes"));
 }
 
 // Rank 0: copies the checkpoint to the model and the optimiser.
 void Run::restore_from_checkpoint() {
   if (!state_) return;
   const std::string where = folder_->checkpoint("last").string();
+  for (const auto* tensors : {&state_->model, &state_->average}) check_finite(*tensors, where);
   copy_weights(state_->model, prepared_.model.named_parameters(), where);
   training_step_.optimizer().load_state(state_->optimizer);
   if (training_step_.ema() && !state_->average.empty()) training_step_.ema()->load(state_->average);
@@ -99,6 +128,7 @@ void Run::restore() {
     if (training_step_.ema()) group_.broadcast_tensors(training_step_.ema()->average());
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
+  if (position_.epoch < recipe_.epochs) counters_.tested = false;  // more epochs than before follow
   saved_step_ = position_.step;
 }
 
@@ -130,7 +160,7 @@ Counters Run::current_counters() const {
 
 TrainingResult Run::result(bool stopped) const {
   TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step};
-  result.best_top1 = std::max(0.0, counters_.best_top1);
+  if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test.dataset;
   result.test_loss = counters_.test_loss;

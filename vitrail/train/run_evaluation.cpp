@@ -34,39 +34,51 @@ Evaluation Run::evaluate_ema() {
   return evaluate_subset(data_.validation, Progress::Phase::validate);
 }
 
-// Validates the weights and the EMA weights, keeps the better ones if they are the best so far, and saves.
+// Evaluates the weights and the EMA weights on the validation images.
+Run::Validation Run::validate(EpochResult& result) {
+  Validation of;
+  of.weights = evaluate_subset(data_.validation, Progress::Phase::validate);
+  result.val_loss = of.weights.loss;
+  result.val_top1 = of.weights.top1;
+  result.val_top5 = of.weights.top5;
+  if (!training_step_.ema()) return of;
+  of.average = evaluate_ema();
+  result.has_ema = true;
+  result.ema_loss = of.average.loss;
+  result.ema_top1 = of.average.top1;
+  result.ema_top5 = of.average.top5;
+  return of;
+}
+
+// The results that decide about the weights of an epoch: of the average if it is better and has warmed up.
+Run::Candidate Run::candidate_of(const EpochResult& result) const {
+  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
+  const bool use_average =
+      result.has_ema && training_step_.ema()->warmed_up(position_.step) && better(average, weights);
+  return {use_average ? average : weights, use_average};
+}
+
+// Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
 void Run::finish_epoch() {
   EpochResult result{.epoch = position_.epoch + 1, .step = position_.step};
   result.train_loss = counters_.epoch.mean_loss();
   result.train_top1 = counters_.epoch.accuracy();
   const bool last = position_.epoch + 1 == recipe_.epochs;
   result.validated = data_.validation.dataset && (last || result.epoch % recipe_.validate_every == 0);
-  Evaluation of_weights, of_ema;
-  if (result.validated) {
-    of_weights = evaluate_subset(data_.validation, Progress::Phase::validate);
-    result.val_loss = of_weights.loss;
-    result.val_top1 = of_weights.top1;
-    result.val_top5 = of_weights.top5;
-    if (training_step_.ema()) {
-      of_ema = evaluate_ema();
-      result.has_ema = true;
-      result.ema_loss = of_ema.loss;
-      result.ema_top1 = of_ema.top1;
-      result.ema_top5 = of_ema.top5;
-    }
-  }
-  const bool ema_is_better = result.has_ema && result.ema_top1 > result.val_top1;
-  const double top1 = ema_is_better ? result.ema_top1 : result.val_top1;
-  result.best = result.validated ? top1 > counters_.best_top1 : !data_.validation.dataset && last;
+  Validation validation;
+  if (result.validated) validation = validate(result);
+  const Candidate candidate = result.validated ? candidate_of(result) : Candidate{};
+  result.best = result.validated ? !better(counters_.best, candidate.score) : !data_.validation.dataset && last;
   result.seconds = seconds();
   if (group_.is_rank_zero()) log_validation(result);
-  if (result.best) keep_best(result, ema_is_better);
+  if (result.best) keep_best(result.epoch, candidate);
   if (group_.is_rank_zero() && training_step_.ema() && (result.validated || last))
     write_weights(folder_->checkpoint("ema"), training_step_.ema()->average());
   counters_.history.push_back(result);
   counters_.epoch = {};
   position_ = {position_.epoch + 1, 0, position_.step, position_.batch_images};
-  if (result.validated) update_report(ema_is_better ? of_ema : of_weights, data_.validation, false);
+  if (result.validated)
+    update_report(candidate.is_average ? validation.average : validation.weights, data_.validation, false);
   save();
   if (callbacks_.epoch && group_.is_rank_zero()) callbacks_.epoch(result);
   throughput_.begin_interval(loader_.waited_seconds());
@@ -86,17 +98,16 @@ void Run::log_validation(const EpochResult& result) {
   if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
 }
 
-void Run::keep_best(const EpochResult& result, bool ema_is_better) {
+void Run::keep_best(int64_t epoch, const Candidate& candidate) {
   const autograd::NoGrad no_grad;
-  const bool use_ema = ema_is_better || (!result.validated && training_step_.ema() != nullptr);
-  const auto weights = use_ema ? training_step_.ema()->average() : prepared_.model.named_parameters();
+  const auto weights = candidate.is_average ? training_step_.ema()->average() : prepared_.model.named_parameters();
   if (group_.is_rank_zero()) {
     write_weights(folder_->checkpoint("best"), weights);
     write_model(folder_->path() / "model", prepared_.config, weights);
   }
-  counters_.best_top1 = use_ema ? result.ema_top1 : result.val_top1;
-  counters_.best_epoch = result.epoch;
-  counters_.best_is_average = use_ema;
+  counters_.best = candidate.score;
+  counters_.best_epoch = epoch;
+  counters_.best_is_average = candidate.is_average;
 }
 
 // Loads the best weights into the models of all processes.

@@ -23,14 +23,38 @@ std::vector<std::pair<std::string, Tensor>> to_pairs(const std::vector<nn::Named
   return pairs;
 }
 
+// Calls body(entry) for each entry of a folder; a folder that cannot be read has none.
+template <class Body>
+void for_each_entry(const fs::path& folder, Body body) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    body(entry->path());
+}
+
+void refuse_link(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(path, error)))
+    throw Error(path.string(), "files and folders of the run itself", "a symbolic link, which may lead outside of it");
+}
+
+// The folder of a run may come from anywhere.  A link in it would let the run overwrite a file elsewhere.
+void refuse_links(const fs::path& run) {
+  for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) refuse_link(run / name);
+  for (const char* name : {"checkpoints", "tensorboard", "model"}) {
+    refuse_link(run / name);
+    for_each_entry(run / name, refuse_link);
+  }
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
+  refuse_links(path);
   std::error_code error;
   fs::create_directories(path / "checkpoints", error);
   if (error) throw Error(str(path.string(), ": cannot be created: ", error.message()));
   const fs::path file = path / "checkpoints" / ".lock";
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   if (lock_ < 0) throw Error(str(file.string(), ": cannot be written: ", std::strerror(errno)));
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return;  // a file system without locks is accepted
@@ -45,18 +69,19 @@ fs::path RunFolder::checkpoint(const std::string& name) const {
 }
 
 bool RunFolder::holds_run() const {
-  return fs::exists(checkpoint("last")) || fs::exists(previous_checkpoint(checkpoint("last")));
+  std::error_code unknown;
+  return fs::exists(checkpoint("last"), unknown) || fs::exists(previous_checkpoint(checkpoint("last")), unknown);
 }
 
 void RunFolder::remove_temporary_files() const {
   std::error_code ignored;
   for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model"}) {
     std::vector<fs::path> temporary;
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      const std::string name = entry.path().filename().string();
+    for_each_entry(folder, [&](const fs::path& entry) {
+      const std::string name = entry.filename().string();
       if (name.find(".tmp") != name.npos || name.ends_with(".next") || name.ends_with(".link"))
-        temporary.push_back(entry.path());
-    }
+        temporary.push_back(entry);
+    });
     for (const fs::path& file : temporary) fs::remove(file, ignored);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "vitrail/models/model_config.h"
 #include "vitrail/nn/module.h"
+#include "vitrail/train/evaluation_internal.h"
 #include "vitrail/train/metrics_log_internal.h"
 #include "vitrail/train/run_data_internal.h"
 
@@ -15,7 +16,8 @@ namespace vitrail::train {
 // Creates and locks the folder of a run, so that only one process writes to it.
 class RunFolder {
  public:
-  // Throws Error if another process has locked the folder or it cannot be created.
+  // Throws Error if another process has locked the folder, if it cannot be created, and if there is a symbolic link
+  // where the run writes: nothing outside of the folder is changed.
   explicit RunFolder(const std::filesystem::path& path);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;

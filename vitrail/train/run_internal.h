@@ -31,6 +31,7 @@ class Run {
   image::EvalTransform set_preprocessing();
   std::unique_ptr<Teacher> make_teacher() const;
   void log_setup() const;
+  void log_resumption() const;
   void restore();
   void restore_from_checkpoint();
   void save();
@@ -52,9 +53,18 @@ class Run {
   // run_evaluation.cpp
   Evaluation evaluate_subset(const Subset& subset, Progress::Phase phase);
   Evaluation evaluate_ema();
+  struct Validation {
+    Evaluation weights, average;  // average: without images if there is none
+  };
+  struct Candidate {
+    Score score;              // on the validation images; top1 −1 without any
+    bool is_average = false;  // whether the average is to be kept instead of the weights
+  };
+  Validation validate(EpochResult& result);
+  Candidate candidate_of(const EpochResult& result) const;
   void finish_epoch();
   void log_validation(const EpochResult& result);
-  void keep_best(const EpochResult& result, bool ema_is_better);
+  void keep_best(int64_t epoch, const Candidate& candidate);
   void load_best();
   void final_evaluation();
   void update_report(const Evaluation& evaluation, const Subset& subset, bool finished) const;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "vitrail/base/error.h"
@@ -117,10 +118,10 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
     facts.push_back({"top-1 on the test images", percent(counters.test_top1, 2)});
     facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
   }
-  if (counters.best_top1 >= 0 && input.data->validation.dataset)
+  if (counters.best.top1 >= 0 && input.data->validation.dataset)
     facts.push_back(
         {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights" : ""),
-         percent(counters.best_top1, 2)});
+         percent(counters.best.top1, 2)});
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
@@ -145,7 +146,7 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
                               {"skipped_steps", counters.skipped_steps}};
   if (input.data->validation.dataset) {
     json["held_out"] = {{"images", input.data->validation.size()},
-                        {"top1", std::max(0.0, counters.best_top1)},
+                        {"top1", std::max(0.0, counters.best.top1)},
                         {"epoch", counters.best_epoch},
                         {"averaged_weights", counters.best_is_average}};
   }

@@ -162,7 +162,9 @@ void Teacher::use_cache(const std::filesystem::path& folder, const Recipe& recip
   std::array<char, 32> name{};
   std::snprintf(name.data(), name.size(), "teacher-%016llx.cache",
                 static_cast<unsigned long long>(random_key(identity)));
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
   cache_ =
       std::make_unique<TeacherCache>(folder / name.data(), identity, 2 * recipe.loss.distillation->views, classes_);
   mean_for_new_images_ = recipe.loss.distillation->view_epochs.has_value();

@@ -33,7 +33,7 @@ Error failure(const std::filesystem::path& path, const char* what) {
 TeacherCache::TeacherCache(const std::filesystem::path& file, const std::string& identity, int64_t views,
                            int64_t classes)
     : path_(file), views_(views), classes_(classes) {
-  file_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  file_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   if (file_ < 0) throw failure(path_, "opened");
   const FileHeader expected{.identity =
                                 random_key(identity, static_cast<uint64_t>(views), static_cast<uint64_t>(classes))};

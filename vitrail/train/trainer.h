@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "vitrail/dist/communicator.h"
@@ -43,11 +44,11 @@ struct TrainerCallbacks {
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder;                      // folder of the run, created if missing
-  bool resume = false;                               // continue from the folder's checkpoint, if there is one
-  bool allow_changes = false;                        // if the recipe has changed, warn instead of throwing
-  int threads = 0;                                   // compute threads; 0: all available cores
-  std::shared_ptr<dist::Communicator> communicator;  // null: one process
+  std::filesystem::path folder;                           // folder of the run, created if missing
+  bool resume = false;                                    // continue from the folder's checkpoint, if there is one
+  bool allow_changes = false;                             // if the recipe has changed, warn instead of throwing
+  int threads = 0;                                        // compute threads; 0: all available cores
+  std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
 };
 
 // Time for the all-reduce of gradients in a run, including previous resumptions.
@@ -58,11 +59,11 @@ struct CommunicationTimes {
 };
 
 struct TrainingResult {
-  bool stopped = false;         // callbacks.stop ended the run early
-  int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
-  double best_top1 = 0;         // best validation accuracy
-  int64_t best_epoch = 0;
-  bool tested = false;  // whether there are test images and the run is finished
+  bool stopped = false;                  // callbacks.stop ended the run early
+  int64_t epoch = 0, step = 0;           // epochs and optimiser steps so far
+  std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
+  int64_t best_epoch = 0;                // epoch of the kept weights: the last one if nothing was validated
+  bool tested = false;                   // whether there are test images and the run is finished
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0;  // unreadable
   int64_t skipped_steps = 0;   // non-finite
@@ -76,7 +77,8 @@ struct TrainingResult {
 //   recipe.json                                    the recipe with every field
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors
-//   model/                                         the best weights, in the layout of the Hugging Face hub
+//   model/                                         the best weights, in the layout of the Hugging Face hub; without
+//                                                  validation images the last ones
 //   report.html, summary.json
 // Throws Error for invalid input (if possible before anything is written), for a folder that has a run already if
 // `resume` is false, for a failed write, and for a non-finite loss or gradient if recipe.non_finite is "stop".

@@ -16,22 +16,6 @@
 namespace vitrail::train {
 namespace {
 
-optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
-  const ScheduleRecipe& schedule = recipe.schedule;
-  auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
-  optim::ScheduleOptions options;
-  options.kind = schedule.name;
-  options.rate = recipe.lr;
-  options.final_rate = schedule.final_lr;
-  options.total_steps = recipe.epochs * steps_per_epoch;
-  options.warmup_steps = steps(schedule.warmup_epochs);
-  options.warmup_rate = schedule.warmup_lr;
-  options.warmup_prefix = schedule.warmup_prefix;
-  options.decay_steps = steps(schedule.decay_epochs);
-  options.decay_factor = schedule.decay_factor;
-  return options;
-}
-
 optim::GroupOptions group_options(const Recipe& recipe) {
   optim::GroupOptions groups = recipe.groups;
   groups.frozen = recipe.model.freeze;
@@ -65,6 +49,22 @@ data::Batch placeholder_batch(const data::Batch& empty) {
 }
 
 }  // namespace
+
+optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
+  const ScheduleRecipe& schedule = recipe.schedule;
+  auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
+  optim::ScheduleOptions options;
+  options.kind = schedule.name;
+  options.rate = recipe.lr;
+  options.final_rate = schedule.final_lr;
+  options.total_steps = recipe.epochs * steps_per_epoch;
+  options.warmup_steps = steps(schedule.warmup_epochs);
+  options.warmup_rate = schedule.warmup_lr;
+  options.warmup_prefix = schedule.warmup_prefix;
+  options.decay_steps = steps(schedule.decay_epochs);
+  options.decay_factor = schedule.decay_factor;
+  return options;
+}
 
 TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
                            std::unique_ptr<Teacher> teacher, const ProcessGroup& group)

@@ -32,6 +32,9 @@ struct BatchPosition {
   int64_t index = 0, count = 1;  // batch `index` of `count` of the step
 };
 
+// The schedule of a recipe: its durations in epochs become steps.
+optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch);
+
 class TrainingStep {
  public:
   // `steps_per_epoch`: optimiser steps.  `teacher`: null without distillation.  The model, the recipe and the group
@@ -53,8 +56,9 @@ class TrainingStep {
   // depending on recipe.non_finite.
   StepResult update(int64_t step, int64_t scheduled_step);
 
+  double scheduled_rate(int64_t scheduled_step) const { return schedule_.rate(scheduled_step); }
   optim::Optimizer& optimizer() { return *optimizer_; }
-  optim::Ema* ema() { return ema_.get(); }  // null without EMA
+  optim::Ema* ema() const { return ema_.get(); }  // null without EMA
   dist::ReducerStats reducer_stats() const { return all_reduce_.stats(); }
 
  private:

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which weights a run keeps.
+#include <cmath>
+#include <map>
+
+#include "tests/support/golden.h"
+#include "tests/train/training_fixture.h"
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/score_internal.h"
+#include "vitrail/train/trainer.h"
+#include "vitrail/weights/checkpoint.h"
+
+namespace vitrail::train {
+namespace {
+
+TEST(Score, HigherAccuracyIsBetterThenLowerLoss) {
+  const double nan = std::nan("");
+  EXPECT_TRUE(better({0.5, 9}, {0.4, 1}));
+  EXPECT_FALSE(better({0.4, 1}, {0.5, 9}));
+  EXPECT_TRUE(better({0.5, 1}, {0.5, 2}));
+  EXPECT_FALSE(better({0.5, 2}, {0.5, 1}));
+  EXPECT_FALSE(better({0.5, 1}, {0.5, 1}));
+  EXPECT_TRUE(better({0.5, 1}, {0.5, nan}));
+  EXPECT_FALSE(better({0.5, nan}, {0.5, 1}));
+  EXPECT_FALSE(better({0.5, nan}, {0.5, nan}));
+  EXPECT_TRUE(better({0, nan}, {}));
+}
+
+// A run whose weights after each epoch are known.
+struct Observed {
+  TrainingResult result;
+  std::vector<EpochResult> epochs;
+  std::vector<CheckpointState> states;  // after each epoch
+  std::vector<std::string> messages;
+};
+
+Observed observe(const fs::path& run, const Recipe& recipe) {
+  Observed observed;
+  TrainerCallbacks callbacks;
+  callbacks.message = [&](const std::string& message) { observed.messages.push_back(message); };
+  callbacks.epoch = [&](const EpochResult& epoch) {
+    const fs::path copy = run.parent_path() / ("epoch" + std::to_string(epoch.epoch) + ".safetensors");
+    fs::copy_file(run / "checkpoints/last.safetensors", copy, fs::copy_options::overwrite_existing);
+    observed.epochs.push_back(epoch);
+    observed.states.push_back(load_checkpoint(copy));
+  };
+  observed.result = train(recipe, {.folder = run, .threads = 1}, callbacks);
+  return observed;
+}
+
+bool same(const fs::path& file, const std::vector<nn::NamedTensor>& weights) {
+  const weights::Checkpoint kept = weights::Checkpoint::open(file);
+  for (const nn::NamedTensor& tensor : weights) {
+    if (!testing::close(kept.tensor(tensor.name), tensor.tensor, 0)) return false;
+  }
+  return kept.names().size() == weights.size();
+}
+
+// The states that are kept by the rule: the highest top-1, of equal ones the lowest loss, of equal losses the weights
+// before their average, and the latest epoch.  An average with decay 0.9 has warmed up after 10 updates.
+struct Kept {
+  size_t epoch = 0;
+  bool average = false;
+  double top1 = -1, loss = 0;
+};
+
+Kept expected_of(const Observed& run, int64_t warmed_up_at) {
+  Kept kept;
+  for (size_t i = 0; i < run.epochs.size(); ++i) {
+    const EpochResult& e = run.epochs[i];
+    const bool average_is_better = e.ema_top1 > e.val_top1 || (e.ema_top1 == e.val_top1 && e.ema_loss < e.val_loss);
+    const bool average = e.has_ema && e.step > warmed_up_at && average_is_better;
+    const double top1 = average ? e.ema_top1 : e.val_top1, loss = average ? e.ema_loss : e.val_loss;
+    if (top1 > kept.top1 || (top1 == kept.top1 && loss <= kept.loss)) kept = {i, average, top1, loss};
+  }
+  return kept;
+}
+
+TEST(BestWeights, AreTheBestOfAllEpochsAsTheyAreOrAveraged) {
+  int early = 0, averages = 0, weights = 0;
+  for (const char* rate : {"0.003", "0.05", "0.2"}) {
+    for (const char* seed : {"0", "1", "2", "3"}) {
+      const fs::path run = testing::scratch_folder() / "run";
+      const Recipe recipe =
+          parse_recipe(tiny_recipe(make_images()), "r.json",
+                       {std::string("optimizer.lr=") + rate, std::string("seed=") + seed, "epochs=6"});
+      const Observed observed = observe(run, recipe);
+      const Kept kept = expected_of(observed, 10);
+      const CheckpointState& state = observed.states[kept.epoch];
+      const auto& expected = kept.average ? state.average : state.model;
+      EXPECT_TRUE(same(run / "checkpoints/best.safetensors", expected)) << rate << " " << seed;
+      EXPECT_TRUE(same(run / "model/model.safetensors", expected)) << rate << " " << seed;
+      EXPECT_EQ(observed.result.best_epoch, static_cast<int64_t>(kept.epoch) + 1);
+      EXPECT_EQ(observed.result.best_top1, kept.top1);
+      early += kept.epoch + 1 < observed.epochs.size();
+      averages += kept.average;
+      weights += !kept.average;
+    }
+  }
+  EXPECT_GT(early, 0);  // otherwise the cases show nothing
+  EXPECT_GT(averages, 0);
+  EXPECT_GT(weights, 0);
+}
+
+TEST(BestWeights, OfEqualResultsTheLaterEpochIsKept) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"optimizer.lr=0"});
+  const Observed observed = observe(run, recipe);
+  EXPECT_EQ(observed.result.best_epoch, 3);
+}
+
+TEST(BestWeights, WithNothingHeldOutTheLastWeightsAreKeptAsTheMessageSays) {
+  for (const char* ema : {"null", "{\"decay\": 0.9999}", "{\"decay\": 0.5}", "{\"decay\": 0.9999, \"warmup\": true}"}) {
+    const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+    const Recipe recipe = parse_recipe(tiny_recipe(images / "train"), "r.json",
+                                       {"data.val=null", "data.holdout=0", std::string("ema=") + ema});
+    Warnings warnings;
+    const Observed observed = observe(run, recipe);
+    EXPECT_TRUE(same(run / "model/model.safetensors", observed.states.back().model)) << ema;
+    EXPECT_FALSE(observed.result.best_top1.has_value()) << ema;
+    EXPECT_EQ(observed.result.best_epoch, 3) << ema;
+    const bool said = std::any_of(observed.messages.begin(), observed.messages.end(), [](const std::string& message) {
+      return contains(message, "the last weights are kept");
+    });
+    EXPECT_TRUE(said) << ema;
+    const bool slow = std::string(ema) == "{\"decay\": 0.9999}";
+    EXPECT_EQ(warnings.any("ema: the average is not used"), slow) << ema;
+  }
+}
+
+TEST(BestWeights, AnAverageThatHasNotWarmedUpIsNotKept) {
+  const fs::path run = testing::scratch_folder() / "run";
+  // Training destroys the weights of the first step, so that the average of the slow decay is the better one.
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json",
+                                     {"ema.decay=0.999", "optimizer.lr=3", "schedule.warmup_epochs=0", "clip=0"});
+  const Observed observed = observe(run, recipe);
+  EXPECT_FALSE(expected_of(observed, 1000).average);
+  const Kept kept = expected_of(observed, 1000);
+  EXPECT_TRUE(same(run / "checkpoints/best.safetensors", observed.states[kept.epoch].model));
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads event files by the format's description: record_writer.h, crc32c.h and event.proto of TensorFlow.
+#include "vitrail/train/event_file_internal.h"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "tests/train/metrics_comparison.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::train {
+namespace {
+
+// CRC-32C bit by bit: the reflected polynomial 0x82F63B78.
+uint32_t crc_of(const std::string& bytes) {
+  uint32_t crc = 0xFFFFFFFF;
+  for (const char c : bytes) {
+    crc ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);
+  }
+  return ~crc;
+}
+
+template <class T>
+T little_endian(const std::string& bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+uint32_t masked_crc(const std::string& bytes) {
+  const uint32_t crc = crc_of(bytes);
+  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+}
+
+// The records of a file.  Fails the test for a wrong length or checksum.
+std::vector<std::string> records_of(const std::string& file) {
+  std::vector<std::string> records;
+  for (size_t at = 0; at < file.size();) {
+    if (at + 12 > file.size()) {
+      ADD_FAILURE() << "an incomplete record at byte " << at;
+      break;
+    }
+    const auto length = little_endian<uint64_t>(file, at);
+    EXPECT_EQ(little_endian<uint32_t>(file, at + 8), masked_crc(file.substr(at, 8))) << "of the length at byte " << at;
+    records.push_back(file.substr(at + 12, length));
+    EXPECT_EQ(little_endian<uint32_t>(file, at + 12 + length), masked_crc(records.back())) << "of record " << at;
+    at += 16 + length;
+  }
+  return records;
+}
+
+uint64_t varint(const std::string& bytes, size_t& at) {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<uint8_t>(bytes.at(at++));
+    value |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return value;
+  }
+}
+
+// The fields of a protocol buffer by number; values of fixed size as their bytes.
+std::map<uint64_t, std::string> fields_of(const std::string& message) {
+  std::map<uint64_t, std::string> fields;
+  for (size_t at = 0; at < message.size();) {
+    const uint64_t key = varint(message, at), type = key & 7;
+    if (type == 0) {
+      fields[key >> 3] = std::to_string(varint(message, at));
+      continue;
+    }
+    const size_t size = type == 1 ? 8 : type == 5 ? 4 : varint(message, at);
+    fields[key >> 3] = message.substr(at, size);
+    at += size;
+  }
+  return fields;
+}
+
+TEST(EventFile, ChecksumIsThatOfTheStandard) { EXPECT_EQ(crc_of("123456789"), 0xE3069283u); }
+
+TEST(EventFile, HasItsScalarsInRecordsWithChecksums) {
+  const fs::path path = testing::scratch_folder() / "events";
+  EventFile file(path, 0);
+  file.add_scalar("train/loss", 300, 0.25, 1234.5);
+  EXPECT_EQ(file.flush(), fs::file_size(path));
+  const std::vector<std::string> records = records_of(read_text(path));
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(fields_of(records[0]).at(3), "brain.Event:2");
+  auto event = fields_of(records[1]);
+  EXPECT_EQ(little_endian<double>(event.at(1), 0), 1234.5);
+  EXPECT_EQ(event.at(2), "300");
+  auto value = fields_of(fields_of(event.at(5)).at(1));
+  EXPECT_EQ(value.at(1), "train/loss");
+  EXPECT_EQ(little_endian<float>(value.at(2), 0), 0.25f);
+}
+
+TEST(EventFile, OfARunHasTheValuesOfItsMetrics) {
+  const fs::path run = testing::scratch_folder() / "run";
+  train(parse_recipe(tiny_recipe(make_images()), "r.json"), {.folder = run, .threads = 1});
+  std::map<std::string, std::vector<float>> scalars;
+  for (const auto& entry : fs::directory_iterator(run / "tensorboard")) {
+    for (const std::string& record : records_of(read_text(entry.path()))) {
+      auto event = fields_of(record);
+      if (!event.contains(5)) continue;
+      auto value = fields_of(fields_of(event.at(5)).at(1));
+      scalars[value.at(1)].push_back(little_endian<float>(value.at(2), 0));
+    }
+  }
+  const auto expect = [&](const char* tag, Column column) {
+    const std::vector<double> values = train_column(run, column);
+    ASSERT_EQ(scalars[tag].size(), values.size()) << tag;
+    for (size_t i = 0; i < values.size(); ++i) EXPECT_FLOAT_EQ(scalars[tag][i], static_cast<float>(values[i])) << tag;
+  };
+  expect("train/loss", Column::loss);
+  expect("train/learning_rate", Column::rate);
+  expect("train/gradient_norm", Column::gradient_norm);
+  EXPECT_EQ(scalars["val/top1"].size(), 3u);
+  EXPECT_EQ(scalars["val_ema/top1"].size(), 3u);
+}
+
+}  // namespace
+}  // namespace vitrail::train

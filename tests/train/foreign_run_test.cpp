@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder of a run from elsewhere: its checkpoint and its links are not trusted.
+#include <sys/stat.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/train/training_fixture.h"
+#include "vitrail/train/append_only_file_internal.h"
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/counters_internal.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A run that was stopped after a few steps.
+class ForeignRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    recipe_ = parse_recipe(tiny_recipe(make_images()), "r.json");
+    int steps = 0;
+    TrainerCallbacks callbacks;
+    callbacks.stop = [&] { return ++steps >= 8; };
+    train(recipe_, {.folder = run_, .threads = 1}, callbacks);
+    original_ = read_text(last());
+    fs::remove(previous_checkpoint(last()));
+  }
+
+  fs::path last() const { return run_ / "checkpoints/last.safetensors"; }
+  TrainingResult resume() const { return train(recipe_, {.folder = run_, .resume = true, .threads = 1}); }
+
+  // Changes the checkpoint, with a right checksum.
+  void tamper(const std::function<void(CheckpointState&)>& change) const {
+    write_file(last(), original_);
+    CheckpointState state = load_checkpoint(last());
+    for (auto* tensors : {&state.model, &state.optimizer, &state.average}) {
+      for (nn::NamedTensor& tensor : *tensors) tensor.tensor = tensor.tensor.clone();
+    }
+    change(state);
+    fs::remove(last());
+    save_checkpoint(last(), state);
+  }
+
+  void tamper_counters(const std::string& pointer, const Json& value) const {
+    tamper([&](CheckpointState& state) {
+      Json counters = Json::parse(state.counters);
+      counters[Json::json_pointer(pointer)] = value;
+      state.counters = counters.dump();
+    });
+  }
+
+  const fs::path root_ = testing::scratch_folder(), run_ = root_ / "run";
+  Recipe recipe_;
+  std::string original_;
+};
+
+TEST_F(ForeignRun, TheUnchangedRunResumes) {
+  tamper([](CheckpointState&) {});
+  EXPECT_EQ(resume().step, 18);
+}
+
+TEST_F(ForeignRun, PositionsOutOfRangeAreErrors) {
+  const int64_t huge = std::numeric_limits<int64_t>::max(), min = std::numeric_limits<int64_t>::min();
+  for (const int64_t value : {int64_t{-1}, huge, min, int64_t{1} << 60}) {
+    for (int64_t Position::*field :
+         {&Position::epoch, &Position::step_in_epoch, &Position::step, &Position::batch_images}) {
+      tamper([&](CheckpointState& state) { state.position.*field = value; });
+      const std::string message = error_of([&] { resume(); });
+      EXPECT_TRUE(contains(message, "last.safetensors") && contains(message, "position.")) << message;
+    }
+  }
+}
+
+TEST_F(ForeignRun, AStepBeyondTheEpochIsAnError) {
+  tamper([](CheckpointState& state) { state.position.step_in_epoch = 7; });  // an epoch has 6
+  const std::string message = error_of([&] { resume(); });
+  EXPECT_TRUE(contains(message, "6")) << message;
+}
+
+TEST_F(ForeignRun, FingerprintsOutOfRangeAreErrors) {
+  for (const int value : {-1, 0, std::numeric_limits<int>::max()}) {
+    tamper([&](CheckpointState& state) { state.fingerprint.threads = value; });
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), "fingerprint.threads"));
+  }
+}
+
+TEST_F(ForeignRun, CountersOutOfRangeAreErrors) {
+  const std::vector<std::string> counts{"/best_epoch",      "/skipped_images", "/skipped_steps", "/skipped_in_a_row",
+                                        "/metrics_bytes",   "/event_bytes",    "/epoch/1",       "/epoch/2",
+                                        "/epoch/4",         "/interval/1",     "/interval/2",    "/interval/4",
+                                        "/history/0/epoch", "/history/0/step"};
+  for (const std::string& pointer : counts) {
+    for (const Json& value : {Json(-1), Json(1.5), Json("1"), Json(nullptr), Json(1e300), Json(uint64_t{1} << 63)}) {
+      tamper_counters(pointer, value);
+      const std::string message = error_of([&] { resume(); });
+      EXPECT_TRUE(contains(message, "the counters of a training run")) << pointer << " " << value << ": " << message;
+    }
+  }
+  for (const char* pointer : {"/best_top1", "/history/0/val_top1", "/history/0/ema_top5", "/test/1"}) {
+    tamper_counters(pointer, 1.5);
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), "from")) << pointer;
+  }
+  for (const char* pointer : {"/epoch", "/interval", "/test", "/exchange", "/history", "/history/0"}) {
+    tamper_counters(pointer, Json::array({1}));
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), "counters of a training run")) << pointer;
+  }
+}
+
+TEST_F(ForeignRun, FilesShorterThanTheCheckpointSaysAreErrors) {
+  tamper_counters("/metrics_bytes", 1'000'000'000);
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), "metrics.csv: expected at least 1000000000 bytes"));
+}
+
+TEST_F(ForeignRun, AnEventFileElsewhereIsAnErrorAndKeepsItsBytes) {
+  const fs::path victim = root_ / "victim.txt";
+  write_file(victim, "precious");
+  for (const std::string& name :
+       {std::string("../../victim.txt"), victim.string(), std::string("events.out.tfevents./../../victim.txt"),
+        std::string(".."), std::string("events.out.tfevents.1\n"), std::string("other")}) {
+    tamper_counters("/event_name", name);
+    const std::string message = error_of([&] { resume(); });
+    EXPECT_TRUE(contains(message, "event_name")) << message;
+    EXPECT_EQ(read_text(victim), "precious");
+  }
+}
+
+TEST_F(ForeignRun, LinksAreErrorsAndTheirTargetsKeepTheirBytes) {
+  const fs::path victim = root_ / "victim.txt", folder = root_ / "elsewhere";
+  write_file(victim, "precious");
+  fs::create_directories(folder);
+  std::vector<fs::path> names{"recipe.json",
+                              "metrics.csv",
+                              "report.html",
+                              "summary.json",
+                              "model/config.json",
+                              "model/model.safetensors",
+                              "checkpoints/best.safetensors",
+                              "checkpoints/ema.safetensors",
+                              "checkpoints/previous.safetensors",
+                              "checkpoints/last.safetensors.next",
+                              "checkpoints/.lock",
+                              "tensorboard",
+                              "checkpoints",
+                              "model"};
+  for (const auto& entry : fs::directory_iterator(run_ / "tensorboard"))
+    names.push_back(fs::path("tensorboard") / entry.path().filename());
+  for (const fs::path& name : names) {
+    for (const fs::path& target : {victim, folder, root_ / "absent"}) {
+      const fs::path copy = root_ / "copy";
+      fs::remove_all(copy);
+      fs::copy(run_, copy, fs::copy_options::recursive);
+      fs::remove_all(copy / name);
+      fs::create_directories((copy / name).parent_path());
+      fs::create_symlink(target, copy / name);
+      const std::string message = error_of([&] { train(recipe_, {.folder = copy, .resume = true, .threads = 1}); });
+      EXPECT_TRUE(contains(message, "symbolic link") && contains(message, name.filename().string())) << message;
+      EXPECT_EQ(read_text(victim), "precious") << name;
+      EXPECT_TRUE(fs::is_empty(folder)) << name;
+      EXPECT_FALSE(fs::exists(root_ / "absent")) << name;
+    }
+  }
+}
+
+TEST_F(ForeignRun, NonFiniteWeightsAreErrorsThatNameTheTensor) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    tamper([&](CheckpointState& state) { state.model[0].tensor.data<float>()[0] = value; });
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), load_checkpoint(last()).model[0].name));
+    tamper([&](CheckpointState& state) { state.average[0].tensor.data<float>()[0] = value; });
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), "expected finite values"));
+  }
+}
+
+TEST_F(ForeignRun, MisshapenAndMissingTensorsAreErrors) {
+  tamper([](CheckpointState& state) { state.model[0].tensor = Tensor::zeros({1}); });
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), load_checkpoint(last()).model[0].name));
+  tamper([](CheckpointState& state) { state.model.pop_back(); });
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), "tensors"));
+  tamper([](CheckpointState& state) { state.optimizer.pop_back(); });
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), "exp_avg"));
+}
+
+TEST(Counters, KeepValuesThatAreNotFiniteAsNaN) {
+  Counters counters;
+  counters.best = {0.5, std::numeric_limits<double>::quiet_NaN()};
+  EpochResult epoch;
+  epoch.val_loss = std::numeric_limits<double>::infinity();
+  counters.history.push_back(epoch);
+  const Counters read = Counters::from_json(counters.to_json());
+  EXPECT_TRUE(std::isnan(read.best.loss));
+  EXPECT_TRUE(std::isnan(read.history[0].val_loss));
+}
+
+TEST(AppendOnlyFile, OpensOnlyRegularFiles) {
+  const fs::path folder = testing::scratch_folder();
+  fs::create_symlink(folder / "target", folder / "link");
+  EXPECT_TRUE(contains(error_of([&] { AppendOnlyFile(folder / "link", 0); }), "symbolic link"));
+  EXPECT_FALSE(fs::exists(folder / "target"));
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_TRUE(contains(error_of([&] { AppendOnlyFile(folder / "pipe", 0); }), "regular file"));
+  EXPECT_TRUE(contains(error_of([&] { AppendOnlyFile(folder, 0); }), folder.string()));
+  EXPECT_TRUE(contains(error_of([&] { AppendOnlyFile(folder / std::string(300, 'n'), 0); }), "cannot be written"));
+}
+
+TEST(AppendOnlyFile, KeepsTheFirstBytesAndAppends) {
+  const fs::path path = testing::scratch_folder() / "log";
+  write_file(path, "0123456789");
+  AppendOnlyFile file(path, 4);
+  file.write("abc");
+  EXPECT_EQ(read_text(path), "0123abc");
+  EXPECT_EQ(file.sync(), 7u);
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstdio>
+
+#include "vitrail/train/utf8_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+// The length of the UTF-8 character at `at`; 0 if there is none (RFC 3629, section 4).
+size_t character_length(const std::string& text, size_t at) {
+  const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0}; };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = first == 0xED && byte(1) > 0x9F, too_high = first == 0xF4 && byte(1) > 0x8F;
+  return overlong || surrogate || too_high ? 0 : length;
+}
+
+}  // namespace
+
+bool is_utf8(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = character_length(text, at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
+std::string escape_non_utf8(const std::string& text) {
+  std::string escaped;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = character_length(text, at);
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02X", static_cast<unsigned>(static_cast<uint8_t>(text[at])));
+    escaped += length == 0 ? std::string(code) : text.substr(at, length);
+    at += length == 0 ? 1 : length;
+  }
+  return escaped;
+}
+
+}  // namespace vitrail::train
