@@ -5,7 +5,11 @@
 
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/models/load.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/evaluation_internal.h"
+#include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/score_internal.h"
 #include "vitrail/train/trainer.h"
 #include "vitrail/weights/checkpoint.h"
@@ -56,6 +60,17 @@ bool same(const fs::path& file, const std::vector<nn::NamedTensor>& weights) {
   return kept.names().size() == weights.size();
 }
 
+// The mean cross-entropy of a model on the test images.
+double test_loss_of(const fs::path& folder, const Recipe& recipe) {
+  const RunData data = open_data(recipe.data, 3);
+  const models::OpenedModel opened = models::open_model(folder);
+  models::VisionTransformer model = models::build_model(opened);
+  const image::EvalTransform transform = infer::transform_of(opened.config.preprocessing, "model");
+  data::Loader loader =
+      evaluation_loader(data.test, training_options(recipe, data, transform, 3, 1, ProcessGroup(nullptr)));
+  return evaluate(model, loader, 3, {}).loss;
+}
+
 // The states that are kept by the rule: the highest top-1, of equal ones the lowest loss, of equal losses the weights
 // before their average, and the latest epoch.  An average with decay 0.9 has warmed up after 10 updates.
 struct Kept {
@@ -92,6 +107,7 @@ TEST(BestWeights, AreTheBestOfAllEpochsAsTheyAreOrAveraged) {
       EXPECT_TRUE(same(run / "model/model.safetensors", expected)) << rate << " " << seed;
       EXPECT_EQ(observed.result.best_epoch, static_cast<int64_t>(kept.epoch) + 1);
       EXPECT_EQ(observed.result.best_top1, kept.top1);
+      EXPECT_NEAR(observed.result.test_loss, test_loss_of(run / "model", recipe), 1e-6);
       early += kept.epoch + 1 < observed.epochs.size();
       averages += kept.average;
       weights += !kept.average;

@@ -173,7 +173,8 @@ TEST(Trainer, AModelWithNaNIsAnErrorBeforeTheFirstStep) {
   const Recipe recipe =
       parse_recipe(tiny_recipe(images), "r.json", {"model={\"init\": \"" + (runs / "broken").string() + "\"}"});
   const std::string message = error_of([&] { train_to(runs / "second", recipe); });
-  EXPECT_TRUE(contains(message, "broken: expected finite values, got " + weights[3].name)) << message;
+  EXPECT_TRUE(contains(message, "broken") && contains(message, weights[3].name + ": expected finite numbers"))
+      << message;
   EXPECT_FALSE(fs::exists(runs / "second/metrics.csv"));
 }
 

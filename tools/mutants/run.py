@@ -55,9 +55,8 @@ def problem_of(mutant, root=ROOT):
 
 def copy_sources(to):
     """Copies the files that git knows or would add; files that are equal keep their times, so that builds are short."""
-    names = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
-    ).stdout.split(b"\0")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
     wanted = {os.fsdecode(name) for name in names if name and (ROOT / os.fsdecode(name)).is_file()}
     for name in sorted(wanted):
         source, target = ROOT / name, to / name

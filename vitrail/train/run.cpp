@@ -39,7 +39,6 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
       training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_) {
   restore();
-  check_finite(prepared_.model.named_parameters(), recipe.model.init.empty() ? "model" : recipe.model.init);
   if (!group_.is_rank_zero()) return;
   folder_->remove_temporary_files();
   metrics_log_.emplace(folder_->path(), counters_);
