@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "vitrail/base/error.h"
-#include "vitrail/models/bundled.h"
 #include "vitrail/base/near_names_internal.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/models/registry.h"
 
 namespace vitrail::models {
