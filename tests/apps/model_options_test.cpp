@@ -148,7 +148,9 @@ TEST(ModelOptions, LabelFilesAreReadInEveryForm) {
     const ProgramResult result =
         classify({"-m", small_model(), "--labels", file, "--format", "json", "--top", "10"}, images / "a.png");
     ASSERT_EQ(result.status, 0) << result.err << text;
-    for (const auto& p : json_lines(result.out).at(0)["predictions"]) {
+    const auto object = json_lines(result.out).at(0);
+    ASSERT_EQ(object["predictions"].size(), 10u);
+    for (const auto& p : object["predictions"]) {
       EXPECT_EQ(p["label"], "n" + std::to_string(p["index"].get<int>())) << text;
     }
   }
