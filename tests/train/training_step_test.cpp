@@ -107,6 +107,28 @@ TEST(TrainingStep, HeadsOfADistilledModelLearnFromLabelsAndTeacher) {
   }
 }
 
+TEST(TrainingStep, KindAndTemperatureOfTheDistillationAreThoseOfTheRecipe) {
+  const std::string folder = teacher_folder();
+  const data::Batch batch = batch_of(4);
+  const Tensor teacher_logits = models::build_model(models::open_model(folder)).forward(batch.images);
+  for (const bool hard : {false, true}) {
+    for (const double temperature : {0.5, 4.0}) {
+      const Recipe recipe = recipe_with("", {"loss.distillation={\"teacher\": \"" + folder + "\", \"alpha\": 1}",
+                                             std::string("loss.distillation.kind=") + (hard ? "hard" : "soft"),
+                                             "loss.distillation.temperature=" + std::to_string(temperature)});
+      PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+      TrainingStep training_step(recipe, made.model, 5, std::make_unique<Teacher>(folder, transform(), kClasses),
+                                 kOneProcess);
+      const double loss = training_step.accumulate(batch, {}).loss;
+      const autograd::NoGrad no_grad;
+      const Tensor student = made.model.forward(batch.images);
+      const double expected =
+          ops::distillation(student, teacher_logits, {.hard = hard, .temperature = temperature}).item<double>();
+      EXPECT_NEAR(loss, expected, 1e-5 * (1 + expected)) << hard << " " << temperature;
+    }
+  }
+}
+
 // Other images with the same sample index and view get the cached logits, so the teacher did not run.
 TEST(Teacher, RunsOncePerView) {
   const std::string folder = teacher_folder();
