@@ -28,5 +28,41 @@ TEST(Csv, AnUnclosedQuoteIsAnErrorWithItsLine) {
   EXPECT_TRUE(contains(error_of([&] { reader.next(); }), "x.csv:2"));
 }
 
+TEST(Csv, SeparatorsAndLineEndsAreRecognised) {
+  for (const std::string separator : {",", ";", "\t"}) {
+    for (const std::string end : {"\n", "\r\n", "\r"}) {
+      const std::string text = "a" + separator + "b" + end + end + "\"x,;\ty\"" + separator + " z " + end;
+      CsvReader reader("x", text);
+      EXPECT_EQ(reader.next()->fields, (Fields{"a", "b"}));
+      const auto second = reader.next();
+      EXPECT_EQ(second->fields, (Fields{"x,;\ty", "z"}));
+      EXPECT_EQ(second->line, 3u);
+      EXPECT_FALSE(reader.next());
+    }
+  }
+  CsvReader commas("x", "a;b.png,1\nc;d,2");
+  EXPECT_EQ(commas.next()->fields, (Fields{"a;b.png", "1"}));
+}
+
+TEST(Csv, Utf16BecomesUtf8) {
+  using namespace std::string_literals;
+  EXPECT_EQ(utf8_text("\xFF\xFE"
+                      "a\0\xE9\0\xAC\x20\x3D\xD8\x00\xDE"s,
+                      "x"),
+            "a\u00e9\u20ac\U0001F600");
+  EXPECT_EQ(utf8_text("\xFE\xFF"
+                      "\0a\0\xE9\x20\xAC\xD8\x3D\xDE\x00"s,
+                      "x"),
+            "a\u00e9\u20ac\U0001F600");
+  EXPECT_EQ(utf8_text("a\xE9", "x"), "a\xE9");
+  EXPECT_TRUE(contains(error_of([] {
+                         utf8_text(
+                             "\xFF\xFE"
+                             "a",
+                             "x.csv");
+                       }),
+                       "x.csv: expected complete UTF-16"));
+}
+
 }  // namespace
 }  // namespace vitrail::data

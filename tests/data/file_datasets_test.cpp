@@ -31,7 +31,8 @@ TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
   };
   EXPECT_TRUE(contains(message("file,class_index\na.png,1\nb.png\n"), "l.csv:3: expected file,class_index"));
   EXPECT_TRUE(contains(message("a.png,1\n\nb.png,cat\n"), "l.csv:3: expected a class index, got 'cat'"));
-  EXPECT_TRUE(contains(message("a.png,cat\n"), "l.csv:1")) << "a first row that names an image is no header";
+  EXPECT_TRUE(contains(message("a.png,cat\nb.png,1\n"), "l.csv:2: expected a class name, as in the rows before"));
+  EXPECT_TRUE(contains(message("a.png,cat\n", {.labels = {"x"}}), "class names of the model, got 'cat'"));
   EXPECT_TRUE(contains(message("a.png,-1\n"), "l.csv:1"));
   EXPECT_TRUE(contains(message("a.png,1.5\n"), "l.csv:1"));
   EXPECT_TRUE(contains(message(",1\n"), "l.csv:1"));
@@ -41,6 +42,25 @@ TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
   EXPECT_TRUE(contains(message("file,class_index\n"), "rows of file,class_index, got none"));
   EXPECT_TRUE(contains(message(""), "got none"));
   EXPECT_TRUE(contains(message("a.png,1\n", {.split = "test"}), "a split test"));
+}
+
+TEST(CsvDataset, LabelsMayBeNames) {
+  const fs::path root = testing::scratch_folder();
+  for (const std::string text :
+       {"a.png,dog\nb.png,cat 10\nc.png,cat 9\n", "Label;Image\rdog;a.png\rcat 10;b.png\rcat 9;c.png",
+        "image_path\tclass\r\na.png\tdog\r\nb.png\t\"cat 10\"\r\nc.png\tcat 9\r\n"}) {
+    write_file(root / "l.csv", text);
+    const auto dataset = open_dataset(root / "l.csv", {});
+    EXPECT_EQ(dataset->class_names(), (Names{"cat 9", "cat 10", "dog"})) << text;
+    EXPECT_EQ(dataset->label(0), 2);
+    EXPECT_EQ(dataset->label(1), 1);
+    EXPECT_EQ(dataset->label(2), 0);
+    EXPECT_EQ(dataset->path(0), (root / "a.png").string());
+    const auto model = open_dataset(root / "l.csv", {.labels = {"Dog, hound", "x", "CAT_9", "cat 10"}});
+    EXPECT_EQ(model->label(0), 0);
+    EXPECT_EQ(model->label(1), 3);
+    EXPECT_EQ(model->label(2), 2);
+  }
 }
 
 TEST(CsvDataset, AMissingFileFailsAlone) {

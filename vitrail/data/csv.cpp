@@ -2,22 +2,52 @@
 #include "vitrail/data/csv_internal.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "vitrail/base/error.h"
 
 namespace vitrail::data {
+namespace {
+
+// The separator is recognised by the first line, without its quoted fields.
+char separator_of(std::string_view text) {
+  bool is_quoted = false, has_semicolon = false, has_tab = false;
+  for (const char c : text) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted) continue;
+    if (c == ',') return ',';
+    if (c == '\n' || c == '\r') break;
+    has_semicolon |= c == ';';
+    has_tab |= c == '\t';
+  }
+  return has_semicolon ? ';' : has_tab ? '\t' : ',';
+}
+
+void append_utf8(std::string& text, uint32_t code) {
+  if (code < 0x80) {
+    text += static_cast<char>(code);
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes that follow the first
+  constexpr uint32_t kFirst[] = {0, 0xC0, 0xE0, 0xF0};
+  text += static_cast<char>(kFirst[more] | code >> (6 * more));
+  for (int i = more; i-- > 0;) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
+}
+
+}  // namespace
 
 CsvReader::CsvReader(std::string where, std::string_view text) : where_(std::move(where)), remaining_(text) {
   if (remaining_.starts_with("\xEF\xBB\xBF")) remaining_.remove_prefix(3);
+  separator_ = separator_of(remaining_);
 }
 
 std::optional<CsvRow> CsvReader::next() {
-  while (remaining_.starts_with('\n') || remaining_.starts_with("\r\n")) end_line();
+  while (remaining_.starts_with('\n') || remaining_.starts_with('\r')) end_line();
   if (remaining_.empty()) return std::nullopt;
   CsvRow row{line_, {}};
   while (true) {
     row.fields.push_back(remaining_.starts_with('"') ? quoted_field() : plain_field());
-    if (!remaining_.starts_with(',')) break;
+    if (!remaining_.starts_with(separator_)) break;
     remaining_.remove_prefix(1);
   }
   end_line();
@@ -38,11 +68,12 @@ std::string CsvReader::quoted_field() {
     field += remaining_.front();
   }
   remaining_.remove_prefix(1);
-  return field + plain_field();  // text between the closing quote and the comma, usually none
+  return field + plain_field();  // text between the closing quote and the separator, usually none
 }
 
 std::string CsvReader::plain_field() {
-  const size_t end = std::min(remaining_.find_first_of(",\n"), remaining_.size());
+  const char ends[] = {separator_, '\n', '\r', '\0'};
+  const size_t end = std::min(remaining_.find_first_of(ends), remaining_.size());
   std::string_view field = remaining_.substr(0, end);
   remaining_.remove_prefix(end);
   const size_t first = std::min(field.find_first_not_of(" \t\r"), field.size());
@@ -52,9 +83,31 @@ std::string CsvReader::plain_field() {
 }
 
 void CsvReader::end_line() {
-  const size_t end = remaining_.find('\n');
-  remaining_.remove_prefix(end == remaining_.npos ? remaining_.size() : end + 1);
+  const size_t end = std::min(remaining_.find_first_of("\r\n"), remaining_.size());
+  remaining_.remove_prefix(end);
+  remaining_.remove_prefix(remaining_.starts_with("\r\n") ? 2 : remaining_.empty() ? 0 : 1);
   ++line_;
+}
+
+std::string utf8_text(std::string_view bytes, const std::string& where) {
+  const bool is_little = bytes.starts_with("\xFF\xFE"), is_big = bytes.starts_with("\xFE\xFF");
+  if (!is_little && !is_big) return std::string(bytes);
+  const auto unit = [&](size_t i) -> uint32_t {
+    if (i + 1 >= bytes.size()) throw Error(where, "complete UTF-16", "the end of the file inside a character");
+    const auto low = static_cast<uint8_t>(bytes[is_little ? i : i + 1]);
+    const auto high = static_cast<uint8_t>(bytes[is_little ? i + 1 : i]);
+    return static_cast<uint32_t>(high << 8 | low);
+  };
+  std::string text;
+  for (size_t i = 2; i < bytes.size(); i += 2) {
+    uint32_t code = unit(i);
+    if (code >= 0xD800 && code < 0xDC00) {
+      const uint32_t second = unit(i += 2);
+      code = 0x10000 + ((code - 0xD800) << 10) + (second & 0x3FF);
+    }
+    append_utf8(text, code);
+  }
+  return text;
 }
 
 }  // namespace vitrail::data

@@ -14,8 +14,9 @@ struct CsvRow {
   std::vector<std::string> fields;
 };
 
-// Lines end with LF or CRLF.  A field in double quotes may contain commas, line ends and doubled quotes.  Spaces around
-// unquoted fields are removed.  A byte order mark and empty lines are skipped.
+// Lines end with LF, CRLF or CR.  Fields are separated by commas, or if the first line has none, by semicolons or else
+// tabs.  A field in double quotes may contain separators, line ends and doubled quotes.  Spaces around unquoted fields
+// are removed.  A byte order mark and empty lines are skipped.
 class CsvReader {
  public:
   CsvReader(std::string where, std::string_view text);  // `text` must outlive the reader
@@ -30,7 +31,12 @@ class CsvReader {
 
   std::string where_;
   std::string_view remaining_;
+  char separator_ = ',';
   size_t line_ = 1;
 };
+
+// The bytes of a text file as UTF-8: UTF-16 with a byte order mark is converted, anything else is returned as it is.
+// Throws Error naming `where` for half a character.
+std::string utf8_text(std::string_view bytes, const std::string& where);
 
 }  // namespace vitrail::data

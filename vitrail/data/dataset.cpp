@@ -77,7 +77,7 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   }
   const std::string extension = lower_extension(path);
   if (extension == ".zip") return open_class_archive(path, options);
-  if (extension == ".csv") return open_csv(path, options);
+  if (extension == ".csv" || extension == ".tsv") return open_csv(path, options);
   if (extension == ".bin") return open_cifar(path, options);
   if (is_idx_images(path)) return open_idx(path, options);
   throw Error(path.string(), "a folder, a .zip, a .csv, CIFAR's .bin or MNIST's idx3-ubyte[.gz] of images",

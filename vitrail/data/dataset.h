@@ -61,8 +61,9 @@ struct DatasetOptions {
 //   a folder of class folders, optionally inside split folders, or a .zip of the same (read without unpacking).  Splits
 //     are recognised by their names in any case: train or training, val, valid, validation, dev or eval, test or
 //     testing, also with an ending such as "_set";
-//   a .csv with the columns file,class_index; file paths are relative to the CSV.  Further columns, quoted fields and a
-//     header row are accepted; with a header the two columns may be anywhere;
+//   a .csv or .tsv with the columns file,class_index or file,label; file paths are relative to it.  Further columns,
+//     quoted fields and a header row are accepted; with a header the two columns may be anywhere.  Class names are
+//     those of the model, or define the classes in natural order.  Semicolons, tabs and UTF-16 are recognised;
 //   CIFAR-10's and CIFAR-100's binary files (fine labels): a folder of them, or one .bin;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
 // CIFAR and MNIST folders have the splits train and test.
