@@ -8,58 +8,6 @@
 namespace vitrail::train {
 namespace {
 
-DataRecipe recipe_for(const fs::path& train, const fs::path& val) {
-  DataRecipe recipe;
-  recipe.train = train.string();
-  recipe.val = val.string();
-  return recipe;
-}
-
-int64_t shared(const fs::path& train, const fs::path& val) {
-  const RunData data = open_data(recipe_for(train, val), 3);
-  return shared_with_training(data.train, data.validation);
-}
-
-TEST(DataChecks, TheSameFolderUnderAnyPathIsNoticed) {
-  const fs::path images = make_images(), train = images / "train";
-  fs::create_symlink(train, images / "link");
-  EXPECT_EQ(shared(train, train), 60);
-  EXPECT_EQ(shared(train, images / "link"), 60);
-  EXPECT_EQ(shared(images / "link", train), 60);
-  EXPECT_EQ(shared(train, train / ""), 60);
-  EXPECT_EQ(shared(train, images / "test/../train"), 60);
-  EXPECT_EQ(shared(train, fs::relative(train)), 60);
-}
-
-TEST(DataChecks, OtherImagesAreNotShared) {
-  const fs::path images = make_images();
-  EXPECT_EQ(shared(images / "train", images / "test"), 0);
-  DataRecipe recipe = recipe_for(images / "train", "");
-  recipe.holdout = 12;
-  const RunData data = open_data(recipe, 3);
-  EXPECT_EQ(data.validation.size(), 12);
-  EXPECT_EQ(shared_with_training(data.train, data.validation), 0);
-}
-
-TEST(DataChecks, APartOfTheImagesIsCounted) {
-  const fs::path images = make_images();
-  fs::rename(images / "test/red", images / "test_red");
-  fs::create_symlink(images / "train/red", images / "test/red");
-  const RunData data = open_data(recipe_for(images / "train", images / "test"), 3);
-  EXPECT_EQ(shared_with_training(data.train, data.validation), 20);
-  Warnings warnings;
-  warn_of_shared_images(data);
-  EXPECT_TRUE(warnings.any("20 of the 28 validation images are training images"));
-}
-
-TEST(DataChecks, ATrainingRunTellsSharedImages) {
-  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
-  const Recipe recipe = parse_recipe(tiny_recipe(images / "train"), "r.json", {"data.holdout=0", "epochs=1"});
-  Warnings warnings;
-  train(recipe, {.folder = run, .threads = 1});
-  EXPECT_TRUE(warnings.any("60 of the 60 validation images are training images"));
-}
-
 TEST(DataChecks, AClassFolderThatIsNotUtf8IsAnErrorBeforeTheFirstStep) {
   for (const std::string name : {"b\xE4ume", "\xFF", "a\xC3"}) {
     const fs::path images = make_images(), run = testing::scratch_folder() / "run";

@@ -59,12 +59,6 @@ std::string random_name() {
   return std::string(kPrefix) + digits.data() + std::string(kSuffix);
 }
 
-bool is_temporary_name(std::string_view name) {
-  return name.size() == kPrefix.size() + kDigits + kSuffix.size() && name.starts_with(kPrefix) &&
-         name.ends_with(kSuffix) &&
-         name.substr(kPrefix.size(), kDigits).find_first_not_of("0123456789abcdef") == name.npos;
-}
-
 // A running process holds a lock on its temporary files.  Others of this user belong to processes that were killed.
 void remove_if_abandoned(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -90,6 +84,12 @@ std::error_code link(int descriptor, const fs::path& target) {
 }
 
 }  // namespace
+
+bool is_temporary_name(std::string_view name) {
+  return name.size() == kPrefix.size() + kDigits + kSuffix.size() && name.starts_with(kPrefix) &&
+         name.ends_with(kSuffix) &&
+         name.substr(kPrefix.size(), kDigits).find_first_not_of("0123456789abcdef") == name.npos;
+}
 
 TemporaryFile::TemporaryFile(const fs::path& folder, Kind kind) : folder_(folder.empty() ? "." : folder) {
 #ifdef O_TMPFILE

@@ -3,6 +3,7 @@
 // Temporary files that become other files.
 #include <cstddef>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 namespace vitrail {
@@ -34,6 +35,9 @@ class TemporaryFile {
   int descriptor_ = -1;
   int slot_ = -1;  // in the list that remove_temporary_files() reads
 };
+
+// Whether a file name is that of a named temporary file.
+bool is_temporary_name(std::string_view name);
 
 // Deletes the named temporary files of this process.  May be called in a signal handler.
 void remove_temporary_files() noexcept;

@@ -269,6 +269,7 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConf
   for (auto* values : {&*result.mean, &*result.std}) {  // RGB statistics for a model of greyscale images
     if (values->size() == 3 && config.vit.in_chans == 1) *values = {((*values)[0] + (*values)[1] + (*values)[2]) / 3};
   }
+  models::check_preprocessing(result, config.vit.in_chans, "data");
   return result;
 }
 

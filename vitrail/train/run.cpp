@@ -79,7 +79,6 @@ void Run::log_setup() const {
                                : "no validation images: the last weights are kept");
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
-  warn_of_shared_images(data_);
   if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_))
     warn(str("ema: the average is not used, because after all ", recipe_.epochs * steps_,
              " steps it is still mostly the ",

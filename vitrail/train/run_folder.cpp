@@ -8,6 +8,7 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/temporary_file_internal.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/weights/hub_layout.h"
@@ -79,8 +80,7 @@ void RunFolder::remove_temporary_files() const {
     std::vector<fs::path> temporary;
     for_each_entry(folder, [&](const fs::path& entry) {
       const std::string name = entry.filename().string();
-      if (name.find(".tmp") != name.npos || name.ends_with(".next") || name.ends_with(".link"))
-        temporary.push_back(entry);
+      if (is_temporary_name(name) || name.ends_with(".next") || name.ends_with(".link")) temporary.push_back(entry);
     });
     for (const fs::path& file : temporary) fs::remove(file, ignored);
   }
