@@ -21,12 +21,14 @@ struct Options {
   ModelOptions model;
   std::string dataset, split, logits, labels;
   int64_t batch = 8;
+  bool exif = false;
 };
 
 data::DatasetOptions dataset_options(const Options& options, const LoadedModel& model) {
   data::DatasetOptions result{.split = options.split, .labels = class_names(model.config, options.labels)};
   result.num_classes = model.config.vit.num_classes;
   result.decode.mode = model.mode;
+  result.decode.apply_exif = options.exif;
   const auto ids = data::imagenet_wordnet_ids();
   if (result.num_classes == 1000) result.wordnet_ids.assign(ids.begin(), ids.end());
   return result;
@@ -90,6 +92,7 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return evaluate(*options, global); }; });
 }
 

@@ -21,6 +21,7 @@ struct Options {
   std::string train, test, train_split, test_split;
   analysis::KnnOptions knn;
   int64_t batch = 32;
+  bool exif = false;
 };
 
 struct Features {
@@ -62,6 +63,7 @@ int knn(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
   data::DatasetOptions dataset_options;
   dataset_options.decode.mode = model.mode;
+  dataset_options.decode.apply_exif = options.exif;
   const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = train->class_names();
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
@@ -112,6 +114,7 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return knn(*options, global); }; });
 }
 

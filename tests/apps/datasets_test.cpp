@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/apps/cli_fixture.h"
+#include "vitrail/base/npy.h"
 
 namespace vitrail::testing {
 namespace {
@@ -74,6 +75,23 @@ TEST(Datasets, ClassFoldersThatFitNoModelAreAnError) {
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "as many folders as its 10 classes, got 2 class folders: 'cat', 'dog'"))
       << result.err;
+}
+
+// exif_6.png and exif_1.png have the same pixels; the orientation of exif_6.png is a rotation by 90 degrees.
+TEST(Datasets, ExifTurnsTheImagesOfEval) {
+  const auto logits = [](const std::string& image, std::vector<std::string> more) {
+    const fs::path root = scratch_folder();
+    fs::create_directories(root / "0");
+    fs::copy_file(fixture("image/decode/" + image), root / "0" / image);
+    std::vector<std::string> arguments{"eval", "-m", small_model(), root, "--logits", (root / "l.npy").string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return read_npy(root / "l.npy").f32;
+  };
+  EXPECT_EQ(logits("exif_6.png", {}), logits("exif_1.png", {}));
+  EXPECT_EQ(logits("exif_1.png", {"--exif"}), logits("exif_1.png", {}));
+  EXPECT_NE(logits("exif_6.png", {"--exif"}), logits("exif_6.png", {}));
 }
 
 }  // namespace

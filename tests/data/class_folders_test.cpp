@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Class folders on disk and in archives.
+#include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "tests/data/support.h"
@@ -271,6 +273,24 @@ TEST(ClassArchive, ReadsStoredAndDeflatedEntriesUnderAWrapperFolder) {
   EXPECT_EQ(dataset->image(0).pixels[0], 4);
   EXPECT_EQ(dataset->image(1).pixels[0], 1);
   EXPECT_TRUE(contains(error_of([&] { dataset->get(2); }), "wrapped.zip/pets/cat/broken.png"));
+  EXPECT_EQ(dataset->image(3).pixels[2], 9);
+}
+
+// Some Windows programs write backslashes.
+TEST(ClassArchive, NamesWithBackslashesAreRead) {
+  std::ifstream stream(testing::fixture("data/wrapped.zip"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  for (const std::string name : {"pets/cat/", "pets/dog/deep/", "pets/"}) {
+    std::string other = name;
+    std::replace(other.begin(), other.end(), '/', '\\');
+    for (size_t at = bytes.find(name); at != bytes.npos; at = bytes.find(name)) bytes.replace(at, name.size(), other);
+  }
+  const fs::path zip = testing::scratch_folder() / "windows.zip";
+  write_file(zip, bytes);
+  const auto dataset = open_dataset(zip, {});
+  EXPECT_EQ(dataset->class_names(), (Names{"cat", "dog"}));
+  EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 0, 0, 1}));
+  EXPECT_EQ(dataset->image(0).pixels[0], 4);
   EXPECT_EQ(dataset->image(3).pixels[2], 9);
 }
 

@@ -108,5 +108,18 @@ TEST(RunData, AClassNameThatIsNotUtf8IsAnErrorBeforeTheWork) {
   EXPECT_TRUE(contains(error_of([&] { open_data(recipe_for(images), 3); }), "'caf\\xE9'"));
 }
 
+TEST(RunData, ExifTurnsTheImages) {
+  const fs::path images = make_images();
+  fs::copy_file(testing::fixture("image/decode/exif_6.png"), images / "train/blue/a.png");  // 11×7 as it is stored
+  for (const bool exif : {false, true}) {
+    DataRecipe recipe = recipe_for(images);
+    recipe.exif = exif;
+    const auto dataset = open_data(recipe, 3).train.dataset;
+    const auto last_blue = dataset->image(20);
+    EXPECT_EQ(last_blue.width, exif ? 7 : 11);
+    EXPECT_EQ(last_blue.height, exif ? 11 : 7);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -59,6 +59,7 @@ void describe_data(Schema& schema, DataRecipe& data) {
                                   {{"error", data::Unreadable::error},
                                    {"skip", data::Unreadable::replace},
                                    {"leave_out", data::Unreadable::leave_out}});
+  schema.boolean("exif", data.exif);
   schema.integer("keep_decoded_mb", data.keep_decoded_mb, 0);
   schema.integer("workers", data.workers, 0, 1024);
   schema.integer("in_flight", data.in_flight, 1, 1024);

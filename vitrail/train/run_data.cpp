@@ -103,6 +103,7 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run;
   data::DatasetOptions options;
   options.decode.mode = infer::color_mode_of(channels);
+  options.decode.apply_exif = recipe.exif;
   const DatasetPtr train = open_split(recipe.train, recipe.train_split, "train", options);
   run.classes = classes_of(*train, recipe.train);
   options.labels = run.classes;
