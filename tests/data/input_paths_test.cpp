@@ -50,5 +50,21 @@ TEST(InputPaths, LinksAreFollowedExceptToAncestors) {
   EXPECT_EQ(paths_of(expand({(root / "a").string()}), root), (std::vector<std::string>{"a/1.png", "a/link/2.png"}));
 }
 
+TEST(InputPaths, FilesThatAreLeftOutAreCountedOnceOverAllFolders) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "b/2.png", "a/._1.png", "a/__MACOSX/3.png"});
+  for (const char* name : {"a/1.heic", "a/2.HEIC", "b/3.svg", "b/.DS_Store", "none/4.avif"}) {
+    write_file(root / name, "x");
+  }
+  Warnings warnings;
+  std::istringstream none;
+  const auto paths = expand_input_paths({(root / "a").string(), (root / "b").string()}, none);
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(warnings.messages, std::vector<std::string>{"3 files left out: 2 .heic, 1 .svg"});
+  const auto empty = expand_input_paths({(root / "none").string()}, none);
+  ASSERT_EQ(empty.size(), 1u);
+  EXPECT_TRUE(contains(empty[0].error, "got none (1 file left out: 1 .avif)")) << empty[0].error;
+}
+
 }  // namespace
 }  // namespace vitrail::data

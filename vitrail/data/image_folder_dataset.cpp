@@ -54,7 +54,7 @@ class FolderDataset : public ClassDataset {
 // The path of an entry.  Some Windows programs write backslashes.
 std::string path_of(const ZipEntry& entry) {
   std::string path = entry.name;
-  if (path.find('/') == path.npos) std::replace(path.begin(), path.end(), '\\', '/');
+  std::replace(path.begin(), path.end(), '\\', '/');
   return path;
 }
 
