@@ -64,7 +64,7 @@ int convert(const Options& options, const GlobalOptions& global) {
     file.commit();
   }
   if (!global.quiet) {
-    print_note(fmt::format("{}: {} tensors, {} parameters, {} (source: {} keys, {})\n", folder.string(), tensors.size(),
+    print_note(fmt::format("{}: {} tensors, {} parameters, {} (source: {} keys, {})", folder.string(), tensors.size(),
                            model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format()));
     if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }

@@ -6,7 +6,6 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
-#include "apps/vitrail/notes.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -44,7 +43,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
-  print_note("evaluating " + data::summary(*dataset, options.dataset), global);
+  if (!global.quiet) print_note("vitrail: evaluating " + data::summary(*dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};

@@ -5,7 +5,6 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
-#include "apps/vitrail/notes.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
@@ -68,8 +67,8 @@ int knn(const Options& options, const GlobalOptions& global) {
   dataset_options.labels = train->class_names();
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
   const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
-  print_note("training set: " + data::summary(*train, options.train), global);
-  print_note("test set: " + data::summary(*test, options.test), global);
+  if (!global.quiet) print_note("vitrail: training set: " + data::summary(*train, options.train));
+  if (!global.quiet) print_note("vitrail: test set: " + data::summary(*test, options.test));
   data::warn_of_shared_images({.dataset = *train, .name = "training"}, {.dataset = *test, .name = "test"});
 
   const Features train_features = features_of(*train, model, options, global);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/train/training_fixture.h"
+#include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
 namespace {
@@ -103,22 +104,26 @@ TEST(RunData, SharedImagesOfTheSetsAreSaid) {
 }
 
 TEST(RunData, AClassNameThatIsNotUtf8IsAnErrorBeforeTheWork) {
-  const fs::path images = make_images();
-  fs::rename(images / "train/red", images / "train" / "caf\xe9");
-  EXPECT_TRUE(contains(error_of([&] { open_data(recipe_for(images), 3); }), "'caf\\xE9'"));
+  for (const auto& [name, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"caf\xe9", "'caf\\xE9'"}, {"b\xE4ume", "'b\\xE4ume'"}, {"\xFF", "'\\xFF'"}, {"a\xC3", "'a\\xC3'"}}) {
+    const fs::path images = make_images();
+    fs::rename(images / "train/red", images / "train" / name);
+    fs::rename(images / "test/red", images / "test" / name);
+    const std::string message = error_of([&] { open_data(recipe_for(images), 3); });
+    EXPECT_TRUE(contains(message, "class names in UTF-8")) << message;
+    EXPECT_TRUE(contains(message, shown)) << message;
+  }
 }
 
-TEST(RunData, ExifTurnsTheImages) {
-  const fs::path images = make_images();
-  fs::copy_file(testing::fixture("image/decode/exif_6.png"), images / "train/blue/a.png");  // 11×7 as it is stored
-  for (const bool exif : {false, true}) {
-    DataRecipe recipe = recipe_for(images);
-    recipe.exif = exif;
-    const auto dataset = open_data(recipe, 3).train.dataset;
-    const auto last_blue = dataset->image(20);
-    EXPECT_EQ(last_blue.width, exif ? 7 : 11);
-    EXPECT_EQ(last_blue.height, exif ? 11 : 7);
-  }
+TEST(Resume, AnotherNumberingOfTheClassesIsAnError) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"epochs=1"});
+  train(recipe, {.folder = run, .threads = 1});
+  const TrainerOptions resumed{.folder = run, .resume = true, .threads = 1};
+  EXPECT_NO_THROW(train(recipe, resumed));
+  for (const char* split : {"train", "test"}) fs::rename(images / split / "red", images / split / "amber");
+  const std::string message = error_of([&] { train(recipe, resumed); });
+  EXPECT_TRUE(contains(message, "with 'blue' as class 0, got 3 classes, with 'amber'")) << message;
 }
 
 }  // namespace

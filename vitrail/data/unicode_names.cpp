@@ -21,42 +21,9 @@ std::string mapped(std::string_view text, int options) {
   return copy;
 }
 
-// The length in bytes of the first character; 0 if it is not UTF-8.
-size_t first_length(std::string_view text) {
-  utf8proc_int32_t code_point = 0;
-  const utf8proc_ssize_t length = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                                   static_cast<utf8proc_ssize_t>(text.size()), &code_point);
-  return length > 0 ? static_cast<size_t>(length) : 0;
-}
-
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = first_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string escaped(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string result;
-  while (!text.empty()) {
-    const size_t length = first_length(text);
-    const auto byte = static_cast<unsigned char>(text.front());
-    if (length == 0) {
-      result += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    } else {
-      result += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return result;
-}
 
 std::string composed(std::string_view text) { return mapped(text, UTF8PROC_STABLE | UTF8PROC_COMPOSE); }
 

@@ -7,11 +7,6 @@
 
 namespace vitrail::data {
 
-bool is_utf8(std::string_view text);
-
-// Bytes that are not UTF-8 as "\xE9".
-std::string escaped(std::string_view text);
-
 // Normalisation form C.  Text that is not UTF-8 stays as it is.
 std::string composed(std::string_view text);
 

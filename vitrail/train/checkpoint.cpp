@@ -61,6 +61,7 @@ Metadata metadata_of(const CheckpointState& state) {
                        .dump()},
       {"recipe", state.recipe},
       {"counters", state.counters},
+      {"class_names", Json(state.class_names).dump()},
       {"fingerprint",
        Json{{"build", print.build}, {"isa", print.isa}, {"threads", print.threads}, {"ranks", print.ranks}}.dump()}};
 }
@@ -73,6 +74,8 @@ void read_metadata(const Metadata& metadata, CheckpointState& state) {
   if (position.contains("batch_images")) state.position.batch_images = at.count("batch_images", kMaxBatchImages);
   state.recipe = metadata.at("recipe");
   state.counters = metadata.at("counters");
+  if (const auto names = metadata.find("class_names"); names != metadata.end())
+    state.class_names = models::parse_json(names->second, "class_names").get<std::vector<std::string>>();
   state.fingerprint = {of.text("build"), of.text("isa"), static_cast<int>(of.count("threads", kMaxWorkers, 1)),
                        static_cast<int>(of.count("ranks", kMaxWorkers, 1))};
 }

@@ -36,6 +36,7 @@ struct CheckpointState {
   std::string counters;  // running sums and results so far, as JSON
   Fingerprint fingerprint;
   std::vector<nn::NamedTensor> model, optimizer, average;  // average: the EMA weights; empty without EMA
+  std::vector<std::string> class_names = {};               // in index order; empty in files of versions before 0.2
 };
 
 // Writes a safetensors file with the tensors "model/NAME", "optimizer/NAME" and "average/NAME"; the other members and a

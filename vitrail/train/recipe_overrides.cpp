@@ -5,9 +5,9 @@
 
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/utf8_internal.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/recipe_overrides_internal.h"
-#include "vitrail/train/utf8_internal.h"
 
 namespace vitrail::train {
 namespace {

@@ -50,6 +50,16 @@ std::optional<double> scheduled_rate(const std::string& recipe, int64_t steps_pe
   }
 }
 
+void check_class_names(const std::vector<std::string>& before, const std::vector<std::string>& now,
+                       const std::string& where) {
+  if (before.empty() || before == now) return;
+  size_t first = 0;
+  while (first < std::min(before.size(), now.size()) && before[first] == now[first]) ++first;
+  const auto name = [&](const auto& names) { return first < names.size() ? "'" + names[first] + "'" : "no class"; };
+  throw Error(where, str("the run's ", before.size(), " classes, with ", name(before), " as class ", first),
+              str(now.size(), " classes, with ", name(now), "; restore the class folders or start a new run"));
+}
+
 void check_finite(const std::vector<nn::NamedTensor>& tensors, const std::string& where) {
   for (const nn::NamedTensor& tensor : tensors) {
     if (const std::string problem = non_finite_values(tensor.name, tensor.tensor); !problem.empty())

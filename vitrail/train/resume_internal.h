@@ -25,6 +25,10 @@ Position resume_position(Position position, int64_t batch_images, int64_t batche
 // The learning rate at a step of the schedule of a checkpoint's recipe; nothing if it cannot be parsed.
 std::optional<double> scheduled_rate(const std::string& recipe, int64_t steps_per_epoch, int64_t step);
 
+// Throws Error if the class indices of a run would change their meaning: a folder was added, removed or renamed.
+void check_class_names(const std::vector<std::string>& before, const std::vector<std::string>& now,
+                       const std::string& where);
+
 // Throws Error, beginning with `where`, if a tensor has a NaN or an infinity.
 void check_finite(const std::vector<nn::NamedTensor>& tensors, const std::string& where);
 

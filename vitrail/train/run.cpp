@@ -5,22 +5,11 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
-#include "vitrail/train/data_checks_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
 
 namespace vitrail::train {
-namespace {
-
-RunData open_checked_data(const Recipe& recipe) {
-  RunData data = open_data(recipe.data, input_channels(recipe.model));
-  check_class_names(data.classes, recipe.data.train);
-  return data;
-}
-
-}  // namespace
-
 Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks, int threads)
     : group_(options.communicator),
       recipe_(recipe),
@@ -30,7 +19,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
-      data_(open_checked_data(recipe)),
+      data_(open_data(recipe.data, input_channels(recipe.model))),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
       transform_(set_preprocessing()),
       loader_(data_.train.dataset,
@@ -38,6 +27,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       batches_(loader_.steps_per_epoch()),
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
       training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_) {
+  if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
   restore();
   if (!group_.is_rank_zero()) return;
   folder_->remove_temporary_files();
@@ -137,7 +127,8 @@ void Run::save() {
   if (!group_.is_rank_zero()) return;
   metrics_log_->flush(counters_);
   CheckpointState state{
-      position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, group_.size()), {}, {}, {}};
+      position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, group_.size()), {}, {},
+      {},        data_.classes};
   state.model = prepared_.model.named_parameters();
   state.optimizer = training_step_.optimizer().state();
   if (training_step_.ema()) state.average = training_step_.ema()->average();

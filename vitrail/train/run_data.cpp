@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/utf8_internal.h"
 #include "vitrail/data/decoded_cache.h"
 #include "vitrail/data/holdout_split.h"
 #include "vitrail/data/shared_images.h"
-#include "vitrail/data/unicode_names_internal.h"
 #include "vitrail/infer/preprocess.h"
 
 namespace vitrail::train {
@@ -31,7 +31,8 @@ DatasetPtr with_cache(DatasetPtr dataset, const DataRecipe& recipe) {
 // Names are written to JSON files, at the latest when an epoch has been trained.
 void require_utf8(const std::vector<std::string>& names, const std::string& path) {
   for (const std::string& name : names) {
-    if (!data::is_utf8(name)) throw Error(path, "class folders named in UTF-8", "'" + data::escaped(name) + "'");
+    if (!is_utf8(name))
+      throw Error(path, "class names in UTF-8 (rename the folder)", "'" + escape_non_utf8(name) + "'");
   }
 }
 

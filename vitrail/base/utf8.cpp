@@ -2,13 +2,13 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "vitrail/train/utf8_internal.h"
+#include "vitrail/base/utf8_internal.h"
 
-namespace vitrail::train {
+namespace vitrail {
 namespace {
 
 // The length of the UTF-8 character at `at`; 0 if there is none (RFC 3629, section 4).
-size_t character_length(const std::string& text, size_t at) {
+size_t character_length(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0}; };
   const uint8_t first = byte(0);
   if (first < 0x80) return 1;
@@ -24,7 +24,7 @@ size_t character_length(const std::string& text, size_t at) {
 
 }  // namespace
 
-bool is_utf8(const std::string& text) {
+bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = character_length(text, at);
     if (length == 0) return false;
@@ -33,7 +33,7 @@ bool is_utf8(const std::string& text) {
   return true;
 }
 
-std::string escape_non_utf8(const std::string& text) {
+std::string escape_non_utf8(std::string_view text) {
   std::string escaped;
   for (size_t at = 0; at < text.size();) {
     const size_t length = character_length(text, at);
@@ -45,4 +45,4 @@ std::string escape_non_utf8(const std::string& text) {
   return escaped;
 }
 
-}  // namespace vitrail::train
+}  // namespace vitrail
