@@ -9,11 +9,11 @@ namespace vitrail::nn {
 struct AttentionConfig {
   int64_t dim = 0;
   int64_t num_heads = 8;
-  std::optional<int64_t> head_dim;  // none: dim / num_heads, which must divide
+  std::optional<int64_t> head_dim = {};  // none: dim / num_heads, which must divide
   bool qkv_bias = false;
-  std::optional<double> qk_scale;  // none: head_dim^-0.5
-  bool qk_norm = false;            // LayerNorm on q and k, per head
-  double norm_eps = 1e-6;          // ε of the q and k norms
+  std::optional<double> qk_scale = {};  // none: head_dim^-0.5
+  bool qk_norm = false;                 // LayerNorm on q and k, per head
+  double norm_eps = 1e-6;               // ε of the q and k norms
   double attn_drop = 0, proj_drop = 0;
   bool split = false;  // parameters query, key, value, out instead of qkv, proj, as in jeonsworld's ViT-pytorch
   init::Scheme init = init::Scheme::torch;
