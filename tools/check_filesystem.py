@@ -5,6 +5,7 @@
 A path that may not be looked at, a name that is too long or a link that leads to itself makes them throw
 std::filesystem::filesystem_error, which is no vitrail::Error and names no remedy.   tools/check_filesystem.py [FILE…]
 """
+
 import pathlib
 import re
 import sys
@@ -22,7 +23,8 @@ FUNCTIONS = (
 ).split()
 CALL = re.compile(r"\b(?:fs|filesystem)::(" + "|".join(FUNCTIONS) + r")\b(?:\s+\w+)?\s*\(")
 MEMBER = re.compile(
-    r"(?:->|\.)(is_directory|is_regular_file|is_symlink|file_size|last_write_time|symlink_status)\(\s*\)")
+    r"(?:->|\.)(is_directory|is_regular_file|is_symlink|file_size|last_write_time|symlink_status)\(\s*\)"
+)
 RANGE_FOR = re.compile(r"for\s*\([^;)]*:[^;]*directory_iterator\s*\(")
 ERROR_CODE = re.compile(r"\bstd::error_code\s*&?\s*(\w+)")
 FILE_STATUS = re.compile(r"\bfs::file_status\s+(\w+)|\bauto\s+(\w*status\w*)\s*=")
