@@ -14,7 +14,7 @@ struct BlockConfig {
   bool swiglu = false;  // SwiGLU of mlp_hidden features instead of the MLP
   double norm_eps = 1e-6;
   bool norm_first = true;
-  std::optional<double> init_values;  // if set: LayerScale with this initial value
+  std::optional<double> init_values = {};  // if set: LayerScale with this initial value
   double mlp_drop = 0, drop_path = 0;
 };
 
