@@ -3,9 +3,9 @@
 
 #include "apps/vitrail/common.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/models/json_fields_internal.h"
-#include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::app {
 namespace {
@@ -68,7 +68,7 @@ Names names_of_json(const Json& json, const std::string& where) {
 }
 
 Names read_labels(const std::string& path, size_t classes) {
-  std::string text = weights::read_text(path);
+  std::string text = read_text_file(path);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     throw Error(path, "text in UTF-8", "UTF-16 (save it as UTF-8)");
   }

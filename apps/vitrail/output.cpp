@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/utf8_internal.h"
 
 namespace vitrail::app {
 
@@ -20,22 +21,13 @@ Format format_from_name(const std::string& name) {
 
 namespace {
 
-bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
 // The number of bytes of the UTF-8 character at the front of `text`; 0 if it is invalid or a control character.
 size_t printable_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-  const size_t size = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (size == 0 || first >= 0xf5) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if (!is_continuation(static_cast<unsigned char>(byte(i)))) return 0;
-  }
-  const bool c1_control = first == 0xc2 && byte(1) < 0xa0;
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool surrogate_or_too_large = (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
-  return c1_control || overlong || surrogate_or_too_large ? 0 : size;
+  const size_t length = utf8_length(text);
+  const auto first = static_cast<unsigned char>(text.front());
+  const bool c0_control = first < 0x20 || first == 0x7f;
+  const bool c1_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+  return c0_control || c1_control ? 0 : length;
 }
 
 void write_line_to_stderr(std::string_view text) {

@@ -7,6 +7,7 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
@@ -84,12 +85,13 @@ TEST(FileLookup, TextIsReadAndOtherPathsAreErrors) {
   const fs::path folder = testing::scratch_folder();
   const std::string text = std::string("a\0b\r\n", 5) + std::string(100000, 'x');
   std::ofstream(folder / "text", std::ios::binary) << text;
-  EXPECT_EQ(read_text(folder / "text"), text);
+  EXPECT_EQ(read_text_file(folder / "text"), text);
   fs::create_symlink("loop", folder / "loop");
-  EXPECT_NE(error_of([&] { read_text(folder); }).find("got a folder"), std::string::npos);
-  EXPECT_NE(error_of([&] { read_text(folder / "none"); }).find("cannot be opened: No such file"), std::string::npos);
-  EXPECT_NE(error_of([&] { read_text(folder / "loop"); }).find("Too many levels"), std::string::npos);
-  EXPECT_NE(error_of([&] { read_text("/dev/zero"); }).find("at most 64000000 bytes"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_text_file(folder); }).find("got a folder"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_text_file(folder / "none"); }).find("cannot be opened: No such file"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { read_text_file(folder / "loop"); }).find("Too many levels"), std::string::npos);
+  EXPECT_NE(error_of([&] { read_text_file("/dev/zero"); }).find("at most 64000000 bytes"), std::string::npos);
   EXPECT_EQ(look_up(folder / "none"), PathKind::missing);
   EXPECT_EQ(look_up(folder / "text" / "below"), PathKind::missing);
   EXPECT_EQ(look_up(folder), PathKind::folder);

@@ -13,7 +13,7 @@ namespace vitrail {
 class TemporaryFile;
 
 // Writes to a temporary file in the same folder; commit() syncs it, moves it to `path` and syncs the folder.
-// Without commit() the old file at `path` is unchanged and the temporary file vanishes, however the process ends.
+// Without commit() the old file at `path` is unchanged and the temporary file vanishes (temporary_file_internal.h).
 //
 // The new file has the permissions of the old one.  A symbolic link is kept and its target replaced.  A file that
 // cannot be replaced (a mount point, a folder without write permission) is overwritten in place by commit(). A pipe, a

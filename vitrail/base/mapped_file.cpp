@@ -56,7 +56,7 @@ void remove_from_slots(int slot) {
   if (slot >= 0) slots[static_cast<size_t>(slot)].begin = 0;
 }
 
-// Replaces the rest of the mapping, from the page that could not be read on, by zeros.
+// Replaces the mapping by zeros, from the page that could not be read to its end.
 extern "C" void on_bus_error(int signal, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   for (Slot& slot : slots) {

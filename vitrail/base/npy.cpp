@@ -136,7 +136,8 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype)
 void NpyWriter::begin(std::span<const int64_t> row_shape) {
   row_shape_.assign(row_shape.begin(), row_shape.end());
   row_elements_ = element_count(where_, row_shape);
-  file_.write(header_bytes(where_, dtype_, with_rows(INT64_MAX, row_shape)));  // placeholder; finish() overwrites it
+  file_.write(header_bytes(
+      where_, dtype_, with_rows(INT64_MAX, row_shape)));  // has the final length; finish() writes the number of rows
 }
 
 void NpyWriter::write(const void* values, DType dtype, int64_t count) {

@@ -13,7 +13,7 @@ namespace vitrail {
 // known before they are read or allocated if the file has a size.
 std::vector<std::byte> read_file(const std::filesystem::path& path, size_t max_bytes);
 
-// The same as text.  At most 64 MiB, enough for label files, recipes, key maps and configurations.
-std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 26);
+// The same as text.  By default at most 64 MB, enough for label files, key maps and configurations.
+std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = 64'000'000);
 
 }  // namespace vitrail

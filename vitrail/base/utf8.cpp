@@ -5,11 +5,10 @@
 #include "vitrail/base/utf8_internal.h"
 
 namespace vitrail {
-namespace {
 
-// The length of the UTF-8 character at `at`; 0 if there is none (RFC 3629, section 4).
-size_t character_length(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<uint8_t>(text[at + i]) : uint8_t{0}; };
+size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const uint8_t first = byte(0);
   if (first < 0x80) return 1;
   const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
@@ -22,11 +21,9 @@ size_t character_length(std::string_view text, size_t at) {
   return overlong || surrogate || too_high ? 0 : length;
 }
 
-}  // namespace
-
 bool is_utf8(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const size_t length = character_length(text, at);
+    const size_t length = utf8_length(text.substr(at));
     if (length == 0) return false;
     at += length;
   }
@@ -36,7 +33,7 @@ bool is_utf8(std::string_view text) {
 std::string escape_non_utf8(std::string_view text) {
   std::string escaped;
   for (size_t at = 0; at < text.size();) {
-    const size_t length = character_length(text, at);
+    const size_t length = utf8_length(text.substr(at));
     char code[8];
     std::snprintf(code, sizeof code, "\\x%02X", static_cast<unsigned>(static_cast<uint8_t>(text[at])));
     escaped += length == 0 ? std::string(code) : text.substr(at, length);

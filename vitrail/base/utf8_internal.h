@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Text that may not be UTF-8.  JSON files hold only UTF-8.
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace vitrail {
+
+// The length in bytes of the UTF-8 character at the beginning of `text`; 0 if there is none (RFC 3629, section 4).
+size_t utf8_length(std::string_view text);
 
 bool is_utf8(std::string_view text);  // without overlong forms and surrogates, as JSON needs it
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/missing_model_internal.h"
@@ -17,9 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 using weights::PathKind;
-using weights::read_text;
 
-std::string read_if_exists(const fs::path& path) { return weights::is_present(path) ? read_text(path) : ""; }
+std::string read_if_exists(const fs::path& path) { return weights::is_present(path) ? read_text_file(path) : ""; }
 
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
@@ -49,14 +49,14 @@ ModelConfig read_config(const Files& files, const LoadOptions& options) {
       return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
     }
     const fs::path path = *options.config;
-    return parse_model_config(read_text(path), read_if_exists(path.parent_path() / "preprocessor_config.json"),
+    return parse_model_config(read_text_file(path), read_if_exists(path.parent_path() / "preprocessor_config.json"),
                               path.string());
   }
   if (!weights::is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
-  return parse_model_config(read_text(files.config), read_if_exists(files.preprocessor), files.config.string());
+  return parse_model_config(read_text_file(files.config), read_if_exists(files.preprocessor), files.config.string());
 }
 
 // A key map of the user is for the names as they are in the file.
@@ -72,7 +72,7 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
     if (name == choice) return weights::KeyMap::builtin(name);
   }
   const fs::path path = options.key_map || fs::path(choice).is_absolute() ? fs::path(choice) : folder / choice;
-  return weights::KeyMap::parse(read_text(path), path.string());
+  return weights::KeyMap::parse(read_text_file(path), path.string());
 }
 
 void check_image_side(int64_t side, int64_t patch) {

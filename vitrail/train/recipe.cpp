@@ -2,12 +2,10 @@
 #include "vitrail/train/recipe.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/train/recipe_overrides_internal.h"
@@ -339,17 +337,7 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
 }
 
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  std::error_code unknown;
-  if (std::filesystem::is_directory(file, unknown)) throw Error(file.string(), "a recipe file", "a folder");
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw Error(str(file.string(), ": cannot be opened: ", std::strerror(errno)));
-  std::string text(kMaxRecipeBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw Error(str(file.string(), ": cannot be read: ", std::strerror(errno)));
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (text.size() > kMaxRecipeBytes)
-    throw Error(file.string(), str("a recipe of at most ", kMaxRecipeBytes, " bytes"), "more");
-  return parse_recipe(text, file.string(), overrides);
+  return parse_recipe(read_text_file(file, kMaxRecipeBytes), file.string(), overrides);
 }
 
 std::string write_recipe(const Recipe& given) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Looking at paths that a user gave, and small text files.
+// Looking at paths that a user gave.
 #include <filesystem>
-#include <string>
 
 namespace vitrail::weights {
 
@@ -12,9 +11,5 @@ enum class PathKind { missing, folder, other };
 // way, a name that is too long, a link that leads to itself.
 PathKind look_up(const std::filesystem::path& path);
 inline bool is_present(const std::filesystem::path& path) { return look_up(path) != PathKind::missing; }
-
-// The content of a text file, a device or a pipe.  Throws Error naming the path if it cannot be read or has more than
-// 64 MB.
-std::string read_text(const std::filesystem::path& path);
 
 }  // namespace vitrail::weights
