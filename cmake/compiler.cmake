@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Language standard, warnings, sanitizers and compiler cache for all targets.
+# Language standard, warnings, hardening, sanitizers and compiler cache for all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -17,8 +17,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-restrict)  # g++ 12 has false positives in std::string
 endif()
 
-# For targets without hot loops (tests, the program), because -O1 compiles faster.
-set(VITRAIL_LIGHT_OPTIMIZATION $<$<CONFIG:Release>:-O1>)
+# Hardening of release builds: stack protection, control flow protection, checked calls of the C library, bounds checks
+# of the C++ library, and relocations that are read-only before main.  tools/check_hardening.py checks the program.
+set(VITRAIL_RELEASE $<CONFIG:Release>)
+add_compile_options(
+  "$<${VITRAIL_RELEASE}:-fstack-protector-strong;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;-D_GLIBCXX_ASSERTIONS>")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options($<${VITRAIL_RELEASE}:-fcf-protection>)
+endif()
+add_link_options(-Wl,-z,relro -Wl,-z,now)
+
+# For targets without hot loops (tests, the program), because less optimization compiles faster.
+set(VITRAIL_LIGHT_OPTIMIZATION $<IF:${VITRAIL_RELEASE},-O1,-O0>)
 
 if(VITRAIL_SANITIZE)
   add_compile_options(-fsanitize=${VITRAIL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -32,11 +32,10 @@ HWY_INLINE hn::Vec<D> round_upper_half(D d, hn::Vec<D> u) {
 
 // to [2 · lanes] = the upper halves of the elements of `low`, then those of `high`.
 template <class D>
-HWY_INLINE void store_upper_halves(D d, hn::Vec<D> low, hn::Vec<D> high, uint16_t* to) {
+HWY_INLINE void store_upper_halves([[maybe_unused]] D d, hn::Vec<D> low, hn::Vec<D> high, uint16_t* to) {
 #if HWY_TARGET == HWY_SCALAR
   to[0] = static_cast<uint16_t>(hn::GetLane(low) >> 16);
   to[1] = static_cast<uint16_t>(hn::GetLane(high) >> 16);
-  static_cast<void>(d);
 #else
   const hn::Repartition<uint16_t, D> half_d;
   hn::StoreU(hn::ConcatOdd(half_d, hn::BitCast(half_d, high), hn::BitCast(half_d, low)), half_d, to);
