@@ -15,8 +15,9 @@ namespace vitrail::app {
 
 // Options of the program.  They may appear before or after the subcommand.
 struct GlobalOptions {
-  int threads = 0;        // 0: all cores available to the process
-  std::string precision;  // empty: int8 for an int8 model, else fp32
+  int threads = 0;               // 0: all cores available to the process
+  std::string precision;         // empty: int8 for an int8 model, else fp32
+  int64_t decode_memory = 1024;  // in MiB, for the images of all decoding threads
   bool quiet = false;
 };
 

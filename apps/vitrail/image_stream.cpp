@@ -10,6 +10,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/decode_memory.h"
 
 namespace vitrail::app {
 namespace {
@@ -89,6 +90,7 @@ size_t run_images(const ImageSource& source, const LoadedModel& model, const inf
   Progress progress("images", source.count, global.quiet);
   auto preprocess = [&](size_t i) -> std::optional<Tensor> {
     if (!source.path(i)) return std::nullopt;
+    const image::DecodeMemoryScope memory;
     return image::apply(source.read(i), model.transform);
   };
   // Two batches in flight: one is decoded while the other runs.

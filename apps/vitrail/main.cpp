@@ -11,6 +11,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/image/decode_memory.h"
 
 namespace {
 
@@ -64,6 +65,10 @@ int run_program(int argc, char** argv) {
                   "Compute precision: fp32, half (16-bit: int16 with AVX-512 VNNI, else fp32 with weights rounded to "
                   "bf16) or int8 (default: the model's, else fp32)")
       ->check(CLI::IsMember({"fp32", "half", "bf16", "int8"}));
+  program
+      .add_option("--decode-memory", global.decode_memory,
+                  "Memory for images that are decoded at a time, in MiB (default: 1024)")
+      ->check(CLI::Range(1, 1 << 20));
   program.add_flag("--quiet", global.quiet, "Suppress progress and warnings");
 
   app::Run run;
@@ -76,6 +81,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
+  image::set_decode_memory(global.decode_memory << 20);
   set_warning_callback([quiet = global.quiet](const std::string& message) {
     if (!quiet) app::print_warning(message);
   });

@@ -68,10 +68,10 @@ enum class Flip {
 
 // By default only the evaluation transform is applied.
 struct AugmentOptions {
-  std::optional<RandomResizedCrop> random_resized_crop;  // at most one of the two crops
-  std::optional<PaddedCrop> padded_crop;
+  std::optional<RandomResizedCrop> random_resized_crop{};  // at most one of the two crops
+  std::optional<PaddedCrop> padded_crop{};
   Flip flip = Flip::none;
-  std::optional<RandomAffine> affine;
+  std::optional<RandomAffine> affine{};
   // An augmentation policy by name: "rand-m9-mstd0.5-inc1" (timm's RandAugment), "randaugment-n2-m9" (torchvision's),
   // "autoaugment-cifar10", "autoaugment-imagenet", "trivialaugment" (docs/augmentation.md).  Empty: none.
   std::string policy{};
@@ -79,7 +79,7 @@ struct AugmentOptions {
   // Filters of the policy's geometric operations (nearest, bilinear, bicubic); if several, one is drawn per operation.
   // Empty: the reference's default (timm: bilinear or bicubic, torchvision: nearest).
   std::vector<image::Filter> policy_interpolation{};
-  std::optional<ColorJitter> color_jitter;
+  std::optional<ColorJitter> color_jitter{};
   RandomErasing erasing{};
   // Pixel value, 0 to 255, of the areas that a policy, an affine map or padding uncovers: one per channel, or one for
   // all.  Empty: the mean for timm's policies (as in timm), otherwise 0.

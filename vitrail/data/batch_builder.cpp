@@ -8,6 +8,7 @@
 #include "vitrail/base/random.h"
 #include "vitrail/data/loader_checks_internal.h"
 #include "vitrail/data/random_draws_internal.h"
+#include "vitrail/image/decode_memory.h"
 
 namespace vitrail::data {
 namespace {
@@ -92,6 +93,8 @@ void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk,
                                Source& source) const {
   const int64_t position = batch.step * options_.batch_size * options_.ranks + batch.slice.position(i);
   const int64_t requested = order[position / options_.repeats];
+  if (options_.repeats == 1) source = {};  // its memory is no longer reserved
+  const image::DecodeMemoryScope memory;
   if (!read(batch, position, chunk, order, source)) {
     batch.omitted[i] = 1;
     return;

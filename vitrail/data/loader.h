@@ -17,13 +17,13 @@
 namespace vitrail::data {
 
 struct Batch {
-  Tensor images;                   // [b, C, H, W] f32, normalised
-  Tensor labels;                   // [b] i64
-  Tensor targets;                  // [b, classes] f32 in epochs with mixup or CutMix, otherwise undefined
-  std::vector<int64_t> samples;    // [b] indices in the dataset
-  std::vector<int64_t> positions;  // [b] positions in the global batch of all ranks
-  int64_t view = -1;               // AugmentOptions::view_of the epoch; negative in epochs with mixup or CutMix
-  std::vector<int64_t> skipped;    // indices of unreadable samples of this batch
+  Tensor images;                     // [b, C, H, W] f32, normalised
+  Tensor labels;                     // [b] i64
+  Tensor targets;                    // [b, classes] f32 in epochs with mixup or CutMix, otherwise undefined
+  std::vector<int64_t> samples{};    // [b] indices in the dataset
+  std::vector<int64_t> positions{};  // [b] positions in the global batch of all ranks
+  int64_t view = -1;                 // AugmentOptions::view_of the epoch; negative in epochs with mixup or CutMix
+  std::vector<int64_t> skipped{};    // indices of unreadable samples of this batch
 };
 
 // What happens with an image that cannot be read.

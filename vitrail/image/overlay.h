@@ -16,9 +16,9 @@ struct HeatMap {
 };
 
 struct OverlayOptions {
-  double opacity = 0.6;       // weight of the colours, 0 (image only) to 1 (map only)
-  std::optional<float> low;   // value of the darkest colour; default: the map's minimum
-  std::optional<float> high;  // value of the lightest colour; default: the map's maximum
+  double opacity = 0.6;         // weight of the colours, 0 (image only) to 1 (map only)
+  std::optional<float> low{};   // value of the darkest colour; default: the map's minimum
+  std::optional<float> high{};  // value of the lightest colour; default: the map's maximum
 };
 
 // Upsamples the map bilinearly to the image's size (values belong to the centres of their cells), colours it with

@@ -22,11 +22,11 @@ CropMode crop_mode_from_name(const std::string& name);  // throws Error for an u
 struct ProcessorSteps {
   enum class Resize { none, fixed, shortest_edge };
   Resize resize = Resize::fixed;
-  std::array<int64_t, 2> size{224, 224};        // fixed: height, width; shortest_edge: that edge, twice
-  std::optional<int64_t> longest_edge;          // with shortest_edge: upper limit of the longest edge
-  std::optional<std::array<int64_t, 2>> crop;   // do_center_crop: height, width; smaller images are padded with black
-  std::optional<double> rescale = 1.0 / 255.0;  // do_rescale
-  bool normalize = true;                        // do_normalize
+  std::array<int64_t, 2> size{224, 224};         // fixed: height, width; shortest_edge: that edge, twice
+  std::optional<int64_t> longest_edge{};         // with shortest_edge: upper limit of the longest edge
+  std::optional<std::array<int64_t, 2>> crop{};  // do_center_crop: height, width; smaller images are padded with black
+  std::optional<double> rescale = 1.0 / 255.0;   // do_rescale
+  bool normalize = true;                         // do_normalize
 };
 
 struct EvalTransform {
@@ -35,7 +35,7 @@ struct EvalTransform {
   CropMode crop_mode = CropMode::center;
   Filter interpolation = Filter::bicubic;
   std::vector<double> mean{0.485, 0.456, 0.406}, std{0.229, 0.224, 0.225};  // one per channel, or one for all
-  std::optional<ProcessorSteps> processor;  // if set, size, crop_pct and crop_mode above are ignored
+  std::optional<ProcessorSteps> processor{};  // if set, size, crop_pct and crop_mode above are ignored
 };
 
 // Height and width of the transform's result for an image of this size.

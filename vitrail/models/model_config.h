@@ -14,21 +14,21 @@ namespace vitrail::models {
 // Written by `convert --dtype int8`.  A model that has it runs in int8 unless the user asks for another precision.
 struct Int8Config {
   // Linear layers that are sensitive to int8 and run in 16 bits instead: "blocks.0.mlp.fc2".
-  std::vector<std::string> excluded;
+  std::vector<std::string> excluded{};
 };
 
 // What the logits of a classifier mean: one of the classes is right, or each label is right or not by itself.
 enum class ProblemType : uint8_t { single_label, multi_label };
 
 struct ModelConfig {
-  std::string architecture;  // the registered name, "vit", or Hugging Face's model_type
+  std::string architecture{};  // the registered name, "vit", or Hugging Face's model_type
   VisionTransformerConfig vit;
   Preprocessing preprocessing;
-  std::vector<std::string> labels;          // class names in index order; empty if the file has none
-  std::vector<std::string> descriptions;    // longer class names in index order; may be empty
-  std::optional<ProblemType> problem_type;  // "problem_type"; unset: as gives_sigmoid() says
+  std::vector<std::string> labels{};          // class names in index order; empty if the file has none
+  std::vector<std::string> descriptions{};    // longer class names in index order; may be empty
+  std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says
   std::optional<Int8Config> int8;
-  std::string key_map;  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
+  std::string key_map{};  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
 
 // Whether probabilities are the sigmoid of each logit instead of the softmax over all: for problem_type

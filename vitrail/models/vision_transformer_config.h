@@ -25,18 +25,18 @@ struct VisionTransformerConfig {
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;
-  std::optional<int64_t> head_dim;  // none: embed_dim / num_heads
+  std::optional<int64_t> head_dim{};  // none: embed_dim / num_heads
   double mlp_ratio = 4.0;
-  std::optional<int64_t> mlp_hidden;  // none: int(embed_dim · mlp_ratio)
+  std::optional<int64_t> mlp_hidden{};  // none: int(embed_dim · mlp_ratio)
   bool qkv_bias = true;
-  std::optional<double> qk_scale;  // none: head_dim^-0.5
+  std::optional<double> qk_scale{};  // none: head_dim^-0.5
   bool qk_norm = false;
   bool norm_first = true;
   double norm_eps = 1e-6;
-  bool pre_norm = false;              // timm: LayerNorm before the blocks, and no bias in the patch embedding
-  bool final_norm = true;             // a LayerNorm before pooling ("norm") or after it ("fc_norm")
-  std::optional<bool> fc_norm;        // LayerNorm after pooling; unset: if global_pool is avg (timm)
-  std::optional<double> init_values;  // initial LayerScale; unset: no LayerScale
+  bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding
+  bool final_norm = true;               // a LayerNorm before pooling ("norm") or after it ("fc_norm")
+  std::optional<bool> fc_norm{};        // LayerNorm after pooling; unset: if global_pool is avg (timm)
+  std::optional<double> init_values{};  // initial LayerScale; unset: no LayerScale
   bool class_token = true;
   int64_t reg_tokens = 0;
   bool dist_token = false;

@@ -8,8 +8,8 @@
 namespace vitrail::nn {
 
 struct BlockConfig {
-  AttentionConfig attention;  // attention.dim is the width of the block
-  int64_t mlp_hidden = 0;     // 0: 4 × dim
+  AttentionConfig attention{};  // attention.dim is the width of the block
+  int64_t mlp_hidden = 0;       // 0: 4 × dim
   kernels::Activation activation = kernels::Activation::gelu;
   bool swiglu = false;  // SwiGLU of mlp_hidden features instead of the MLP
   double norm_eps = 1e-6;

@@ -8,7 +8,7 @@ namespace vitrail::nn {
 
 struct MlpConfig {
   int64_t in_features = 0;
-  std::optional<int64_t> hidden_features;    // default: 4 × in_features
+  std::optional<int64_t> hidden_features{};  // default: 4 × in_features
   std::optional<int64_t> out_features = {};  // default: in_features
   kernels::Activation activation = kernels::Activation::gelu;
   double dropout = 0;

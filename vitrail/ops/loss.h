@@ -14,9 +14,9 @@ namespace vitrail::ops {
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double label_smoothing = 0);
 
 struct BceOptions {
-  double label_smoothing = 0;       // ε: labels become 1 − ε + ε / C and ε / C; distributions are not smoothed
-  std::optional<double> threshold;  // if set: targets above it become 1, others 0
-  bool sum_classes = false;         // sum over classes before the mean over the batch; else the mean over all elements
+  double label_smoothing = 0;         // ε: labels become 1 − ε + ε / C and ε / C; distributions are not smoothed
+  std::optional<double> threshold{};  // if set: targets above it become 1, others 0
+  bool sum_classes = false;  // sum over classes before the mean over the batch; else the mean over all elements
 };
 
 // Binary cross-entropy of each class (Wightman et al. 2021, "ResNet strikes back").  logits [B, C]; targets as above.

@@ -19,7 +19,7 @@ struct OptimizerOptions {
   std::string kind = "adamw";
   double beta1 = 0.9;           // adamw, lamb, lion
   std::optional<double> beta2;  // default for adamw and lamb: 0.999; lion: 0.99
-  std::optional<double> eps;    // default for adamw: 1e-8; lamb: 1e-6
+  std::optional<double> eps{};  // default for adamw: 1e-8; lamb: 1e-6
   double momentum = 0.9;        // sgd
   bool nesterov = false;        // sgd
 };

@@ -11,7 +11,7 @@ namespace vitrail::optim {
 
 // A tensor that an optimiser updates in place.  Its gradient is autograd::grad_of(tensor).
 struct Parameter {
-  std::string name;
+  std::string name{};
   Tensor tensor;            // f32 or f64, contiguous
   double weight_decay = 0;  // decoupled (AdamW, LAMB, Lion), or added to the gradient (SGD)
   double rate_scale = 1;    // multiplies the learning rate
@@ -22,8 +22,8 @@ struct GroupOptions {
   // Layer-wise learning rate decay (Bao et al. 2022, BEiT): the rate of layer i of d is scaled by layer_decay^(d − i).
   // 1: off.
   double layer_decay = 1;
-  std::vector<std::string> no_decay;  // name patterns of more parameters without weight decay
-  std::vector<std::string> frozen;    // name patterns of parameters that are not trained
+  std::vector<std::string> no_decay{};  // name patterns of more parameters without weight decay
+  std::vector<std::string> frozen{};    // name patterns of parameters that are not trained
 };
 
 // Returns whether a pattern matches a complete parameter name.  A pattern is a glob ("blocks.0.*", where * also matches

@@ -22,31 +22,31 @@ namespace vitrail::train {
 // "model": the model to train.  In JSON, a registered name, or an object that mixes these fields with those of
 // model_args.
 struct ModelRecipe {
-  std::string architecture;  // a registered name, modified by model_args; empty: defaults of VisionTransformerConfig
-  std::string init;          // checkpoint to start from (a folder or a weights file); empty: from scratch
-  std::string config;        // configuration of `init`, if it has none beside its weights
-  std::string key_map;       // key map of `init`, if its keys are not recognised
-  std::string model_args;    // a JSON object of VisionTransformerConfig fields; num_classes follows from the data
+  std::string architecture{};  // a registered name, modified by model_args; empty: defaults of VisionTransformerConfig
+  std::string init{};          // checkpoint to start from (a folder or a weights file); empty: from scratch
+  std::string config{};        // configuration of `init`, if it has none beside its weights
+  std::string key_map{};       // key map of `init`, if its keys are not recognised
+  std::string model_args{};    // a JSON object of VisionTransformerConfig fields; num_classes follows from the data
   // These two replace a part of the random initialisation, so they exclude `init`:
-  std::string positions = "drawn";            // random, or "sincos2d": pos_embed from nn::sincos_positions_2d
-  std::optional<nn::MimeticOptions> mimetic;  // attention weights from nn::mimetic_attention
-  std::vector<std::string> freeze;            // name patterns of parameters that are not trained (optim::matches)
-  bool linear_probe = false;                  // train only the head
-  bool activation_checkpointing = false;      // recompute activations in the backward pass
+  std::string positions = "drawn";              // random, or "sincos2d": pos_embed from nn::sincos_positions_2d
+  std::optional<nn::MimeticOptions> mimetic{};  // attention weights from nn::mimetic_attention
+  std::vector<std::string> freeze{};            // name patterns of parameters that are not trained (optim::matches)
+  bool linear_probe = false;                    // train only the head
+  bool activation_checkpointing = false;        // recompute activations in the backward pass
 };
 
 // "data": datasets.  Paths are as for `vitrail eval`; a leading $VITRAIL_ASSETS is expanded (expand_path).
 struct DataRecipe {
-  std::string train;                               // training images: the split "train", or all if there are no splits
-  std::string val;                                 // validation images, evaluated after each epoch
-  std::string test;                                // test images, evaluated once at the end
-  std::string train_split, val_split, test_split;  // other splits than the defaults
-  std::optional<int64_t> holdout;                  // number of training images that are held out for validation
-  uint64_t holdout_seed = 0;                       // independent of `seed`: runs of several seeds hold out the same
-  std::string preset;                              // preprocessing defaults (models::apply_preset)
-  std::vector<double> mean, std;
-  std::string interpolation;
-  std::optional<double> crop_pct;
+  std::string train{};  // training images: the split "train", or all if there are no splits
+  std::string val{};    // validation images, evaluated after each epoch
+  std::string test{};   // test images, evaluated once at the end
+  std::string train_split{}, val_split{}, test_split{};  // other splits than the defaults
+  std::optional<int64_t> holdout{};                      // number of training images that are held out for validation
+  uint64_t holdout_seed = 0;  // independent of `seed`: runs of several seeds hold out the same
+  std::string preset{};       // preprocessing defaults (models::apply_preset)
+  std::vector<double> mean{}, std{};
+  std::string interpolation{};
+  std::optional<double> crop_pct{};
   data::Unreadable unreadable = data::Unreadable::error;
   bool exif = false;               // whether the EXIF orientation of images is applied
   int64_t keep_decoded_mb = 1024;  // size limit of the cache of decoded images, in MiB
@@ -74,7 +74,7 @@ struct TokenDropRecipe {
 // "loss.distillation": knowledge distillation (Hinton et al. 2015).  In a model with a distillation token, the class
 // head learns from the labels and the distillation head from the teacher (Touvron et al. 2021, DeiT).
 struct DistillationRecipe {
-  std::string teacher;        // path of a model
+  std::string teacher{};      // path of a model
   std::string kind = "soft";  // "soft" or "hard"
   double alpha = 0.5;         // total loss: (1 − alpha) · loss + alpha · distillation loss
   double temperature = 3;
@@ -89,9 +89,9 @@ struct DistillationRecipe {
 struct LossRecipe {
   std::string name = "cross_entropy";  // "cross_entropy", or "bce": binary cross-entropy per class
   double label_smoothing = 0;
-  std::optional<double> bce_threshold;  // ops::BceOptions::threshold
-  bool bce_sum = false;                 // ops::BceOptions::sum_classes
-  std::optional<DistillationRecipe> distillation;
+  std::optional<double> bce_threshold{};  // ops::BceOptions::threshold
+  bool bce_sum = false;                   // ops::BceOptions::sum_classes
+  std::optional<DistillationRecipe> distillation{};
 };
 
 // "checkpoint": when to save besides the end of each epoch.
@@ -117,12 +117,12 @@ struct Recipe {
   ScheduleRecipe schedule;
   data::AugmentOptions augment;
   data::MixupOptions mix;
-  std::optional<TokenDropRecipe> token_drop;
+  std::optional<TokenDropRecipe> token_drop{};
   int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
   double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing
   double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix
   LossRecipe loss;
-  std::optional<optim::EmaOptions> ema;
+  std::optional<optim::EmaOptions> ema{};
   CheckpointRecipe checkpoint;
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs

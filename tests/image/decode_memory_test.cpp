@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/image/decode_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::image {
+namespace {
+
+constexpr int64_t kSide = 1000;
+constexpr int64_t kReserved = 6 * kSide * kSide;  // see reserve_pixels
+
+Image decode_grey_square() {
+  static const std::string file = "P5 1000 1000 255\n" + std::string(kSide * kSide, 'x');
+  return decode(std::as_bytes(std::span(file)), {.mode = ColorMode::grey}, "square");
+}
+
+class DecodeMemory : public ::testing::Test {
+ protected:
+  ~DecodeMemory() override { set_decode_memory(default_); }
+
+  const int64_t default_ = decode_memory();
+};
+
+// Whether a second thread's image is decoded while the first thread still holds its own.
+bool second_image_is_decoded_beside_the_first() {
+  std::atomic<bool> second_begins = false, second_is_done = false;
+  bool beside = false;
+  std::thread second;
+  {
+    const DecodeMemoryScope scope;
+    decode_grey_square();
+    second = std::thread([&] {
+      const DecodeMemoryScope second_scope;
+      second_begins = true;
+      decode_grey_square();
+      second_is_done = true;
+    });
+    for (int i = 0; i < 200 && !second_is_done; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    beside = second_is_done;
+  }
+  second.join();
+  return second_begins && beside;
+}
+
+TEST_F(DecodeMemory, ConcurrentImagesWaitUntilTheirMemoryFits) {
+  set_decode_memory(2 * kReserved - 1);
+  EXPECT_FALSE(second_image_is_decoded_beside_the_first());
+}
+
+TEST_F(DecodeMemory, ConcurrentImagesBelowTheLimitDoNotWait) {
+  set_decode_memory(std::numeric_limits<int64_t>::max());
+  EXPECT_TRUE(second_image_is_decoded_beside_the_first());
+}
+
+TEST_F(DecodeMemory, AnImageLargerThanTheLimitIsDecodedAlone) {
+  set_decode_memory(1);
+  EXPECT_FALSE(second_image_is_decoded_beside_the_first());
+  const DecodeMemoryScope scope;
+  EXPECT_EQ(decode_grey_square().width, kSide);
+}
+
+TEST_F(DecodeMemory, AScopeReplacesTheMemoryOfItsLastImage) {
+  set_decode_memory(kReserved);
+  const DecodeMemoryScope scope;
+  decode_grey_square();
+  EXPECT_EQ(decode_grey_square().width, kSide);  // would wait for ever
+}
+
+TEST_F(DecodeMemory, OfManyConcurrentImagesAllAreDecoded) {
+  set_decode_memory(2 * kReserved);
+  std::atomic<int> decoded = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) {
+        const DecodeMemoryScope scope;
+        if (decode_grey_square().width == kSide) ++decoded;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(decoded, 40);
+}
+
+TEST_F(DecodeMemory, OutsideOfAScopeNothingIsReserved) {
+  set_decode_memory(kReserved);
+  const DecodeMemoryScope scope;
+  decode_grey_square();
+  std::thread([] { decode_grey_square(); }).join();  // would wait for ever
+}
+
+TEST_F(DecodeMemory, LimitsBelowOneByteAreRefused) { EXPECT_THROW(set_decode_memory(0), Error); }
+
+TEST_F(DecodeMemory, ASecondScopeOfAThreadIsRefused) {
+  const DecodeMemoryScope scope;
+  EXPECT_THROW(DecodeMemoryScope{}, Error);
+}
+
+}  // namespace
+}  // namespace vitrail::image

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/image/decode_memory.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "vitrail/base/error.h"
+#include "vitrail/image/codecs_internal.h"
+
+namespace vitrail::image {
+namespace {
+
+// The bytes that scopes hold.  Requests are granted in the order of their arrival, so that a large one is not passed by
+// small ones for ever.
+class Budget {
+ public:
+  void set_limit(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    limit_ = bytes;
+    changed_.notify_all();
+  }
+
+  int64_t limit() {
+    const std::lock_guard lock(mutex_);
+    return limit_;
+  }
+
+  void reserve(int64_t bytes) {
+    std::unique_lock lock(mutex_);
+    const uint64_t turn = arrivals_++;
+    changed_.wait(lock, [&] { return turn == granted_ && (held_ == 0 || held_ + bytes <= limit_); });
+    ++granted_;
+    held_ += bytes;
+    changed_.notify_all();
+  }
+
+  void release(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    held_ -= bytes;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t limit_ = int64_t{1} << 30;
+  int64_t held_ = 0;
+  uint64_t arrivals_ = 0, granted_ = 0;
+};
+
+Budget& budget() {
+  static Budget instance;
+  return instance;
+}
+
+thread_local DecodeMemoryScope* current_scope = nullptr;
+
+// The decoded image and one conversion of it, as by the EXIF orientation or a palette.
+constexpr int64_t kBytesPerPixel = 6;
+
+}  // namespace
+
+void set_decode_memory(int64_t bytes) {
+  if (bytes < 1) throw Error("decode memory", "at least 1 byte", str(bytes));
+  budget().set_limit(bytes);
+}
+
+int64_t decode_memory() { return budget().limit(); }
+
+DecodeMemoryScope::DecodeMemoryScope() {
+  if (current_scope != nullptr) throw Error("DecodeMemoryScope", "at most one on a thread", "a second one");
+  current_scope = this;
+}
+
+DecodeMemoryScope::~DecodeMemoryScope() {
+  release();
+  current_scope = nullptr;
+}
+
+void DecodeMemoryScope::reserve(int64_t bytes) {
+  release();  // a thread that held memory while it waits could wait for itself
+  budget().reserve(bytes);
+  held_ = bytes;
+}
+
+void DecodeMemoryScope::release() {
+  if (held_ > 0) budget().release(held_);
+  held_ = 0;
+}
+
+void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel) {
+  if (current_scope != nullptr) current_scope->reserve(width * height * (kBytesPerPixel + extra_bytes_per_pixel));
+}
+
+}  // namespace vitrail::image
