@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/eval_output.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/imagenet_labels.h"
-#include "vitrail/data/metrics.h"
 
 namespace vitrail::app {
 namespace {
 
 struct Options {
   ModelOptions model;
-  std::string dataset, split, logits, labels;
+  std::string dataset, split, logits, labels, predictions, format = "table";
   int64_t batch = 8;
   bool exif = false;
 };
@@ -33,6 +34,70 @@ data::DatasetOptions dataset_options(const Options& options, const LoadedModel& 
   return result;
 }
 
+// Collects the results of the images.
+class Evaluation {
+ public:
+  Evaluation(const Options& options, const data::Dataset& dataset, int64_t classes,
+             const std::vector<std::string>& names)
+      : options_(options),
+        dataset_(dataset),
+        report_(classes),
+        output_{.report = &report_, .names = &names},
+        nan_row_(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN()) {
+    if (!options.logits.empty()) logits_.emplace(options.logits, DType::f32, std::span(&classes, 1), dataset.size());
+    if (!options.predictions.empty()) predictions_.emplace(options.predictions, names);
+  }
+
+  void add(const Outcome& outcome) {
+    if (!outcome.error.empty()) return fail(outcome, outcome.error);
+    const std::span<const float> row(outcome.result.data<float>(), nan_row_.size());
+    const int64_t label = dataset_.label(static_cast<int64_t>(outcome.index));
+    try {
+      const data::Prediction prediction = report_.add(row, label, outcome.path);
+      if (prediction.index != label) output_.wrong.push_back({outcome.path, label, prediction});
+    } catch (const Error& error) {
+      print_error(with_path(outcome.path, error.what()));
+      return fail(outcome, error.what(), row.data());
+    }
+    if (logits_) logits_->write_rows(row.data(), 1);
+    if (predictions_) predictions_->add(outcome.path, label, row);
+  }
+
+  // Writes the files and prints the results.
+  void finish(double seconds) {
+    if (logits_) logits_->finish();
+    if (predictions_) predictions_->finish();
+    output_.images_per_second = static_cast<double>(report_.images()) / seconds;
+    std::stable_sort(output_.wrong.begin(), output_.wrong.end(), [](const WrongImage& a, const WrongImage& b) {
+      return a.prediction.probability < b.prediction.probability;
+    });
+    if (options_.format == "json") {
+      print_evaluation_json(output_);
+    } else {
+      print_evaluation_table(output_);
+    }
+  }
+
+  int64_t failures() const { return failures_; }
+
+ private:
+  void fail(const Outcome& outcome, const std::string& error, const float* row = nullptr) {
+    ++failures_;
+    if (logits_) logits_->write_rows(row != nullptr ? row : nan_row_.data(), 1);
+    if (predictions_)
+      predictions_->add_failure(outcome.path, dataset_.label(static_cast<int64_t>(outcome.index)), error);
+  }
+
+  const Options& options_;
+  const data::Dataset& dataset_;
+  data::ClassificationReport report_;
+  EvaluationOutput output_;
+  const std::vector<float> nan_row_;
+  std::optional<NpyWriter> logits_;
+  std::optional<PredictionsFile> predictions_;
+  int64_t failures_ = 0;
+};
+
 int evaluate(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
   const int64_t classes = model.config.vit.num_classes;
@@ -43,35 +108,17 @@ int evaluate(const Options& options, const GlobalOptions& global) {
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
+  const std::vector<std::string> names = class_names(model.config, options.labels);
   if (!global.quiet) print_note("vitrail: evaluating " + data::summary(*dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};
-  std::optional<NpyWriter> logits;
-  if (!options.logits.empty()) logits.emplace(options.logits, DType::f32, std::span(&classes, 1), dataset->size());
-  const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
-
-  data::Accuracy accuracy;
-  size_t failures = 0;
+  Evaluation evaluation(options, *dataset, classes, names);
   const auto start = std::chrono::steady_clock::now();
-  failures += run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) {
-    if (logits) logits->write_rows(outcome.error.empty() ? outcome.result.data<float>() : nan_row.data(), 1);
-    if (!outcome.error.empty()) return;
-    try {
-      accuracy.add({outcome.result.data<float>(), static_cast<size_t>(classes)},
-                   dataset->label(static_cast<int64_t>(outcome.index)), outcome.path);
-    } catch (const Error& error) {
-      ++failures;
-      print_error(with_path(outcome.path, error.what()));
-    }
-  });
+  run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) { evaluation.add(outcome); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (logits) logits->finish();
-  print_json({{"images", accuracy.images()},
-              {"top1", accuracy.top1()},
-              {"top5", accuracy.top5()},
-              {"images_per_second", static_cast<double>(accuracy.images()) / seconds}});
-  return failures == 0 ? 0 : 1;
+  evaluation.finish(seconds);
+  return evaluation.failures() == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -90,6 +137,9 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
                       "Dataset split (default: test, else val; \".\": none, the folders are classes)");
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
+  command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
+  command->add_option("--format", options->format, "Output format: table or json (default: table)")
+      ->check(CLI::IsMember({"table", "json"}));
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([options, &global, &run] { run = [options, &global] { return evaluate(*options, global); }; });

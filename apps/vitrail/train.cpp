@@ -7,11 +7,16 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <map>
 
+#include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/data/metrics.h"
+#include "vitrail/train/default_recipe.h"
 
 namespace vitrail::app {
 namespace {
@@ -19,7 +24,10 @@ namespace {
 using Processes = std::shared_ptr<dist::Communicator>;
 
 struct Options {
-  std::string recipe, folder;
+  std::string source, folder;  // source: a dataset or a recipe
+  std::string model, preset = "finetune";
+  std::optional<int64_t> epochs;
+  std::optional<double> seconds;
   std::vector<std::string> settings;
   bool resume = false, allow_changes = false;
 };
@@ -86,7 +94,11 @@ class ProgressBar {
 std::string epoch_line(const train::EpochResult& e) {
   std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}  top-1 {:5.2f} %", e.epoch, e.step, e.train_loss,
                                  100 * e.train_top1);
-  if (e.validated) line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} %", e.val_loss, 100 * e.val_top1);
+  if (e.validated) {
+    const data::Interval interval = data::wilson_interval(e.val_top1, e.val_images);
+    line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} % ({:.1f} to {:.1f} of {})", e.val_loss,
+                        100 * e.val_top1, 100 * interval.low, 100 * interval.high, e.val_images);
+  }
   if (e.has_ema) line += fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
   return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
@@ -97,10 +109,73 @@ int threads_for(const GlobalOptions& global) {
                             : std::max(1, available_threads() / dist::launch_from_environment().local_size);
 }
 
+// A recipe says itself what the other options choose for a dataset.
+void require_dataset(const Options& options) {
+  const char* given = !options.model.empty()         ? "--model"
+                      : options.preset != "finetune" ? "--preset"
+                      : options.seconds              ? "--time"
+                      : options.epochs               ? "--epochs"
+                                                     : nullptr;
+  if (given != nullptr)
+    throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set model.init=MODEL or --set epochs=N");
+}
+
+bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
+
+// The epochs that take about `seconds`, from the time of some training steps on this machine.
+int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int threads) {
+  constexpr double kMeasuredSeconds = 2, kForwardShare = 1 / 3.0;  // validation has no backward pass
+  RandomParams params(0);
+  models::VisionTransformer model(chosen.architecture, ParamSource(params));
+  const int64_t batch = chosen.recipe.batch_size;
+  const TrainingTimes times =
+      time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
+  const double image = times.milliseconds[times.milliseconds.size() / 2] / 1000 / static_cast<double>(batch);
+  const double epoch = image * (static_cast<double>(chosen.training_images) +
+                                kForwardShare * static_cast<double>(chosen.validation_images));
+  return std::max<int64_t>(1, static_cast<int64_t>(seconds / epoch));
+}
+
+// The recipe that is named, or one for the dataset that is named, with its reasons.
+train::Recipe recipe_of(const Options& options, int threads, const std::function<void(const std::string&)>& print) {
+  if (is_recipe(options.source)) {
+    require_dataset(options);
+    return train::read_recipe(options.source, options.settings);
+  }
+  train::DefaultRecipeOptions request{
+      .data = options.source,
+      .model = options.model,
+      .preset = options.preset == "scratch" ? train::Preset::scratch : train::Preset::finetune,
+      .epochs = options.epochs};
+  train::DefaultRecipe chosen = train::default_recipe(request);
+  if (options.seconds) {
+    request.epochs = epochs_within(*options.seconds, chosen, threads);
+    chosen = train::default_recipe(request);
+  }
+  for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
+  return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
+}
+
+void print_end(const Options& options, const train::TrainingResult& result,
+               const std::function<void(const std::string&)>& print) {
+  const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
+  const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
+  if (result.best_top1) {
+    print(fmt::format("best weights: epoch {}, held-out top-1 {}", result.best_epoch,
+                      data::accuracy_text(*result.best_top1, result.validation_images)));
+  }
+  if (result.tested) print("test top-1 " + data::accuracy_text(result.test_top1, result.test_images));
+  print(fmt::format("model: {}\nreport: {}\nnext: vitrail classify -m {} IMAGE", in_folder("model"),
+                    in_folder("report.html"), in_folder("model")));
+}
+
 int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
-  const train::Recipe recipe = train::read_recipe(options.recipe, options.settings);
-  install_signal_handlers();
   const bool is_root = processes->rank() == 0;
+  const auto print = [&](const std::string& line) {
+    if (!global.quiet && is_root) print_note(line);
+  };
+  const train::Recipe recipe = recipe_of(options, threads_for(global), print);
+  install_signal_handlers();
   ProgressBar bar(global.quiet || !is_root);
   auto print_message = [&](const std::string& line) {
     bar.clear();
@@ -123,13 +198,18 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
     print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
     return 1;
   }
+  print_end(options, result, print);
   nlohmann::ordered_json json{
       {"run", options.folder},    {"epochs", result.epoch},          {"steps", result.step},
       {"held_out_top1", nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
-  if (result.best_top1) json["held_out_top1"] = *result.best_top1;
+  if (result.best_top1) {
+    json["held_out_top1"] = *result.best_top1;
+    json["held_out_images"] = result.validation_images;
+  }
   if (result.tested) {
     json["test_top1"] = result.test_top1;
     json["test_top5"] = result.test_top5;
+    json["test_images"] = result.test_images;
   }
   if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
   if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
@@ -158,11 +238,25 @@ int train_processes(const Options& options, const GlobalOptions& global) {
 
 void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("train", "Train a model from a recipe");
+  CLI::App* command = program.add_subcommand("train", "Train a model on a folder of images, or by a recipe");
   command->footer(
+      "Example: vitrail train photos -o runs/photos -m deit_tiny_patch16_224.fb_in1k\n"
       "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --set data.train=cifar10.zip --set epochs=30");
-  command->add_option("RECIPE", options->recipe, "Training recipe: JSON file (fields: docs/training.md)")->required();
+  command
+      ->add_option("DATA", options->source, "Dataset with class folders, or a recipe: a .json file (docs/training.md)")
+      ->required();
   command->add_option("-o,--output", options->folder, "Output folder of the run")->required();
+  command->add_option("-m,--model", options->model, "Pretrained model to start from (default: the bundled model)");
+  command->add_option("--preset", options->preset, "finetune, or scratch for a new model (default: finetune)")
+      ->check(CLI::IsMember({"finetune", "scratch"}));
+  CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
+                            ->check(CLI::Range(1, 1'000'000));
+  command
+      ->add_option("--time", options->seconds,
+                   "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows")
+      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
+                                        CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
+      ->excludes(epochs);
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");

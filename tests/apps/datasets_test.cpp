@@ -27,11 +27,11 @@ void write_text(const fs::path& path, const std::string& text) {
 
 TEST(Datasets, EvalTellsWhatItReads) {
   const fs::path root = dataset_of({"Training/3/a.png", "Testing/3/b.png", "Testing/07/c.png"});
-  const ProgramResult result = run_program({"eval", "-m", small_model(), root});
+  const ProgramResult result = run_program({"eval", "--format", "json", "-m", small_model(), root});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(json_lines(result.out).at(0)["images"], 2);
   EXPECT_TRUE(contains(result.err, "evaluating 2 images of " + root.string() + "/Testing, 2 classes: ")) << result.err;
-  EXPECT_EQ(run_program({"eval", "-m", small_model(), root, "--quiet"}).err, "");
+  EXPECT_EQ(run_program({"eval", "--format", "json", "-m", small_model(), root, "--quiet"}).err, "");
 }
 
 TEST(Datasets, KnnWithoutATrainSplitIsAnError) {
@@ -71,7 +71,7 @@ TEST(Datasets, FilesThatAreLeftOutAreCountedByKind) {
 
 TEST(Datasets, ClassFoldersThatFitNoModelAreAnError) {
   const fs::path root = dataset_of({"cat/1.png", "dog/2.png"});
-  const ProgramResult result = run_program({"eval", "-m", small_model(), root});
+  const ProgramResult result = run_program({"eval", "--format", "json", "-m", small_model(), root});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "as many folders as its 10 classes, got 2 class folders: 'cat', 'dog'"))
       << result.err;
@@ -83,7 +83,8 @@ TEST(Datasets, ExifTurnsTheImagesOfEval) {
     const fs::path root = scratch_folder();
     fs::create_directories(root / "0");
     fs::copy_file(fixture("image/decode/" + image), root / "0" / image);
-    std::vector<std::string> arguments{"eval", "-m", small_model(), root, "--logits", (root / "l.npy").string()};
+    std::vector<std::string> arguments{"eval",        "--format", "json",     "-m",
+                                       small_model(), root,       "--logits", (root / "l.npy").string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 0) << result.err;

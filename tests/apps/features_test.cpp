@@ -102,14 +102,14 @@ TEST(Eval, ReadsACsvAndSkipsUnreadableImages) {
   const auto folder = image_folder(3);
   const auto csv = folder / "labels.csv";
   std::ofstream(csv) << "file,class_index\na.png,0\nb.png,1\nc.png,2\n";
-  ProgramResult result = run_program({"eval", "-m", small_model(), csv});
+  ProgramResult result = run_program({"eval", "--format", "json", "-m", small_model(), csv});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto metrics = json_lines(result.out).at(0);
   EXPECT_EQ(metrics["images"], 3);
   EXPECT_GE(metrics["top5"], metrics["top1"]);
   EXPECT_GT(metrics["images_per_second"], 0);
   std::ofstream(folder / "b.png", std::ios::trunc) << "broken";
-  result = run_program({"eval", "-m", small_model(), csv});
+  result = run_program({"eval", "--format", "json", "-m", small_model(), csv});
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(json_lines(result.out).at(0)["images"], 2);
 }
@@ -117,8 +117,9 @@ TEST(Eval, ReadsACsvAndSkipsUnreadableImages) {
 TEST(Eval, AccuracyOfDeitTinyOnPhotographsMatchesTimm) {
   VITRAIL_SKIP_WITH_SANITIZER();
   VITRAIL_NEED_ASSETS(assets);
-  const ProgramResult result = run_program(
-      {"eval", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k", assets / "images/nips2017/labels.csv"});
+  const ProgramResult result =
+      run_program({"eval", "--format", "json", "-m", assets / "weights/deit_tiny_patch16_224.fb_in1k",
+                   assets / "images/nips2017/labels.csv"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_DOUBLE_EQ(json_lines(result.out).at(0)["top1"], 55.0 / 64.0);
 }

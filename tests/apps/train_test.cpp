@@ -123,7 +123,7 @@ TEST(Train, PrintsItsMetricsAndWritesAModelThatClassifies) {
   EXPECT_TRUE(contains(result.err, "epoch  12")) << result.err;
   EXPECT_FALSE(contains(result.err, "\r")) << "a progress bar without a terminal";
 
-  const ProgramResult evaluation = run_program({"eval", "-m", run / "model", dataset});
+  const ProgramResult evaluation = run_program({"eval", "--format", "json", "-m", run / "model", dataset});
   ASSERT_EQ(evaluation.status, 0) << evaluation.err;
   EXPECT_EQ(json_lines(evaluation.out)[0]["top1"], metrics[0]["test_top1"]);
   const ProgramResult knn = run_program({"knn", "-m", run / "model", dataset, dataset, "--k", "5"});

@@ -45,5 +45,14 @@ TEST(HoldoutSplit, TakesEqualPartsOfCifarsClasses) {
   for (const auto& [label, count] : counts) EXPECT_EQ(count, 500) << label;
 }
 
+TEST(HoldoutSplit, DefaultIsAFifthOrTwentyOfEachClassAtMostAThird) {
+  EXPECT_EQ(default_holdout(1000, 10), 200);
+  EXPECT_EQ(default_holdout(1000, 15), 300);  // 20 of each class
+  EXPECT_EQ(default_holdout(180, 3), 60);     // 20 of each class
+  EXPECT_EQ(default_holdout(500, 10), 166);   // a third
+  EXPECT_EQ(default_holdout(50'000, 10), 5000);
+  EXPECT_EQ(default_holdout(2, 2), 0);
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -84,5 +84,26 @@ TEST(Accuracy, InvalidLogitsAndLabelsAreErrorsAndNotCounted) {
   EXPECT_EQ(accuracy.images(), 0);
 }
 
+// Values of statsmodels.stats.proportion.proportion_confint(method="wilson").
+TEST(WilsonInterval, EqualsTheReference) {
+  const Interval most = wilson_interval(57 / 60.0, 60), half = wilson_interval(0.5, 10), all = wilson_interval(1, 18);
+  EXPECT_NEAR(most.low, 0.863005, 5e-7);
+  EXPECT_NEAR(most.high, 0.982859, 5e-7);
+  EXPECT_NEAR(half.low, 0.236593, 5e-7);
+  EXPECT_NEAR(half.high, 0.763407, 5e-7);
+  EXPECT_NEAR(all.low, 0.824120, 5e-7);
+  EXPECT_EQ(all.high, 1);
+  EXPECT_EQ(wilson_interval(0, 18).low, 0);
+}
+
+TEST(WilsonInterval, OfNoImagesIsEverything) {
+  EXPECT_EQ(wilson_interval(0, 0).low, 0);
+  EXPECT_EQ(wilson_interval(0, 0).high, 1);
+}
+
+TEST(WilsonInterval, IsPartOfAnAccuracysText) {
+  EXPECT_EQ(accuracy_text(0.95, 60), "95.00 % of 60 images (95 % interval 86.3 to 98.3 %)");
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -17,12 +17,13 @@
 namespace vitrail::train {
 namespace {
 
-TEST(Score, HigherAccuracyIsBetterThenLowerLoss) {
+TEST(Score, LowerLossIsBetterThenHigherAccuracy) {
   const double nan = std::nan("");
-  EXPECT_TRUE(better({0.5, 9}, {0.4, 1}));
-  EXPECT_FALSE(better({0.4, 1}, {0.5, 9}));
-  EXPECT_TRUE(better({0.5, 1}, {0.5, 2}));
-  EXPECT_FALSE(better({0.5, 2}, {0.5, 1}));
+  EXPECT_TRUE(better({0.4, 1}, {0.5, 9}));
+  EXPECT_FALSE(better({0.5, 9}, {0.4, 1}));
+  EXPECT_TRUE(better({0.5, 1}, {0.4, 1}));
+  EXPECT_FALSE(better({0.4, 1}, {0.5, 1}));
+  EXPECT_TRUE(better({0.5, nan}, {0.4, nan}));
   EXPECT_FALSE(better({0.5, 1}, {0.5, 1}));
   EXPECT_TRUE(better({0.5, 1}, {0.5, nan}));
   EXPECT_FALSE(better({0.5, nan}, {0.5, 1}));
@@ -71,7 +72,7 @@ double test_loss_of(const fs::path& folder, const Recipe& recipe) {
   return evaluate(model, loader, 3, {}).loss;
 }
 
-// The states that are kept by the rule: the highest top-1, of equal ones the lowest loss, of equal losses the weights
+// The states that are kept by the rule: the lowest loss, of equal ones the highest top-1, of equal ones the weights
 // before their average, and the latest epoch.  An average with decay 0.9 has warmed up after 10 updates.
 struct Kept {
   size_t epoch = 0;
@@ -83,10 +84,10 @@ Kept expected_of(const Observed& run, int64_t warmed_up_at) {
   Kept kept;
   for (size_t i = 0; i < run.epochs.size(); ++i) {
     const EpochResult& e = run.epochs[i];
-    const bool average_is_better = e.ema_top1 > e.val_top1 || (e.ema_top1 == e.val_top1 && e.ema_loss < e.val_loss);
+    const bool average_is_better = e.ema_loss < e.val_loss || (e.ema_loss == e.val_loss && e.ema_top1 > e.val_top1);
     const bool average = e.has_ema && e.step > warmed_up_at && average_is_better;
     const double top1 = average ? e.ema_top1 : e.val_top1, loss = average ? e.ema_loss : e.val_loss;
-    if (top1 > kept.top1 || (top1 == kept.top1 && loss <= kept.loss)) kept = {i, average, top1, loss};
+    if (kept.top1 < 0 || loss < kept.loss || (loss == kept.loss && top1 >= kept.top1)) kept = {i, average, top1, loss};
   }
   return kept;
 }

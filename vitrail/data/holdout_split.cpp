@@ -42,4 +42,9 @@ HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t se
   return split;
 }
 
+int64_t default_holdout(int64_t images, int64_t classes) {
+  constexpr int64_t kPerClass = 20, kMax = 5000;
+  return std::min({std::max(images / 5, kPerClass * classes), images / 3, kMax});
+}
+
 }  // namespace vitrail::data

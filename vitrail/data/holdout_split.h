@@ -16,4 +16,7 @@ struct HoldoutSplit {
 // seed.  Throws Error unless 0 ≤ held_out < dataset size.
 HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed);
 
+// How many of `images` images to hold out: a fifth, or 20 for each class if that is more, at most a third and 5,000.
+int64_t default_holdout(int64_t images, int64_t classes);
+
 }  // namespace vitrail::data

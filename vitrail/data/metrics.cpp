@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 
 #include "vitrail/base/error.h"
@@ -60,6 +61,24 @@ void Accuracy::add(std::span<const float> logits, int64_t label, const std::stri
   ++images_;
   top1_ += rank < 1;
   top5_ += rank < 5;
+}
+
+Interval wilson_interval(double fraction, int64_t images) {
+  if (images < 1) return {};
+  constexpr double kZ = 1.959963984540054;  // the 97.5 % quantile of the normal distribution
+  const auto n = static_cast<double>(images);
+  const double center = fraction + kZ * kZ / (2 * n);
+  const double margin = kZ * std::sqrt(fraction * (1 - fraction) / n + kZ * kZ / (4 * n * n));
+  const double scale = 1 + kZ * kZ / n;
+  return {std::max(0.0, (center - margin) / scale), std::min(1.0, (center + margin) / scale)};
+}
+
+std::string accuracy_text(double fraction, int64_t images) {
+  const Interval interval = wilson_interval(fraction, images);
+  char text[128];
+  std::snprintf(text, sizeof text, "%.2f %% of %lld images (95 %% interval %.1f to %.1f %%)", 100 * fraction,
+                static_cast<long long>(images), 100 * interval.low, 100 * interval.high);
+  return text;
 }
 
 }  // namespace vitrail::data

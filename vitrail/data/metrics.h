@@ -38,4 +38,14 @@ class Accuracy {
   int64_t images_ = 0, top1_ = 0, top5_ = 0;
 };
 
+// Wilson's 95 % score interval of a fraction that was measured on `images` images (Wilson, JASA 22, 1927); [0, 1] for
+// none.
+struct Interval {
+  double low = 0, high = 1;
+};
+Interval wilson_interval(double fraction, int64_t images);
+
+// "95.00 % of 60 images (95 % interval 86.3 to 98.3 %)".
+std::string accuracy_text(double fraction, int64_t images);
+
 }  // namespace vitrail::data

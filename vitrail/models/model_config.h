@@ -27,7 +27,7 @@ struct ModelConfig {
   std::vector<std::string> labels{};          // class names in index order; empty if the file has none
   std::vector<std::string> descriptions{};    // longer class names in index order; may be empty
   std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says
-  std::optional<Int8Config> int8;
+  std::optional<Int8Config> int8{};
   std::string key_map{};  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
 

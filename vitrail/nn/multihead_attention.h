@@ -14,12 +14,12 @@ struct MultiheadAttentionConfig {
 // Optional masks and an optional bias of the scores.
 struct AttentionMasks {
   // [B, S], any integer or boolean dtype: keys where it is true (non-zero) are ignored.
-  Tensor key_padding_mask;
+  Tensor key_padding_mask{};
   // [T, S], [B, 1, T, S] or [B, H, T, S], any integer or boolean dtype: zero (false) = ignore.  This is the opposite of
   // torch.nn.MultiheadAttention's boolean mask, and the rule of scaled_dot_product_attention's.
-  Tensor attn_mask;
+  Tensor attn_mask{};
   // A floating tensor of one of the same shapes, added to the scaled scores.
-  Tensor attn_bias;
+  Tensor attn_bias{};
 };
 
 struct MultiheadAttentionOutput {

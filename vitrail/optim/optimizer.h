@@ -17,11 +17,11 @@ struct OptimizerOptions {
   // adamw: Loshchilov & Hutter 2019, as torch.optim.AdamW.  sgd: Sutskever et al. 2013, as torch.optim.SGD.
   // lamb: You et al. 2020, as timm.optim.Lamb without its own clipping.  lion: Chen et al. 2023, as timm.optim.Lion.
   std::string kind = "adamw";
-  double beta1 = 0.9;           // adamw, lamb, lion
-  std::optional<double> beta2;  // default for adamw and lamb: 0.999; lion: 0.99
-  std::optional<double> eps{};  // default for adamw: 1e-8; lamb: 1e-6
-  double momentum = 0.9;        // sgd
-  bool nesterov = false;        // sgd
+  double beta1 = 0.9;             // adamw, lamb, lion
+  std::optional<double> beta2{};  // default for adamw and lamb: 0.999; lion: 0.99
+  std::optional<double> eps{};    // default for adamw: 1e-8; lamb: 1e-6
+  double momentum = 0.9;          // sgd
+  bool nesterov = false;          // sgd
 };
 
 // A range of elements of one parameter: the unit of work of a thread.

@@ -243,13 +243,13 @@ models::OpenedModel open_source(const ModelRecipe& recipe) {
 
 }  // namespace
 
-int64_t input_channels(const ModelRecipe& recipe) {
+VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {
   VisionTransformerConfig config;
   if (!recipe.init.empty()) config = open_source(recipe).config.vit;
   if (!recipe.architecture.empty()) config = models::find_architecture(recipe.architecture)->config;
   const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
   models::read_model_args(models::JsonFields(args, "model"), config);
-  return config.in_chans;
+  return config;
 }
 
 models::Preprocessing preprocessing_of(const DataRecipe& recipe, const ModelConfig& config) {

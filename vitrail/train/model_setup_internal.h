@@ -22,8 +22,8 @@ struct PreparedModel {
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                                  const models::ModelConfig* source);
 
-// Returns the number of input channels of the recipe's model.  Does not need the classes.
-int64_t input_channels(const ModelRecipe& recipe);
+// Returns the configuration of the recipe's model but for its classes.
+models::VisionTransformerConfig architecture_of(const ModelRecipe& recipe);
 
 // Returns the preprocessing of images.  The recipe's settings override the checkpoint's; the defaults suit small
 // images: bicubic, no crop, mean and standard deviation 0.5.

@@ -222,6 +222,7 @@ void describe(Schema& schema, Recipe& recipe) {
   });
   schema.choice("non_finite", recipe.non_finite, std::vector<std::string>{"stop", "skip"});
   schema.integer("validate_every", recipe.validate_every, 1);
+  schema.integer("patience", recipe.patience, 0);
   schema.integer("log_every", recipe.log_every, 1);
 }
 

@@ -126,6 +126,7 @@ struct Recipe {
   CheckpointRecipe checkpoint;
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
+  int64_t patience = 0;             // epochs without a better validation loss that end the run; 0: off
   int64_t log_every = 50;           // steps between rows of metrics.csv
 };
 

@@ -19,7 +19,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
-      data_(open_data(recipe.data, input_channels(recipe.model))),
+      data_(open_data(recipe.data, architecture_of(recipe.model).in_chans)),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
       transform_(set_preprocessing()),
       loader_(data_.train.dataset,
@@ -116,7 +116,8 @@ void Run::restore() {
     if (training_step_.ema()) group_.broadcast_tensors(training_step_.ema()->average());
   }
   position_ = resume_position(position_, recipe_.batch_size * group_.size(), batches_, recipe_.accumulate);
-  if (position_.epoch < recipe_.epochs) counters_.tested = false;  // more epochs than before follow
+  if (position_.epoch < recipe_.epochs && !out_of_patience())
+    counters_.tested = false;  // more epochs than before follow
   saved_step_ = position_.step;
 }
 
@@ -150,8 +151,10 @@ Counters Run::current_counters() const {
 TrainingResult Run::result(bool stopped) const {
   TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step};
   if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
+  result.validation_images = data_.validation.size();
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test.dataset;
+  result.test_images = data_.test.size();
   result.test_loss = counters_.test_loss;
   result.test_top1 = counters_.test_top1;
   result.test_top5 = counters_.test_top5;
@@ -166,7 +169,7 @@ TrainingResult Run::result(bool stopped) const {
 
 TrainingResult Run::run() {
   try {
-    while (position_.epoch < recipe_.epochs) {
+    while (position_.epoch < recipe_.epochs && !out_of_patience()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
     }
@@ -176,11 +179,15 @@ TrainingResult Run::run() {
     const std::vector<nn::NamedTensor> parameters = prepared_.model.named_parameters();
     std::vector<nn::NamedTensor> last;
     for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
+    if (group_.is_rank_zero()) write_model(folder_->path() / "last", prepared_.config, last);
+    if (position_.epoch < recipe_.epochs)
+      log(str("ended after epoch ", position_.epoch, ": no better validation loss in ", recipe_.patience, " epochs"));
     final_evaluation();
     copy_weights(last, parameters, "weights");
     save();
   } catch (const StopRequested&) {
-    if (position_.epoch < recipe_.epochs) save();  // the position is the end of the epoch, before its validation
+    if (position_.epoch < recipe_.epochs && !out_of_patience())
+      save();  // the position is the end of the epoch, before its validation
     return result(true);
   }
   return result(false);

@@ -67,7 +67,8 @@ bool is_test_set(const DataRecipe& recipe) {
 
 // Holds out training images for validation.  An existing validation set then becomes the test set, unless there is one.
 void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run) {
-  const int64_t default_count = run.validation.dataset ? 0 : std::min<int64_t>(5000, train.size() / 10);
+  const auto classes = static_cast<int64_t>(run.classes.size());
+  const int64_t default_count = run.validation.dataset ? 0 : data::default_holdout(train.size(), classes);
   const int64_t held_out = recipe.holdout.value_or(default_count);
   if (held_out >= train.size())
     throw Error("data.holdout", str("fewer than the ", train.size(), " training images"), str(held_out));

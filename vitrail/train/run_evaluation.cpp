@@ -38,6 +38,7 @@ Evaluation Run::evaluate_ema() {
 Run::Validation Run::validate(EpochResult& result) {
   Validation of;
   of.weights = evaluate_subset(data_.validation, Progress::Phase::validate);
+  result.val_images = of.weights.images;
   result.val_loss = of.weights.loss;
   result.val_top1 = of.weights.top1;
   result.val_top5 = of.weights.top5;
@@ -96,6 +97,12 @@ void Run::log_validation(const EpochResult& result) {
   };
   if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
   if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
+}
+
+// Whether the recipe's patience has passed without a better validation loss.
+bool Run::out_of_patience() const {
+  if (recipe_.patience == 0 || !data_.validation.dataset || counters_.best.top1 < 0) return false;
+  return position_.epoch - counters_.best_epoch >= recipe_.patience;
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

@@ -41,7 +41,7 @@ void refuse_link(const fs::path& path) {
 // The folder of a run may come from anywhere.  A link in it would let the run overwrite a file elsewhere.
 void refuse_links(const fs::path& run) {
   for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) refuse_link(run / name);
-  for (const char* name : {"checkpoints", "tensorboard", "model"}) {
+  for (const char* name : {"checkpoints", "tensorboard", "model", "last"}) {
     refuse_link(run / name);
     for_each_entry(run / name, refuse_link);
   }
@@ -76,7 +76,7 @@ bool RunFolder::holds_run() const {
 
 void RunFolder::remove_temporary_files() const {
   std::error_code ignored;
-  for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model"}) {
+  for (const fs::path& folder : {path_, path_ / "checkpoints", path_ / "model", path_ / "last"}) {
     std::vector<fs::path> temporary;
     for_each_entry(folder, [&](const fs::path& entry) {
       const std::string name = entry.filename().string();

@@ -63,6 +63,7 @@ class Run {
   Validation validate(EpochResult& result);
   Candidate candidate_of(const EpochResult& result) const;
   void finish_epoch();
+  bool out_of_patience() const;
   void log_validation(const EpochResult& result);
   void keep_best(int64_t epoch, const Candidate& candidate);
   void load_best();

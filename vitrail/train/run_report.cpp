@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "vitrail/base/error.h"
+#include "vitrail/data/metrics.h"
 #include "vitrail/image/resize_internal.h"
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/run_folder_internal.h"
@@ -115,13 +116,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   std::vector<std::pair<std::string, std::string>> facts;
   const bool tested = counters.tested && input.data->test.dataset;
   if (tested) {
-    facts.push_back({"top-1 on the test images", percent(counters.test_top1, 2)});
+    facts.push_back({"top-1 on the test images", data::accuracy_text(counters.test_top1, input.data->test.size())});
     facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
   }
   if (counters.best.top1 >= 0 && input.data->validation.dataset)
     facts.push_back(
         {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights" : ""),
-         percent(counters.best.top1, 2)});
+         data::accuracy_text(counters.best.top1, input.data->validation.size())});
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
@@ -133,6 +134,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   if (counters.skipped_steps > 0)
     facts.push_back({"non-finite steps skipped", with_thousands_separators(counters.skipped_steps)});
   return facts;
+}
+
+nlohmann::ordered_json interval_of(double fraction, int64_t images) {
+  const data::Interval interval = data::wilson_interval(fraction, images);
+  return {interval.low, interval.high};
 }
 
 void write_summary(const std::filesystem::path& path, const ReportInput& input) {
@@ -147,12 +153,14 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
   if (input.data->validation.dataset) {
     json["held_out"] = {{"images", input.data->validation.size()},
                         {"top1", std::max(0.0, counters.best.top1)},
+                        {"top1_interval", interval_of(counters.best.top1, input.data->validation.size())},
                         {"epoch", counters.best_epoch},
                         {"averaged_weights", counters.best_is_average}};
   }
   if (counters.tested && input.data->test.dataset) {
     json["test"] = {{"images", input.data->test.size()},
                     {"top1", counters.test_top1},
+                    {"top1_interval", interval_of(counters.test_top1, input.data->test.size())},
                     {"top5", counters.test_top5},
                     {"loss", counters.test_loss}};
   }

@@ -10,7 +10,8 @@ struct Score {
   double loss = 0;   // mean cross-entropy; may be NaN
 };
 
-// Whether `a` is better than `b`: a higher top-1 accuracy, or an equal one with a lower loss.  NaN is the highest loss.
+// Whether `a` is better than `b`: a lower loss, or an equal one with a higher top-1 accuracy.  NaN is the highest loss.
+// The loss comes first, because few held-out images give only few values of the accuracy, which differ by chance.
 bool better(const Score& a, const Score& b);
 
 }  // namespace vitrail::train

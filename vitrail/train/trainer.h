@@ -29,6 +29,7 @@ struct EpochResult {
   double train_loss = 0, train_top1 = 0;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
   double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
+  int64_t val_images = 0;
   bool validated = false, has_ema = false;
   bool best = false;   // the best weights of the run so far
   double seconds = 0;  // training time of the run, including previous resumptions
@@ -62,8 +63,10 @@ struct TrainingResult {
   bool stopped = false;                  // callbacks.stop ended the run early
   int64_t epoch = 0, step = 0;           // epochs and optimiser steps so far
   std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
-  int64_t best_epoch = 0;                // epoch of the kept weights: the last one if nothing was validated
-  bool tested = false;                   // whether there are test images and the run is finished
+  int64_t validation_images = 0;
+  int64_t best_epoch = 0;  // epoch of the kept weights: the last one if nothing was validated
+  bool tested = false;     // whether there are test images and the run is finished
+  int64_t test_images = 0;
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0;  // unreadable
   int64_t skipped_steps = 0;   // non-finite
@@ -77,8 +80,9 @@ struct TrainingResult {
 //   recipe.json                                    the recipe with every field
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors
-//   model/                                         the best weights, in the layout of the Hugging Face hub; without
-//                                                  validation images the last ones
+//   model/                                         the best weights, in the layout of the Hugging Face hub: those of
+//                                                  the lowest validation loss; without validation images the last ones
+//   last/                                          the weights of the last epoch, likewise
 //   report.html, summary.json
 // Throws Error for invalid input (if possible before anything is written), for a folder that has a run already if
 // `resume` is false, for a failed write, and for a non-finite loss or gradient if recipe.non_finite is "stop".

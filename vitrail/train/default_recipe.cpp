@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/default_recipe.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/models/bundled.h"
+#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/run_data_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr int64_t kMinStepsPerEpoch = 10;
+constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remove too much
+
+struct Counts {
+  int64_t train, validation;
+};
+
+void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  DataRecipe& data = result.recipe.data;
+  data.train = options.data;
+  data.unreadable = data::Unreadable::replace;
+  const std::vector<std::string> splits = data::dataset_splits(options.data);
+  const auto has = [&](const char* name) { return std::find(splits.begin(), splits.end(), name) != splits.end(); };
+  if (has("val")) data.val = options.data;
+  if (has("test")) data.test = options.data;
+}
+
+// Opens the data as the run will, which warns of what is left out.
+Counts count_images(const Recipe& recipe) {
+  const WarningCallback warnings = set_warning_callback({});
+  const auto restore = [&] { set_warning_callback(warnings); };
+  try {
+    const RunData data = open_data(recipe.data, architecture_of(recipe.model).in_chans);
+    restore();
+    return {data.train.size(), data.validation.size()};
+  } catch (...) {
+    restore();
+    throw;
+  }
+}
+
+// A power of two from 4 to 64, unless there are fewer images.
+int64_t batch_size_for(int64_t images) {
+  const auto most = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
+  return std::min(static_cast<int64_t>(std::bit_floor(most)), images);
+}
+
+// The more images, the fewer passes over them: 15 for 120 images, 10 for 1,000, 5 for 50,000.
+int64_t finetune_epochs_for(int64_t images) {
+  return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
+}
+
+void set_augmentation(int64_t input_size, DefaultRecipe& result) {
+  data::AugmentOptions& augment = result.recipe.augment;
+  augment.flip = data::Flip::random;
+  if (input_size < kSmallInput) {
+    augment.padded_crop = data::PaddedCrop{.padding = std::max<int64_t>(1, input_size / 8)};
+    result.reasons.push_back(str("padded crops and flips, for inputs of ", input_size, " pixels"));
+  } else {
+    augment.random_resized_crop = data::RandomResizedCrop{.scale = {0.35, 1}};
+    result.reasons.push_back("random resized crops of 35 to 100 % of an image, and flips");
+  }
+}
+
+void set_finetuning(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  recipe.model.init = options.model.empty() ? models::kDefaultModel : options.model;
+  result.reasons.push_back(options.model.empty()
+                               ? str("starting from the bundled model ", models::kDefaultModel,
+                                     ", which sees 32 × 32 pixels; for photographs an ImageNet model serves better: "
+                                     "-m deit_tiny_patch16_224.fb_in1k (a folder from the Hugging Face hub)")
+                               : str("starting from ", options.model));
+  recipe.groups.layer_decay = 0.75;
+  recipe.loss.label_smoothing = 0.1;
+  recipe.clip = 1;
+  recipe.schedule.final_lr = 1e-6;
+}
+
+// A small model on inputs of about the images' own size.
+void set_scratch(DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  recipe.model.architecture = "cifar_vit_d192";
+  recipe.model.positions = "sincos2d";
+  recipe.model.mimetic = nn::MimeticOptions{};
+  recipe.loss.label_smoothing = 0.1;
+  recipe.clip = 1;
+  recipe.schedule.final_lr = 1e-6;
+  result.reasons.push_back(
+      "a new model, cifar_vit_d192 on 32 × 32 pixels; with fewer than some 10,000 images a pretrained model serves "
+      "better");
+}
+
+void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  const int64_t images = result.training_images;
+  recipe.batch_size = batch_size_for(images);
+  const int64_t steps = std::max<int64_t>(1, images / recipe.batch_size);
+  result.reasons.push_back(
+      str("batch size ", recipe.batch_size, ", ", steps, " steps an epoch of ", images, " images"));
+  const bool scratch = options.preset == Preset::scratch;
+  recipe.epochs = options.epochs.value_or(finetune_epochs_for(images) * (scratch ? 10 : 1));
+  recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
+  recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
+  recipe.patience = recipe.epochs / 2;
+  result.reasons.push_back(
+      str(recipe.epochs, " epochs",
+          options.epochs ? "" : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),
+          ", ending after ", recipe.patience, " without a better held-out loss"));
+  result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
+                               scratch ? "" : "layer decay 0.75, ", "warm-up of ", recipe.schedule.warmup_epochs,
+                               " epochs, cosine decay, label smoothing 0.1"));
+}
+
+}  // namespace
+
+DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
+  DefaultRecipe result;
+  set_data(options, result);
+  if (options.preset == Preset::finetune) {
+    set_finetuning(options, result);
+  } else {
+    set_scratch(result);
+  }
+  result.architecture = architecture_of(result.recipe.model);
+  const Counts counts = count_images(result.recipe);
+  result.training_images = counts.train, result.validation_images = counts.validation;
+  set_duration(options, result);
+  set_augmentation(result.architecture.img_size[0], result);
+  return result;
+}
+
+}  // namespace vitrail::train

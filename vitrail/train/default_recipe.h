@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A recipe for a dataset without one: the settings that the field uses for sets of its size.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/train/recipe.h"
+
+namespace vitrail::train {
+
+enum class Preset { finetune, scratch };
+
+struct DefaultRecipeOptions {
+  std::string data{};   // the dataset, as DataRecipe::train
+  std::string model{};  // for Preset::finetune the model to start from; empty: the bundled model
+  Preset preset = Preset::finetune;
+  std::optional<int64_t> epochs{};  // unset: from the number of images
+};
+
+struct DefaultRecipe {
+  Recipe recipe;
+  // What was chosen and why, a line each: "batch size 8, for at least 10 steps in an epoch of 120 images".
+  std::vector<std::string> reasons;
+  models::VisionTransformerConfig architecture;  // of the model, but for its classes
+  int64_t training_images = 0, validation_images = 0;
+};
+
+// Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out
+// (data::default_holdout).  Throws Error as data::open_dataset and models::open_model do.
+//
+// Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
+// smoothing, random resized crops and flips (padded crops for small inputs), and early stopping.
+DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
+
+}  // namespace vitrail::train
