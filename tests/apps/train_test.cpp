@@ -133,6 +133,41 @@ TEST(Train, PrintsItsMetricsAndWritesAModelThatClassifies) {
   EXPECT_EQ(votes["training_images"], 60);
 }
 
+TEST(Train, AFolderNeedsNoRecipe) {
+  const fs::path dataset = make_images(), run = scratch_folder() / "run";
+  const std::vector<std::string> command{"train", dataset, "-o", run, "-m", small_model(), "--epochs", "2"};
+  ProgramResult result = run_program(command);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "recipe: batch size 4, 10 steps an epoch of 40 images")) << result.err;
+  EXPECT_TRUE(contains(result.err, "next: vitrail classify -m " + (run / "model").string())) << result.err;
+  EXPECT_TRUE(contains(result.err, "% of 20 images (95 % interval ")) << result.err;
+  EXPECT_EQ(json_lines(result.out)[0]["epochs"], 2);
+
+  // The recipe that was chosen can be used itself, and gives the same.
+  const fs::path second = scratch_folder() / "second";
+  result = run_program({"train", run / "recipe.json", "-o", second});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(read_text(run / "model/model.safetensors"), read_text(second / "model/model.safetensors"));
+
+  for (const char* folder : {"model", "last"}) {
+    EXPECT_EQ(run_program({"classify", "-m", run / folder, dataset / "test/red/00.png"}).status, 0) << folder;
+  }
+}
+
+TEST(Train, OptionsOfADatasetAreRefusedForARecipe) {
+  const std::string recipe = recipe_file(make_images()), run = (scratch_folder() / "run").string();
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--preset", "scratch"}, {"--epochs", "2"}, {"--time", "10s"}}) {
+    std::vector<std::string> command{"train", recipe, "-o", run};
+    command.insert(command.end(), options.begin(), options.end());
+    const ProgramResult result = run_program(command);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_TRUE(contains(result.err, options[0] + ": belongs to a dataset")) << result.err;
+  }
+  const ProgramResult result = run_program({"train", scratch_folder(), "-o", run, "--time", "10s", "--epochs", "2"});
+  EXPECT_EQ(result.status, 2) << result.err;
+}
+
 TEST(Train, ErrorsNameThePathOfTheInvalidField) {
   const std::string recipe = recipe_file(make_images()), run = (scratch_folder() / "run").string();
   ProgramResult result = run_program({"train", recipe, "-o", run, "--set", "optimizer.rate=1"});

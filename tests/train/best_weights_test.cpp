@@ -156,5 +156,24 @@ TEST(BestWeights, AnAverageThatHasNotWarmedUpIsNotKept) {
   EXPECT_TRUE(same(run / "checkpoints/best.safetensors", observed.states[kept.epoch].model));
 }
 
+TEST(BestWeights, PatienceEndsTheRunAndKeepsTheBest) {
+  const fs::path run = testing::scratch_folder() / "run";
+  // The rate destroys the weights, so that the first epochs are the best.
+  const std::vector<std::string> settings{"epochs=30", "patience=2", "optimizer.lr=0.3", "ema=null"};
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", settings);
+  const Observed observed = observe(run, recipe);
+  const auto epochs = static_cast<int64_t>(observed.epochs.size());
+  ASSERT_LT(epochs, 30);
+  EXPECT_EQ(epochs, observed.result.best_epoch + 2);
+  EXPECT_TRUE(observed.result.tested);
+  const CheckpointState& best = observed.states[static_cast<size_t>(observed.result.best_epoch - 1)];
+  EXPECT_TRUE(same(run / "model/model.safetensors", best.model));
+  EXPECT_TRUE(same(run / "last/model.safetensors", observed.states.back().model));
+
+  const TrainingResult again = train(recipe, {.folder = run, .resume = true, .threads = 1});
+  EXPECT_EQ(again.epoch, epochs);  // the run is over
+  EXPECT_EQ(again.test_top1, observed.result.test_top1);
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -20,8 +20,8 @@ TEST(RunData, AValidationPathWithOnlyATestSplitIsTheTestSet) {
   const fs::path images = make_images();
   const RunData data = open_data(recipe_for(images, images), 3);
   EXPECT_EQ(data.classes, (std::vector<std::string>{"blue", "green", "red"}));
-  EXPECT_EQ(data.train.size(), 54);  // a tenth of 60 is held out
-  EXPECT_EQ(data.validation.size(), 6);
+  EXPECT_EQ(data.train.size(), 40);  // a third of 60 is held out
+  EXPECT_EQ(data.validation.size(), 20);
   EXPECT_EQ(data.test.size(), 12);
   std::set<int64_t> seen(data.train.samples.begin(), data.train.samples.end());
   for (const int64_t sample : data.validation.samples) EXPECT_TRUE(seen.insert(sample).second);
@@ -82,7 +82,7 @@ TEST(RunData, SplitsAreKnownUnderOtherNames) {
   fs::rename(images / "test", images / "Testing");
   const RunData data = open_data(recipe_for(images, images), 3);
   EXPECT_EQ(data.classes, (std::vector<std::string>{"blue", "green", "red"}));
-  EXPECT_EQ(data.train.size(), 54);
+  EXPECT_EQ(data.train.size(), 40);
   EXPECT_EQ(data.test.size(), 12);
   EXPECT_TRUE(contains(data.train.name, "Training, 3 classes: blue, green, red")) << data.train.name;
   EXPECT_TRUE(contains(data.test.name, "Testing, 3 classes")) << data.test.name;

@@ -107,7 +107,7 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   recipe.epochs = options.epochs.value_or(finetune_epochs_for(images) * (scratch ? 10 : 1));
   recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  recipe.patience = recipe.epochs / 2;
+  recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
   result.reasons.push_back(
       str(recipe.epochs, " epochs",
           options.epochs ? "" : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),

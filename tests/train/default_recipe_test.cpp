@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/default_recipe.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::train {
+namespace {
+
+std::string small_model() { return testing::fixture("models/timm_token").string(); }  // 32×32 pixels
+
+bool any_reason(const DefaultRecipe& chosen, const std::string& part) {
+  return std::any_of(chosen.reasons.begin(), chosen.reasons.end(),
+                     [&](const std::string& reason) { return contains(reason, part); });
+}
+
+TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
+  const fs::path images = make_images();
+  DefaultRecipe chosen = default_recipe({.data = images.string(), .model = small_model()});
+  EXPECT_EQ(chosen.recipe.data.train, images.string());
+  EXPECT_EQ(chosen.recipe.data.test, images.string());
+  EXPECT_EQ(chosen.recipe.data.val, "");
+  EXPECT_EQ(chosen.training_images, 40);  // a third of 60 is held out
+  EXPECT_EQ(chosen.validation_images, 20);
+
+  fs::rename(images / "test", images / "val");
+  chosen = default_recipe({.data = images.string(), .model = small_model()});
+  EXPECT_EQ(chosen.recipe.data.val, images.string());
+  EXPECT_EQ(chosen.recipe.data.test, "");
+  EXPECT_EQ(chosen.training_images, 60);
+  EXPECT_EQ(chosen.validation_images, 12);
+
+  chosen = default_recipe({.data = (images / "train").string(), .model = small_model()});
+  EXPECT_EQ(chosen.recipe.data.val + chosen.recipe.data.test, "");
+  EXPECT_EQ(chosen.training_images, 40);
+}
+
+TEST(DefaultRecipe, AnEpochHasAtLeastTenSteps) {
+  for (const int per_class : {5, 20, 60, 200}) {
+    const DefaultRecipe chosen = default_recipe({.data = make_images(per_class).string(), .model = small_model()});
+    const int64_t steps = chosen.training_images / chosen.recipe.batch_size;
+    EXPECT_TRUE(steps >= 10 || chosen.recipe.batch_size == 4) << per_class;
+    EXPECT_LE(chosen.recipe.batch_size, 64);
+    EXPECT_TRUE(any_reason(chosen, str("batch size ", chosen.recipe.batch_size, ", ", steps, " steps"))) << per_class;
+  }
+}
+
+TEST(DefaultRecipe, MoreImagesHaveFewerPassesUnlessTheEpochsAreGiven) {
+  const fs::path few = make_images(5), many = make_images(200);
+  const auto epochs = [](const fs::path& images, std::optional<int64_t> given = {}) {
+    return default_recipe({.data = images.string(), .model = small_model(), .epochs = given}).recipe.epochs;
+  };
+  EXPECT_GT(epochs(few), epochs(many));
+  EXPECT_GE(epochs(many), 3);
+  EXPECT_EQ(epochs(few, 7), 7);
+}
+
+TEST(DefaultRecipe, SmallInputsArePaddedAndLargeOnesCropped) {
+  const fs::path images = make_images();
+  const DefaultRecipe small = default_recipe({.data = images.string(), .model = small_model()});
+  EXPECT_TRUE(small.recipe.augment.padded_crop.has_value());
+  EXPECT_FALSE(small.recipe.augment.random_resized_crop.has_value());
+  EXPECT_EQ(small.architecture.img_size[0], 32);
+}
+
+TEST(DefaultRecipe, WithoutAModelTheBundledOneIsAdapted) {
+  ::setenv("VITRAIL_HOME", testing::source("").c_str(), 1);
+  const DefaultRecipe chosen = default_recipe({.data = make_images().string()});
+  ::unsetenv("VITRAIL_HOME");
+  EXPECT_EQ(chosen.recipe.model.init, "cifar10-vit");
+  EXPECT_TRUE(any_reason(chosen, "bundled model cifar10-vit"));
+  const DefaultRecipe scratch = default_recipe({.data = make_images().string(), .preset = Preset::scratch});
+  EXPECT_EQ(scratch.recipe.model.init, "");
+  EXPECT_EQ(scratch.recipe.model.architecture, "cifar_vit_d192");
+}
+
+TEST(DefaultRecipe, IsValidAndLearns) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const DefaultRecipe chosen = default_recipe({.data = make_images().string(), .model = small_model(), .epochs = 8});
+  const Recipe recipe = parse_recipe(write_recipe(chosen.recipe), "default");
+  const TrainingResult result = train(recipe, {.folder = run, .threads = 1});
+  EXPECT_TRUE(result.tested);
+  EXPECT_EQ(result.test_images, 12);
+  EXPECT_EQ(result.validation_images, 20);
+  EXPECT_GT(result.test_top1, 0.6);  // chance: a third
+}
+
+TEST(DefaultRecipe, MissingDataAndModelsAreErrors) {
+  EXPECT_THROW(default_recipe({.data = "/nowhere", .model = small_model()}), Error);
+  EXPECT_THROW(default_recipe({.data = make_images().string(), .model = "/nowhere"}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::train
