@@ -226,5 +226,16 @@ TEST(Usage, MisspelledCommandsAndOptionsGetASuggestion) {
   }
 }
 
+TEST(DecodeMemory, LimitsNoResult) {
+  const std::string images = image_folder(6).string();
+  const ProgramResult all = run_program({"classify", "-m", small_model(), images, "--threads", "4"});
+  ASSERT_EQ(all.status, 0) << all.err;
+  const ProgramResult few =
+      run_program({"classify", "-m", small_model(), images, "--threads", "4", "--decode-memory", "1"});
+  EXPECT_EQ(few.status, 0) << few.err;
+  EXPECT_EQ(few.out, all.out);
+  EXPECT_EQ(run_program({"classify", "-m", small_model(), images, "--decode-memory", "0"}).status, 2);
+}
+
 }  // namespace
 }  // namespace vitrail::testing

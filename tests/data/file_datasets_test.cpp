@@ -63,6 +63,13 @@ TEST(CsvDataset, LabelsMayBeNames) {
   }
 }
 
+TEST(CsvDataset, AFileOfGigabytesIsRefusedBeforeItIsRead) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  write_file(csv, "file,class_index\n");
+  fs::resize_file(csv, 5'000'000'000);  // sparse
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv: expected at most 1000000000 bytes"));
+}
+
 TEST(CsvDataset, AMissingFileFailsAlone) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a.png"});

@@ -89,9 +89,10 @@ void CsvReader::end_line() {
   ++line_;
 }
 
-std::string utf8_text(std::string_view bytes, const std::string& where) {
+std::string utf8_text(std::string content, const std::string& where) {
+  const std::string_view bytes = content;
   const bool is_little = bytes.starts_with("\xFF\xFE"), is_big = bytes.starts_with("\xFE\xFF");
-  if (!is_little && !is_big) return std::string(bytes);
+  if (!is_little && !is_big) return content;
   const auto unit = [&](size_t i) -> uint32_t {
     if (i + 1 >= bytes.size()) throw Error(where, "complete UTF-16", "the end of the file inside a character");
     const auto low = static_cast<uint8_t>(bytes[is_little ? i : i + 1]);

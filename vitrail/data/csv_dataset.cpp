@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
@@ -18,6 +18,8 @@
 namespace vitrail::data {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr size_t kMaxCsvBytes = 1'000'000'000;  // some 15 million rows
 
 std::optional<int64_t> integer(std::string_view text) {
   int64_t value = 0;
@@ -65,9 +67,7 @@ class CsvDataset : public Dataset {
  public:
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
       : where_(csv.string()), folder_(csv.parent_path()), limit_(class_limit(options)), decode_(options.decode) {
-    const MappedFile file(csv);
-    const std::string text =
-        utf8_text({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, where_);
+    const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), where_);
     CsvReader reader(where_, text);
     Columns columns;
     bool first = true;

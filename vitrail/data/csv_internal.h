@@ -35,8 +35,8 @@ class CsvReader {
   size_t line_ = 1;
 };
 
-// The bytes of a text file as UTF-8: UTF-16 with a byte order mark is converted, anything else is returned as it is.
+// The content of a text file as UTF-8: UTF-16 with a byte order mark is converted, anything else is returned as it is.
 // Throws Error naming `where` for half a character.
-std::string utf8_text(std::string_view bytes, const std::string& where);
+std::string utf8_text(std::string content, const std::string& where);
 
 }  // namespace vitrail::data
