@@ -19,6 +19,7 @@ struct GlobalOptions {
   std::string precision;         // empty: int8 for an int8 model, else fp32
   int64_t decode_memory = 1024;  // in MiB, for the images of all decoding threads
   bool quiet = false;
+  std::string command_line;  // as it was given, for records of a run
 };
 
 // The action of a subcommand.  Returns the exit status: 0, or 1 if an input failed.

@@ -58,6 +58,7 @@ int run_program(int argc, char** argv) {
       "--help");
 
   app::GlobalOptions global;
+  global.command_line = app::command_line({argv + 1, argv + argc});
   program.add_option("--threads", global.threads, "Number of threads (default: all available cores)")
       ->check(CLI::Range(1, 1024));
   program

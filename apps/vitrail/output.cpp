@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -70,6 +72,20 @@ void draw(std::string_view text) {
 
 void print_json(const nlohmann::ordered_json& object) {
   print_output("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+std::string command_line(const std::vector<std::string>& arguments) {
+  std::string line = "vitrail";
+  for (const std::string& argument : arguments) {
+    const bool plain = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 ||
+             std::string_view("/._-=,:+@%").find(static_cast<char>(c)) != std::string_view::npos;
+    });
+    std::string quoted = "'";
+    for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += " " + (plain ? argument : quoted + "'");
+  }
+  return line;
 }
 
 std::string csv_field(const std::string& text) {

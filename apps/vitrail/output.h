@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace vitrail::app {
 
@@ -32,6 +33,9 @@ std::string escaped(std::string_view text);
 
 // Prints one JSON object on a line of standard output.  Bytes that are not UTF-8 (in a path) become U+FFFD.
 void print_json(const nlohmann::ordered_json& object);
+
+// The program's name and its arguments as a line for a shell, with quotes where they are necessary.
+std::string command_line(const std::vector<std::string>& arguments);
 
 // A field of a CSV row, quoted if necessary (RFC 4180).
 std::string csv_field(const std::string& text);

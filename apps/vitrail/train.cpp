@@ -181,11 +181,13 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
     bar.clear();
     if (!global.quiet) print_note(line);
   };
-  const train::TrainerOptions trainer{.folder = options.folder,
-                                      .resume = options.resume,
-                                      .allow_changes = options.allow_changes,
-                                      .threads = threads_for(global),
-                                      .communicator = processes};
+  const train::TrainerOptions trainer{
+      .folder = options.folder,
+      .resume = options.resume,
+      .allow_changes = options.allow_changes,
+      .threads = threads_for(global),
+      .communicator = processes,
+      .environment = {{"command", global.command_line}, {"version", "vitrail " VITRAIL_VERSION}}};
   const train::TrainerCallbacks callbacks{.progress = [&](const train::Progress& progress) { bar.show(progress); },
                                           .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
                                           .message = print_message,

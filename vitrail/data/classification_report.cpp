@@ -11,6 +11,14 @@ double ratio(double numerator, double denominator) { return denominator == 0 ? 0
 
 }  // namespace
 
+ClassMetrics class_metrics(int64_t correct, int64_t support, int64_t predicted) {
+  const auto hits = static_cast<double>(correct);
+  return {.precision = ratio(hits, static_cast<double>(predicted)),
+          .recall = ratio(hits, static_cast<double>(support)),
+          .f1 = ratio(2 * hits, static_cast<double>(predicted + support)),
+          .support = support};
+}
+
 ClassificationReport::ClassificationReport(int64_t classes)
     : support_(static_cast<size_t>(classes)),
       predicted_(static_cast<size_t>(classes)),
@@ -35,11 +43,7 @@ Prediction ClassificationReport::add(std::span<const float> logits, int64_t labe
 
 ClassMetrics ClassificationReport::of_class(int64_t label) const {
   const auto i = static_cast<size_t>(label);
-  const auto correct = static_cast<double>(correct_.at(i));
-  return {.precision = ratio(correct, static_cast<double>(predicted_[i])),
-          .recall = ratio(correct, static_cast<double>(support_[i])),
-          .f1 = ratio(2 * correct, static_cast<double>(predicted_[i] + support_[i])),
-          .support = support_[i]};
+  return class_metrics(correct_.at(i), support_[i], predicted_[i]);
 }
 
 std::vector<int64_t> ClassificationReport::classes() const {

@@ -19,6 +19,10 @@ struct ClassMetrics {
   int64_t support = 0;  // images with this label
 };
 
+// The metrics of a class with `support` images, of which `correct` are predicted as it, as are `predicted` of all
+// images.
+ClassMetrics class_metrics(int64_t correct, int64_t support, int64_t predicted);
+
 class ClassificationReport {
  public:
   explicit ClassificationReport(int64_t classes);

@@ -23,12 +23,50 @@ std::string base64(const std::vector<uint8_t>& bytes) {
   return text;
 }
 
+constexpr int64_t kSmallImage = 96;  // pixels; smaller images are shown enlarged
+
 std::string render_misclassified(const MisclassifiedImage& m) {
-  const bool small = std::max(m.thumbnail.width, m.thumbnail.height) <= 96;
+  const bool small = std::max(m.thumbnail.width, m.thumbnail.height) <= kSmallImage;
   return str("<figure><img", small ? " class=\"small\"" : "", " src=\"", data_uri(m.thumbnail), "\" alt=\"",
              escape_html(m.label), "\" title=\"", escape_html(m.path), "\"><figcaption><span class=\"wrong\">",
              escape_html(m.prediction), "</span> ", percent(m.prediction_probability, 0), "<small>is ",
              escape_html(m.label), " (", percent(m.label_probability), ")</small></figcaption></figure>\n");
+}
+
+std::string render_images(const std::string& title, const std::vector<image::Image>& images) {
+  if (images.empty()) return "";
+  std::string html = "<h2>" + title + "</h2>\n<div class=\"images\">\n";
+  for (const image::Image& image : images) {
+    const bool small = std::max(image.width, image.height) <= kSmallImage;
+    html += str("<img", small ? " class=\"small\"" : "", " src=\"", data_uri(image), "\" alt=\"\">\n");
+  }
+  return html + "</div>\n";
+}
+
+std::string fraction_cell(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "<td>%.4f</td>", value);
+  return text;
+}
+
+std::string render_classes(const Report& report) {
+  if (report.class_rows.empty()) return "";
+  std::string html = str("<h2>Classes: ", escape_html(report.confusion_of),
+                         "</h2>\n<table class=\"classes\"><tr><th>class</th><th>training images</th><th>images</th>",
+                         "<th>precision</th><th>recall</th><th>F1</th></tr>\n");
+  for (const ClassRow& row : report.class_rows) {
+    html += str("<tr><td>", escape_html(row.name), "</td><td>", row.training_images, "</td><td>", row.metrics.support,
+                "</td>", fraction_cell(row.metrics.precision), fraction_cell(row.metrics.recall),
+                fraction_cell(row.metrics.f1), "</tr>\n");
+  }
+  return html + "</table>\n";
+}
+
+std::string render_environment(const Report& report) {
+  std::string html = "<table class=\"environment\">\n";
+  for (const auto& [name, value] : report.environment)
+    html += "<tr><td>" + escape_html(name) + "</td><td>" + escape_html(value) + "</td></tr>\n";
+  return html + "</table>\n";
 }
 
 }  // namespace
@@ -75,6 +113,9 @@ std::string render_report(const Report& report) {
   page += "</div>\n<h2>Curves</h2>\n<div class=\"charts\">\n";
   for (const Chart& chart : report.charts) page += render_chart(chart);
   page += "</div>\n";
+  page += render_images("Training images", report.examples);
+  page += render_images("Training images as the model sees them", report.augmented);
+  page += render_classes(report);
   if (!report.confusion.empty()) {
     page += "<h2>Confusion: " + escape_html(report.confusion_of) + "</h2>\n" + render_confusion(report);
   }
@@ -85,7 +126,8 @@ std::string render_report(const Report& report) {
     for (const MisclassifiedImage& image : report.misclassified) page += render_misclassified(image);
     page += "</div>\n";
   }
-  page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n";
+  page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n" +
+          render_environment(report);
   return page + "</main></body></html>\n";
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/data/classification_report.h"
 #include "vitrail/image/image.h"
 
 namespace vitrail::train {
@@ -28,15 +29,27 @@ struct MisclassifiedImage {
   image::Image thumbnail;
 };
 
+// A row of the table of classes.
+struct ClassRow {
+  std::string name;
+  int64_t training_images = 0;
+  data::ClassMetrics metrics;
+};
+
 struct Report {
   std::string title, subtitle;
   std::vector<std::pair<std::string, std::string>> facts;  // "top-1 on the test images" → "88.1 %"
   std::vector<Chart> charts;
+  std::vector<image::Image> examples;   // training images, as they are
+  std::vector<image::Image> augmented;  // training images, as the model sees them
+  std::vector<ClassRow> class_rows;
   std::vector<std::string> classes;               // names by index
   std::vector<std::vector<int64_t>> confusion;    // [label][prediction]: numbers of images
   std::string confusion_of;                       // what was evaluated: "10,000 test images"
   std::vector<MisclassifiedImage> misclassified;  // worst first
   std::string recipe;                             // JSON, collapsed by default
+  // "command" → "vitrail train …", "processor" → …
+  std::vector<std::pair<std::string, std::string>> environment;
 };
 
 // Renders the page.  Styles, SVG charts and images are embedded, there are no scripts, and colours follow the reader's

@@ -37,6 +37,15 @@ table.confusion th { font-weight:500; color:var(--soft); text-align:right; paddi
 table.confusion thead th { writing-mode:vertical-rl; transform:rotate(180deg); text-align:left; padding:8px 2px; }
 table.confusion td { width:44px; height:30px; text-align:center; border-radius:4px; }
 table.confusion td.zero { color:var(--line); }
+table.classes, table.environment { border-collapse:collapse; font-size:14px; font-variant-numeric:tabular-nums; }
+table.classes th { font-weight:500; color:var(--soft); }
+table.classes th, table.classes td { text-align:right; padding:3px 12px; border-bottom:1px solid var(--line); }
+table.classes td:first-child, table.classes th:first-child { text-align:left; padding-left:0; }
+table.environment { margin-top:16px; color:var(--soft); font-size:13px; }
+table.environment td { padding:2px 16px 2px 0; overflow-wrap:anywhere; }
+.images { display:flex; flex-wrap:wrap; gap:8px; }
+.images img { height:120px; border-radius:6px; }
+.images img.small { image-rendering:pixelated; }
 .misclassified { display:grid; grid-template-columns:repeat(auto-fill,minmax(150px,1fr)); gap:14px; }
 figure { margin:0; background:var(--card); border:1px solid var(--line); border-radius:10px; overflow:hidden; }
 figure img { width:100%; aspect-ratio:1; object-fit:contain; display:block; background:var(--line); }

@@ -155,11 +155,21 @@ void Run::final_evaluation() {
   update_report(evaluation, subset, true);
 }
 
-void Run::update_report(const Evaluation& evaluation, const Subset& subset, bool finished) const {
+void Run::update_report(const Evaluation& evaluation, const Subset& subset, bool finished) {
   if (!group_.is_rank_zero()) return;
+  if (!report_images_) report_images_ = report_images(data_.train, loader_.options());
   const Counters counters = current_counters();
-  write_report(folder_->path(), {&recipe_, &prepared_.config, &data_, &counters, &evaluation, &subset,
-                                 prepared_.model.num_parameters(), finished, group_.size()});
+  write_report(folder_->path(), {.recipe = &recipe_,
+                                 .config = &prepared_.config,
+                                 .data = &data_,
+                                 .counters = &counters,
+                                 .evaluation = &evaluation,
+                                 .subset = &subset,
+                                 .parameters = prepared_.model.num_parameters(),
+                                 .finished = finished,
+                                 .processes = group_.size(),
+                                 .images = &*report_images_,
+                                 .environment = environment_});
 }
 
 }  // namespace vitrail::train

@@ -9,6 +9,7 @@
 #include "vitrail/nn/module.h"
 #include "vitrail/train/evaluation_internal.h"
 #include "vitrail/train/metrics_log_internal.h"
+#include "vitrail/train/report_images_internal.h"
 #include "vitrail/train/run_data_internal.h"
 
 namespace vitrail::train {
@@ -53,7 +54,10 @@ struct ReportInput {
   int64_t parameters;
   bool finished;
   int processes;
+  const ReportImages* images;
+  std::vector<std::pair<std::string, std::string>> environment;
 };
-void write_report(const std::filesystem::path& folder, const ReportInput& input);
+void write_report(const std::filesystem::path& folder, const ReportInput& input);  // model/README.md too
+std::string model_card(const ReportInput& input);
 
 }  // namespace vitrail::train

@@ -68,7 +68,7 @@ class Run {
   void keep_best(int64_t epoch, const Candidate& candidate);
   void load_best();
   void final_evaluation();
-  void update_report(const Evaluation& evaluation, const Subset& subset, bool finished) const;
+  void update_report(const Evaluation& evaluation, const Subset& subset, bool finished);
 
   CachingAllocatorScope memory_;  // recycles tensor memory from step to step
   ProcessGroup group_;
@@ -86,6 +86,8 @@ class Run {
   Position position_;
   Counters counters_;
   std::optional<MetricsLog> metrics_log_;  // empty except on rank 0
+  std::optional<ReportImages> report_images_;
+  std::vector<std::pair<std::string, std::string>> environment_;  // for the report
   ThroughputMeter throughput_;
   Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
   int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint

@@ -9,15 +9,13 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/metrics.h"
-#include "vitrail/image/resize_internal.h"
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
 namespace {
 
-constexpr size_t kMaxPoints = 400;         // per curve, about the resolution of a chart
-constexpr int64_t kThumbnailPixels = 160;  // longer side of an embedded image, to limit the size of the page
+constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a chart
 
 // 5717416 → "5,717,416"
 std::string with_thousands_separators(int64_t number) {
@@ -91,13 +89,6 @@ std::vector<Chart> charts_of(const std::filesystem::path& csv) {
           {"Learning rate", "epoch", false, rate}};
 }
 
-image::Image make_thumbnail(const image::Image& image) {
-  const int64_t side = std::max(image.width, image.height);
-  if (side <= kThumbnailPixels) return image;
-  const auto scaled = [&](int64_t length) { return std::max<int64_t>(1, length * kThumbnailPixels / side); };
-  return image::resize(image, scaled(image.width), scaled(image.height), image::Filter::bicubic);
-}
-
 std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
   std::vector<MisclassifiedImage> images;
   const data::Dataset* dataset = input.subset->dataset.get();
@@ -109,6 +100,32 @@ std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
                       make_thumbnail(dataset->image(m.sample))});
   }
   return images;
+}
+
+// The images of each class in a subset.
+std::vector<int64_t> class_counts(const Subset& subset, size_t classes) {
+  std::vector<int64_t> counts(classes);
+  for (int64_t i = 0; i < subset.size(); ++i) {
+    const int64_t sample = subset.samples.empty() ? i : subset.samples[static_cast<size_t>(i)];
+    ++counts.at(static_cast<size_t>(subset.dataset->label(sample)));
+  }
+  return counts;
+}
+
+std::vector<ClassRow> class_rows(const ReportInput& input) {
+  const auto& confusion = input.evaluation->confusion;
+  if (input.evaluation->images == 0) return {};
+  const std::vector<int64_t> training = class_counts(input.data->train, input.data->classes.size());
+  std::vector<ClassRow> rows;
+  for (size_t c = 0; c < confusion.size(); ++c) {
+    int64_t support = 0, predicted = 0;
+    for (size_t other = 0; other < confusion.size(); ++other) {
+      support += confusion[c][other];
+      predicted += confusion[other][c];
+    }
+    rows.push_back({input.data->classes[c], training[c], data::class_metrics(confusion[c][c], support, predicted)});
+  }
+  return rows;
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
@@ -183,13 +200,19 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
   report.charts = charts_of(folder / "metrics.csv");
+  report.examples = input.images->examples;
+  report.augmented = input.images->augmented;
+  report.class_rows = class_rows(input);
   report.classes = input.data->classes;
   if (input.evaluation->images > 0) report.confusion = input.evaluation->confusion;
   report.confusion_of = input.subset->name;
   report.misclassified = misclassified_images(input);
   report.recipe = write_recipe(*input.recipe);
+  report.environment = input.environment;
   write_text(folder / "report.html", render_report(report));
   write_summary(folder / "summary.json", input);
+  std::error_code error;
+  if (std::filesystem::is_directory(folder / "model", error)) write_text(folder / "model/README.md", model_card(input));
 }
 
 }  // namespace vitrail::train

@@ -50,6 +50,8 @@ struct TrainerOptions {
   bool allow_changes = false;                             // if the recipe has changed, warn instead of throwing
   int threads = 0;                                        // compute threads; 0: all available cores
   std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
+  // Shown in the report: "command" → "vitrail train photos -o run", "version" → …
+  std::vector<std::pair<std::string, std::string>> environment = {};
 };
 
 // Time for the all-reduce of gradients in a run, including previous resumptions.

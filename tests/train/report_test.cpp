@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the report and the model card of a run say.
+#include <nlohmann/json.hpp>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/data/metrics.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::train {
+namespace {
+
+int64_t count_of(const std::string& text, const std::string& part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+class ReportTest : public ::testing::Test {
+ protected:
+  ReportTest() {
+    const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json");
+    result_ = train(recipe, {.folder = run_,
+                             .threads = 1,
+                             .environment = {{"command", "vitrail train <photos>"}, {"version", "vitrail 1.2"}}});
+    page_ = read_text(run_ / "report.html");
+    summary_ = nlohmann::json::parse(read_text(run_ / "summary.json"));
+  }
+
+  const fs::path run_ = testing::scratch_folder() / "run";
+  TrainingResult result_;
+  std::string page_;
+  nlohmann::json summary_;
+};
+
+TEST_F(ReportTest, HasTheMetricsOfEachClass) {
+  EXPECT_TRUE(contains(page_, "<th>precision</th><th>recall</th><th>F1</th>"));
+  // 48 of 60 images are trained on, of each class 16; the test set has four of each.
+  for (const char* name : {"blue", "green", "red"}) {
+    EXPECT_TRUE(contains(page_, std::string("<tr><td>") + name + "</td><td>16</td><td>4</td><td>")) << name;
+  }
+}
+
+TEST_F(ReportTest, ShowsTrainingImagesAsTheyAreAndAsTheModelSeesThem) {
+  EXPECT_TRUE(contains(page_, "<h2>Training images</h2>"));
+  const size_t seen = page_.find("<h2>Training images as the model sees them</h2>");
+  ASSERT_NE(seen, page_.npos);
+  EXPECT_EQ(count_of(page_.substr(0, seen), "<img"), 12);
+  EXPECT_GE(count_of(page_.substr(seen), "<img"), 12);
+}
+
+TEST_F(ReportTest, AccuraciesHaveTheirInterval) {
+  EXPECT_TRUE(contains(page_, data::accuracy_text(result_.test_top1, 12)));
+  EXPECT_TRUE(contains(page_, data::accuracy_text(*result_.best_top1, 12)));
+  const data::Interval interval = data::wilson_interval(result_.test_top1, 12);
+  EXPECT_EQ(summary_["test"]["top1_interval"][0], interval.low);
+  EXPECT_EQ(summary_["test"]["top1_interval"][1], interval.high);
+  EXPECT_EQ(summary_["held_out"]["top1_interval"][1], data::wilson_interval(*result_.best_top1, 12).high);
+}
+
+TEST_F(ReportTest, NamesTheCommandTheVersionAndTheProcessor) {
+  EXPECT_TRUE(contains(page_, "<td>vitrail train &lt;photos&gt;</td>"));
+  EXPECT_TRUE(contains(page_, "<td>vitrail 1.2</td>"));
+  EXPECT_TRUE(contains(page_, "<td>processor</td>"));
+}
+
+TEST_F(ReportTest, IsOneFileWithoutScripts) {
+  for (const char* part : {"<script", "src=\"http", "href=", "@import"}) EXPECT_FALSE(contains(page_, part)) << part;
+}
+
+TEST_F(ReportTest, TheModelCardHasClassesAndResults) {
+  const std::string card = read_text(run_ / "model/README.md");
+  EXPECT_TRUE(contains(card, "Trained from scratch on 48 images of 3 classes: blue, green, red.")) << card;
+  EXPECT_TRUE(contains(card, "- Test images: top-1 " + data::accuracy_text(result_.test_top1, 12))) << card;
+  EXPECT_TRUE(contains(card, "library_name: vitrail")) << card;
+}
+
+}  // namespace
+}  // namespace vitrail::train

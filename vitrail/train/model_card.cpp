@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model card of a trained model, in the form of the Hugging Face hub.
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/base/error.h"
+#include "vitrail/data/metrics.h"
+#include "vitrail/train/run_folder_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr size_t kMaxListedClasses = 50;
+
+// A string in double quotes, as YAML and JSON have it.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + "\"";
+}
+
+std::string class_list(const std::vector<std::string>& classes) {
+  std::string list;
+  for (size_t i = 0; i < std::min(classes.size(), kMaxListedClasses); ++i) list += (i > 0 ? ", " : "") + classes[i];
+  return classes.size() > kMaxListedClasses ? list + ", …" : list;
+}
+
+std::string results_of(const ReportInput& input) {
+  const Counters& counters = *input.counters;
+  std::string text;
+  if (counters.best.top1 >= 0 && input.data->validation.dataset) {
+    text += str("- Held-out images: top-1 ",
+                data::accuracy_text(std::max(0.0, counters.best.top1), input.data->validation.size()), ", epoch ",
+                counters.best_epoch, ". These images chose the weights.\n");
+  }
+  if (counters.tested && input.data->test.dataset)
+    text += str("- Test images: top-1 ", data::accuracy_text(counters.test_top1, input.data->test.size()), ".\n");
+  return text.empty() ? "No images were held out, so the accuracy on new images is unknown.\n" : text;
+}
+
+}  // namespace
+
+std::string model_card(const ReportInput& input) {
+  const std::string& init = input.recipe->model.init;
+  const std::vector<std::string>& classes = input.data->classes;
+  return str(
+      "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n",
+      "tags: [vision-transformer, image-classification]\n", init.empty() ? "" : "base_model: " + quoted(init) + "\n",
+      "---\n# ", input.config->architecture, "\n\n",
+      init.empty() ? "Trained from scratch" : "Fine-tuned from `" + init + "`", " on ", input.data->train.size(),
+      " images of ", classes.size(), " classes: ", class_list(classes), ".\n\n",
+      "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n",
+      results_of(input), "\n## Training\n\n", input.counters->history.size(), " epochs of `", input.recipe->data.train,
+      "` in ", std::llround(input.counters->seconds),
+      " s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and mistakes.\n");
+}
+
+}  // namespace vitrail::train
