@@ -60,7 +60,8 @@ void set_augmentation(int64_t input_size, DefaultRecipe& result) {
   data::AugmentOptions& augment = result.recipe.augment;
   augment.flip = data::Flip::random;
   if (input_size < kSmallInput) {
-    augment.padded_crop = data::PaddedCrop{.padding = std::max<int64_t>(1, input_size / 8)};
+    augment.padded_crop =
+        data::PaddedCrop{.padding = std::max<int64_t>(1, input_size / 8), .mode = data::PaddedCrop::Mode::reflect};
     result.reasons.push_back(str("padded crops and flips, for inputs of ", input_size, " pixels"));
   } else {
     augment.random_resized_crop = data::RandomResizedCrop{.scale = {0.35, 1}};

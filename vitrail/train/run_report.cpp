@@ -128,18 +128,26 @@ std::vector<ClassRow> class_rows(const ReportInput& input) {
   return rows;
 }
 
+// "95 % interval 86.3 to 98.3 %, 60 images"
+std::string interval_text(double fraction, const Subset& subset) {
+  const data::Interval interval = data::wilson_interval(fraction, subset.size());
+  return str("95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", subset.size(), " images");
+}
+
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
   const Counters& counters = *input.counters;
   std::vector<std::pair<std::string, std::string>> facts;
   const bool tested = counters.tested && input.data->test.dataset;
   if (tested) {
-    facts.push_back({"top-1 on the test images", data::accuracy_text(counters.test_top1, input.data->test.size())});
+    facts.push_back({"top-1 on the test images, " + interval_text(counters.test_top1, input.data->test),
+                     percent(counters.test_top1, 2)});
     facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
   }
   if (counters.best.top1 >= 0 && input.data->validation.dataset)
     facts.push_back(
-        {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights" : ""),
-         data::accuracy_text(counters.best.top1, input.data->validation.size())});
+        {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights, " : ", ",
+             interval_text(counters.best.top1, input.data->validation)),
+         percent(counters.best.top1, 2)});
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
