@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the key map parser and applies the result to keys and shapes.  Every input must give a mapping or a
 // vitrail::Error.  Keys to match follow the first zero byte, one per line.
+//   corpus: vitrail/weights/key_maps/*.json
 #include <string>
 
 #include "vitrail/base/error.h"
