@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the reader of .npy features.  Every input must give an array or a vitrail::Error.
+//   corpus: tests/fixtures/data/*.npy
 #include "fuzz/inputs.h"
 #include "vitrail/base/npy.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the parser of recipes and of --set.  Every input must give a recipe that is read back as it was written, or a
 // vitrail::Error.  Settings follow the first zero byte, one per line.
+//   corpus: recipes/*.json
 #include <cstdlib>
 
 #include "fuzz/inputs.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes zip archives of class folders.  Every input must give a dataset or a vitrail::Error.
+//   corpus: tests/fixtures/data/*.zip tests/fixtures/base/*.zip
 #include "fuzz/inputs.h"
 #include "vitrail/data/dataset_formats_internal.h"
 

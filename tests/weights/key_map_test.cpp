@@ -122,6 +122,7 @@ TEST(KeyPattern, EscapesAndClassesMatchAsInTheExpression) {
   EXPECT_TRUE(matches(R"~([^[:digit:]_]]x)~", "a]x"));
   EXPECT_TRUE(matches(R"~([[.a.]]b)~", "ab"));
   EXPECT_FALSE(matches(R"~([[:digit:]]x)~", "ax"));
+  EXPECT_TRUE(matches("ac+??", "a")) << "libstdc++ accepts several quantifiers in a row";
 }
 
 TEST(KeyPattern, TheRequiredLiteralIsPartOfEveryMatch) {

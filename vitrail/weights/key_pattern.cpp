@@ -106,7 +106,7 @@ std::string required_literal(const std::string& pattern) {
     if (c == '(' || c == '[') {
       end_run();
       i = skip_brackets(pattern, i);
-    } else if (c == '*' || c == '?' || c == '{') {  // the preceding character is optional
+    } else if (c == '*' || c == '?' || c == '{' || c == '+') {  // the preceding character may be optional, as in a+?*
       if (!run.empty()) run.pop_back();
       end_run();
       if (c == '{') i = pattern.find('}', i);
@@ -117,7 +117,7 @@ std::string required_literal(const std::string& pattern) {
       end_run();
       const char kind = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
       i += kind == 'x' ? 3 : kind == 'u' ? 5 : kind == 'c' ? 2 : 1;  // \x41, \u0041, \cA
-    } else if (c == '.' || c == '+' || c == '^' || c == '$') {
+    } else if (c == '.' || c == '^' || c == '$') {
       end_run();
     } else {
       run += c;
