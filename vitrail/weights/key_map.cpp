@@ -14,7 +14,7 @@ namespace vitrail::weights {
 namespace {
 
 // Limits of untrusted key maps: the sizes of all patterns together, which bound the time for a key of 512 characters to
-// some seconds, and the length of a new name, which may repeat groups of the key.
+// about two seconds, and the length of a new name, which may repeat groups of the key.
 constexpr size_t kMaxPatterns = 65'536;
 constexpr size_t kMaxName = 4096;
 
