@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fuzz::Folder folder;
   const std::string_view input = fuzz::text_of(data, size);
   fuzz::attempt([&] {
-    const std::string text = data::utf8_text(input, "fuzz");
+    const std::string text = data::utf8_text(std::string(input), "fuzz");
     data::CsvReader reader("fuzz", text);
     while (reader.next()) {
     }
