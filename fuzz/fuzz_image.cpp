@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzzes the image decoders.  Every input must give an Image or a vitrail::Error.
-//   corpus: tests/fixtures/image/decode
+//   corpus: tests/fixtures/image/decode/*
 #include "vitrail/base/error.h"
 #include "vitrail/image/decode.h"
 

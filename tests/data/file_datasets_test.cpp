@@ -121,6 +121,13 @@ TEST(Cifar, ASplitIsAllOfItsFilesInOrder) {
   EXPECT_EQ(dataset->class_names()[9], "j");
 }
 
+TEST(Cifar, ClassNamesAreReadToALimit) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "test_batch.bin", cifar_record("\x07", 0, 0, 0));
+  fs::create_symlink("/dev/zero", root / "batches.meta.txt");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "batches.meta.txt: expected at most 64000000 bytes"));
+}
+
 TEST(Cifar, Cifar100TakesTheFineLabel) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "test.bin", cifar_record("\x03\x63", 1, 2, 3));

@@ -174,6 +174,15 @@ TEST_F(ForeignRun, NonFiniteWeightsAreErrorsThatNameTheTensor) {
   }
 }
 
+TEST_F(ForeignRun, ARecipeThatIsNoneIsAnError) {
+  for (const std::string& recipe : {std::string(), std::string("{")}) {
+    tamper([&](CheckpointState& state) { state.recipe = recipe; });
+    EXPECT_TRUE(contains(error_of([&] { resume(); }), "recipe: expected JSON"));
+  }
+  tamper([&](CheckpointState& state) { state.recipe = std::string(100'000, '[') + std::string(100'000, ']'); });
+  EXPECT_TRUE(contains(error_of([&] { resume(); }), "at most 200 levels of nesting"));
+}
+
 TEST_F(ForeignRun, MisshapenAndMissingTensorsAreErrors) {
   tamper([](CheckpointState& state) { state.model[0].tensor = Tensor::zeros({1}); });
   EXPECT_TRUE(contains(error_of([&] { resume(); }), load_checkpoint(last()).model[0].name));

@@ -99,6 +99,18 @@ TEST(Recipe, SettingsThatAreNotUtf8AreErrors) {
   EXPECT_EQ(parse_recipe(kMinimal, "r.json", {"data.train=Bäume"}).data.train, "Bäume");
 }
 
+// Deeper values would overflow the stack where they are copied and written.
+TEST(Recipe, DeeplyNestedValuesAreErrors) {
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  std::string path = "data";
+  for (int i = 0; i < 100'000; ++i) path += ".a";
+  EXPECT_TRUE(contains(error_of([&] { parse_recipe(kMinimal, "r.json", {"data.mean=" + deep}); }), "nesting"));
+  EXPECT_TRUE(contains(error_of([&] { parse_recipe(kMinimal, "r.json", {path + "=1"}); }), "at most 20 keys"));
+  EXPECT_TRUE(contains(error_of([&] { parse_recipe(deep, "r.json"); }), "nesting"));
+  EXPECT_TRUE(contains(error_of([&] { recipe_differences("{\"a\":" + deep + "}", "{}"); }), "nesting"));
+  EXPECT_TRUE(contains(error_of([&] { recipe_differences("{}", "{"); }), "expected JSON"));
+}
+
 TEST(Recipe, WrittenRecipesParseToTheSameRecipe) {
   const std::string first = write_recipe(parse_recipe(tiny_recipe("/x"), "r.json"));
   const std::string second = write_recipe(parse_recipe(first, "again.json"));

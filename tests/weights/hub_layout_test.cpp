@@ -60,6 +60,7 @@ TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
       {"{", "invalid JSON"},
       {"{}", "weight_map"},
       {R"({"weight_map": {}})", "at least one shard"},
+      {R"({"weight_map": [[[[[[[[[1]]]]]]]]]})", "nested deeper"},
       {R"({"weight_map": {"x": 1}})", "number"},
       {R"({"weight_map": {"x": "../a.safetensors"}})", "../a.safetensors"},
       {R"({"weight_map": {"x": "/etc/passwd"}})", "/etc/passwd"},
@@ -69,6 +70,9 @@ TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
     write(index, text);
     EXPECT_NE(error_of(folder).find(part), std::string::npos) << error_of(folder);
   }
+  fs::remove(index);
+  fs::create_symlink("/dev/zero", index);
+  EXPECT_NE(error_of(folder).find("at most 16777216 bytes"), std::string::npos) << error_of(folder);
 }
 
 }  // namespace

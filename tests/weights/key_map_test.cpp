@@ -67,6 +67,64 @@ TEST(KeyMap, MatchingDoesNotBacktrack) {
   EXPECT_EQ(map.match(std::string(500, 'a')).rule, nullptr);  // exponential for a backtracking matcher
 }
 
+// Nested look-ahead takes time exponential in its depth.
+TEST(KeyMap, ExpressionsWhoseMatchingTimeIsNotLinearAreErrors) {
+  const auto error_for = [](const std::string& pattern) {
+    return error_of(map_with("{\"from\": \"" + pattern + "\", \"to\": \"b\"}"));
+  };
+  for (const char* pattern : {"(?:(?!(?:(?!(?:(?!.*b)a)*b)a)*b)a)*", "a(?=b)b", "(?!a).*"})
+    EXPECT_NE(error_for(pattern).find("without look-ahead"), std::string::npos) << pattern;
+  EXPECT_NE(error_for("(a)\\\\1").find("without back-references"), std::string::npos);
+  std::string groups;
+  for (int i = 0; i < 16; ++i) groups += "(a)(?:b)*";
+  EXPECT_EQ(error_for(groups), "no error");
+  EXPECT_NE(error_for(groups + "(a)").find("at most 16 groups"), std::string::npos);
+  EXPECT_EQ(error_for("[(?=][(?!{99}]{3}\\\\("), "no error") << "brackets in classes and escaped ones";
+}
+
+TEST(KeyMap, TheLargestPatternMatchesTheLongestKey) {
+  std::string part;
+  for (int i = 0; i < 12; ++i) part += "(a*)";
+  while (part.size() + 12 < 512) part += "a*";
+  const KeyMap map = KeyMap::parse(map_with("{\"from\": \"(?:" + part + "){20}b?\", \"to\": \"b\"}"), "map.json");
+  EXPECT_EQ(map.match(std::string(512, 'a')).native, "b");
+  EXPECT_EQ(map.match("aac").rule, nullptr);
+}
+
+TEST(KeyMap, TheSizeOfAllPatternsAndOfNamesIsLimited) {
+  const auto rules = [](size_t count, const std::string& from, const std::string& to) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i)
+      text += str(i > 0 ? "," : "", "{\"from\": \"", from, "\", \"to\": \"", to, "\"}");
+    return map_with(text);
+  };
+  const std::string from(128, 'a'), counted = std::string(124, 'a') + "{20}";
+  EXPECT_EQ(error_of(rules(512, from, "b")), "no error");
+  EXPECT_NE(error_of(rules(513, from, "b")).find("at most 65536 characters in all patterns"), std::string::npos);
+  EXPECT_EQ(error_of(rules(25, counted, "b")), "no error");
+  EXPECT_NE(error_of(rules(26, counted, "b")).find("rule 26"), std::string::npos);
+
+  EXPECT_NE(error_of(rules(1, "a", std::string(513, 'b'))).find("\"to\" of at most 512"), std::string::npos);
+  std::string repeated;
+  for (int i = 0; i < 41; ++i) repeated += "$1";
+  const KeyMap map = KeyMap::parse(rules(1, "(a*)", repeated), "map.json");
+  EXPECT_EQ(map.match(std::string(99, 'a')).native.size(), 41u * 99);
+  EXPECT_THROW(map.match(std::string(100, 'a')), Error);
+}
+
+// The literal that is searched before the expression must not come from an escape or a class.
+TEST(KeyPattern, EscapesAndClassesMatchAsInTheExpression) {
+  const auto matches = [](const std::string& pattern, const std::string& key) {
+    return KeyPattern(pattern, "map.json").replace(key, "").has_value();
+  };
+  EXPECT_TRUE(matches(R"~(\x41\u0042c)~", "ABc"));
+  EXPECT_TRUE(matches(R"~([[:alpha:]]x)~", "ax"));
+  EXPECT_TRUE(matches(R"~([^[:digit:]_]]x)~", "a]x"));
+  EXPECT_TRUE(matches(R"~([[.a.]]b)~", "ab"));
+  EXPECT_FALSE(matches(R"~([[:digit:]]x)~", "ax"));
+  EXPECT_TRUE(matches("ac+??", "a")) << "libstdc++ accepts several quantifiers in a row";
+}
+
 TEST(KeyPattern, TheRequiredLiteralIsPartOfEveryMatch) {
   EXPECT_EQ(required_literal(R"~((?:vit\.)?(?:encoder\.layer|layers)\.(\d+)\.mlp\.fc1\.(weight|bias))~"), ".mlp.fc1.");
   EXPECT_EQ(required_literal("cls_token"), "cls_token");

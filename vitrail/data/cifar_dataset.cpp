@@ -2,10 +2,11 @@
 // The binary versions of CIFAR-10 and CIFAR-100 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html).  A
 // record is a label byte (CIFAR-100: coarse label, fine label) and 3,072 bytes of a 32×32 image in planar RGB order.
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/image/color_internal.h"
@@ -63,9 +64,11 @@ std::vector<fs::path> existing_files(const fs::path& folder, const std::vector<s
   return files;
 }
 
+// The lines of a file that need not exist.
 std::vector<std::string> read_names(const fs::path& file) {
+  if (!is_present(file)) return {};
   std::vector<std::string> names;
-  std::ifstream stream(file);
+  std::istringstream stream(read_text_file(file));
   for (std::string line; std::getline(stream, line);) {
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) names.push_back(line);

@@ -141,7 +141,7 @@ std::string write_recipe(const Recipe& recipe);
 
 // Returns the differences between two written recipes, a line each: "optimizer.lr: 0.001 → 0.002".  Ignores fields
 // without effect on results: checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb,
-// loss.distillation.cache.
+// loss.distillation.cache.  Throws Error if one of them is no JSON, as that of a damaged checkpoint.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);
 
 // Replaces a leading $VITRAIL_ASSETS by the value of the variable.  Throws Error if it is not set.

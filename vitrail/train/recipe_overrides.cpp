@@ -6,11 +6,14 @@
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/recipe_overrides_internal.h"
 
 namespace vitrail::train {
 namespace {
+
+constexpr int kMaxLevels = 20;  // keys in the path of a setting; recipes have four levels
 
 // Collects the values of all fields by their paths.  An array is one value.
 void flatten(const Json& json, const std::string& path, std::map<std::string, std::string>& into) {
@@ -37,10 +40,11 @@ void apply_override(Json& json, const std::string& setting) {
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) throw Error("--set", "key.path=value", "\"" + setting + "\"");
   const std::string path = setting.substr(0, equals), text = setting.substr(equals + 1);
-  Json value = Json::parse(text, nullptr, false);
-  if (value.is_discarded()) value = text;
+  const Json value = Json::accept(text) ? models::parse_json(text, "--set " + path) : Json(text);
   Json* target = &json;
+  int levels = 0;
   for (size_t begin = 0; begin <= path.size();) {
+    if (++levels > kMaxLevels) throw Error("--set", str("a path of at most ", kMaxLevels, " keys"), "a longer one");
     const size_t dot = std::min(path.find('.', begin), path.size());
     const std::string key = path.substr(begin, dot - begin);
     if (key.empty()) throw Error("--set", "key.path=value", "\"" + setting + "\"");
@@ -56,8 +60,8 @@ void apply_override(Json& json, const std::string& setting) {
 
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after) {
   std::map<std::string, std::string> old_values, new_values;
-  flatten(Json::parse(before, nullptr, false), "", old_values);
-  flatten(Json::parse(after, nullptr, false), "", new_values);
+  flatten(models::parse_json(before, "recipe"), "", old_values);
+  flatten(models::parse_json(after, "recipe"), "", new_values);
   std::set<std::string> paths;
   for (const auto& [path, value] : old_values) paths.insert(path);
   for (const auto& [path, value] : new_values) paths.insert(path);

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
-#include <string_view>
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/foreign_formats_internal.h"
 #include "vitrail/weights/safetensors.h"
@@ -16,6 +16,10 @@ namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
+
+// Far above published indices.
+constexpr size_t kMaxIndexBytes = 16 << 20;
+constexpr int kMaxIndexDepth = 8;
 
 constexpr const char* kWeightFiles[] = {"model.safetensors", "model.safetensors.index.json",
                                         "pytorch_model.bin", "pytorch_model.bin.index.json",
@@ -35,9 +39,11 @@ fs::path shard_in(const fs::path& folder, const std::string& name, const fs::pat
 
 // The index is {"weight_map": {tensor name: file name}}.  Only the file names are used; each file lists its tensors.
 std::vector<fs::path> shards_of(const fs::path& index) {
-  const FileBytes bytes = FileBytes::map(index);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data.data()), bytes.data.size());
-  const json parsed = json::parse(text, nullptr, false);
+  const auto shallow = [&](int depth, json::parse_event_t, json&) {
+    if (depth > kMaxIndexDepth) throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
+    return true;
+  };
+  const json parsed = json::parse(read_text_file(index, kMaxIndexBytes), shallow, false);
   if (!parsed.is_object() || !parsed.contains("weight_map") || !parsed["weight_map"].is_object()) {
     throw Error(index.string(), "a JSON object with \"weight_map\"",
                 parsed.is_discarded() ? "invalid JSON" : "another value");

@@ -13,6 +13,11 @@
 namespace vitrail::weights {
 namespace {
 
+// Limits of untrusted key maps: the sizes of all patterns together, which bound the time for a key of 512 characters to
+// about two seconds, and the length of a new name, which may repeat groups of the key.
+constexpr size_t kMaxPatterns = 65'536;
+constexpr size_t kMaxName = 4096;
+
 using KeySet = std::unordered_set<std::string>;
 
 std::string joined(const std::vector<std::string>& words, size_t max_count) {
@@ -32,7 +37,12 @@ struct KeyMap::Impl {
 KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
   auto impl = std::make_shared<Impl>();
   impl->text = parse_key_map(json, where);
-  for (const KeyRule& rule : impl->text.rules) impl->patterns.emplace_back(rule.from, rule.label);
+  size_t size = 0;
+  for (const KeyRule& rule : impl->text.rules) {
+    size += impl->patterns.emplace_back(rule.from, rule.label).size();
+    if (size > kMaxPatterns)
+      throw Error(rule.label, str("at most ", kMaxPatterns, " characters in all patterns, counts written out"), "more");
+  }
   KeyMap result;
   result.impl_ = std::move(impl);
   return result;
@@ -82,7 +92,10 @@ bool KeyMap::recognises(const std::vector<std::string>& keys) const {
 KeyMatch KeyMap::match(const std::string& key) const {
   for (size_t i = 0; i < impl_->patterns.size(); ++i) {
     const KeyRule& rule = impl_->text.rules[i];
-    if (auto native = impl_->patterns[i].replace(key, rule.to)) return {std::move(*native), &rule};
+    auto native = impl_->patterns[i].replace(key, rule.to);
+    if (!native) continue;
+    if (native->size() > kMaxName) throw Error(rule.label, str("names of at most ", kMaxName, " characters"), "more");
+    return {std::move(*native), &rule};
   }
   return {key, nullptr};
 }

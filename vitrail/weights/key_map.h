@@ -47,7 +47,8 @@ class KeyMap {
   const std::string& name() const;
   bool recognises(const std::vector<std::string>& keys) const;  // whether all its `detect` keys are present
   const std::vector<KeyRule>& rules() const;
-  // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.
+  // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.  Throws Error if
+  // the new name has more than 4,096 characters.
   KeyMatch match(const std::string& key) const;
 
  private:

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMaxParts = 64;
+constexpr size_t kMaxTo = 512;  // characters; each $1 in it may become a complete key
 
 void check_keys(const json& object, const std::vector<std::string>& known, const std::string& where) {
   for (const auto& [key, value] : object.items()) {
@@ -74,6 +75,8 @@ KeyRule read_rule(const json& object, const std::string& where) {
     return rule;
   }
   rule.to = text_of(object, "to", rule.label);
+  if (rule.to.size() > kMaxTo)
+    throw Error(rule.label, str("\"to\" of at most ", kMaxTo, " characters"), str(rule.to.size()));
   if (object.contains("part")) read_part(object["part"], rule);
   if (object.contains("rearrange")) {
     rule.rearrange = Rearrange::parse(text_of(object, "rearrange", rule.label), rule.label);
