@@ -23,8 +23,8 @@ int main() {
   Tensor tokens;
   {
     const nn::TraceScope scope([](const std::string& name, const Tensor& tensor) {
-      if (name == "patch_embed.patches") show::shape("after the projection: a feature map", tensor, {1, 768, 14, 14});
-      if (name == "patch_embed.tokens") show::shape("flattened: a sequence of patches", tensor, {1, 196, 768});
+      if (name == "patch_embed.proj") show::shape("after the projection: a feature map", tensor, {1, 768, 14, 14});
+      if (name == "patch_embed.transposed") show::shape("flattened: a sequence of patches", tensor, {1, 196, 768});
     });
     tokens = layer.forward(image);
   }

@@ -9,6 +9,7 @@
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/multihead_attention.h"
 #include "vitrail/nn/patch_embed.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/tokens.h"
@@ -32,10 +33,11 @@ TEST(Trace, PatchEmbedReportsTheFeatureMapAndTheTokens) {
                          ParamSource(params, "patch_embed"));
   const Tensor image = Tensor::randn({2, 3, 8, 12}, 1);
   const Values values = traced([&] { layer.forward(image); });
-  EXPECT_EQ(values.at("patch_embed.patches").shape(), (Shape{2, 5, 2, 3}));
-  EXPECT_TRUE(testing::close(values.at("patch_embed.tokens"), layer.forward(image), 0));
-  EXPECT_TRUE(
-      testing::close(values.at("patch_embed.patches").flatten(2).transpose(1, 2), values.at("patch_embed.tokens"), 0));
+  const Tensor map = values.at("patch_embed.proj");
+  EXPECT_EQ(map.shape(), (Shape{2, 5, 2, 3}));
+  EXPECT_TRUE(testing::close(values.at("patch_embed.flattened"), map.flatten(2), 0));
+  EXPECT_TRUE(testing::close(values.at("patch_embed.transposed"), map.flatten(2).transpose(1, 2), 0));
+  EXPECT_TRUE(testing::close(values.at("patch_embed"), layer.forward(image), 0));
 }
 
 TEST(Trace, AttentionReportsEveryStepOfTheFormula) {
@@ -45,7 +47,10 @@ TEST(Trace, AttentionReportsEveryStepOfTheFormula) {
   Tensor out;
   const Values values = traced([&] { out = layer.forward(x); });
   const auto at = [&](const std::string& name) { return values.at("attn." + name); };
+  EXPECT_TRUE(testing::close(at("qkv_reshaped"), at("qkv").view({2, 5, 3, 3, 8}), 0));
+  EXPECT_TRUE(testing::close(at("qkv_permuted"), at("qkv_reshaped").permute({2, 0, 3, 1, 4}), 0));
   for (const char* name : {"q", "k", "v", "context"}) EXPECT_EQ(at(name).shape(), (Shape{2, 3, 5, 8})) << name;
+  EXPECT_TRUE(testing::close(at("k"), at("qkv_permuted").select(0, 1), 0));
   EXPECT_TRUE(testing::close(at("k_transposed"), at("k").transpose(2, 3), 0));
   EXPECT_EQ(at("k_transposed").shape(), (Shape{2, 3, 8, 5}));
   // Each step follows from the one before.  A dot product of 8 terms of order 1 has an error of at most 8 · 2^-24.
@@ -56,6 +61,47 @@ TEST(Trace, AttentionReportsEveryStepOfTheFormula) {
   EXPECT_TRUE(testing::close(at("context"), ops::matmul(at("weights"), at("v")), 1e-6));
   EXPECT_TRUE(testing::close(at("merged"), at("context").transpose(1, 2).reshape({2, 5, 24}), 0));
   EXPECT_TRUE(testing::close(at("proj"), out, 0));
+  EXPECT_TRUE(testing::close(values.at("attn"), out, 0));
+}
+
+TEST(Trace, MlpReportsTheValuesBeforeAndAfterTheActivation) {
+  RandomParams params(1);
+  const Mlp layer({.in_features = 6, .hidden_features = 10}, ParamSource(params, "mlp"));
+  const Tensor x = Tensor::randn({3, 6}, 1);
+  const Values values = traced([&] { layer.forward(x); });
+  const Tensor fc1 = ops::linear(x, layer.parameter("fc1.weight"), layer.parameter("fc1.bias"));
+  EXPECT_TRUE(testing::close(values.at("mlp.fc1"), fc1, 0));
+  EXPECT_TRUE(testing::close(values.at("mlp.act"), ops::activation(fc1, kernels::Activation::gelu), 0));
+  EXPECT_TRUE(testing::close(values.at("mlp"), layer.forward(x), 1e-6));
+}
+
+TEST(Trace, BlockReportsBothSumsAndEveryStepOfAResidualBranch) {
+  RandomParams params(1);
+  for (const bool norm_first : {true, false}) {
+    const Block block({.attention = {.dim = 24, .num_heads = 3}, .norm_first = norm_first, .init_values = 0.1},
+                      ParamSource(params, "blocks.0"));
+    const Tensor x = Tensor::randn({2, 9, 24}, 1);
+    const Values values = traced([&] { block.forward(x); });
+    const auto at = [&](const std::string& name) { return values.at("blocks.0." + name); };
+    EXPECT_TRUE(testing::close(at("ls1"), ops::mul(at("attn"), block.parameter("ls1.gamma")), 0));
+    EXPECT_TRUE(testing::close(at("drop_path1"), at("ls1"), 0));
+    EXPECT_TRUE(testing::close(at("residual1"), ops::add(x, at("ls1")), 0));
+    const Tensor y = norm_first ? at("residual1") : at("norm1");
+    EXPECT_TRUE(testing::close(at("residual2"), ops::add(y, at("ls2")), 0));
+    EXPECT_TRUE(testing::close(values.at("blocks.0"), at(norm_first ? "residual2" : "norm2"), 0));
+  }
+}
+
+TEST(Trace, StochasticDepthKeepsOrDropsTheBranchOfASample) {
+  RandomParams params(1);
+  Block block({.attention = {.dim = 24, .num_heads = 3}, .drop_path = 0.5}, ParamSource(params, "blocks.0"));
+  block.train();
+  const RandomScope random(1, 0);
+  const Tensor x = Tensor::randn({8, 3, 24}, 1);
+  Tensor out;
+  const Values values = traced([&] { out = block.forward(x); });
+  EXPECT_TRUE(testing::close(out, block.forward(x), 1e-5));
+  EXPECT_TRUE(testing::close(values.at("blocks.0.residual1"), ops::add(x, values.at("blocks.0.drop_path1")), 0));
 }
 
 TEST(Trace, TracedAndUntracedForwardsAgree) {
@@ -77,7 +123,7 @@ TEST(Trace, TracedAndUntracedForwardsAgree) {
   EXPECT_TRUE(testing::close(cross_out.out, expected.out, 1e-6));
   EXPECT_TRUE(testing::close(cross_out.weights, expected.weights, 1e-6));
   for (const char* name : {"blocks.0.norm1", "blocks.0.attn", "blocks.0.norm2", "blocks.0.mlp", "blocks.0.mlp.fc1",
-                           "blocks.0.out", "cross.scores"}) {
+                           "blocks.0", "cross.scores", "cross.q_proj", "cross"}) {
     EXPECT_EQ(values.count(name), 1) << name;
   }
   EXPECT_TRUE(std::isinf(values.at("cross.scores").data<float>()[0])) << "scores include the mask";

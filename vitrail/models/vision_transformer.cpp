@@ -151,7 +151,8 @@ Tensor VisionTransformer::embed(const Tensor& images) const {
   nn::trace(*this, "embedded", x);
   ops::annotate_tokens(x, {.class_token = config_.class_token, .head_tokens = num_head_tokens()});
   if (patch_drop_rate_ > 0 && training()) x = drop_patches(x);
-  return norm_pre_ ? norm_pre_->forward(x) : x;
+  nn::trace(*this, "patch_drop", x);
+  return forward_or_pass(norm_pre_, "norm_pre", x);
 }
 
 // Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): keeps a random subset of the
@@ -198,19 +199,21 @@ Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t
     x = merges ? merging.forward(blocks_[i], x, computed) : run_block(blocks_[i], x, computed);
   }
   if (shares) *shares = merging.shares();
-  return x;
+  return nn::traced(blocks_, x);
 }
 
-Tensor VisionTransformer::normalized(const Tensor& x) const {
-  const Tensor tokens = norm_ ? norm_->forward(x) : x;
-  nn::trace(*this, "tokens", tokens);
-  return tokens;
+// The output of a layer that some models lack.  Without it the trace has its input, as of timm's Identity.
+Tensor VisionTransformer::forward_or_pass(const std::optional<nn::LayerNorm>& layer, const char* name,
+                                          const Tensor& x) const {
+  if (layer) return layer->forward(x);
+  nn::trace(*this, name, x);
+  return x;
 }
 
 Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares) const {
   const int64_t last = config_.depth == 0 ? -1 : block_index(options.layer);
   const Tensor x = run_blocks(images, last, nn::tracing() ? 0 : options.num_tokens, shares);
-  return options.normalize ? normalized(x) : x;
+  return options.normalize ? forward_or_pass(norm_, "norm", x) : x;
 }
 
 // The tokens that the heads read.  Without patch pooling these are few, so the last block computes little more than
@@ -245,9 +248,8 @@ Tensor VisionTransformer::pool(const Tensor& tokens, const Tensor& shares) const
       break;
   }
   x = ops::contiguous(x);
-  if (fc_norm_) x = fc_norm_->forward(x);
   nn::trace(*this, "pooled", x);
-  return x;
+  return forward_or_pass(fc_norm_, "fc_norm", x);
 }
 
 Tensor VisionTransformer::Heads::average() const {
@@ -276,7 +278,9 @@ VisionTransformer::Heads VisionTransformer::forward_heads(const Tensor& images) 
 Tensor VisionTransformer::forward_head(const Tensor& tokens, const Tensor& shares) const {
   if (!head_) {
     const Tensor pooled = pool(tokens, shares);
-    return pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
+    const Tensor out = pre_logits_ ? ops::activation(pre_logits_->forward(pooled), head_activation(config_)) : pooled;
+    for (const char* name : {"head_drop", "head"}) nn::trace(*this, name, out);
+    return out;
   }
   const Tensor logits = heads_of(tokens, shares).average();
   nn::trace(*this, "logits", logits);

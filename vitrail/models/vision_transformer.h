@@ -12,8 +12,8 @@ namespace vitrail::models {
 // Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
 // pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
 // The order of tokens is CLS, distillation, registers, patches.
-// Traced points, besides those of the layers: embedded (tokens with positions), tokens (after the last norm), pooled,
-// logits.
+// Traced besides the modules: embedded (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm
+// and head also where the model has none.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
@@ -72,7 +72,7 @@ class VisionTransformer : public nn::Module {
  private:
   Tensor embed(const Tensor& images) const;
   Tensor run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const;
-  Tensor normalized(const Tensor& x) const;
+  Tensor forward_or_pass(const std::optional<nn::LayerNorm>& layer, const char* name, const Tensor& x) const;
   Tensor head_input(const Tensor& images, Tensor* shares) const;
   int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;

@@ -59,9 +59,10 @@ Attention::Heads Attention::project(const Tensor& x) const {
     result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
               split_heads(value_->forward(x), heads)};
   } else {
-    const Tensor qkv = qkv_->forward(x)  // [B, N, 3·H·d]
-                           .view({x.size(0), x.size(1), 3, heads, head_dim_})
-                           .permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
+    const Tensor reshaped = qkv_->forward(x).view({x.size(0), x.size(1), 3, heads, head_dim_});
+    trace(*this, "qkv_reshaped", reshaped);
+    const Tensor qkv = reshaped.permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
+    trace(*this, "qkv_permuted", qkv);
     result = {qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2)};
   }
   if (q_norm_) result.q = q_norm_->forward(result.q);
@@ -76,6 +77,8 @@ AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions&
   const Heads heads = project(x);
   const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
   AttentionOutput result = attend(*this, q, heads.k, heads.v, scale_, options.bias, &attn_drop_, options.need_weights);
+  if (!q_norm_) trace(*this, "q_norm", q);
+  if (!k_norm_) trace(*this, "k_norm", heads.k);
   if (options.need_keys) result.keys = heads.k;
   return result;
 }
@@ -85,9 +88,8 @@ AttentionOutput Attention::forward(const Tensor& x, const AttentionOptions& opti
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   AttentionOutput result = attend_heads(x, options);
-  result.out = proj_.forward(result.out);
-  trace(*this, "proj", result.out);
-  result.out = proj_drop_.forward(result.out);
+  trace(*this, "norm", result.out);  // timm's Attention can have a LayerNorm here
+  result.out = traced(*this, proj_drop_.forward(proj_.forward(result.out)));
   return result;
 }
 

@@ -35,7 +35,8 @@ struct AttentionOptions {
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
 // Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d], proj.bias; with qk_norm q_norm.*, k_norm.* [d];
 // with split query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention.
-// Traced points: q, k, v [B, H, N, d], k_transposed, scores (scaled), weights, context (weights · v), merged, proj.
+// Traced besides the modules: qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], q, k, v [B, H, N, d],
+// k_transposed, scores (scaled), weights, context (weights · v), merged.
 class Attention : public Module {
  public:
   Attention(const AttentionConfig& config, const ParamSource& params);

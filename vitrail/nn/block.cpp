@@ -2,6 +2,7 @@
 #include "vitrail/nn/block.h"
 
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/tokens.h"
 
@@ -38,43 +39,38 @@ Block::Block(const BlockConfig& config, const ParamSource& params)
   }
 }
 
-Tensor Block::norm1(const Tensor& x) const {
-  const Tensor out = norm1_.forward(x);
-  trace(*this, "norm1", out);
-  return out;
-}
-
-Tensor Block::norm2(const Tensor& x) const {
-  const Tensor out = norm2_.forward(x);
-  trace(*this, "norm2", out);
-  return out;
-}
-
-Tensor Block::mlp(const Tensor& x) const {
-  const Tensor out = mlp_ ? mlp_->forward(x) : swiglu_->forward(x);
-  trace(*this, "mlp", out);
-  return out;
+// x + dp(ls(branch)): one fused operation, or three that a trace sees.
+Tensor Block::add(const Tensor& x, const Tensor& branch, const Residual& names) const {
+  const auto& [scale, drop_path, scale_name, drop_path_name, sum_name] = names;
+  const Tensor gamma = gamma_of(scale), keep = drop_path.keep(x.size(0));
+  if (!tracing()) return ops::residual_add(x, branch, gamma, keep);
+  const Tensor scaled = gamma.defined() ? ops::mul(branch, gamma) : branch;
+  trace(*this, scale_name, scaled);
+  const Tensor kept = keep.defined() ? ops::residual_add(Tensor::zeros(x.shape(), x.dtype()), scaled, {}, keep) : scaled;
+  trace(*this, drop_path_name, kept);
+  const Tensor sum = ops::residual_add(x, kept);
+  trace(*this, sum_name, sum);
+  return sum;
 }
 
 Tensor Block::attend(const Tensor& x, const AttentionOptions& options, AttentionOutput* output) const {
   auto attention = [&](const Tensor& input) {
     AttentionOutput result = attn_.forward(input, options);
-    trace(*this, "attn", result.out);
     if (output) *output = result;
     return result.out;
   };
   const Tensor skip = options.num_queries > 0 ? ops::contiguous(x.narrow(1, 0, options.num_queries)) : x;
-  const Tensor gamma = gamma_of(ls1_), keep = drop_path1_.keep(x.size(0));
-  if (norm_first_) return ops::residual_add(skip, attention(norm1(x)), gamma, keep);
-  return norm1(ops::residual_add(skip, attention(x), gamma, keep));
+  const Residual residual{ls1_, drop_path1_, "ls1", "drop_path1", "residual1"};
+  if (norm_first_) return add(skip, attention(norm1_.forward(x)), residual);
+  return norm1_.forward(add(skip, attention(x), residual));
 }
 
+Tensor Block::mlp(const Tensor& x) const { return mlp_ ? mlp_->forward(x) : swiglu_->forward(x); }
+
 Tensor Block::feed_forward(const Tensor& y) const {
-  const Tensor gamma = gamma_of(ls2_), keep = drop_path2_.keep(y.size(0));
-  const Tensor out =
-      norm_first_ ? ops::residual_add(y, mlp(norm2(y)), gamma, keep) : norm2(ops::residual_add(y, mlp(y), gamma, keep));
-  trace(*this, "out", out);
-  return out;
+  const Residual residual{ls2_, drop_path2_, "ls2", "drop_path2", "residual2"};
+  if (norm_first_) return traced(*this, add(y, mlp(norm2_.forward(y)), residual));
+  return traced(*this, norm2_.forward(add(y, mlp(y), residual)));
 }
 
 void Block::visit(Visitor& visitor) {

@@ -21,7 +21,7 @@ struct BlockConfig {
 // Transformer block (Dosovitskiy et al. 2021, eq. 2–3).  x [B, N, C] → [B, N, C].
 //   norm_first:  y = x + dp(ls1(attn(norm1(x)))),  then  y + dp(ls2(mlp(norm2(y))))
 //   otherwise:   y = norm1(x + dp(ls1(attn(x)))),  then  norm2(y + dp(ls2(mlp(y)))) (torch.nn.TransformerEncoderLayer)
-// Source: timm's Block.  Traced points: norm1, attn, norm2, mlp, out.
+// Source: timm's Block.  Traced besides the modules: residual1 and residual2, the sums.
 class Block : public Module {
  public:
   Block(const BlockConfig& config, const ParamSource& params);
@@ -37,9 +37,13 @@ class Block : public Module {
   void visit(Visitor& visitor) override;
 
  private:
-  // These forward a layer and report its traced point.
-  Tensor norm1(const Tensor& x) const;
-  Tensor norm2(const Tensor& x) const;
+  // What is between a branch and its sum, and the names of the steps in a trace.
+  struct Residual {
+    const std::optional<LayerScale>& scale;
+    const DropPath& drop_path;
+    const char *scale_name, *drop_path_name, *sum_name;
+  };
+  Tensor add(const Tensor& x, const Tensor& branch, const Residual& residual) const;
   Tensor mlp(const Tensor& x) const;
 
   bool norm_first_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
 
 namespace vitrail::nn {
 namespace {
@@ -36,7 +37,7 @@ Tensor DownsampledAttention::forward(const Tensor& q, const Tensor& k, const Ten
   const AttentionOutput attended =
       attend(*this, split_heads(q_proj_.forward(q), num_heads_), split_heads(k_proj_.forward(k), num_heads_),
              split_heads(v_proj_.forward(v), num_heads_), scale, {}, nullptr, false);
-  return out_proj_.forward(attended.out);
+  return traced(*this, out_proj_.forward(attended.out));
 }
 
 void DownsampledAttention::visit(Visitor& visitor) {

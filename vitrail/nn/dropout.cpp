@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/random.h"
+#include "vitrail/nn/trace.h"
 #include "vitrail/ops/elementwise.h"
 
 namespace vitrail::nn {
@@ -44,8 +45,8 @@ std::vector<std::vector<int64_t>> random_orders(const std::string& path, int64_t
 Dropout::Dropout(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}
 
 Tensor Dropout::forward(const Tensor& x) const {
-  if (!active()) return x;
-  return ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), scope.positions, x.dtype()));
+  if (!active()) return traced(*this, x);
+  return traced(*this, ops::mul(x, ops::dropout_mask(x.shape(), p_, key_of(path()), scope.positions, x.dtype())));
 }
 
 DropPath::DropPath(double p, std::string path) : Module(std::move(path)), p_(checked_probability(p, this->path())) {}

@@ -3,6 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/nn/init.h"
+#include "vitrail/nn/trace.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/tokens.h"
 
@@ -14,7 +15,9 @@ LayerNorm::LayerNorm(int64_t features, double eps, const ParamSource& params)
       bias_(params.get("bias", {features}, init::zeros())),
       eps_(eps) {}
 
-Tensor LayerNorm::forward(const Tensor& x) const { return ops::layer_norm(ops::contiguous(x), weight_, bias_, eps_); }
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return traced(*this, ops::layer_norm(ops::contiguous(x), weight_, bias_, eps_));
+}
 
 std::string LayerNorm::extra() const {
   return str("(", weight_.size(0), ",), eps=", python_float(eps_), ", elementwise_affine=True");
@@ -37,7 +40,7 @@ Tensor LayerNorm2d::forward(const Tensor& x) const {
   }
   const Tensor channels_last = ops::contiguous(x.permute({0, 2, 3, 1}));
   const Tensor normed = ops::layer_norm(channels_last, weight_, bias_, eps_);
-  return ops::contiguous(normed.permute({0, 3, 1, 2}));
+  return traced(*this, ops::contiguous(normed.permute({0, 3, 1, 2})));
 }
 
 void LayerNorm2d::visit(Visitor& visitor) {

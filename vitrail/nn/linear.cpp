@@ -2,6 +2,8 @@
 #include "vitrail/nn/linear.h"
 
 #include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/linear.h"
 
 namespace vitrail::nn {
@@ -17,7 +19,9 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool bias, const Param
 }
 
 Tensor Linear::forward(const Tensor& x, kernels::Activation activation) const {
-  return ops::linear(x, weight_, bias_, activation);
+  if (!tracing()) return ops::linear(x, weight_, bias_, activation);
+  const Tensor out = traced(*this, ops::linear(x, weight_, bias_));
+  return activation == kernels::Activation::none ? out : ops::activation(out, activation);
 }
 
 std::string Linear::extra() const {

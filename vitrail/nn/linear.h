@@ -13,7 +13,7 @@ class Linear : public Module {
   Linear(int64_t in_features, int64_t out_features, bool bias, const ParamSource& params);
   Linear(int64_t in_features, int64_t out_features, bool bias, const ParamSource& params, const init::LinearInit& init);
 
-  // The activation is fused into the layer.
+  // The activation is fused into the layer.  A trace gets the value before it.
   Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
 
   std::string type() const override { return "Linear"; }

@@ -26,10 +26,10 @@ Mlp::Mlp(const MlpConfig& config, const ParamSource& params)
 Tensor Mlp::forward(const Tensor& x) const {
   const Tensor input = norm_ ? norm_->forward(x) : x;
   const Tensor hidden = fc1_.forward(input, config_.activation);
-  trace(*this, "fc1", hidden);
-  const Tensor out = fc2_.forward(drop1_.forward(hidden));
-  trace(*this, "fc2", out);
-  return drop2_.forward(out);
+  trace(*this, "act", hidden);
+  const Tensor dropped = drop1_.forward(hidden);
+  if (!norm_) trace(*this, "norm", dropped);  // timm's Mlp can have a LayerNorm here
+  return traced(*this, drop2_.forward(fc2_.forward(dropped)));
 }
 
 void Mlp::visit(Visitor& visitor) {

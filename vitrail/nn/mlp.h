@@ -19,7 +19,7 @@ struct MlpConfig {
 };
 
 // fc1 → activation → dropout → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp.
-// Traced points: fc1 (after the activation), fc2.
+// Traced besides the modules: act (after the activation), norm.
 class Mlp : public Module {
  public:
   Mlp(const MlpConfig& config, const ParamSource& params);

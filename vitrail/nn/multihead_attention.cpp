@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/tokens.h"
 
@@ -94,7 +95,7 @@ MultiheadAttentionOutput MultiheadAttention::forward(const Tensor& query, const 
   const AttentionOutput attended =
       attend(*this, split_heads(q_proj_.forward(query), heads), split_heads(k_proj_.forward(key), heads),
              split_heads(v_proj_.forward(value), heads), scale, bias, &dropout_, need_weights);
-  MultiheadAttentionOutput result{out_proj_.forward(attended.out), attended.weights};
+  MultiheadAttentionOutput result{traced(*this, out_proj_.forward(attended.out)), attended.weights};
   if (need_weights && average_weights) result.weights = ops::mean(attended.weights, 1);
   return result;
 }

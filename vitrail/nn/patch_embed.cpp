@@ -84,10 +84,15 @@ Tensor PatchEmbed::forward(const Tensor& image) const {
   auto as_map = [&, rows = rows, columns = columns](const Tensor& t) {  // [B, N, D] → [B, D, h, w]
     return t.view({image.size(0), rows, columns, config_.embed_dim}).permute({0, 3, 1, 2});
   };
-  trace(*this, "patches", as_map(tokens));
-  if (norm_) tokens = norm_->forward(tokens);
-  trace(*this, "tokens", tokens);
-  return config_.flatten ? tokens : ops::contiguous(as_map(tokens));
+  traced(proj_, as_map(tokens));
+  trace(*this, "flattened", tokens.transpose(1, 2));
+  trace(*this, "transposed", tokens);
+  if (norm_) {
+    tokens = norm_->forward(tokens);
+  } else {
+    trace(*this, "norm", tokens);
+  }
+  return traced(*this, config_.flatten ? tokens : ops::contiguous(as_map(tokens)));
 }
 
 void PatchEmbed::visit(Visitor& visitor) {

@@ -40,7 +40,7 @@ class PatchProjection : public Module {
 // input_norm.* (its C·P·P pixels in (c, y, x) order) where configured.
 // Throws Error for an image size that is not img_size (unless dynamic_img_size) or that the patch size does not divide.
 // The constructor checks img_size.  Source: timm's PatchEmbed; the input norm is that of lucidrains' vit-pytorch.
-// Traced points: patches (the feature map [B, D, h, w]), tokens [B, N, D].
+// Traced besides the modules: flattened [B, D, N] and transposed [B, N, D], views of the feature map that proj gives.
 class PatchEmbed : public Module {
  public:
   PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params);

@@ -6,6 +6,7 @@
 
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/tokens.h"
 
@@ -150,7 +151,9 @@ Tensor PositionalEncoding::forward(const Tensor& x) const {
     throw Error("PositionalEncoding", str("x [B, at most ", table_.size(1), ", ", table_.size(2), "]"),
                 x.shape().to_string());
   }
-  return dropout_.forward(ops::add(x, table_.narrow(1, 0, x.size(1)).to(x.dtype())));
+  const Tensor positions = table_.narrow(1, 0, x.size(1)).to(x.dtype());
+  trace(*this, "positions", positions);
+  return traced(*this, dropout_.forward(ops::add(x, positions)));
 }
 
 Tensor resample_positions(const Tensor& positions, int64_t prefix, std::array<int64_t, 2> from,

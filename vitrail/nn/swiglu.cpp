@@ -3,6 +3,7 @@
 
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/activation.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 
@@ -14,11 +15,16 @@ SwiGlu::SwiGlu(const SwiGluConfig& config, const ParamSource& params)
            init::linear(config.init, init::Role::mlp, config.hidden_features, config.in_features)) {}
 
 Tensor SwiGlu::forward(const Tensor& x) const {
-  const Tensor hidden = ops::silu_gate(fc1_.forward(x));
-  trace(*this, "gate", hidden);
+  const Tensor both = fc1_.forward(x);
+  if (tracing()) {
+    const Tensor gate = ops::contiguous(both.narrow(-1, 0, both.size(-1) / 2));
+    trace(*this, "act", ops::activation(gate, kernels::Activation::silu));
+  }
+  const Tensor hidden = ops::silu_gate(both);
+  for (const char* name : {"gated", "drop1", "norm"}) trace(*this, name, hidden);
   const Tensor out = fc2_.forward(hidden);
-  trace(*this, "fc2", out);
-  return out;
+  trace(*this, "drop2", out);
+  return traced(*this, out);
 }
 
 void SwiGlu::visit(Visitor& visitor) {

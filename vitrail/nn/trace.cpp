@@ -22,4 +22,9 @@ void trace(const Module& module, const char* name, const Tensor& tensor) {
   if (active) active(module.path().empty() ? name : module.path() + "." + name, tensor);
 }
 
+Tensor traced(const Module& module, Tensor output) {
+  if (active && !module.path().empty()) active(module.path(), output);
+  return output;
+}
+
 }  // namespace vitrail::nn
