@@ -34,7 +34,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       keys.push_back(text.substr(at + 1, std::min<size_t>(line - at - 1, 128)));
       at = line;
     }
-    for (const std::string& key : keys) map.match(key);
+    for (const std::string& key : keys) {
+      map.match(key);
+      map.match_module(key);
+    }
     for (const KeyRule& rule : map.rules()) {
       if (rule.rearrange) try_rearrange(rule);
     }

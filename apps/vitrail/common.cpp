@@ -50,22 +50,36 @@ models::OpenedModel ModelOptions::open() const {
   if (model.empty() && !models::find_bundled(models::kDefaultModel)) {
     throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
   }
-  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
-  models::LoadOptions load;
+  models::LoadOptions load{.image_size = given_image_size()};
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
-  if (!image_size.empty()) load.image_size = {image_size.front(), image_size.back()};
   models::OpenedModel opened = models::open_model(model.empty() ? models::kDefaultModel : model, load);
-  models::Preprocessing& preprocessing = opened.config.preprocessing;
+  apply_to(opened.config);
+  return opened;
+}
+
+models::ModelConfig ModelOptions::read_config(const std::string& from) const {
+  models::ModelConfig result = models::read_config(from, given_image_size());
+  apply_to(result);
+  return result;
+}
+
+std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
+  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
+  if (image_size.empty()) return std::nullopt;
+  return std::array{image_size.front(), image_size.back()};
+}
+
+void ModelOptions::apply_to(models::ModelConfig& to) const {
+  models::Preprocessing& preprocessing = to.preprocessing;
   if (!mean.empty()) preprocessing.mean = mean;
   if (!std.empty()) preprocessing.std = std;
   if (!interpolation.empty()) preprocessing.interpolation = interpolation;
   if (!crop_mode.empty()) preprocessing.crop_mode = crop_mode;
   if (crop_pct) preprocessing.crop_pct = crop_pct;
   if (!preset.empty()) models::apply_preset(preset, preprocessing);
-  models::check_preprocessing(preprocessing, opened.config.vit.in_chans, "");
-  if (!preprocessing.input_size && !preset.empty()) preprocessing.input_size = opened.config.vit.img_size;
-  return opened;
+  models::check_preprocessing(preprocessing, to.vit.in_chans, "");
+  if (!preprocessing.input_size && !preset.empty()) preprocessing.input_size = to.vit.img_size;
 }
 
 kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global) {

@@ -35,7 +35,12 @@ struct ModelOptions {
 
   void add_to(CLI::App& command, bool with_m = true);
   void add_merging_to(CLI::App& command);
-  models::OpenedModel open() const;  // applies the preprocessing options
+  models::OpenedModel open() const;                                // applies the preprocessing options
+  models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
+
+ private:
+  std::optional<std::array<int64_t, 2>> given_image_size() const;
+  void apply_to(models::ModelConfig& config) const;
 };
 
 // A model ready for inference, with its configuration and preprocessing.

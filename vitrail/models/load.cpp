@@ -43,15 +43,8 @@ Files find_files(const fs::path& given) {
   return files;
 }
 
-ModelConfig read_config(const Files& files, const LoadOptions& options) {
-  if (options.config) {
-    if (find_architecture(*options.config) && !weights::is_present(*options.config)) {
-      return parse_model_config("{\"architecture\": \"" + *options.config + "\"}", "", *options.config);
-    }
-    const fs::path path = *options.config;
-    return parse_model_config(read_text_file(path), read_if_exists(path.parent_path() / "preprocessor_config.json"),
-                              path.string());
-  }
+ModelConfig config_of(const Files& files, const LoadOptions& options) {
+  if (options.config) return read_config(*options.config);
   if (!weights::is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
@@ -95,11 +88,21 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
 
 }  // namespace
 
+ModelConfig read_config(const std::string& file_or_name, const std::optional<std::array<int64_t, 2>>& image_size) {
+  const fs::path path = file_or_name;
+  const bool name = find_architecture(file_or_name) && !weights::is_present(path);
+  const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
+  const std::string preprocessor = name ? "" : read_if_exists(path.parent_path() / "preprocessor_config.json");
+  ModelConfig config = parse_model_config(text, preprocessor, file_or_name);
+  if (image_size) apply_image_size(config, *image_size);
+  return config;
+}
+
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
   // The weights come first: a file of another program needs no config.json to be named.
   auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
-  ModelConfig config = read_config(files, options);
+  ModelConfig config = config_of(files, options);
   if (options.image_size) apply_image_size(config, *options.image_size);
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};

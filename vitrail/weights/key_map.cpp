@@ -27,22 +27,39 @@ std::string joined(const std::vector<std::string>& words, size_t max_count) {
   return text;
 }
 
+// patterns: one per rule.
+KeyMatch first_match(const std::vector<KeyRule>& rules, const std::vector<KeyPattern>& patterns,
+                     const std::string& key) {
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    auto native = patterns[i].replace(key, rules[i].to);
+    if (!native) continue;
+    if (native->size() > kMaxName)
+      throw Error(rules[i].label, str("names of at most ", kMaxName, " characters"), "more");
+    return {std::move(*native), &rules[i]};
+  }
+  return {key, nullptr};
+}
+
 }  // namespace
 
 struct KeyMap::Impl {
   ParsedKeyMap text;
-  std::vector<KeyPattern> patterns;  // one per rule
+  std::vector<KeyPattern> patterns, module_patterns;  // one per rule
 };
 
 KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
   auto impl = std::make_shared<Impl>();
   impl->text = parse_key_map(json, where);
   size_t size = 0;
-  for (const KeyRule& rule : impl->text.rules) {
-    size += impl->patterns.emplace_back(rule.from, rule.label).size();
-    if (size > kMaxPatterns)
+  auto compile = [&size](const std::vector<KeyRule>& rules, std::vector<KeyPattern>& patterns) {
+    for (const KeyRule& rule : rules) {
+      size += patterns.emplace_back(rule.from, rule.label).size();
+      if (size <= kMaxPatterns) continue;
       throw Error(rule.label, str("at most ", kMaxPatterns, " characters in all patterns, counts written out"), "more");
-  }
+    }
+  };
+  compile(impl->text.rules, impl->patterns);
+  compile(impl->text.modules, impl->module_patterns);
   KeyMap result;
   result.impl_ = std::move(impl);
   return result;
@@ -83,21 +100,23 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
 }
 
 const std::string& KeyMap::name() const { return impl_->text.name; }
+const std::string& KeyMap::about() const { return impl_->text.about; }
 const std::vector<KeyRule>& KeyMap::rules() const { return impl_->text.rules; }
 
 bool KeyMap::recognises(const std::vector<std::string>& keys) const {
   return weights::recognises({name(), impl_->text.detect}, KeySet(keys.begin(), keys.end()));
 }
 
-KeyMatch KeyMap::match(const std::string& key) const {
-  for (size_t i = 0; i < impl_->patterns.size(); ++i) {
-    const KeyRule& rule = impl_->text.rules[i];
-    auto native = impl_->patterns[i].replace(key, rule.to);
-    if (!native) continue;
-    if (native->size() > kMaxName) throw Error(rule.label, str("names of at most ", kMaxName, " characters"), "more");
-    return {std::move(*native), &rule};
+KeyMatch KeyMap::match(const std::string& key) const { return first_match(impl_->text.rules, impl_->patterns, key); }
+
+KeyMatch KeyMap::match_module(const std::string& path) const {
+  KeyMatch module = first_match(impl_->text.modules, impl_->module_patterns, path);
+  if (module.rule) return module;
+  for (const char* parameter : {".weight", ".gamma", ".lambda1"}) {
+    KeyMatch weight = match(path + parameter);
+    if (weight.rule && !weight.dropped()) return {weight.native.substr(0, weight.native.rfind('.')), weight.rule};
   }
-  return {key, nullptr};
+  return {path, nullptr};
 }
 
 }  // namespace vitrail::weights

@@ -45,11 +45,14 @@ class KeyMap {
   static std::vector<std::string> matching(const std::vector<std::string>& keys);
 
   const std::string& name() const;
+  const std::string& about() const;  // the library or text that the names are from; may be empty
   bool recognises(const std::vector<std::string>& keys) const;  // whether all its `detect` keys are present
   const std::vector<KeyRule>& rules() const;
   // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.  Throws Error if
   // the new name has more than 4,096 characters.
   KeyMatch match(const std::string& key) const;
+  // The native path of a module: by the map's "modules", else by the rule for its weight.  Null rule: none.
+  KeyMatch match_module(const std::string& path) const;
 
  private:
   struct Impl;

@@ -100,6 +100,13 @@ json parse_json(const std::string& text, const std::string& where) {
   return parsed;
 }
 
+// The path of a module without parameters, such as an activation: {"from": …, "to": …}.
+KeyRule read_module(const json& object, const std::string& where) {
+  KeyRule rule = read_rule(object, where);
+  if (rule.drop || rule.rearrange) throw Error(rule.label, "only \"from\", \"to\" and \"part\"", "more");
+  return rule;
+}
+
 // An element is a key, or a list of alternative keys.
 std::vector<std::vector<std::string>> read_detect(const json& map, const std::string& where) {
   std::vector<std::vector<std::string>> detect;
@@ -120,14 +127,20 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
 
 ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
-  check_keys(map, {"name", "detect", "rules"}, where);
+  check_keys(map, {"name", "about", "detect", "rules", "modules"}, where);
   ParsedKeyMap result;
   result.name = text_of(map, "name", where);
+  if (map.contains("about")) result.about = text_of(map, "about", where);
   result.detect = read_detect(map, where);
   const auto rules = map.find("rules");
   if (rules == map.end() || !rules->is_array()) throw Error(where, "\"rules\" as an array", "none");
   for (size_t i = 0; !only_detect && i < rules->size(); ++i) {
     result.rules.push_back(read_rule((*rules)[i], str(where, ": rule ", i + 1)));
+  }
+  const json modules = map.value("modules", json::array());
+  if (!modules.is_array()) throw Error(where, "\"modules\" as an array", modules.type_name());
+  for (size_t i = 0; !only_detect && i < modules.size(); ++i) {
+    result.modules.push_back(read_module(modules[i], str(where, ": module ", i + 1)));
   }
   return result;
 }

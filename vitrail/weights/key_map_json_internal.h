@@ -9,12 +9,12 @@
 namespace vitrail::weights {
 
 struct ParsedKeyMap {
-  std::string name;
+  std::string name, about;
   std::vector<std::vector<std::string>> detect;  // one of each list must be present
-  std::vector<KeyRule> rules;
+  std::vector<KeyRule> rules, modules;
 };
 
-// Throws Error naming `where` and the invalid rule.  With `only_detect` the rules are skipped.
+// Throws Error naming `where` and the invalid rule.  With `only_detect` the rules and modules are skipped.
 ParsedKeyMap parse_key_map(const std::string& json, const std::string& where, bool only_detect = false);
 
 }  // namespace vitrail::weights

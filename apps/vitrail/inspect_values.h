@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// inspect --trace and --slice: the values of a model's parameters and of its forward pass.
+#include <string>
+#include <vector>
+
+#include "apps/vitrail/common.h"
+
+namespace vitrail::app {
+
+struct ValueOptions {
+  std::string trace;  // an image, "random", or empty: no forward pass
+  std::vector<std::string> slices;
+  int64_t batch = 1;
+};
+
+// A model as `inspect` shows it.  Without weights, its values are random.
+struct InspectedModel {
+  std::string source;  // for errors
+  models::ModelConfig config;
+  std::optional<models::OpenedModel> opened;  // none: an architecture or a config.json
+
+  models::VisionTransformer build(Device device) const;
+};
+
+void print_values(const ValueOptions& options, const InspectedModel& inspected);
+
+}  // namespace vitrail::app
