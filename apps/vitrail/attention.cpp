@@ -1,39 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
 #include <filesystem>
 
+#include "apps/vitrail/attention_picture.h"
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/output.h"
 #include "vitrail/analysis/attention_map.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/data/metrics.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/image/overlay.h"
 
 namespace vitrail::app {
 namespace {
 
 struct Options {
   ModelOptions model;
-  std::string image, output, raw, head = "mean";
-  int64_t layer = -1;
+  std::string image, output, raw, labels, layer = "-1", head = "mean";
+  std::vector<int64_t> query;  // x, y in pixels of the image; empty: the class token
   bool rollout = false, exif = false;
 };
 
-// The indices of the heads that --head selects.  Empty: the mean over all heads.
-std::vector<int64_t> selected_heads(const Options& options, int64_t count) {
-  if (options.head == "mean" || options.rollout) return {};
-  std::vector<int64_t> heads;
-  if (options.head == "all") {
-    for (int64_t h = 0; h < count; ++h) heads.push_back(h);
-    return heads;
-  }
+// The index that `text` is; none if it is no integer.
+std::optional<int64_t> index_of(const std::string& text) {
   try {
     size_t used = 0;
-    const int64_t head = std::stoll(options.head, &used);
-    if (used == options.head.size() && head >= 0 && head < count) return {head};
+    const int64_t index = std::stoll(text, &used);
+    if (used == text.size()) return index;
   } catch (const std::logic_error&) {
-    // not a number: reported below
+    // not a number
   }
+  return std::nullopt;
+}
+
+std::vector<int64_t> range(int64_t count) {
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < count; ++i) result.push_back(i);
+  return result;
+}
+
+std::vector<int64_t> selected_layers(const Options& options, int64_t depth) {
+  if (options.layer == "all") return range(depth);
+  const std::optional<int64_t> index = index_of(options.layer);
+  const int64_t layer = index && *index < 0 ? *index + depth : index.value_or(depth);
+  if (layer >= 0 && layer < depth) return {layer};
+  throw Error("--layer", str("all, or a block index from 0 to ", depth - 1, " (or negative, from the end)"),
+              "'" + options.layer + "'");
+}
+
+// The indices of the heads that --head selects.  Empty: the mean over all heads.
+std::vector<int64_t> selected_heads(const Options& options, int64_t count) {
+  if (options.head == "mean") return {};
+  if (options.head == "all") return range(count);
+  if (const std::optional<int64_t> head = index_of(options.head); head && *head >= 0 && *head < count) return {*head};
   throw Error("--head", str("mean, all, or a head index from 0 to ", count - 1), "'" + options.head + "'");
 }
 
@@ -45,52 +67,105 @@ void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
   file.finish();
 }
 
-// The selected attention maps, each [grid height, grid width], of the attention weights of one or all blocks.
-std::vector<Tensor> attention_maps(const Options& options, const LoadedModel& model, const std::vector<Tensor>& weights,
-                                   std::array<int64_t, 2> grid) {
-  const bool class_token = model.config.vit.class_token;
-  const int64_t prefix = model.session->model().num_prefix_tokens();
+// The patch [row, column] with the pixel of --query.
+std::array<int64_t, 2> patch_at(const std::vector<int64_t>& pixel, const image::Region& region,
+                                const std::array<int64_t, 2>& grid) {
+  const auto at = [](int64_t position, double begin, double end, int64_t cells) {
+    const double cell = (static_cast<double>(position) + 0.5 - begin) / (end - begin) * static_cast<double>(cells);
+    return static_cast<int64_t>(std::floor(cell));
+  };
+  const std::array<int64_t, 2> patch{at(pixel[1], region.top, region.bottom, grid[0]),
+                                     at(pixel[0], region.left, region.right, grid[1])};
+  if (patch[0] >= 0 && patch[0] < grid[0] && patch[1] >= 0 && patch[1] < grid[1]) return patch;
+  throw Error(
+      "--query",
+      str("a pixel that the model sees: X from ", std::lround(region.left), " to ", std::lround(region.right) - 1,
+          ", Y from ", std::lround(region.top), " to ", std::lround(region.bottom) - 1),
+      str(pixel[0], ",", pixel[1]));
+}
+
+// What the maps are made from: whose attention (none: the mean over all tokens), and the layout of the tokens.
+struct Tokens {
+  std::optional<int64_t> query = {};
+  int64_t prefix = 0, depth = 0;
+  std::array<int64_t, 2> grid{};
+};
+
+// The attention weights [1, H, N, N] of all blocks, or of the selected one if nothing needs the others.
+std::vector<Tensor> attention_weights(const Options& options, const LoadedModel& model, const Tensor& input) {
+  const int64_t layer = selected_layers(options, model.config.vit.depth).front();
+  const bool all = options.rollout || !options.raw.empty() || options.layer == "all";
+  return model.session->run(input, {.output = infer::Output::attention, .layer = layer, .all_layers = all});
+}
+
+std::vector<AttentionMap> attention_maps(const Options& options, const std::vector<Tensor>& weights,
+                                         const Tokens& tokens) {
+  const auto map_of = [&](const Tensor& attention) {
+    return analysis::patch_attention(attention, tokens.query, tokens.prefix, tokens.grid);
+  };
   if (options.rollout) {
     std::vector<Tensor> blocks;
     for (const Tensor& block : weights) blocks.push_back(block.select(0, 0));
-    return {analysis::patch_attention(analysis::attention_rollout(blocks), class_token, prefix, grid)};
+    return {{"rollout over all layers", map_of(analysis::attention_rollout(blocks))}};
   }
-  const Tensor block = weights.back().select(0, 0);  // [H, N, N]
-  std::vector<Tensor> maps;
-  for (const int64_t head : selected_heads(options, block.size(0))) {
-    maps.push_back(analysis::patch_attention(block.select(0, head), class_token, prefix, grid));
-  }
-  if (maps.empty()) {
-    maps.push_back(analysis::patch_attention(analysis::mean_over_heads(block), class_token, prefix, grid));
+  std::vector<AttentionMap> maps;
+  for (const int64_t layer : selected_layers(options, tokens.depth)) {
+    const size_t at = weights.size() == 1 ? 0 : static_cast<size_t>(layer);
+    const Tensor block = weights[at].select(0, 0);  // [H, N, N]
+    const std::vector<int64_t> heads = selected_heads(options, block.size(0));
+    for (const int64_t head : heads)
+      maps.push_back({str("layer ", layer, " head ", head), map_of(block.select(0, head))});
+    if (heads.empty())
+      maps.push_back(
+          {str("layer ", layer, ", mean of ", block.size(0), " heads"), map_of(analysis::mean_over_heads(block))});
   }
   return maps;
 }
 
+// "photo.jpg: tabby 87.3 %"
+std::string prediction_line(const Options& options, const LoadedModel& model, const Tensor& input) {
+  const std::string name = escaped(std::filesystem::path(options.image).filename().string());
+  if (model.config.vit.num_classes == 0) return name;
+  const Tensor logits = model.session->logits(input);
+  const std::span<const float> values(logits.data<float>(), static_cast<size_t>(logits.numel()));
+  const data::Prediction best = data::top_k(values, 1, options.image).front();
+  const std::vector<std::string> labels = class_names(model.config, options.labels);
+  const std::string label = labels.empty() ? str("class ", best.index) : labels[static_cast<size_t>(best.index)];
+  const double logit = values[static_cast<size_t>(best.index)];
+  const double probability = models::gives_sigmoid(model.config) ? 1 / (1 + std::exp(-logit)) : best.probability;
+  return fmt::format("{}: {} {:.1f} %", name, escaped(label), 100 * probability);
+}
+
+void write_picture(const Options& options, const LoadedModel& model, const image::Image& photo, const Tensor& input,
+                   const std::vector<Tensor>& weights) {
+  const models::VisionTransformer& vit = model.session->model();
+  Tokens tokens{.prefix = vit.num_prefix_tokens(),
+                .depth = model.config.vit.depth,
+                .grid = vit.grid_of(input.size(2), input.size(3))};
+  AttentionPicture picture{.photo = photo, .region = visible_region(model.transform, photo.width, photo.height)};
+  std::string query = "mean over all tokens";
+  if (!options.query.empty()) {
+    picture.query = patch_at(options.query, picture.region, tokens.grid);
+    tokens.query = tokens.prefix + (*picture.query)[0] * tokens.grid[1] + (*picture.query)[1];
+    query = str("the patch at ", options.query[0], ",", options.query[1]);
+  } else if (model.config.vit.class_token) {
+    tokens.query = 0;
+    query = "the class token";
+  }
+  picture.maps = attention_maps(options, weights, tokens);
+  if (options.layer == "all" && options.head == "all") picture.columns = weights.front().size(1);
+  const std::string shown = picture.maps.size() == 1 ? picture.maps.front().label : "each map with its own scale";
+  picture.caption = {prediction_line(options, model, input), "attention of " + query + "; " + shown};
+  image::write_png(options.output, draw(picture));
+}
+
 int visualise_attention(const Options& options, const GlobalOptions& global) {
   const LoadedModel model = load_model(options.model, global);
-  const image::Image source = image::read_image(options.image, {.mode = model.mode, .apply_exif = options.exif});
-  const Tensor input = image::apply(source, model.transform).unsqueeze(0);
-  const bool all_layers = options.rollout || !options.raw.empty();
-  std::vector<Tensor> weights =
-      model.session->run(input, {.output = infer::Output::attention, .layer = options.layer, .all_layers = all_layers});
+  const image::Image photo = image::read_image(options.image, {.mode = model.mode, .apply_exif = options.exif});
+  const Tensor input = image::apply(photo, model.transform).unsqueeze(0);
+  const std::vector<Tensor> weights = attention_weights(options, model, input);
   if (!options.raw.empty()) write_raw(options.raw, weights);
-  if (options.output.empty()) return 0;
-  if (all_layers && !options.rollout) {
-    const auto depth = static_cast<int64_t>(weights.size());
-    const int64_t layer = options.layer < 0 ? options.layer + depth : options.layer;
-    if (layer < 0 || layer >= depth)
-      throw Error("--layer", str("a block index from 0 to ", depth - 1, " (or negative)"), str(options.layer));
-    weights = {weights[static_cast<size_t>(layer)]};
-  }
-  const auto grid = model.session->model().grid_of(input.size(2), input.size(3));
-  const image::Image model_input = image::apply_geometry(source, model.transform);
-  std::vector<image::Image> overlays;
-  for (const Tensor& map : attention_maps(options, model, weights, grid)) {
-    overlays.push_back(image::overlay(
-        model_input,
-        {.values = {map.data<float>(), static_cast<size_t>(map.numel())}, .width = grid[1], .height = grid[0]}));
-  }
-  image::write_png(options.output, overlays.size() == 1 ? overlays[0] : image::grid(overlays));
+  if (!options.output.empty()) write_picture(options, model, photo, input, weights);
   return 0;
 }
 
@@ -102,10 +177,16 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail attention -m MODEL photo.jpg -o attention.png --rollout");
   command->add_option("IMAGE", options->image, "Input image")->required();
   options->model.add_to(*command);
-  CLI::Option* output =
-      command->add_option("-o,--output", options->output, "FILE.png: the attention map over the model's input");
-  command->add_option("--layer", options->layer, "Block index; negative counts from the end")->capture_default_str();
-  command->add_option("--head", options->head, "Head index, mean, or all (one image per head)")->capture_default_str();
+  CLI::Option* output = command->add_option("-o,--output", options->output,
+                                            "FILE.png: the image beside its attention map, with scale and caption");
+  command->add_option("--layer", options->layer, "Block index (negative: from the end), or all")->capture_default_str();
+  command->add_option("--head", options->head, "Head index, mean, or all")->capture_default_str();
+  CLI::Option* query = command
+                           ->add_option("--query", options->query,
+                                        "Attention of the patch at pixel X,Y of the image (default: the class token)")
+                           ->delimiter(',')
+                           ->allow_extra_args(false);
+  command->add_option("--labels", options->labels, "Class names for the caption, as for classify");
   command->add_flag("--rollout", options->rollout, "Attention rollout over all blocks");
   CLI::Option* raw =
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
@@ -113,6 +194,7 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->callback([=, &global, &run] {
     if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
       throw CLI::ValidationError("-o", "expected FILE.png, got " + options->output);
+    if (!query->empty() && options->query.size() != 2) throw CLI::ValidationError("--query", "expected X,Y in pixels");
     if (options->output == "-") options->output = "/dev/stdout";
     if (output->empty() && raw->empty()) throw CLI::RequiredError("-o FILE.png or --raw FILE.npy");
     run = [options, &global] { return visualise_attention(*options, global); };

@@ -55,8 +55,8 @@ void print_summary(const InspectedModel& inspected) {
   } else {
     print_output("weights       none\n");
   }
-  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans, size_text(vit.img_size),
-               size_text(vit.patch_size));
+  print_output("input         {} channels, image {}, patch {}\n", vit.in_chans,
+               size_text(inspected.config.preprocessing.input_size.value_or(vit.img_size)), size_text(vit.patch_size));
   print_output("model         width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
                vit.num_classes);
   print_output("parameters    {}\n", shapes.num_parameters());

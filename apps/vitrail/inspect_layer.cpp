@@ -93,16 +93,15 @@ Tensor padding_mask(int64_t count, int64_t batch, int64_t keys) {
 
 void multihead_attention(LayerRun& run) {
   LayerSettings& set = run.settings();
-  nn::MultiheadAttentionConfig config{.embed_dim = set.integer("embed_dim", 48), .num_heads = set.integer("num_heads", 4)};
+  nn::MultiheadAttentionConfig config{.embed_dim = set.integer("embed_dim", 48),
+                                      .num_heads = set.integer("num_heads", 4)};
   config.bias = set.flag("bias", true);
   const int64_t queries = set.integer("queries", 17), keys = set.integer("keys", queries);
   const std::string mask = set.text("mask", "none");
   const int64_t padding = set.integer("padding", 0);
   const bool need_weights = set.flag("need_weights", true), average = set.flag("average_weights", true);
   const Tensor query = run.input("query", {run.batch(), queries, config.embed_dim});
-  const Tensor memory = set.flag("self", true) && keys == queries
-                            ? query
-                            : run.input("key_value", {run.batch(), keys, config.embed_dim});
+  const Tensor memory = keys == queries ? query : run.input("key_value", {run.batch(), keys, config.embed_dim});
   nn::AttentionMasks masks;
   set_mask(mask, queries, keys, masks);
   if (padding > 0) masks.key_padding_mask = padding_mask(padding, run.batch(), keys);

@@ -51,8 +51,9 @@ void print_values(const ValueOptions& options, const InspectedModel& inspected) 
     listing.add("images", images);
     model.forward(images);
   }
-  listing.finish(forward ? "a name that --trace or --keys lists"
-                         : "a parameter of the model, or --trace IMAGE or --trace random for a value of the forward pass");
+  listing.finish(forward
+                     ? "a name that --trace or --keys lists"
+                     : "a parameter of the model, or --trace IMAGE or --trace random for a value of the forward pass");
 }
 
 }  // namespace vitrail::app

@@ -55,9 +55,20 @@ Tensor apply_part(const Tensor& tensor, int axis, const std::string& part, const
   return tensor.narrow(axis, first, std::max<int64_t>(0, last - first));
 }
 
-void append_values(const Tensor& tensor, int depth, std::string& text) {
+// Whether four decimals would hide small values or are lost beside large ones.
+bool needs_exponent(const Tensor& tensor) {
+  const Tensor values = tensor.to(DType::f64).contiguous();
+  double largest = 0;
+  for (int64_t i = 0; i < values.numel(); ++i) {
+    const double size = std::abs(values.data<double>()[i]);
+    if (std::isfinite(size)) largest = std::max(largest, size);
+  }
+  return largest > 0 && (largest < 0.01 || largest >= 1e6);
+}
+
+void append_values(const Tensor& tensor, int depth, bool exponent, std::string& text) {
   if (tensor.rank() == 0) {
-    text += fmt::format("{:.4f}", tensor.item<double>());
+    text += exponent ? fmt::format("{:.4e}", tensor.item<double>()) : fmt::format("{:.4f}", tensor.item<double>());
     return;
   }
   const int64_t extent = tensor.size(0);
@@ -69,7 +80,7 @@ void append_values(const Tensor& tensor, int depth, std::string& text) {
       i = extent - 3;
     }
     if (i > 0) text += tensor.rank() == 1 ? ", " : ",\n" + std::string(static_cast<size_t>(depth + 1), ' ');
-    append_values(tensor.select(0, i), depth + 1, text);
+    append_values(tensor.select(0, i), depth + 1, exponent, text);
   }
   text += "]";
 }
@@ -108,7 +119,7 @@ Tensor sliced(const Tensor& tensor, const std::string& slice) {
 
 std::string values_text(const Tensor& tensor) {
   std::string text;
-  append_values(tensor, 0, text);
+  append_values(tensor, 0, needs_exponent(tensor), text);
   return text;
 }
 
@@ -117,9 +128,15 @@ Statistics statistics_of(const Tensor& tensor) {
   const double* data = values.data<double>();
   const int64_t n = values.numel();
   Statistics result;
-  for (int64_t i = 0; i < n; ++i) result.mean += data[i] / static_cast<double>(n);
-  for (int64_t i = 0; i < n; ++i) result.standard_deviation += (data[i] - result.mean) * (data[i] - result.mean);
-  result.standard_deviation = std::sqrt(result.standard_deviation / static_cast<double>(std::max<int64_t>(1, n)));
+  double finite = 0, sum = 0, squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isfinite(data[i])) ++finite, sum += data[i];
+  }
+  result.mean = sum / std::max(1.0, finite);
+  for (int64_t i = 0; i < n; ++i) {
+    if (std::isfinite(data[i])) squares += (data[i] - result.mean) * (data[i] - result.mean);
+  }
+  result.standard_deviation = std::sqrt(squares / std::max(1.0, finite));
   for (int64_t i = 0; i < std::min<int64_t>(5, n); ++i) result.first += fmt::format("{}{:.4f}", i ? " " : "", data[i]);
   return result;
 }

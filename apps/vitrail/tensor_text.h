@@ -17,9 +17,11 @@ SliceRequest parse_slice_request(const std::string& text);
 // from the end.  Throws Error if an index does not fit the shape.
 Tensor sliced(const Tensor& tensor, const std::string& slice);
 
-// Nested brackets, four decimals; long axes are cut to their first and last three, as NumPy does.
+// Nested brackets, four decimals (small or large values with an exponent); long axes are cut to their first and last
+// three, as NumPy does.
 std::string values_text(const Tensor& tensor);
 
+// Of the finite values: a mask puts −infinity among scores.
 struct Statistics {
   double mean = 0, standard_deviation = 0;
   std::string first;  // the first five values

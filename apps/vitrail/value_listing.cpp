@@ -19,7 +19,7 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 void print_row(const std::string& name, const Tensor& tensor) {
   const Statistics s = statistics_of(tensor);
-  print_output("{:30s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.standard_deviation,
+  print_output("{:32s} {:24s} {:10.4f} {:10.4f}  {}\n", name, tensor.shape().to_string(), s.mean, s.standard_deviation,
                s.first);
 }
 
@@ -30,15 +30,15 @@ ValueListing::ValueListing(const std::vector<std::string>& slices, const weights
     const SliceRequest request = parse_slice_request(text);
     requests_.push_back({text, request.slice, models::traced_names(request.name, family)});
   }
-  if (prints_rows()) print_output("{:30s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "std");
+  if (prints_rows()) print_output("{:32s} {:24s} {:>10s} {:>10s}  first values\n", "name", "shape", "mean", "std");
 }
 
 void ValueListing::add(const std::string& name, const Tensor& tensor) {
   if (!prints_rows()) return offer(name, tensor);
-  const auto same = std::find_if(recent_.begin(), recent_.end(),
-                                 [&](const Row& row) { return same_tensor(row.tensor, tensor); });
+  const auto same =
+      std::find_if(recent_.begin(), recent_.end(), [&](const Row& row) { return same_tensor(row.tensor, tensor); });
   if (same != recent_.end()) {
-    print_output("{:30s} {:24s} = {}\n", name, tensor.shape().to_string(), same->name);
+    print_output("{:32s} {:24s} = {}\n", name, tensor.shape().to_string(), same->name);
     return;
   }
   print_row(name, tensor);

@@ -12,7 +12,8 @@ namespace vitrail::app {
 
 class ValueListing {
  public:
-  // slices: "NAME[0, :3]".  With slices no rows are printed.  `family` (may be null): names in this family are known too.
+  // slices: "NAME[0, :3]".  With slices no rows are printed.  `family` (may be null): names in this family are known
+  // too.
   explicit ValueListing(const std::vector<std::string>& slices, const weights::KeyMap* family = nullptr);
 
   // A value of the forward pass: a row, or kept for a slice.  A row whose tensor has been reported under another name
@@ -22,7 +23,7 @@ class ValueListing {
   void offer(const std::string& name, const Tensor& tensor);
 
   bool prints_rows() const { return requests_.empty(); }
-  bool complete() const;   // every slice has its tensor
+  bool complete() const;  // every slice has its tensor
   // Prints the slices in the order in which they were asked for.  Throws Error that ends in `expected` for a name that
   // did not come.
   void finish(const std::string& expected) const;

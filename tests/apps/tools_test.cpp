@@ -34,9 +34,9 @@ TEST(Inspect, TraceListsIntermediateTensorsAndSlicesPrintValues) {
   ProgramResult result = run_program({"inspect", "-m", small_model(), "--trace", "random"});
   ASSERT_EQ(result.status, 0) << result.err;
   for (const std::string name :
-       {"patch_embed.proj", "patch_embed.transposed", "blocks.0.attn.qkv", "blocks.0.attn.q", "blocks.0.attn.k_transposed",
-        "blocks.0.attn.scores", "blocks.1.attn.weights", "blocks.1.attn.context", "blocks.1.attn.merged",
-        "blocks.1.attn.proj", "blocks.1.mlp.fc1", "pooled", "logits"}) {
+       {"patch_embed.proj", "patch_embed.transposed", "blocks.0.attn.qkv", "blocks.0.attn.q",
+        "blocks.0.attn.k_transposed", "blocks.0.attn.scores", "blocks.1.attn.weights", "blocks.1.attn.context",
+        "blocks.1.attn.merged", "blocks.1.attn.proj", "blocks.1.mlp.fc1", "pooled", "logits"}) {
     EXPECT_TRUE(contains(result.out, name + " ")) << name;
   }
   result = run_program({"inspect", "-m", small_model(), "--trace", image_folder(1) / "a.png", "--slice",

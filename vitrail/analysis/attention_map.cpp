@@ -22,8 +22,9 @@ Tensor attention_rollout(const std::vector<Tensor>& maps) {
 
 Tensor mean_over_heads(const Tensor& weights) { return ops::mean(weights, 0); }
 
-Tensor patch_attention(const Tensor& weights, bool class_token, int64_t prefix, std::array<int64_t, 2> grid) {
-  const Tensor row = class_token ? weights.select(0, 0) : ops::mean(weights, 0);
+Tensor patch_attention(const Tensor& weights, std::optional<int64_t> query, int64_t prefix,
+                       std::array<int64_t, 2> grid) {
+  const Tensor row = query ? weights.select(0, *query) : ops::mean(weights, 0);
   return row.narrow(0, prefix, grid[0] * grid[1]).contiguous().view({grid[0], grid[1]});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 // From attention weights to maps that can be displayed.
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
@@ -15,8 +16,9 @@ Tensor attention_rollout(const std::vector<Tensor>& maps);
 // weights [H, N, N] → [N, N]
 Tensor mean_over_heads(const Tensor& weights);
 
-// The attention to each patch in weights [N, N]: the row of the class token, or the mean over all queries in a model
-// without one.  The `prefix` leading tokens (class, distillation, registers) are dropped → [grid height, grid width].
-Tensor patch_attention(const Tensor& weights, bool class_token, int64_t prefix, std::array<int64_t, 2> grid);
+// The attention to each patch in weights [N, N]: the row of token `query`, or the mean over all queries if none is
+// given. The `prefix` leading tokens (class, distillation, registers) are dropped → [grid height, grid width].
+Tensor patch_attention(const Tensor& weights, std::optional<int64_t> query, int64_t prefix,
+                       std::array<int64_t, 2> grid);
 
 }  // namespace vitrail::analysis

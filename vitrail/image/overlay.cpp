@@ -16,12 +16,16 @@ namespace {
 struct Position {
   int64_t first = 0, second = 0;
   double weight = 0;  // weight of the second cell
+  bool covered = true;
 };
 
-std::vector<Position> positions(int64_t pixels, int64_t cells) {
+// The cells divide the range from `begin` to `end` in pixels.
+std::vector<Position> positions(int64_t pixels, int64_t cells, double begin, double end) {
   std::vector<Position> result(pixels);
   for (int64_t i = 0; i < pixels; ++i) {
-    const double at = (static_cast<double>(i) + 0.5) * static_cast<double>(cells) / static_cast<double>(pixels) - 0.5;
+    const double center = static_cast<double>(i) + 0.5;
+    result[i].covered = center >= begin && center < end;
+    const double at = (center - begin) * static_cast<double>(cells) / (end - begin) - 0.5;
     const double clamped = std::clamp(at, 0.0, static_cast<double>(cells - 1));
     result[i].first = static_cast<int64_t>(clamped);
     result[i].second = std::min(result[i].first + 1, cells - 1);
@@ -60,12 +64,20 @@ Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& opti
   const double opacity = std::clamp(options.opacity, 0.0, 1.0);
   Image result = to_mode(image, ColorMode::rgb);
   const Scale scale = scale_of(map, options);
-  const std::vector<Position> columns = positions(image.width, map.width), rows = positions(image.height, map.height);
+  const Region region =
+      options.region.value_or(Region{0, 0, static_cast<double>(image.width), static_cast<double>(image.height)});
+  if (!(region.left < region.right && region.top < region.bottom)) throw Error("overlay", "a region", "an empty one");
+  const std::vector<Position> columns = positions(image.width, map.width, region.left, region.right);
+  const std::vector<Position> rows = positions(image.height, map.height, region.top, region.bottom);
   for (int64_t y = 0; y < result.height; ++y) {
     const float* above = map.values.data() + rows[y].first * map.width;
     const float* below = map.values.data() + rows[y].second * map.width;
     uint8_t* pixel = result.row(y);
     for (const Position& x : columns) {
+      if (!x.covered || !rows[y].covered) {
+        for (int channel = 0; channel < 3; ++channel, ++pixel) *pixel = static_cast<uint8_t>((*pixel + 2 * 255) / 3);
+        continue;
+      }
       const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
       const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
       const auto& color = heat_colors()[scale(top + (bottom - top) * rows[y].weight)];
@@ -76,6 +88,25 @@ Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& opti
     }
   }
   return result;
+}
+
+Image color_bar(int64_t width, int64_t height) {
+  Image bar = make_image(width, height, 3);
+  for (int64_t y = 0; y < height; ++y) {
+    const auto& color = heat_colors()[static_cast<size_t>(height > 1 ? 255 - y * 255 / (height - 1) : 255)];
+    for (int64_t x = 0; x < width; ++x) std::copy(color.begin(), color.end(), bar.row(y) + 3 * x);
+  }
+  return bar;
+}
+
+void paste(const Image& image, int64_t left, int64_t top, Image& target) {
+  const Image source = to_mode(image, ColorMode::rgb);
+  const int64_t first = std::max<int64_t>(-left, 0), last = std::min(source.width, target.width - left);
+  if (last <= first) return;
+  for (int64_t y = std::max<int64_t>(-top, 0); y < std::min(source.height, target.height - top); ++y) {
+    std::memcpy(target.row(top + y) + (left + first) * 3, source.row(y) + first * 3,
+                static_cast<size_t>((last - first) * 3));
+  }
 }
 
 Image grid(std::span<const Image> images, int64_t columns, int64_t gap) {
@@ -93,9 +124,7 @@ Image grid(std::span<const Image> images, int64_t columns, int64_t gap) {
     if (images[i].width != width || images[i].height != height) {
       throw Error("grid", str("images of ", width, "×", height), str(images[i].width, "×", images[i].height));
     }
-    const Image image = to_mode(images[i], ColorMode::rgb);
-    const int64_t left = i % columns * (width + gap), top = i / columns * (height + gap);
-    for (int64_t y = 0; y < height; ++y) std::memcpy(result.row(top + y) + left * 3, image.row(y), image.row_bytes());
+    paste(images[i], i % columns * (width + gap), i / columns * (height + gap), result);
   }
   return result;
 }

@@ -44,6 +44,14 @@ std::array<int64_t, 2> output_size(const EvalTransform& transform, int64_t width
   return {plan.height, plan.width};
 }
 
+Region visible_region(const EvalTransform& transform, int64_t width, int64_t height) {
+  const ResizeAndCrop plan = resize_and_crop_of(transform, width, height);
+  const double x = static_cast<double>(width) / static_cast<double>(plan.resized_width);
+  const double y = static_cast<double>(height) / static_cast<double>(plan.resized_height);
+  return {static_cast<double>(plan.left) * x, static_cast<double>(plan.top) * y,
+          static_cast<double>(plan.left + plan.width) * x, static_cast<double>(plan.top + plan.height) * y};
+}
+
 Image apply_geometry(const Image& source, const EvalTransform& transform) {
   check_image(source, "image transform");
   check_statistics(transform, source.channels);

@@ -45,6 +45,14 @@ std::array<int64_t, 2> output_size(const EvalTransform& transform, int64_t width
 // Throws Error for an invalid configuration, and if the image would be resized to zero pixels.
 Image apply_geometry(const Image& source, const EvalTransform& transform);
 
+// A rectangle in pixels with fractions, left ≤ x < right.
+struct Region {
+  double left = 0, top = 0, right = 0, bottom = 0;
+};
+
+// The part of an image of this size that the model sees.  It extends beyond the image where the transform pads.
+Region visible_region(const EvalTransform& transform, int64_t width, int64_t height);
+
 // The normalised image, written to out [channels, height, width] of output_size().
 void apply_into(const Image& source, const EvalTransform& transform, float* out);
 Tensor apply(const Image& source, const EvalTransform& transform);  // [channels, height, width], f32

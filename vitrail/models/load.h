@@ -27,8 +27,8 @@ struct OpenedModel {
   weights::KeyMap key_map;
 };
 
-// A configuration without weights: that of a config.json (and the preprocessor_config.json beside it), or of a registered
-// architecture, at another image size if one is given.
+// A configuration without weights: that of a config.json (and the preprocessor_config.json beside it), or of a
+// registered architecture, at another image size if one is given.
 ModelConfig read_config(const std::string& file_or_name,
                         const std::optional<std::array<int64_t, 2>>& image_size = std::nullopt);
 

@@ -46,7 +46,8 @@ Tensor Block::add(const Tensor& x, const Tensor& branch, const Residual& names) 
   if (!tracing()) return ops::residual_add(x, branch, gamma, keep);
   const Tensor scaled = gamma.defined() ? ops::mul(branch, gamma) : branch;
   trace(*this, scale_name, scaled);
-  const Tensor kept = keep.defined() ? ops::residual_add(Tensor::zeros(x.shape(), x.dtype()), scaled, {}, keep) : scaled;
+  const Tensor kept =
+      keep.defined() ? ops::residual_add(Tensor::zeros(x.shape(), x.dtype()), scaled, {}, keep) : scaled;
   trace(*this, drop_path_name, kept);
   const Tensor sum = ops::residual_add(x, kept);
   trace(*this, sum_name, sum);

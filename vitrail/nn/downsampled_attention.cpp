@@ -32,11 +32,11 @@ DownsampledAttention::DownsampledAttention(const DownsampledAttentionConfig& con
       v_proj_(config.embedding_dim, internal_dim_, true, params.child("v_proj")),
       out_proj_(internal_dim_, config.embedding_dim, true, params.child("out_proj")) {}
 
-Tensor DownsampledAttention::forward(const Tensor& q, const Tensor& k, const Tensor& v) const {
+Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
   const double scale = 1.0 / std::sqrt(static_cast<double>(internal_dim_ / num_heads_));
-  const AttentionOutput attended =
-      attend(*this, split_heads(q_proj_.forward(q), num_heads_), split_heads(k_proj_.forward(k), num_heads_),
-             split_heads(v_proj_.forward(v), num_heads_), scale, {}, nullptr, false);
+  const Tensor q = split_heads(q_proj_.forward(query), num_heads_), k = split_heads(k_proj_.forward(key), num_heads_);
+  const Tensor v = split_heads(v_proj_.forward(value), num_heads_);
+  const AttentionOutput attended = attend(*this, q, k, v, scale, {}, nullptr, false);
   return traced(*this, out_proj_.forward(attended.out));
 }
 

@@ -16,7 +16,7 @@ struct DownsampledAttentionConfig {
 class DownsampledAttention : public Module {
  public:
   DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& q, const Tensor& k, const Tensor& v) const;
+  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value) const;
   std::string type() const override { return "DownsampledAttention"; }
   void visit(Visitor& visitor) override;
 
