@@ -106,7 +106,7 @@ std::vector<AttentionMap> attention_maps(const Options& options, const std::vect
   if (options.rollout) {
     std::vector<Tensor> blocks;
     for (const Tensor& block : weights) blocks.push_back(block.select(0, 0));
-    return {{"rollout over all layers", map_of(analysis::attention_rollout(blocks))}};
+    return {{"rollout", map_of(analysis::attention_rollout(blocks))}};
   }
   std::vector<AttentionMap> maps;
   for (const int64_t layer : selected_layers(options, tokens.depth)) {
@@ -115,9 +115,7 @@ std::vector<AttentionMap> attention_maps(const Options& options, const std::vect
     const std::vector<int64_t> heads = selected_heads(options, block.size(0));
     for (const int64_t head : heads)
       maps.push_back({str("layer ", layer, " head ", head), map_of(block.select(0, head))});
-    if (heads.empty())
-      maps.push_back(
-          {str("layer ", layer, ", mean of ", block.size(0), " heads"), map_of(analysis::mean_over_heads(block))});
+    if (heads.empty()) maps.push_back({str("layer ", layer), map_of(analysis::mean_over_heads(block))});
   }
   return maps;
 }
@@ -134,6 +132,14 @@ std::string prediction_line(const Options& options, const LoadedModel& model, co
   const double logit = values[static_cast<size_t>(best.index)];
   const double probability = models::gives_sigmoid(model.config) ? 1 / (1 + std::exp(-logit)) : best.probability;
   return fmt::format("{}: {} {:.1f} %", name, escaped(label), 100 * probability);
+}
+
+// "layer 11, mean over heads"
+std::string shown_by(const Options& options, const std::vector<AttentionMap>& maps) {
+  if (options.rollout) return "rollout over all layers";
+  const std::string heads = options.head == "mean" ? "mean over heads" : "";
+  if (maps.size() == 1) return maps.front().label + (heads.empty() ? "" : ", " + heads);
+  return (heads.empty() ? "" : heads + ", ") + "each map with its own scale";
 }
 
 void write_picture(const Options& options, const LoadedModel& model, const image::Image& photo, const Tensor& input,
@@ -154,8 +160,8 @@ void write_picture(const Options& options, const LoadedModel& model, const image
   }
   picture.maps = attention_maps(options, weights, tokens);
   if (options.layer == "all" && options.head == "all") picture.columns = weights.front().size(1);
-  const std::string shown = picture.maps.size() == 1 ? picture.maps.front().label : "each map with its own scale";
-  picture.caption = {prediction_line(options, model, input), "attention of " + query + "; " + shown};
+  picture.caption = {prediction_line(options, model, input),
+                     "attention of " + query + "; " + shown_by(options, picture.maps)};
   image::write_png(options.output, draw(picture));
 }
 

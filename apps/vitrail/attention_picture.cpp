@@ -16,7 +16,8 @@ namespace {
 
 using image::Image;
 
-constexpr int64_t kTileEdge = 224;   // the longest edge of a tile
+constexpr int64_t kTileEdge = 224;   // the longest edge of a tile of a grid
+constexpr int64_t kTileScale = 2;    // of its text
 constexpr int64_t kCharacters = 80;  // about as many fit beside one another in the width of the picture
 
 Image white(int64_t width, int64_t height) {
@@ -84,22 +85,20 @@ Image single(const AttentionPicture& picture) {
   return result;
 }
 
-// The photograph reduced to a tile.
+// The photograph at the size of a tile.
 Image tile_of(const Image& photo) {
   const int64_t longest = std::max(photo.width, photo.height);
-  if (longest <= kTileEdge) return photo;
   const auto edge = [&](int64_t length) { return std::max<int64_t>(1, length * kTileEdge / longest); };
   return image::resize(photo, edge(photo.width), edge(photo.height), image::Filter::bicubic);
 }
 
 // A tile below its label and the range of its values.
 Image labelled(const Image& tile, const std::string& label, const std::string& range) {
-  constexpr int64_t kScale = 1;
-  const int64_t line = image::line_height(kScale);
-  const int64_t text = std::max(image::text_width(label, kScale), image::text_width(range, kScale));
+  const int64_t line = image::line_height(kTileScale);
+  const int64_t text = std::max(image::text_width(label, kTileScale), image::text_width(range, kTileScale));
   Image result = white(std::max(tile.width, text), tile.height + 2 * line);
-  image::draw_text(label, 0, 1, kScale, result);
-  image::draw_text(range, 0, line, kScale, result);
+  image::draw_text(label, 0, 0, kTileScale, result);
+  image::draw_text(range, 0, line, kTileScale, result);
   image::paste(tile, 0, 2 * line, result);
   return result;
 }
@@ -112,7 +111,7 @@ Image several(const AttentionPicture& picture) {
   for (const AttentionMap& item : picture.maps) {
     const auto [low, high] = range_of(item.map);
     tiles.push_back(
-        labelled(views_of(picture, photo, item.map).colored, item.label, fmt::format("{:.3g} to {:.3g}", low, high)));
+        labelled(views_of(picture, photo, item.map).colored, item.label, fmt::format("{:.2g} to {:.2g}", low, high)));
     widest = std::max(widest, tiles.back().width);
   }
   for (Image& tile : tiles) {
@@ -124,13 +123,13 @@ Image several(const AttentionPicture& picture) {
   const Image grid = image::grid(tiles, picture.columns, kGap);
   const Views views = views_of(picture, picture.photo, picture.maps.front().map);
   const int64_t width = views.plain.width, right = width + kGap + grid.width + kGap;
-  const int64_t numbers = image::text_width("highest", 1);
-  Image result = white(right + kBar + 4 + numbers, std::max(views.plain.height, grid.height));
+  const int64_t ends = image::text_width("highest", kTileScale);
+  Image result = white(right + kBar + 4 + ends, std::max(views.plain.height, grid.height));
   image::paste(views.plain, 0, 0, result);
   image::paste(grid, width + kGap, 0, result);
   image::paste(image::color_bar(kBar, grid.height), right, 0, result);
-  image::draw_text("highest", right + kBar + 4, 0, 1, result);
-  image::draw_text("lowest", right + kBar + 4, grid.height - image::line_height(1), 1, result);
+  image::draw_text("highest", right + kBar + 4, 0, kTileScale, result);
+  image::draw_text("lowest", right + kBar + 4, grid.height - image::line_height(kTileScale), kTileScale, result);
   return result;
 }
 

@@ -25,7 +25,7 @@ struct AttentionPicture {
   std::vector<std::string> caption = {};             // lines
 };
 
-// One map has the photograph's size.  Several are a grid of smaller tiles, each with its label and its own scale.
+// One map has the photograph's size.  Several are a grid of tiles, each with its label and its own scale.
 image::Image draw(const AttentionPicture& picture);
 
 }  // namespace vitrail::app

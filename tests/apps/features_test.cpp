@@ -57,21 +57,57 @@ TEST(Embed, AFailedImageIsARowOfNaN) {
   EXPECT_FALSE(std::isnan(features.f32[18]));
 }
 
-TEST(AttentionCommand, OverlayHasTheModelsInputSize) {
+// The picture begins with the photograph itself, and its map of the same size follows.
+TEST(AttentionCommand, DrawsTheImageAtItsOwnSizeBesideItsMap) {
   const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
+  const image::Image photo = image::read_image(image);
+  image::Image first;
   for (const std::vector<std::string>& more :
        std::vector<std::vector<std::string>>{{}, {"--layer", "0", "--head", "1"}, {"--rollout"}}) {
     std::vector<std::string> arguments{"attention", "-m", small_model(), image, "-o", file};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult result = run_program(arguments);
     ASSERT_EQ(result.status, 0) << result.err;
-    const image::Image overlay = image::read_image(file);
-    EXPECT_EQ(overlay.width, 32);
-    EXPECT_EQ(overlay.height, 32);
+    const image::Image picture = image::read_image(file);
+    ASSERT_GT(picture.width, 2 * photo.width);
+    ASSERT_GT(picture.height, photo.height);
+    for (int64_t y = 0; y < photo.height; ++y) {
+      ASSERT_TRUE(std::equal(photo.row(y), photo.row(y) + photo.row_bytes(), picture.row(y))) << y;
+    }
+    EXPECT_NE(picture.pixels, first.pixels);
+    first = picture;
   }
-  const ProgramResult all = run_program({"attention", "-m", small_model(), image, "-o", file, "--head", "all"});
-  ASSERT_EQ(all.status, 0) << all.err;
-  EXPECT_GT(image::read_image(file).width, 32);  // one image per head
+}
+
+TEST(AttentionCommand, AllLayersAndHeadsAreAGridOfLabelledMaps) {
+  const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
+  const auto size_of = [&](const std::string& layer, const std::string& head) {
+    const ProgramResult result =
+        run_program({"attention", "-m", small_model(), image, "-o", file, "--layer", layer, "--head", head});
+    EXPECT_EQ(result.status, 0) << result.err;
+    const image::Image picture = image::read_image(file);
+    return std::array{picture.width, picture.height};
+  };
+  const auto all = size_of("all", "all"), row = size_of("1", "all");  // two layers of two heads: 2 × 2 and 1 × 2
+  EXPECT_EQ(all[0], row[0]);
+  EXPECT_GT(all[1], row[1] + 200);
+  EXPECT_GT(row[0], 2 * 224);  // tiles of a grid have one size
+}
+
+TEST(AttentionCommand, AQueryIsAPixelThatTheModelSees) {
+  const auto image = image_folder(1) / "a.png", folder = scratch_folder();
+  const auto draw = [&](const std::string& query, const std::string& file) {
+    return run_program({"attention", "-m", small_model(), image, "-o", folder / file, "--query", query});
+  };
+  for (const auto& [query, file] : {std::pair{"10,10", "a.png"}, {"20,20", "b.png"}}) {
+    const ProgramResult result = draw(query, file);
+    ASSERT_EQ(result.status, 0) << result.err;
+  }
+  EXPECT_NE(image::read_image(folder / "a.png").pixels, image::read_image(folder / "b.png").pixels);
+  const ProgramResult outside = draw("5000,1", "c.png");
+  EXPECT_EQ(outside.status, 1);
+  EXPECT_TRUE(contains(outside.err, "a pixel that the model sees: X from ")) << outside.err;
+  EXPECT_EQ(draw("5", "c.png").status, 2);
 }
 
 TEST(AttentionCommand, RawWeightsAreRowsThatSumToOne) {

@@ -43,8 +43,90 @@ TEST(Inspect, TraceListsIntermediateTensorsAndSlicesPrintValues) {
                         "blocks.0.attn.q[0, :, :3, 1]"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(result.out.starts_with("blocks.0.attn.q[0, :, :3, 1] [2, 3]\n[[")) << result.out;
-  result = run_program({"inspect", "-m", small_model(), "--trace", "random", "--slice", "no.such.point"});
+  result = run_program({"inspect", "-m", small_model(), "--trace", "random", "--slice", "blocks.0.atn.q"});
   EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "near: blocks.0.attn.q")) << result.err;
+}
+
+TEST(Inspect, AValueThatAModulePassesOnNamesItsSource) {
+  const ProgramResult result = run_program({"inspect", "-m", small_model(), "--trace", "random"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "= blocks.0.attn.proj\n")) << result.out;  // dropout, layer scale, drop path
+}
+
+TEST(Inspect, SlicesKnowParametersAndTheNamesOfOtherLibraries) {
+  const auto slice = [](const std::string& model, const std::string& name, bool trace) {
+    std::vector<std::string> arguments{"inspect", "-m", fixture("models/" + model), "--slice", name};
+    if (trace) arguments.insert(arguments.end(), {"--trace", "random"});
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out.substr(result.out.find('\n'));
+  };
+  const std::string weight = slice("hf_vit", "vit.encoder.layer.0.layernorm_before.weight[:3]", false);
+  EXPECT_EQ(weight, slice("hf_vit", "blocks.0.norm1.weight[:3]", false));
+  const std::string key = slice("hf_vit", "vit.encoder.layer.0.attention.attention.key[0, 0]", true);
+  EXPECT_EQ(key, slice("hf_vit", "blocks.0.attn.qkv[0, 0, 18:36]", true));
+  EXPECT_EQ(slice("seed_003", "blocks.0.attention_norm[0, 0]", true), slice("seed_003", "blocks.0.norm1[0, 0]", true));
+}
+
+TEST(Inspect, AConfigurationNeedsNoWeights) {
+  const std::string config = fixture("models/timm_token/config.json");
+  ProgramResult result = run_program({"inspect", config});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "weights       none")) << result.out;
+  EXPECT_TRUE(contains(result.out, "image 32×32")) << result.out;
+  result = run_program({"inspect", "--config", config, "--trace", "random", "--batch", "3", "--slice", "logits"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(result.out.starts_with("logits [3, 10]\n")) << result.out;
+  EXPECT_TRUE(contains(result.err, "parameters are random")) << result.err;
+  result = run_program({"inspect", "vit_base_patch16_224", "--image-size", "384"});
+  EXPECT_TRUE(contains(result.out, "image 384×384")) << result.out;
+  result = run_program({"inspect", "vit_base_patch16_224", "--config", config});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_TRUE(contains(result.err, "--config")) << result.err;
+  EXPECT_EQ(run_program({"inspect", "-m", small_model(), "--batch", "3"}).status, 2);
+}
+
+TEST(InspectLayer, EveryListedLayerRuns) {
+  const ProgramResult list = run_program({"inspect", "layer:"});
+  ASSERT_EQ(list.status, 0) << list.err;
+  EXPECT_EQ(lines_of(list.out).size(), 9u);
+  for (const std::string& line : lines_of(list.out)) {
+    const std::string layer = line.substr(0, line.find(' '));
+    const ProgramResult result = run_program({"inspect", layer, "--batch", "2"});
+    EXPECT_EQ(result.status, 0) << layer << result.err;
+    EXPECT_TRUE(contains(result.out, "out ")) << layer;
+  }
+}
+
+TEST(InspectLayer, MasksExcludeKeysAndWeightsAreReturned) {
+  std::vector<std::string> arguments{"inspect", "layer:multihead_attention", "--slice", "returned_weights[0]"};
+  for (const char* setting : {"queries=3", "mask=causal", "padding=1"}) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  ProgramResult result = run_program(arguments);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "[[1.0000, 0.0000, 0.0000],")) << result.out;
+  EXPECT_TRUE(result.out.ends_with(", 0.0000]]\n")) << result.out;
+  const auto mask = scratch_folder() / "mask.npy";
+  const std::vector<int64_t> keys{0, 1, 0, 1, 1, 0};  // [2, 3]
+  write_npy(mask, std::array<int64_t, 2>{2, 3}, keys.data());
+  result = run_program({"inspect", "layer:multihead_attention", "--set", "queries=2", "--set", "keys=3", "--set",
+                        "mask=" + mask.string(), "--slice", "returned_weights[0, 0]"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "[0.0000, 1.0000, 0.0000]")) << result.out;
+  result = run_program({"inspect", "layer:multihead_attention", "--set", "need_weights=false"});
+  EXPECT_FALSE(contains(result.out, "returned_weights")) << result.out;
+}
+
+TEST(InspectLayer, ASettingThatTheLayerDoesNotHaveIsAnError) {
+  ProgramResult result = run_program({"inspect", "layer:mlp", "--set", "in_feature=3"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "did you mean in_features?")) << result.err;
+  result = run_program({"inspect", "layer:mpl"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "did you mean layer:mlp?")) << result.err;
+  EXPECT_EQ(run_program({"inspect", small_model(), "--set", "dim=3"}).status, 2);
 }
 
 TEST(Bench, EachBatchSizeGivesAnObjectWithTheDocumentedKeys) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/image/overlay.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -69,6 +70,34 @@ TEST(Overlay, InvalidMapsAreErrors) {
   EXPECT_THROW(overlay(image, {std::span(values).first(3), 2, 2}), Error);
   EXPECT_THROW(overlay(image, {{}, 0, 0}), Error);
   EXPECT_THROW(overlay(Image{}, {std::span(values).first(1), 1, 1}), Error);
+}
+
+TEST(Overlay, CoversARegionAndMakesTheRestPale) {
+  Image image = make_image(8, 4, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{90});
+  const std::vector<float> values{0, 1};
+  const Image result = overlay(image, {values, 2, 1}, {.opacity = 1, .region = Region{2, 1, 6, 4}});
+  EXPECT_EQ(pixel(result, 2, 1), heat_colors()[0]);
+  EXPECT_EQ(pixel(result, 5, 3), heat_colors()[255]);
+  for (const auto& [x, y] : std::vector<std::array<int64_t, 2>>{{1, 2}, {6, 2}, {3, 0}}) {
+    EXPECT_EQ(pixel(result, x, y), (std::array<uint8_t, 3>{200, 200, 200})) << x << " " << y;
+  }
+}
+
+TEST(ColorBar, HasTheHighestValueAtTheTop) {
+  const Image bar = color_bar(2, 256);
+  EXPECT_EQ(pixel(bar, 1, 0), heat_colors()[255]);
+  EXPECT_EQ(pixel(bar, 0, 255), heat_colors()[0]);
+}
+
+TEST(Paste, CutsOffWhatIsOutsideTheTarget) {
+  Image target = make_image(4, 3, 3), patch = make_image(2, 2, 1);
+  std::fill(patch.pixels.begin(), patch.pixels.end(), uint8_t{7});
+  paste(patch, 3, -1, target);
+  EXPECT_EQ(pixel(target, 3, 0)[0], 7);
+  EXPECT_EQ(std::count(target.pixels.begin(), target.pixels.end(), 7), 3);
+  paste(patch, 9, 9, target);
+  EXPECT_EQ(std::count(target.pixels.begin(), target.pixels.end(), 7), 3);
 }
 
 TEST(Grid, ArrangesImagesInRowsWithGaps) {

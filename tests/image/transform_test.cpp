@@ -73,6 +73,23 @@ TEST(EvalTransform, OutputSizeNeedsOnlyTheImageSize) {
   EXPECT_EQ(output_size(transform, 640, 480), (std::array<int64_t, 2>{224, 298}));
 }
 
+TEST(EvalTransform, VisibleRegionIsThePartOfTheImageThatTheModelSees) {
+  EvalTransform transform;
+  transform.size = {8, 8};
+  transform.crop_pct = 0.8;
+  const auto region = [&](int64_t width, int64_t height) {
+    const Region r = visible_region(transform, width, height);
+    return std::array{r.left, r.top, r.right, r.bottom};
+  };
+  // 40 × 20 is resized to 20 × 10: the crop of 8 × 8 begins at (6, 1).
+  EXPECT_EQ(region(40, 20), (std::array{12.0, 2.0, 28.0, 18.0}));
+  transform.crop_mode = CropMode::squash;
+  transform.crop_pct = 1;
+  EXPECT_EQ(region(40, 20), (std::array{0.0, 0.0, 40.0, 20.0}));
+  transform.crop_mode = CropMode::border;  // resized to 8 × 4, with 2 rows of padding on both sides
+  EXPECT_EQ(region(40, 20), (std::array{0.0, -10.0, 40.0, 30.0}));
+}
+
 TEST(EvalTransform, GreyImagesHaveOneMean) {
   EvalTransform transform;
   transform.size = {8, 8};

@@ -8,8 +8,8 @@
 namespace vitrail::image {
 namespace {
 
-constexpr int64_t kGlyphWidth = 5, kGlyphHeight = 7;
-constexpr int64_t kAdvance = kGlyphWidth + 1, kLine = kGlyphHeight + 3;  // with the space between letters and lines
+constexpr int64_t kGlyphWidth = 5, kGlyphHeight = 8;
+constexpr int64_t kAdvance = kGlyphWidth + 1, kLine = kGlyphHeight + 2;  // with the space between letters and lines
 
 // One '?' for each character outside ASCII.
 std::string ascii(const std::string& text) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/image/text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace vitrail::image {
+namespace {
+
+// The text as rows of '#' and '.'.
+std::vector<std::string> rows_of(const std::string& text, int64_t scale) {
+  Image image = make_image(text_width(text, scale), line_height(scale), 3);
+  draw_text(text, 0, 0, scale, image, {255, 255, 255});
+  std::vector<std::string> rows;
+  for (int64_t y = 0; y < image.height; ++y) {
+    std::string& row = rows.emplace_back();
+    for (int64_t x = 0; x < image.width; ++x) row += image.row(y)[3 * x] ? '#' : '.';
+  }
+  return rows;
+}
+
+TEST(Text, IsReadable) {
+  const std::vector<std::string> rows = rows_of("Lp", 1);
+  EXPECT_EQ(rows[0], "#...........");
+  EXPECT_EQ(rows[2], "#.....####..");
+  EXPECT_EQ(rows[6], "#####.#.....");
+  EXPECT_EQ(rows[7], "......#.....");
+}
+
+TEST(Text, ADotHasTheSizeOfTheScale) {
+  const std::vector<std::string> once = rows_of("A9", 1), thrice = rows_of("A9", 3);
+  ASSERT_EQ(thrice.size(), 3 * once.size());
+  for (size_t y = 0; y < thrice.size(); ++y) {
+    for (size_t x = 0; x < thrice[y].size(); ++x) ASSERT_EQ(thrice[y][x], once[y / 3][x / 3]) << x << " " << y;
+  }
+}
+
+TEST(Text, ACharacterOutsideAsciiIsAQuestionMark) {
+  EXPECT_EQ(text_width("\xc3\xa9\xe2\x86\x92", 2), text_width("??", 2));
+  EXPECT_EQ(rows_of("\xc3\xa9", 1), rows_of("?", 1));
+}
+
+TEST(Text, IsCutOffAtTheEdgesOfTheImage) {
+  Image image = make_image(4, 4, 3);
+  draw_text("M", -2, -2, 2, image, {9, 9, 9});
+  EXPECT_GT(std::count(image.pixels.begin(), image.pixels.end(), 9), 0);
+}
+
+}  // namespace
+}  // namespace vitrail::image
