@@ -4,6 +4,7 @@
 #include "examples/extending/rms_norm.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/init.h"
+#include "vitrail/nn/trace.h"
 
 namespace extending {
 
@@ -13,7 +14,7 @@ using namespace vitrail;
 RmsNorm::RmsNorm(int64_t features, double eps, const ParamSource& params)
     : Module(params.path()), weight_(params.get("weight", {features}, nn::init::ones())), eps_(eps) {}
 
-Tensor RmsNorm::forward(const Tensor& x) const { return rms_norm(x, weight_, eps_); }
+Tensor RmsNorm::forward(const Tensor& x) const { return nn::traced(*this, rms_norm(x, weight_, eps_)); }
 
 std::string RmsNorm::extra() const { return str("(", weight_.size(0), ",), eps=", nn::python_float(eps_)); }
 

@@ -144,8 +144,8 @@ void add_tutorial_models(std::vector<Architecture>& table) {
   scratch.weight_init = "torch";
   scratch.norm_eps = 1e-5;
   scratch.pos_drop_rate = scratch.proj_drop_rate = 0.1;
-  // The notes that show this model (document 004, not public) pass mlp_size=patch_size, a slip: weights made by them need
-  // mlp_hidden 16.
+  // The notes that show this model (document 004, not public) pass mlp_size=patch_size, a slip: weights made by them
+  // need mlp_hidden 16.
   table.push_back({"scratch_vit_b16", "ViT written from scratch in PyTorch", scratch});
 }
 
