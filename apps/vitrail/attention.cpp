@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "apps/vitrail/attention_picture.h"
+#include "apps/vitrail/attention_figure.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/analysis/attention_map.h"
@@ -142,27 +142,27 @@ std::string shown_by(const Options& options, const std::vector<AttentionMap>& ma
   return (heads.empty() ? "" : heads + ", ") + "each map with its own scale";
 }
 
-void write_picture(const Options& options, const LoadedModel& model, const image::Image& photo, const Tensor& input,
-                   const std::vector<Tensor>& weights) {
+void write_figure(const Options& options, const LoadedModel& model, const image::Image& photo, const Tensor& input,
+                  const std::vector<Tensor>& weights) {
   const models::VisionTransformer& vit = model.session->model();
   Tokens tokens{.prefix = vit.num_prefix_tokens(),
                 .depth = model.config.vit.depth,
                 .grid = vit.grid_of(input.size(2), input.size(3))};
-  AttentionPicture picture{.photo = photo, .region = visible_region(model.transform, photo.width, photo.height)};
+  AttentionFigure figure{.photo = photo, .region = visible_region(model.transform, photo.width, photo.height)};
   std::string query = "mean over all tokens";
   if (!options.query.empty()) {
-    picture.query = patch_at(options.query, picture.region, tokens.grid);
-    tokens.query = tokens.prefix + (*picture.query)[0] * tokens.grid[1] + (*picture.query)[1];
+    figure.query = patch_at(options.query, figure.region, tokens.grid);
+    tokens.query = tokens.prefix + (*figure.query)[0] * tokens.grid[1] + (*figure.query)[1];
     query = str("the patch at ", options.query[0], ",", options.query[1]);
   } else if (model.config.vit.class_token) {
     tokens.query = 0;
     query = "the class token";
   }
-  picture.maps = attention_maps(options, weights, tokens);
-  if (options.layer == "all" && options.head == "all") picture.columns = weights.front().size(1);
-  picture.caption = {prediction_line(options, model, input),
-                     "attention of " + query + "; " + shown_by(options, picture.maps)};
-  image::write_png(options.output, draw(picture));
+  figure.maps = attention_maps(options, weights, tokens);
+  if (options.layer == "all" && options.head == "all") figure.columns = weights.front().size(1);
+  figure.caption = {prediction_line(options, model, input),
+                    "attention of " + query + "; " + shown_by(options, figure.maps)};
+  image::write_png(options.output, draw(figure));
 }
 
 int visualise_attention(const Options& options, const GlobalOptions& global) {
@@ -171,7 +171,7 @@ int visualise_attention(const Options& options, const GlobalOptions& global) {
   const Tensor input = image::apply(photo, model.transform).unsqueeze(0);
   const std::vector<Tensor> weights = attention_weights(options, model, input);
   if (!options.raw.empty()) write_raw(options.raw, weights);
-  if (!options.output.empty()) write_picture(options, model, photo, input, weights);
+  if (!options.output.empty()) write_figure(options, model, photo, input, weights);
   return 0;
 }
 

@@ -16,7 +16,7 @@ namespace {
 struct Options {
   ModelOptions model;
   ValueOptions values;
-  std::vector<std::string> settings;  // of a layer
+  std::vector<std::string> settings;  // layer:NAME only
   bool tree = false, keys = false;
 };
 

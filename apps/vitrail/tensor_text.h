@@ -21,7 +21,7 @@ Tensor sliced(const Tensor& tensor, const std::string& slice);
 // three, as NumPy does.
 std::string values_text(const Tensor& tensor);
 
-// Of the finite values: a mask puts −infinity among scores.
+// Statistics of the finite values, because a mask puts −infinity among scores.
 struct Statistics {
   double mean = 0, standard_deviation = 0;
   std::string first;  // the first five values

@@ -57,7 +57,7 @@ TEST(Embed, AFailedImageIsARowOfNaN) {
   EXPECT_FALSE(std::isnan(features.f32[18]));
 }
 
-// The picture begins with the photograph itself, and its map of the same size follows.
+// The figure begins with the photograph itself, and its map of the same size follows.
 TEST(AttentionCommand, DrawsTheImageAtItsOwnSizeBesideItsMap) {
   const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
   const image::Image photo = image::read_image(image);
@@ -68,14 +68,14 @@ TEST(AttentionCommand, DrawsTheImageAtItsOwnSizeBesideItsMap) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult result = run_program(arguments);
     ASSERT_EQ(result.status, 0) << result.err;
-    const image::Image picture = image::read_image(file);
-    ASSERT_GT(picture.width, 2 * photo.width);
-    ASSERT_GT(picture.height, photo.height);
+    const image::Image figure = image::read_image(file);
+    ASSERT_GT(figure.width, 2 * photo.width);
+    ASSERT_GT(figure.height, photo.height);
     for (int64_t y = 0; y < photo.height; ++y) {
-      ASSERT_TRUE(std::equal(photo.row(y), photo.row(y) + photo.row_bytes(), picture.row(y))) << y;
+      ASSERT_TRUE(std::equal(photo.row(y), photo.row(y) + photo.row_bytes(), figure.row(y))) << y;
     }
-    EXPECT_NE(picture.pixels, first.pixels);
-    first = picture;
+    EXPECT_NE(figure.pixels, first.pixels);
+    first = figure;
   }
 }
 
@@ -85,8 +85,8 @@ TEST(AttentionCommand, AllLayersAndHeadsAreAGridOfLabelledMaps) {
     const ProgramResult result =
         run_program({"attention", "-m", small_model(), image, "-o", file, "--layer", layer, "--head", head});
     EXPECT_EQ(result.status, 0) << result.err;
-    const image::Image picture = image::read_image(file);
-    return std::array{picture.width, picture.height};
+    const image::Image figure = image::read_image(file);
+    return std::array{figure.width, figure.height};
   };
   const auto all = size_of("all", "all"), row = size_of("1", "all");  // two layers of two heads: 2 × 2 and 1 × 2
   EXPECT_EQ(all[0], row[0]);

@@ -110,7 +110,9 @@ def as_hugging_face(state, depth):
         for kind in ("weight", "bias"):
             for part, tensor in zip("qkv", state[f"{block}attn.qkv.{kind}"].chunk(3), strict=True):
                 renamed[f"{layer}attention.{part}_proj.{kind}"] = tensor
-    return renamed | {f"{new}.{kind}": state[f"{old}.{kind}"] for old, new in plain.items() for kind in ("weight", "bias")}
+    for old, new in plain.items():
+        renamed |= {f"{new}.{kind}": state[f"{old}.{kind}"] for kind in ("weight", "bias")}
+    return renamed
 
 
 def deit_tiny(assets):

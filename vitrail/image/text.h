@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Captions of pictures: text in a built-in font of dots.
+// Captions: text in a built-in font of dots.
 #include <array>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/vitrail/attention_picture.h"
+#include "apps/vitrail/attention_figure.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ namespace {
 using image::Image;
 
 constexpr int64_t kTileEdge = 224;   // the longest edge of a tile of a grid
-constexpr int64_t kTileScale = 2;    // of its text
-constexpr int64_t kCharacters = 80;  // about as many fit beside one another in the width of the picture
+constexpr int64_t kTileScale = 2;    // the scale of a tile's text
+constexpr int64_t kCharacters = 80;  // about as many fit beside one another in the width of the figure
 
 Image white(int64_t width, int64_t height) {
   Image image = image::make_image(width, height, 3);
@@ -51,25 +51,25 @@ struct Views {
   Image plain, colored;
 };
 
-Views views_of(const AttentionPicture& picture, const Image& photo, const Tensor& map) {
-  const double x = static_cast<double>(photo.width) / static_cast<double>(picture.photo.width);
-  const double y = static_cast<double>(photo.height) / static_cast<double>(picture.photo.height);
-  const image::Region region{picture.region.left * x, picture.region.top * y, picture.region.right * x,
-                             picture.region.bottom * y};
+Views views_of(const AttentionFigure& figure, const Image& photo, const Tensor& map) {
+  const double x = static_cast<double>(photo.width) / static_cast<double>(figure.photo.width);
+  const double y = static_cast<double>(photo.height) / static_cast<double>(figure.photo.height);
+  const image::Region region{figure.region.left * x, figure.region.top * y, figure.region.right * x,
+                             figure.region.bottom * y};
   const image::HeatMap values{{map.data<float>(), static_cast<size_t>(map.numel())}, map.size(1), map.size(0)};
   Views views{to_mode(photo, image::ColorMode::rgb), image::overlay(photo, values, {.region = region})};
-  if (picture.query) {
+  if (figure.query) {
     const int64_t line = std::max<int64_t>(1, photo.width / 300);
-    outline(*picture.query, map, region, line, views.plain);
-    outline(*picture.query, map, region, line, views.colored);
+    outline(*figure.query, map, region, line, views.plain);
+    outline(*figure.query, map, region, line, views.colored);
   }
   return views;
 }
 
 // The photograph, the map over it, and its scale.
-Image single(const AttentionPicture& picture) {
-  const Tensor& map = picture.maps.front().map;
-  const Views views = views_of(picture, picture.photo, map);
+Image single(const AttentionFigure& figure) {
+  const Tensor& map = figure.maps.front().map;
+  const Views views = views_of(figure, figure.photo, map);
   const int64_t width = views.plain.width, height = views.plain.height;
   const int64_t scale = text_scale(2 * width), gap = 4 * scale, bar = 8 * scale;
   const auto [low, high] = range_of(map);
@@ -104,14 +104,14 @@ Image labelled(const Image& tile, const std::string& label, const std::string& r
 }
 
 // All maps, beside the photograph.
-Image several(const AttentionPicture& picture) {
-  const Image photo = tile_of(picture.photo);
+Image several(const AttentionFigure& figure) {
+  const Image photo = tile_of(figure.photo);
   std::vector<Image> tiles;
   int64_t widest = 0;
-  for (const AttentionMap& item : picture.maps) {
+  for (const AttentionMap& item : figure.maps) {
     const auto [low, high] = range_of(item.map);
     tiles.push_back(
-        labelled(views_of(picture, photo, item.map).colored, item.label, fmt::format("{:.2g} to {:.2g}", low, high)));
+        labelled(views_of(figure, photo, item.map).colored, item.label, fmt::format("{:.2g} to {:.2g}", low, high)));
     widest = std::max(widest, tiles.back().width);
   }
   for (Image& tile : tiles) {
@@ -120,8 +120,8 @@ Image several(const AttentionPicture& picture) {
     tile = std::move(padded);
   }
   constexpr int64_t kGap = 8, kBar = 12;
-  const Image grid = image::grid(tiles, picture.columns, kGap);
-  const Views views = views_of(picture, picture.photo, picture.maps.front().map);
+  const Image grid = image::grid(tiles, figure.columns, kGap);
+  const Views views = views_of(figure, figure.photo, figure.maps.front().map);
   const int64_t width = views.plain.width, right = width + kGap + grid.width + kGap;
   const int64_t ends = image::text_width("highest", kTileScale);
   Image result = white(right + kBar + 4 + ends, std::max(views.plain.height, grid.height));
@@ -135,15 +135,15 @@ Image several(const AttentionPicture& picture) {
 
 }  // namespace
 
-Image draw(const AttentionPicture& picture) {
-  const Image maps = picture.maps.size() == 1 ? single(picture) : several(picture);
+Image draw(const AttentionFigure& figure) {
+  const Image maps = figure.maps.size() == 1 ? single(figure) : several(figure);
   const int64_t scale = text_scale(maps.width), line = image::line_height(scale);
   int64_t width = maps.width;
-  for (const std::string& text : picture.caption) width = std::max(width, image::text_width(text, scale));
-  Image result = white(width, maps.height + line / 2 + static_cast<int64_t>(picture.caption.size()) * line);
+  for (const std::string& text : figure.caption) width = std::max(width, image::text_width(text, scale));
+  Image result = white(width, maps.height + line / 2 + static_cast<int64_t>(figure.caption.size()) * line);
   image::paste(maps, 0, 0, result);
   int64_t top = maps.height + line / 2;
-  for (const std::string& text : picture.caption) {
+  for (const std::string& text : figure.caption) {
     image::draw_text(text, 0, top, scale, result);
     top += line;
   }
