@@ -207,24 +207,23 @@ TEST(KeyMap, PartsThatDoNotFitAreReportedWithTheirSource) {
 
 TEST(KeyMap, ModulesHaveNativePathsByTheirOwnRulesOrThoseOfTheirWeights) {
   const KeyMap map = KeyMap::parse(
-      R"({"name": "own", "about": "a library", "rules": [{"from": "a\\.(\\d)\\.key\\.(weight|bias)",
+      R"~({"name": "own", "about": "a library", "rules": [{"from": "a\\.(\\d)\\.key\\.(weight|bias)",
           "to": "blocks.$1.attn.qkv.$2", "part": [1, 3]}, {"from": "x\\..*", "drop": true}],
-          "modules": [{"from": "a\\.(\\d)\\.act", "to": "blocks.$1.mlp.act"}]
-})",
+          "modules": [{"from": "a\\.(\\d)\\.act", "to": "blocks.$1.mlp.act"}]})~",
       "map.json");
-EXPECT_EQ(map.about(), "a library");
-EXPECT_EQ(map.match_module("a.2.act").native, "blocks.2.mlp.act");
-const KeyMatch key = map.match_module("a.2.key");
-EXPECT_EQ(key.native, "blocks.2.attn.qkv");
-EXPECT_EQ(key.rule->part, 1);
-EXPECT_EQ(map.match_module("x.pooler").rule, nullptr);
-EXPECT_EQ(map.match_module("a.2").rule, nullptr);
-const auto with_module = [](const std::string& module) {
-  return R"({"name": "own", "rules": [], "modules": [)" + module + "]}";
-};
-EXPECT_THROW(KeyMap::parse(with_module(R"({"from": "a", "drop": true})"), "map.json"), Error);
-EXPECT_THROW(KeyMap::parse(with_module(R"({"from": "a"})"), "map.json"), Error);
-EXPECT_THROW(KeyMap::parse(R"({"name": "own", "rules": [], "modules": 3})", "map.json"), Error);
+  EXPECT_EQ(map.about(), "a library");
+  EXPECT_EQ(map.match_module("a.2.act").native, "blocks.2.mlp.act");
+  const KeyMatch key = map.match_module("a.2.key");
+  EXPECT_EQ(key.native, "blocks.2.attn.qkv");
+  EXPECT_EQ(key.rule->part, 1);
+  EXPECT_EQ(map.match_module("x.pooler").rule, nullptr);
+  EXPECT_EQ(map.match_module("a.2").rule, nullptr);
+  const auto with_module = [](const std::string& module) {
+    return R"({"name": "own", "rules": [], "modules": [)" + module + "]}";
+  };
+  EXPECT_THROW(KeyMap::parse(with_module(R"({"from": "a", "drop": true})"), "map.json"), Error);
+  EXPECT_THROW(KeyMap::parse(with_module(R"({"from": "a"})"), "map.json"), Error);
+  EXPECT_THROW(KeyMap::parse(R"({"name": "own", "rules": [], "modules": 3})", "map.json"), Error);
 }
 
 TEST(KeyMap, UnknownKeysAreAnErrorThatListsSome) {
