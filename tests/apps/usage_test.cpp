@@ -17,7 +17,7 @@ TEST(Usage, UsageErrorsExitWithStatusTwo) {
                                              {"classify", "x.png", "--top", "0"},
                                              {"classify", "-m", small_model(), "x.png", "--precision", "fp8"},
                                              {"attention", "-m", small_model(), "x.png"},
-                                             {"inspect", "-m", small_model(), "--slice", "tokens"}}) {
+                                             {"inspect", "-m", small_model(), "--batch", "2"}}) {
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 2) << ::testing::PrintToString(arguments) << result.err;
     EXPECT_FALSE(result.err.empty());
