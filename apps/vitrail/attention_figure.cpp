@@ -80,7 +80,7 @@ Image single(const AttentionFigure& figure) {
   image::paste(views.colored, width + gap, 0, result);
   image::paste(image::color_bar(bar, height), 2 * (width + gap), 0, result);
   const int64_t at = 2 * (width + gap) + bar + gap;
-  image::draw_text(highest, at, 0, scale, result);
+  image::draw_text(highest, at, scale, scale, result);
   image::draw_text(lowest, at, result.height - image::line_height(scale), scale, result);
   return result;
 }
@@ -128,7 +128,7 @@ Image several(const AttentionFigure& figure) {
   image::paste(views.plain, 0, 0, result);
   image::paste(grid, width + kGap, 0, result);
   image::paste(image::color_bar(kBar, grid.height), right, 0, result);
-  image::draw_text("highest", right + kBar + 4, 0, kTileScale, result);
+  image::draw_text("highest", right + kBar + 4, kTileScale, kTileScale, result);
   image::draw_text("lowest", right + kBar + 4, grid.height - image::line_height(kTileScale), kTileScale, result);
   return result;
 }

@@ -94,6 +94,26 @@ TEST(AttentionCommand, AllLayersAndHeadsAreAGridOfLabelledMaps) {
   EXPECT_GT(row[0], 2 * 224);  // tiles of a grid have one size
 }
 
+// 40 × 36 pixels are 4 × 4 patches of 10 × 9: the pixel is in the third patch of the first row, from x = 20 to y = 9.
+TEST(AttentionCommand, ThePatchOfTheQueryIsOutlined) {
+  const auto image = image_folder(1) / "a.png", file = scratch_folder() / "attention.png";
+  const ProgramResult result = run_program({"attention", "-m", small_model(), image, "-o", file, "--crop-mode",
+                                            "squash", "--crop-pct", "1", "--query", "25,4"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const image::Image photo = image::read_image(image), figure = image::read_image(file);
+  int64_t wrong = 0;
+  for (int64_t y = 0; y < photo.height; ++y) {
+    for (int64_t x = 0; x < photo.width; ++x) {
+      const bool edge = y < 9 && x >= 20 && x < 30 && (x == 20 || x == 29 || y == 0 || y == 8);
+      const uint8_t* pixel = figure.row(y) + 3 * x;
+      const std::array<uint8_t, 3> white{255, 255, 255};
+      const uint8_t* expected = edge ? white.data() : photo.row(y) + 3 * x;
+      wrong += !std::equal(pixel, pixel + 3, expected);
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
 TEST(AttentionCommand, AQueryIsAPixelThatTheModelSees) {
   const auto image = image_folder(1) / "a.png", folder = scratch_folder();
   const auto draw = [&](const std::string& query, const std::string& file) {
