@@ -12,7 +12,7 @@ using namespace vitrail;
 // B = 1 sample, N = 10 tokens, C = 512 channels in H = 8 heads of d = 64.
 const std::vector<std::pair<std::string, Shape>> steps{
     {"qkv", {1, 10, 1536}},               // x W, three matrices in one
-    {"qkv_reshaped", {1, 10, 3, 8, 64}},  // which of q, k and v, then the head
+    {"qkv_reshaped", {1, 10, 3, 8, 64}},  // the axes of 3 × 8 × 64: q, k or v; head; channel
     {"qkv_permuted", {3, 1, 8, 10, 64}},  // q, k and v first
     {"q", {1, 8, 10, 64}},                // x W_q, split into heads
     {"k", {1, 8, 10, 64}},                //
