@@ -27,8 +27,9 @@ struct OpenedModel {
   weights::KeyMap key_map;
 };
 
-// path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), a weights file with
-// options.config or a config.json beside it, or the name of a bundled model (bundled.h).  Throws Error for a missing or
+// path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), the folder of a training
+// run (its folder model), a weights file with options.config or a config.json beside it, or the name of a bundled model
+// (bundled.h).  Throws Error for a missing or
 // malformed file.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 

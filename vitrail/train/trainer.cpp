@@ -2,6 +2,7 @@
 #include "vitrail/train/trainer.h"
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/train/probe.h"
 #include "vitrail/train/run_internal.h"
 
 namespace vitrail::train {
@@ -9,6 +10,7 @@ namespace vitrail::train {
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const ComputeTeam team(threads);
+  if (recipe.objective == "probe") return train_probe(recipe, options, callbacks);
   return Run(recipe, options, callbacks, threads).run();
 }
 
