@@ -14,7 +14,9 @@ using Vector = std::vector<double>;
 
 constexpr size_t kMemory = 10;                        // pairs that approximate the inverse Hessian, as in SciPy
 constexpr double kDecrease = 1e-4, kCurvature = 0.9;  // Nocedal & Wright, section 3.1, for quasi-Newton methods
-constexpr int kMaxTrials = 50;                        // halvings reach the rounding error of a double before that
+// Relative error of the function's values.  Near the minimum their differences are smaller, and the slopes decide.
+constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+constexpr int kMaxTrials = 50;  // halvings reach the rounding error of a double before that
 
 double dot(const Vector& a, const Vector& b) {
   double sum = 0;
@@ -69,7 +71,8 @@ std::optional<Point> search_line(const Objective& objective, const Point& from, 
     to.x = from.x;
     add_scaled(to.x, step, direction);
     to.value = objective(to.x, to.gradient);
-    if (!(to.value <= from.value + kDecrease * step * slope)) {  // also for NaN
+    const double rounding = kRounding * std::abs(from.value);
+    if (!(to.value <= from.value + kDecrease * step * slope + rounding)) {  // also for NaN
       high = step;
     } else if (dot(to.gradient, direction) < kCurvature * slope) {
       low = step;
