@@ -177,10 +177,7 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
   if (options.preset == "probe" && (options.epochs || options.seconds))
     throw CLI::ValidationError("--preset probe", "without --epochs and --time: a probe has no epochs");
   train::DefaultRecipeOptions request{
-      .data = options.source,
-      .model = options.model,
-      .preset = preset_of(options),
-      .epochs = options.epochs};
+      .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   train::DefaultRecipe chosen = train::default_recipe(request);
   if (options.seconds) {
     request.epochs = epochs_within(*options.seconds, chosen, threads);

@@ -16,7 +16,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr int64_t kMinStepsPerEpoch = 10;
-constexpr int64_t kProbeBatch = 64;   // images in a forward pass
+constexpr int64_t kProbeBatch = 64;  // images in a forward pass
 constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remove too much
 
 struct Counts {

@@ -33,6 +33,16 @@ ProcessGroup single_process(const TrainerOptions& options) {
   return group;
 }
 
+// The folder of a probe, which has no run, or with --resume a finished probe.
+fs::path checked_folder(const TrainerOptions& options) {
+  std::error_code unreadable;
+  const bool has_checkpoints = fs::exists(options.folder / "checkpoints" / "last.safetensors", unreadable);
+  if (has_checkpoints || (!options.resume && fs::exists(options.folder / "summary.json", unreadable)))
+    throw Error(options.folder.string(), "a folder without a run, or --resume to compute its probe again",
+                has_checkpoints ? "a folder with the checkpoints of a run" : "a folder with a finished run");
+  return options.folder;
+}
+
 struct Features {
   Tensor rows;  // f32 [n, D]
   std::vector<int64_t> labels;
@@ -45,7 +55,6 @@ class Probe {
 
  private:
   image::EvalTransform set_preprocessing();
-  void refuse_existing_run(bool resume) const;
   void log(const std::string& message) const { callbacks_.message ? callbacks_.message(message) : void(); }
   void log_data() const;
   void report_progress(Progress::Phase phase, int64_t done, int64_t total) const;
@@ -61,7 +70,8 @@ class Probe {
   const ProcessGroup group_;
   const Recipe& recipe_;
   const TrainerCallbacks& callbacks_;
-  int threads_;
+  const int threads_;
+  const ComputeTeam team_{threads_};
   RunFolder folder_;
   RunData data_;
   PreparedModel prepared_;
@@ -78,22 +88,14 @@ Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerC
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(options.threads > 0 ? options.threads : available_threads()),
-      folder_(options.folder),
-      data_((refuse_existing_run(options.resume),
-             open_data(without_default_holdout(recipe.data), input_channels(recipe.model)))),
+      folder_(checked_folder(options)),
+      data_(open_data(without_default_holdout(recipe.data), input_channels(recipe.model))),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
       loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {}
 
 image::EvalTransform Probe::set_preprocessing() {
   prepared_.config.preprocessing = preprocessing_of(recipe_.data, prepared_.config);
   return infer::transform_of(prepared_.config.preprocessing, "data");
-}
-
-void Probe::refuse_existing_run(bool resume) const {
-  std::error_code unreadable;
-  if (folder_.holds_run() || (!resume && fs::exists(folder_.path() / "summary.json", unreadable)))
-    throw Error(folder_.path().string(), "a folder without a run, or --resume to compute its probe again",
-                folder_.holds_run() ? "a folder with the checkpoints of a run" : "a folder with a finished run");
 }
 
 void Probe::log_data() const {

@@ -8,9 +8,9 @@
 namespace vitrail::train {
 
 TrainingResult train(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
+  if (recipe.objective == "probe") return train_probe(recipe, options, callbacks);
   const int threads = options.threads > 0 ? options.threads : available_threads();
   const ComputeTeam team(threads);
-  if (recipe.objective == "probe") return train_probe(recipe, options, callbacks);
   return Run(recipe, options, callbacks, threads).run();
 }
 
