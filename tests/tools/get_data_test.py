@@ -8,6 +8,7 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tarfile
 import tempfile
@@ -22,6 +23,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+@unittest.skipUnless(shutil.which("curl"), "needs curl")
 class GetDataTest(unittest.TestCase):
     def setUp(self):
         temporary = tempfile.TemporaryDirectory()
@@ -57,7 +59,7 @@ class GetDataTest(unittest.TestCase):
         )
 
     def assert_nothing_left(self):
-        self.assertEqual([path for path in (self.root / "data").rglob("*")], [])
+        self.assertEqual(list((self.root / "data").rglob("*")), [])
 
     def test_files_are_downloaded(self):
         self.serve_mnist()

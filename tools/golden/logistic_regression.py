@@ -62,11 +62,16 @@ def gradient_and_curvature(weight, bias, features, labels, strength):
 
 def held_out_losses(features, labels, folds):
     return [
-        numpy.mean([
-            log_loss(labels[folds == f], regression(features[folds != f], labels[folds != f], c).predict_proba(
-                features[folds == f]), labels=numpy.unique(labels))
-            for f in range(FOLDS)
-        ])
+        numpy.mean(
+            [
+                log_loss(
+                    labels[folds == f],
+                    regression(features[folds != f], labels[folds != f], c).predict_proba(features[folds == f]),
+                    labels=numpy.unique(labels),
+                )
+                for f in range(FOLDS)
+            ]
+        )
         for c in STRENGTHS
     ]
 
