@@ -94,6 +94,19 @@ TEST(Trainer, MetricsHaveTheFirstAndLastStepAndAtLeastTwentyRows) {
   EXPECT_EQ(frequent[1], 2);
 }
 
+TEST(Trainer, MetricsHaveTheLastStepIfTheRunEndsEarly) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const TrainingResult result =
+      train_to(run, parse_recipe(tiny_recipe(make_images()), "r.json",
+                                 {"epochs=30", "log_every=1000", "patience=1", "optimizer.lr=0.3", "ema=null"}));
+  ASSERT_LT(result.epoch, 30);
+  std::string last;
+  for (const std::string& row : deterministic_columns(run / "metrics.csv")) {
+    if (row.starts_with("train,")) last = row;
+  }
+  EXPECT_TRUE(last.starts_with("train," + std::to_string(result.step) + ",")) << last;
+}
+
 TEST(Trainer, AReportOfOneStepHasNoEmptyCharts) {
   const fs::path run = testing::scratch_folder() / "run";
   const Recipe recipe = parse_recipe(tiny_recipe(make_images(3)), "r.json", {"epochs=1", "data.holdout=1"});

@@ -89,7 +89,7 @@ Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerC
       callbacks_(callbacks),
       threads_(options.threads > 0 ? options.threads : available_threads()),
       folder_(checked_folder(options)),
-      data_(open_data(without_default_holdout(recipe.data), input_channels(recipe.model))),
+      data_(open_data(without_default_holdout(recipe.data), architecture_of(recipe.model).in_chans)),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
       loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {}
 

@@ -74,11 +74,12 @@ void Run::count_step(const StepResult& step) {
   if (is_logged()) log_interval(step);
 }
 
-// A row of metrics.csv is due every log_every steps or more often, and after the first and the last step.
+// A row of metrics.csv is due every log_every steps or more often, and after the first and the last step.  With early
+// stopping, every epoch may be the last.
 bool Run::is_logged() const {
   const int64_t interval = std::clamp<int64_t>(recipe_.epochs * steps_ / kMinRows, 1, recipe_.log_every);
-  const bool is_last = position_.epoch + 1 == recipe_.epochs && position_.step_in_epoch == batches_;
-  return position_.step == 1 || is_last || position_.step % interval == 0;
+  const bool may_end = position_.epoch + 1 == recipe_.epochs || recipe_.patience > 0;
+  return position_.step == 1 || (may_end && position_.step_in_epoch == batches_) || position_.step % interval == 0;
 }
 
 void Run::log_interval(const StepResult& step) {
