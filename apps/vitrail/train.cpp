@@ -17,6 +17,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
 #include "vitrail/train/default_recipe.h"
+#include "vitrail/train/recipe_inputs.h"
 
 namespace vitrail::app {
 namespace {
@@ -25,7 +26,7 @@ using Processes = std::shared_ptr<dist::Communicator>;
 
 struct Options {
   std::string source, folder;  // source: a dataset or a recipe
-  std::string model, preset = "finetune";
+  std::string data, model, preset = "finetune";
   std::optional<int64_t> epochs;
   std::optional<double> seconds;
   std::vector<std::string> settings;
@@ -56,6 +57,22 @@ std::string duration_text(double seconds) {
                        : fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
+const char* name_of(train::Progress::Phase phase) {
+  switch (phase) {
+    case train::Progress::Phase::train:
+      return "training";
+    case train::Progress::Phase::validate:
+      return "validating";
+    case train::Progress::Phase::test:
+      return "testing";
+    case train::Progress::Phase::features:
+      return "computing features";
+    case train::Progress::Phase::search:
+      return "cross-validating";
+  }
+  return "";
+}
+
 // A progress bar on standard error, redrawn a few times per second.  Shown only on a terminal.
 class ProgressBar {
  public:
@@ -76,8 +93,7 @@ class ProgressBar {
           p.epoch, p.epochs, bar, p.step, p.steps, p.loss, 100 * p.accuracy, p.images_per_second, 100 * p.data_wait,
           duration_text(p.seconds_left)));
     } else {
-      const char* what = p.phase == train::Progress::Phase::test ? "testing" : "validating";
-      draw(fmt::format("\r\033[K{} {} {}/{}", what, bar, p.step, p.steps));
+      draw(fmt::format("\r\033[K{} {} {}/{}", name_of(p.phase), bar, p.step, p.steps));
     }
     drawn_ = true;
   }
@@ -109,15 +125,30 @@ int threads_for(const GlobalOptions& global) {
                             : std::max(1, available_threads() / dist::launch_from_environment().local_size);
 }
 
-// A recipe says itself what the other options choose for a dataset.
+// A recipe says itself what these options choose for a dataset.
 void require_dataset(const Options& options) {
-  const char* given = !options.model.empty()         ? "--model"
-                      : options.preset != "finetune" ? "--preset"
-                      : options.seconds              ? "--time"
-                      : options.epochs               ? "--epochs"
-                                                     : nullptr;
-  if (given != nullptr)
-    throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set model.init=MODEL or --set epochs=N");
+  const char* given = options.preset != "finetune" ? "--preset"
+                      : options.seconds            ? "--time"
+                      : options.epochs             ? "--epochs"
+                                                   : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set epochs=N");
+}
+
+// --data and -m are settings of a recipe too; --set may override them.
+std::vector<std::string> settings_of(const Options& options) {
+  std::vector<std::string> settings;
+  if (!options.data.empty()) settings = train::dataset_settings(options.data);
+  if (!options.model.empty()) {
+    const std::vector<std::string> start = train::start_settings(options.model);
+    settings.insert(settings.end(), start.begin(), start.end());
+  }
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return settings;
+}
+
+train::Preset preset_of(const Options& options) {
+  if (options.preset == "probe") return train::Preset::probe;
+  return options.preset == "scratch" ? train::Preset::scratch : train::Preset::finetune;
 }
 
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
@@ -140,13 +171,13 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
 train::Recipe recipe_of(const Options& options, int threads, const std::function<void(const std::string&)>& print) {
   if (is_recipe(options.source)) {
     require_dataset(options);
-    return train::read_recipe(options.source, options.settings);
+    return train::read_recipe(options.source, settings_of(options));
   }
+  if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
+  if (options.preset == "probe" && (options.epochs || options.seconds))
+    throw CLI::ValidationError("--preset probe", "without --epochs and --time: a probe has no epochs");
   train::DefaultRecipeOptions request{
-      .data = options.source,
-      .model = options.model,
-      .preset = options.preset == "scratch" ? train::Preset::scratch : train::Preset::finetune,
-      .epochs = options.epochs};
+      .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   train::DefaultRecipe chosen = train::default_recipe(request);
   if (options.seconds) {
     request.epochs = epochs_within(*options.seconds, chosen, threads);
@@ -243,14 +274,18 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::App* command = program.add_subcommand("train", "Train a model on a folder of images, or by a recipe");
   command->footer(
       "Example: vitrail train photos -o runs/photos -m deit_tiny_patch16_224.fb_in1k\n"
-      "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --set data.train=cifar10.zip --set epochs=30");
+      "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --data cifar10.zip --set epochs=30");
   command
       ->add_option("DATA", options->source, "Dataset with class folders, or a recipe: a .json file (docs/training.md)")
       ->required();
   command->add_option("-o,--output", options->folder, "Output folder of the run")->required();
-  command->add_option("-m,--model", options->model, "Pretrained model to start from (default: the bundled model)");
-  command->add_option("--preset", options->preset, "finetune, or scratch for a new model (default: finetune)")
-      ->check(CLI::IsMember({"finetune", "scratch"}));
+  command->add_option("-m,--model", options->model,
+                      "Pretrained model to start from (default: the recipe's, or the bundled model)");
+  command->add_option("--data", options->data, "With a recipe: the dataset to train on instead of the recipe's");
+  command
+      ->add_option("--preset", options->preset,
+                   "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)")
+      ->check(CLI::IsMember({"finetune", "probe", "scratch"}));
   CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
                             ->check(CLI::Range(1, 1'000'000));
   command

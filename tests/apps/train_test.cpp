@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
+#include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/train/checkpoint.h"
 
@@ -166,6 +167,42 @@ TEST(Train, OptionsOfADatasetAreRefusedForARecipe) {
   }
   const ProgramResult result = run_program({"train", scratch_folder(), "-o", run, "--time", "10s", "--epochs", "2"});
   EXPECT_EQ(result.status, 2) << result.err;
+}
+
+TEST(Train, DataAndModelOfTheCommandLineReplaceTheRecipes) {
+  const fs::path dataset = make_images(), folder = scratch_folder();
+  train::write_file(folder / "probe.json", R"({"objective": "probe", "model": {"init": "nothing"},
+      "data": {"train": "nothing", "holdout": 1000}})");
+  const std::string model = model_fixture("timm_token").parent_path().string(), run = (folder / "run").string();
+  const ProgramResult result =
+      run_program({"train", (folder / "probe.json").string(), "--data", dataset.string(), "-m", model, "-o", run});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_GT(json_lines(result.out).at(0)["test_top1"], 0.8);
+  const ProgramResult classified =
+      run_program({"classify", "-m", run, (dataset / "test/red/00.png").string(), "--format", "json"});
+  ASSERT_EQ(classified.status, 0) << classified.err;
+  EXPECT_EQ(json_lines(classified.out).at(0)["predictions"].size(), 3u);
+  const std::string images = (dataset / "test").string();
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"inspect", run},
+           {"eval", "-m", run, dataset.string()},
+           {"knn", "-m", run, dataset.string(), dataset.string()},
+           {"embed", "-m", run, images, "-o", (folder / "features.npy").string()},
+           {"attention", "-m", run, (dataset / "test/red/00.png").string(), "-o", (folder / "attention.png").string()},
+           {"bench", run, "--batch", "1", "--seconds", "0.01"},
+           {"convert", run, "-o", (folder / "converted").string()}}) {
+    const ProgramResult opened = run_program(arguments);
+    EXPECT_EQ(opened.status, 0) << arguments[0] << ": " << opened.err;
+  }
+}
+
+TEST(Train, ARefusedRunLeavesNoFolder) {
+  const fs::path folder = scratch_folder();
+  const ProgramResult result =
+      run_program({"train", recipe_file(make_images()), "--data", "/nowhere/mnist", "-o", (folder / "run").string()});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "scripts/get-data mnist /nowhere/mnist")) << result.err;
+  EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
 TEST(Train, ErrorsNameThePathOfTheInvalidField) {

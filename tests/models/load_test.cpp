@@ -126,6 +126,15 @@ TEST(Load, PathsThatMayNotBeLookedAtAreErrors) {
   }
 }
 
+TEST(Load, TheFolderOfATrainingRunMeansItsModel) {
+  const fs::path run = testing::scratch_folder(), model = run / "model";
+  fs::copy(testing::model_fixture("timm_avg").parent_path(), model, fs::copy_options::recursive);
+  write(run / "summary.json", "{}");
+  EXPECT_EQ(open_model(run).config.vit.embed_dim, open_model(model).config.vit.embed_dim);
+  fs::copy_file(model / "config.json", run / "config.json");  // a folder with a model of its own
+  expect_part(error_of(run), "model.safetensors");
+}
+
 TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
   for (const char* url :
        {"https://example.org/model.pth", "http://x/y", "s3://bucket/model", "HTTPS://EXAMPLE.ORG/a"}) {
@@ -135,6 +144,7 @@ TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
     expect_part(error_of(name), "hf download ");
   }
   expect_part(error_of("google/vit-base-patch16-224"), "--local-dir vit-base-patch16-224");
+  expect_part(error_of("deit_tiny_patch16_224.fb_in1k"), "hf download timm/deit_tiny_patch16_224.fb_in1k --local-dir");
   for (const char* path : {"./absent/model", "/absent/model", "a/b/c"}) {
     EXPECT_EQ(error_of(path).find("hf download"), std::string::npos) << path;
   }

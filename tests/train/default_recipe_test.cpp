@@ -17,6 +17,18 @@ bool any_reason(const DefaultRecipe& chosen, const std::string& part) {
                      [&](const std::string& reason) { return contains(reason, part); });
 }
 
+TEST(DefaultRecipe, AProbeTrainsOnAllImages) {
+  const DefaultRecipe chosen =
+      default_recipe({.data = make_images().string(), .model = small_model(), .preset = Preset::probe});
+  EXPECT_EQ(chosen.recipe.objective, "probe");
+  EXPECT_EQ(chosen.training_images, 60);
+  EXPECT_TRUE(any_reason(chosen, "logistic regression"));
+  EXPECT_FALSE(any_reason(chosen, "epochs"));
+  EXPECT_EQ(write_recipe(parse_recipe(write_recipe(chosen.recipe), "r.json")), write_recipe(chosen.recipe));
+  const fs::path run = testing::scratch_folder() / "run";
+  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).test_top1, 0.8);
+}
+
 TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
   const fs::path images = make_images();
   DefaultRecipe chosen = default_recipe({.data = images.string(), .model = small_model()});

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "tests/train/training_fixture.h"
+#include "vitrail/base/installed_files.h"
+#include "vitrail/train/recipe_inputs.h"
 
 namespace vitrail::train {
 namespace {
@@ -182,13 +184,64 @@ TEST(Recipe, RecipesOfTheProjectAreValid) {
   EXPECT_GE(count, 7);
 }
 
-TEST(Recipe, ExpandsTheAssetsVariable) {
-  EXPECT_EQ(expand_path("data/x"), "data/x");
-  ::setenv("VITRAIL_ASSETS", "/data", 1);
-  EXPECT_EQ(expand_path("$VITRAIL_ASSETS/mnist"), "/data/mnist");
-  ::unsetenv("VITRAIL_ASSETS");
-  const std::string message = error_of([] { expand_path("$VITRAIL_ASSETS/mnist"); });
-  EXPECT_TRUE(contains(message, "VITRAIL_ASSETS with a folder")) << message;
+TEST(Recipe, FilesOfTheRepositoryNameNoOtherMachine) {
+  for (const auto& entry : fs::directory_iterator(testing::source("recipes"))) {
+    const std::string text = read_text(entry.path());
+    for (const char* part : {"$", "..", "\"/", "shared"}) EXPECT_FALSE(contains(text, part)) << entry.path();
+  }
+}
+
+TEST(Recipe, AProbeNeedsAModelAndNoEpochs) {
+  const std::string text = R"({"objective": "probe", "model": {"init": "MODEL"}, "data": {"train": "photos"}})";
+  const Recipe recipe = parse_recipe(text, "r.json");
+  EXPECT_EQ(recipe.epochs, 1);
+  EXPECT_EQ(parse_recipe(write_recipe(recipe), "r.json").objective, "probe");
+  const std::string message = error_of([&] { parse_recipe(text, "r.json", {"model.init=\"\""}); });
+  EXPECT_TRUE(contains(message, "model.init: expected the pretrained model of the probe")) << message;
+}
+
+// A dataset's own splits replace the data of a recipe; nothing of the other dataset stays.
+TEST(RecipeInputs, ADatasetReplacesTheDataOfARecipe) {
+  const fs::path images = make_images(2, 1);
+  const std::string text = R"({"model": "cifar_vit_d192", "epochs": 1, "data": {"train": "a", "val": "b", "test": "c",
+      "holdout": 7, "train_split": "x", "val_split": "y", "test_split": "z", "preset": "cifar10"}})";
+  const DataRecipe data = parse_recipe(text, "r.json", dataset_settings(images.string())).data;
+  EXPECT_EQ(data.train, images.string());
+  EXPECT_EQ(data.val, "");
+  EXPECT_EQ(data.test, images.string());
+  EXPECT_EQ(data.train_split + data.val_split + data.test_split, "");
+  EXPECT_FALSE(data.holdout);
+  EXPECT_EQ(data.preset, "cifar10");
+  const DataRecipe classes_only = parse_recipe(text, "r.json", dataset_settings((images / "train").string())).data;
+  EXPECT_EQ(classes_only.train, (images / "train").string());
+  EXPECT_EQ(classes_only.test, "");
+}
+
+TEST(RecipeInputs, AModelReplacesTheStartWithItsFiles) {
+  const std::string text = R"({"model": {"init": "a", "config": "b", "key_map": "c", "img_size": 32}, "epochs": 1,
+      "data": {"train": "x"}})";
+  const ModelRecipe model = parse_recipe(text, "r.json", start_settings("2024")).model;
+  EXPECT_EQ(model.init, "2024");
+  EXPECT_EQ(model.config + model.key_map, "");
+  EXPECT_TRUE(contains(model.model_args, "32"));
+}
+
+TEST(RecipeInputs, AMissingDatasetIsSaidWithWhatToDo) {
+  const std::string cifar = error_of([] { find_dataset("nowhere/cifar10"); });
+  EXPECT_TRUE(contains(cifar, "`scripts/get-data cifar10 nowhere/cifar10` fetches it")) << cifar;
+  const std::string other = error_of([] { find_dataset("nowhere/photos"); });
+  EXPECT_TRUE(contains(other, "nowhere/photos: expected a dataset") && contains(other, "--data PATH")) << other;
+  EXPECT_FALSE(contains(other, "get-data"));
+}
+
+TEST(RecipeInputs, DistributedDatasetsAreFoundFromAnywhere) {
+  const fs::path home = testing::scratch_folder();
+  fs::create_directories(home / "examples");
+  write_file(home / "examples/a.zip", "x");
+  ::setenv("VITRAIL_HOME", home.c_str(), 1);
+  EXPECT_EQ(find_dataset("examples/a.zip"), home / "examples/a.zip");
+  ::unsetenv("VITRAIL_HOME");
+  EXPECT_FALSE(find_installed("examples/a.zip"));
 }
 
 }  // namespace

@@ -73,6 +73,62 @@ TEST(Trainer, WritesAllFilesOfTheRunFolder) {
   models::build_model(opened);
 }
 
+// 72 steps.
+TEST(Trainer, MetricsHaveTheFirstAndLastStepAndAtLeastTwentyRows) {
+  const fs::path images = make_images();
+  const auto logged_steps = [&](const char* log_every) {
+    const fs::path run = testing::scratch_folder() / "run";
+    train_to(run, parse_recipe(tiny_recipe(images), "r.json", {"epochs=12", log_every, "validate_every=12"}));
+    std::vector<int> steps;
+    for (const std::string& row : deterministic_columns(run / "metrics.csv")) {
+      if (row.starts_with("train,")) steps.push_back(std::stoi(row.substr(6)));
+    }
+    return steps;
+  };
+  const std::vector<int> rare = logged_steps("log_every=1000");
+  EXPECT_EQ(rare.size(), 25u);  // every third step, and the first
+  EXPECT_EQ(rare.front(), 1);
+  EXPECT_EQ(rare.back(), 72);
+  const std::vector<int> frequent = logged_steps("log_every=2");
+  EXPECT_EQ(frequent.size(), 37u);
+  EXPECT_EQ(frequent[1], 2);
+}
+
+TEST(Trainer, MetricsHaveTheLastStepIfTheRunEndsEarly) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const TrainingResult result =
+      train_to(run, parse_recipe(tiny_recipe(make_images()), "r.json",
+                                 {"epochs=30", "log_every=1000", "patience=1", "optimizer.lr=0.3", "ema=null"}));
+  ASSERT_LT(result.epoch, 30);
+  std::string last;
+  for (const std::string& row : deterministic_columns(run / "metrics.csv")) {
+    if (row.starts_with("train,")) last = row;
+  }
+  EXPECT_TRUE(last.starts_with("train," + std::to_string(result.step) + ",")) << last;
+}
+
+TEST(Trainer, AReportOfOneStepHasNoEmptyCharts) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images(3)), "r.json", {"epochs=1", "data.holdout=1"});
+  EXPECT_EQ(train_to(run, recipe).step, 1);
+  const std::string report = read_text(run / "report.html");
+  EXPECT_FALSE(contains(report, "<svg"));
+  EXPECT_FALSE(contains(report, "Curves"));
+}
+
+TEST(Trainer, ARefusedRunLeavesNothingBehind) {
+  const fs::path images = make_images(), folder = testing::scratch_folder();
+  const std::string text = tiny_recipe(images);
+  for (const char* setting : {"data.train=/nowhere", "model.init=/nowhere", "batch_size=1000",
+                              "loss.distillation={\"teacher\": \"/nowhere\"}", "model.num_classes=7"}) {
+    error_of([&] { train_to(folder / "runs/run", parse_recipe(text, "r.json", {setting})); });
+    EXPECT_TRUE(fs::is_empty(folder)) << setting;
+  }
+  fs::create_directories(folder / "mine");
+  error_of([&] { train_to(folder / "mine", parse_recipe(text, "r.json", {"data.train=/nowhere"})); });
+  EXPECT_TRUE(fs::exists(folder / "mine") && fs::is_empty(folder / "mine")) << "a folder of the user";
+}
+
 TEST(Trainer, LearnsAnEasyDataset) {
   const fs::path run = testing::scratch_folder() / "run";
   const TrainingResult result =

@@ -3,32 +3,16 @@
 
 #include <algorithm>
 
-#include "vitrail/base/env_internal.h"
+#include "vitrail/base/installed_files.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
-namespace {
-
-std::vector<fs::path> search_folders() {
-  std::vector<fs::path> folders;
-  if (const auto home = environment("VITRAIL_HOME")) folders.push_back(fs::path(*home) / "models");
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-  if (!program.empty()) {
-    folders.push_back(program.parent_path() / "share" / "vitrail" / "models");  // PREFIX/bin/vitrail
-    folders.push_back(program.parent_path().parent_path() / "models");          // SOURCE/build/release/vitrail
-  }
-  folders.push_back(fs::path(VITRAIL_DATA_PATH) / "vitrail" / "models");
-  return folders;
-}
-
-}  // namespace
 
 std::vector<BundledModel> bundled_models() {
   std::vector<BundledModel> models;
-  for (const fs::path& folder : search_folders()) {
+  for (const fs::path& folder : installation_folders()) {
     std::error_code unreadable;
-    for (fs::directory_iterator entry(folder, unreadable), end; entry != end; entry.increment(unreadable)) {
+    for (fs::directory_iterator entry(folder / "models", unreadable), end; entry != end; entry.increment(unreadable)) {
       const std::string name = entry->path().filename().string();
       const bool known =
           std::any_of(models.begin(), models.end(), [&](const auto& model) { return model.name == name; });

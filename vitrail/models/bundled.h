@@ -15,9 +15,8 @@ struct BundledModel {
 
 constexpr const char* kDefaultModel = "cifar10-vit";  // the program's default model
 
-// All bundled models, sorted by name: folders with a config.json in $VITRAIL_HOME/models, in the installation of the
-// running program (share/vitrail/models), in the source tree of its build, and in the configured installation prefix.
-// If a name occurs several times, the first folder in this order is used.
+// All bundled models, sorted by name: folders with a config.json in the folder models of the installation folders
+// (base/installed_files.h).  If a name occurs several times, the first folder is used.
 std::vector<BundledModel> bundled_models();
 
 // The folder of the model with this name, if there is one.

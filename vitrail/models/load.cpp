@@ -37,6 +37,9 @@ Files find_files(const fs::path& given) {
     path = *bundled;
   }
   const bool is_folder = weights::look_up(path) == PathKind::folder;
+  // A training run has its best weights in the folder model.
+  if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))
+    path /= "model";
   const fs::path folder = is_folder ? path : path.parent_path();
   Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
   if (is_folder) files.weights = weights::find_hub_files(path).weights;

@@ -32,9 +32,9 @@ struct OpenedModel {
 ModelConfig read_config(const std::string& file_or_name,
                         const std::optional<std::array<int64_t, 2>>& image_size = std::nullopt);
 
-// path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), a weights file with
-// options.config or a config.json beside it, or the name of a bundled model (bundled.h).  Throws Error for a missing or
-// malformed file.
+// path: a folder in hub layout (config.json beside model.safetensors or pytorch_model.bin), the folder of a training
+// run (its folder model), a weights file with options.config or a config.json beside it, or the name of a bundled model
+// (bundled.h).  Throws Error for a missing or malformed file.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // Builds the model in eval mode, with f32 weights.  A model for a Session may keep int8 weights

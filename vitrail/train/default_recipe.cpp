@@ -9,12 +9,14 @@
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/recipe_inputs.h"
 #include "vitrail/train/run_data_internal.h"
 
 namespace vitrail::train {
 namespace {
 
 constexpr int64_t kMinStepsPerEpoch = 10;
+constexpr int64_t kProbeBatch = 64;  // images in a forward pass
 constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remove too much
 
 struct Counts {
@@ -25,7 +27,7 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   DataRecipe& data = result.recipe.data;
   data.train = options.data;
   data.unreadable = data::Unreadable::replace;
-  const std::vector<std::string> splits = data::dataset_splits(options.data);
+  const std::vector<std::string> splits = data::dataset_splits(find_dataset(options.data));
   const auto has = [&](const char* name) { return std::find(splits.begin(), splits.end(), name) != splits.end(); };
   if (has("val")) data.val = options.data;
   if (has("test")) data.test = options.data;
@@ -69,7 +71,7 @@ void set_augmentation(int64_t input_size, DefaultRecipe& result) {
   }
 }
 
-void set_finetuning(const DefaultRecipeOptions& options, DefaultRecipe& result) {
+void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
   recipe.model.init = options.model.empty() ? models::kDefaultModel : options.model;
   result.reasons.push_back(options.model.empty()
@@ -77,10 +79,24 @@ void set_finetuning(const DefaultRecipeOptions& options, DefaultRecipe& result) 
                                      ", which sees 32 × 32 pixels; for photographs an ImageNet model serves better: "
                                      "-m deit_tiny_patch16_224.fb_in1k (a folder from the Hugging Face hub)")
                                : str("starting from ", options.model));
+}
+
+void set_finetuning(DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
   recipe.groups.layer_decay = 0.75;
   recipe.loss.label_smoothing = 0.1;
   recipe.clip = 1;
   recipe.schedule.final_lr = 1e-6;
+}
+
+void set_probe(DefaultRecipe& result) {
+  Recipe& recipe = result.recipe;
+  recipe.objective = "probe";
+  recipe.epochs = 1;
+  recipe.batch_size = kProbeBatch;
+  recipe.data.holdout = 0;
+  result.reasons.push_back(
+      "a new head by logistic regression; 5-fold cross-validation chooses its penalty, so no images are held out");
 }
 
 // A small model on inputs of about the images' own size.
@@ -123,14 +139,21 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   DefaultRecipe result;
   set_data(options, result);
-  if (options.preset == Preset::finetune) {
-    set_finetuning(options, result);
-  } else {
-    set_scratch(result);
+  if (options.preset != Preset::scratch) set_start(options, result);
+  switch (options.preset) {
+    case Preset::finetune:
+      set_finetuning(result);
+      break;
+    case Preset::probe:
+      set_probe(result);
+      break;
+    case Preset::scratch:
+      set_scratch(result);
   }
   result.architecture = architecture_of(result.recipe.model);
   const Counts counts = count_images(result.recipe);
   result.training_images = counts.train, result.validation_images = counts.validation;
+  if (options.preset == Preset::probe) return result;
   set_duration(options, result);
   set_augmentation(result.architecture.img_size[0], result);
   return result;

@@ -10,11 +10,11 @@
 
 namespace vitrail::train {
 
-enum class Preset { finetune, scratch };
+enum class Preset { finetune, probe, scratch };
 
 struct DefaultRecipeOptions {
   std::string data{};   // the dataset, as DataRecipe::train
-  std::string model{};  // for Preset::finetune the model to start from; empty: the bundled model
+  std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
   Preset preset = Preset::finetune;
   std::optional<int64_t> epochs{};  // unset: from the number of images
 };
@@ -32,6 +32,7 @@ struct DefaultRecipe {
 //
 // Fine-tuning: AdamW with layer-wise rate decay (Bao et al. 2022, BEiT), cosine schedule after a warm-up, label
 // smoothing, random resized crops and flips (padded crops for small inputs), and early stopping.
+// Linear probe: logistic regression on all training images (probe.h).
 DefaultRecipe default_recipe(const DefaultRecipeOptions& options);
 
 }  // namespace vitrail::train

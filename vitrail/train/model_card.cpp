@@ -36,9 +36,28 @@ std::string results_of(const ReportInput& input) {
                 data::accuracy_text(std::max(0.0, counters.best.top1), input.data->validation.size()), ", epoch ",
                 counters.best_epoch, ". These images chose the weights.\n");
   }
+  if (input.search && input.search->folds > 0) {
+    text += str("- ", input.search->folds, "-fold cross-validation, which chose the L2 penalty: top-1 ",
+                data::accuracy_text(input.search->held_out_fit().top1, input.data->train.size()), ".\n");
+  }
   if (counters.tested && input.data->test.dataset)
     text += str("- Test images: top-1 ", data::accuracy_text(counters.test_top1, input.data->test.size()), ".\n");
   return text.empty() ? "No images were held out, so the accuracy on new images is unknown.\n" : text;
+}
+
+// "Fine-tuned from `init`"
+std::string origin_of(const ReportInput& input) {
+  const std::string& init = input.recipe->model.init;
+  if (init.empty()) return "Trained from scratch";
+  return (input.search ? "A linear probe of `" : "Fine-tuned from `") + init + "`";
+}
+
+// "12 epochs of `photos`"
+std::string training_of(const ReportInput& input) {
+  if (input.search)
+    return str("Logistic regression on features of `", input.recipe->data.train, "`, with C ", input.search->best,
+               " (the inverse strength of the L2 penalty)");
+  return str(input.counters->history.size(), " epochs of `", input.recipe->data.train, "`");
 }
 
 }  // namespace
@@ -50,11 +69,10 @@ std::string model_card(const ReportInput& input) {
       "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n",
       "tags: [vision-transformer, image-classification]\n", init.empty() ? "" : "base_model: " + quoted(init) + "\n",
       "---\n# ", input.config->architecture, "\n\n",
-      init.empty() ? "Trained from scratch" : "Fine-tuned from `" + init + "`", " on ", input.data->train.size(),
-      " images of ", classes.size(), " classes: ", class_list(classes), ".\n\n",
+      origin_of(input), " on ", input.data->train.size(), " images of ", classes.size(), " classes: ", class_list(classes), ".\n\n",
       "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n",
-      results_of(input), "\n## Training\n\n", input.counters->history.size(), " epochs of `", input.recipe->data.train,
-      "` in ", std::llround(input.counters->seconds),
+      results_of(input), "\n## Training\n\n", training_of(input),
+      " in ", std::llround(input.counters->seconds),
       " s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and mistakes.\n");
 }
 

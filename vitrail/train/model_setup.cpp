@@ -236,9 +236,9 @@ namespace {
 
 models::OpenedModel open_source(const ModelRecipe& recipe) {
   models::LoadOptions load;
-  if (!recipe.config.empty()) load.config = expand_path(recipe.config);
+  if (!recipe.config.empty()) load.config = recipe.config;
   if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
-  return models::open_model(expand_path(recipe.init), load);
+  return models::open_model(recipe.init, load);
 }
 
 }  // namespace

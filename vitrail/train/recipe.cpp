@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/installed_files.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
@@ -200,7 +201,7 @@ void describe_ema(Schema& schema, optim::EmaOptions& ema) {
 }
 
 void describe(Schema& schema, Recipe& recipe) {
-  schema.choice("objective", recipe.objective, std::vector<std::string>{"classify"});
+  schema.choice("objective", recipe.objective, std::vector<std::string>{"classify", "probe"});
   schema.object("data", [&](Schema& inner) { describe_data(inner, recipe.data); });
   schema.integer("epochs", recipe.epochs, 1, 1'000'000);
   schema.integer("batch_size", recipe.batch_size, 1, 1'000'000);
@@ -286,13 +287,15 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
     if (!condition) problems.push_back(problem);
   };
   require(recipe.epochs > 0, "epochs: expected an integer of at least 1, got nothing");
-  require(!recipe.data.train.empty(), "data.train: expected the path of a dataset, got nothing");
+  require(!recipe.data.train.empty(), "data.train: expected the path of a dataset, here or after --data, got nothing");
+  require(recipe.objective != "probe" || !recipe.model.init.empty(),
+          "model.init: expected the pretrained model of the probe, here or after -m, got none");
   require(!recipe.augment.padded_crop || !recipe.augment.random_resized_crop,
           "augment: expected one of padded_crop and random_resized_crop, got both");
   require(!recipe.loss.distillation || !recipe.loss.distillation->teacher.empty(),
           "loss.distillation.teacher: expected a model, got nothing");
   require(!recipe.model.linear_probe || !recipe.model.init.empty(),
-          "model.linear_probe: expected a model to start from in model.init, got none");
+          "model.linear_probe: expected a model to start from in model.init or after -m, got none");
   require(recipe.model.init.empty() || (recipe.model.positions == "drawn" && !recipe.model.mimetic),
           "model.init: expected none together with positions or mimetic, which need a model from scratch, got a model");
   require(!recipe.loss.distillation || recipe.loss.distillation->views == 0 ||
@@ -330,6 +333,7 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
   SchemaReader reader(without_model, "", problems);
   describe(reader, recipe);
   reader.finish();
+  if (recipe.objective == "probe" && recipe.epochs == 0) recipe.epochs = 1;  // it reads the images once
   if (problems.empty()) check_consistency(recipe, problems);
   if (problems.empty()) return recipe;
   std::string message = where + ": invalid recipe:";
@@ -338,7 +342,7 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
 }
 
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
-  return parse_recipe(read_text_file(file, kMaxRecipeBytes), file.string(), overrides);
+  return parse_recipe(read_text_file(find_installed(file).value_or(file), kMaxRecipeBytes), file.string(), overrides);
 }
 
 std::string write_recipe(const Recipe& given) {

@@ -35,7 +35,7 @@ struct ModelRecipe {
   bool activation_checkpointing = false;        // recompute activations in the backward pass
 };
 
-// "data": datasets.  Paths are as for `vitrail eval`; a leading $VITRAIL_ASSETS is expanded (expand_path).
+// "data": datasets.  Paths are as for `vitrail eval`, or those of distributed datasets (find_dataset).
 struct DataRecipe {
   std::string train{};  // training images: the split "train", or all if there are no splits
   std::string val{};    // validation images, evaluated after each epoch
@@ -101,7 +101,7 @@ struct CheckpointRecipe {
 };
 
 struct Recipe {
-  std::string objective = "classify";  // the only objective
+  std::string objective = "classify";  // by gradient descent; "probe": logistic regression (probe.h)
   ModelRecipe model;
   DataRecipe data;
   int64_t epochs = 0;
@@ -127,13 +127,14 @@ struct Recipe {
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
   int64_t patience = 0;             // epochs without a better validation loss that end the run; 0: off
-  int64_t log_every = 50;           // steps between rows of metrics.csv
+  int64_t log_every = 50;           // steps between rows of metrics.csv; fewer if a run would have less than 20 rows
 };
 
 // Parses a recipe.  `overrides`: settings "key.path=value" that replace fields; the value is JSON, or a string if it
 // does not parse as JSON.  `where` names the file in messages.  Throws one Error that lists all problems, a line each:
 // the path of the field, the expected and the given value.
 Recipe parse_recipe(const std::string& json, const std::string& where, const std::vector<std::string>& overrides = {});
+// `file`: a path, or one that is distributed with vitrail: "recipes/digits.json".
 Recipe read_recipe(const std::filesystem::path& file, const std::vector<std::string>& overrides = {});
 
 // Returns the recipe as indented JSON with every field.  parse_recipe reads it back to the same recipe.
@@ -143,8 +144,5 @@ std::string write_recipe(const Recipe& recipe);
 // without effect on results: checkpoint, log_every, data.workers, data.in_flight, data.keep_decoded_mb,
 // loss.distillation.cache.  Throws Error if one of them is no JSON, as that of a damaged checkpoint.
 std::vector<std::string> recipe_differences(const std::string& before, const std::string& after);
-
-// Replaces a leading $VITRAIL_ASSETS by the value of the variable.  Throws Error if it is not set.
-std::string expand_path(const std::string& path);
 
 }  // namespace vitrail::train

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overrides, comparison and paths of recipes.
+// Overrides and comparison of recipes.
 #include <map>
 #include <set>
 
-#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/models/json_fields_internal.h"
@@ -75,14 +74,6 @@ std::vector<std::string> recipe_differences(const std::string& before, const std
     if (was != is && changes_results(path)) lines.push_back(path + ": " + was + " → " + is);
   }
   return lines;
-}
-
-std::string expand_path(const std::string& path) {
-  const std::string variable = "$VITRAIL_ASSETS";
-  if (!path.starts_with(variable)) return path;
-  const auto folder = environment("VITRAIL_ASSETS");
-  if (!folder) throw Error(path, "the environment variable VITRAIL_ASSETS with a folder", "nothing");
-  return *folder + path.substr(variable.size());
 }
 
 }  // namespace vitrail::train

@@ -110,9 +110,10 @@ std::string render_report(const Report& report) {
           "</h1>\n<p class=\"sub\">", escape_html(report.subtitle), "</p>\n<div class=\"facts\">\n");
   for (const auto& [name, value] : report.facts)
     page += "<div class=\"fact\"><b>" + escape_html(value) + "</b><span>" + escape_html(name) + "</span></div>\n";
-  page += "</div>\n<h2>Curves</h2>\n<div class=\"charts\">\n";
-  for (const Chart& chart : report.charts) page += render_chart(chart);
   page += "</div>\n";
+  if (!report.charts.empty()) page += "<h2>Curves</h2>\n<div class=\"charts\">\n";
+  for (const Chart& chart : report.charts) page += render_chart(chart);
+  if (!report.charts.empty()) page += "</div>\n";
   page += render_images("Training images", report.examples);
   page += render_images("Training images as the model sees them", report.augmented);
   page += render_classes(report);

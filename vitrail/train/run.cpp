@@ -17,7 +17,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(threads),
-      folder_(group_.is_rank_zero() ? std::make_unique<const RunFolder>(options.folder) : nullptr),
+      folder_(group_.is_rank_zero() ? std::make_unique<RunFolder>(options.folder) : nullptr),
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
@@ -32,6 +32,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
   if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
   restore();
   if (!group_.is_rank_zero()) return;
+  folder_->keep();
   folder_->remove_temporary_files();
   environment_ = options.environment;
   environment_.emplace_back(
@@ -55,8 +56,7 @@ std::unique_ptr<Teacher> Run::make_teacher() const {
   // files.
   if (recipe_.loss.distillation->views > 0 && group_.size() == 1) {
     const std::string& shared = recipe_.loss.distillation->cache;
-    teacher->use_cache(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(expand_path(shared)),
-                       recipe_);
+    teacher->use_cache(shared.empty() ? folder_->path() / "checkpoints" : std::filesystem::path(shared), recipe_);
   }
   return teacher;
 }

@@ -9,6 +9,7 @@
 #include "vitrail/data/holdout_split.h"
 #include "vitrail/data/shared_images.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/train/recipe_inputs.h"
 
 namespace vitrail::train {
 namespace {
@@ -20,7 +21,7 @@ DatasetPtr open_split(const std::string& path, const std::string& requested, con
                       data::DatasetOptions options) {
   options.split = requested;
   options.default_splits = {default_split};
-  return data::open_dataset(expand_path(path), options);
+  return data::open_dataset(find_dataset(path), options);
 }
 
 // Caches decoded images in memory up to the recipe's limit.
@@ -60,7 +61,7 @@ Subset all_of(const DatasetPtr& dataset, const std::string& path) {
 bool is_test_set(const DataRecipe& recipe) {
   if (!recipe.val_split.empty() || recipe.holdout == 0) return false;
   if (!recipe.test.empty() && recipe.test != recipe.val) return false;
-  const std::vector<std::string> splits = data::dataset_splits(expand_path(recipe.val));
+  const std::vector<std::string> splits = data::dataset_splits(find_dataset(recipe.val));
   const auto has = [&](const char* split) { return std::find(splits.begin(), splits.end(), split) != splits.end(); };
   return !has("val") && has("test");
 }

@@ -52,6 +52,9 @@ void refuse_links(const fs::path& run) {
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
   refuse_links(path);
   std::error_code error;
+  for (fs::path folder = path / "checkpoints"; !folder.empty() && !fs::exists(folder, error);
+       folder = folder.parent_path())
+    created_.push_back(folder);
   fs::create_directories(path / "checkpoints", error);
   if (error) throw Error(str(path.string(), ": cannot be created: ", error.message()));
   const fs::path file = path / "checkpoints" / ".lock";
@@ -63,7 +66,12 @@ RunFolder::RunFolder(const fs::path& path) : path_(path) {
   throw Error(path.string(), "a folder that no other run is writing to", "one in use");
 }
 
-RunFolder::~RunFolder() { ::close(lock_); }
+RunFolder::~RunFolder() {
+  std::error_code ignored;  // a folder with other files remains
+  if (!created_.empty()) fs::remove(path_ / "checkpoints" / ".lock", ignored);
+  for (const fs::path& folder : created_) fs::remove(folder, ignored);
+  ::close(lock_);
+}
 
 fs::path RunFolder::checkpoint(const std::string& name) const {
   return path_ / "checkpoints" / (name + ".safetensors");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/analysis/strength_search.h"
 #include "vitrail/models/model_config.h"
 #include "vitrail/nn/module.h"
 #include "vitrail/train/evaluation_internal.h"
@@ -20,10 +21,11 @@ class RunFolder {
   // Throws Error if another process has locked the folder, if it cannot be created, and if there is a symbolic link
   // where the run writes: nothing outside of the folder is changed.
   explicit RunFolder(const std::filesystem::path& path);
-  ~RunFolder();
+  ~RunFolder();  // without keep(), removes what the constructor has created: a refused run leaves nothing behind
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
+  void keep() { created_.clear(); }  // call it before the first file is written
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoint(const std::string& name) const;  // path of a checkpoint, such as "last"
   bool holds_run() const;                                           // whether there is a last or previous checkpoint
@@ -31,6 +33,7 @@ class RunFolder {
 
  private:
   std::filesystem::path path_;
+  std::vector<std::filesystem::path> created_;  // folders, the innermost first
   int lock_ = -1;
 };
 
@@ -56,6 +59,7 @@ struct ReportInput {
   int processes;
   const ReportImages* images;
   std::vector<std::pair<std::string, std::string>> environment;
+  const analysis::StrengthSearch* search = nullptr;  // set for a probe
 };
 void write_report(const std::filesystem::path& folder, const ReportInput& input);  // model/README.md too
 std::string model_card(const ReportInput& input);

@@ -45,6 +45,7 @@ class Run {
   bool train_epoch();
   void count_batch(const BatchResult& batch, int64_t skipped);
   void count_step(const StepResult& step);
+  bool is_logged() const;
   void log_interval(const StepResult& step);
   void report_progress() const;
   bool save_is_due() const;
@@ -75,8 +76,8 @@ class Run {
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;
   int threads_;
-  std::unique_ptr<const RunFolder> folder_;  // null except on rank 0
-  std::optional<CheckpointState> state_;     // the resumed checkpoint; restore() releases its tensors
+  std::unique_ptr<RunFolder> folder_;     // null except on rank 0
+  std::optional<CheckpointState> state_;  // the resumed checkpoint; restore() releases its tensors
   RunData data_;
   PreparedModel prepared_;
   image::EvalTransform transform_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents of report.html and summary.json, from the counters of a run, its metrics.csv and an evaluation.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -21,6 +22,13 @@ constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a char
 std::string with_thousands_separators(int64_t number) {
   std::string text = std::to_string(number);
   for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) text.insert(static_cast<size_t>(i), ",");
+  return text;
+}
+
+// 0.046415… → "0.0464"
+std::string short_decimal(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
   return text;
 }
 
@@ -89,6 +97,24 @@ std::vector<Chart> charts_of(const std::filesystem::path& csv) {
           {"Learning rate", "epoch", false, rate}};
 }
 
+// The curves of a probe: how well held-out images are classified with each strength of the penalty.
+std::vector<Chart> charts_of(const analysis::StrengthSearch& search) {
+  Curve loss{"cross-validation", {}, {}}, top1 = loss;
+  for (size_t i = 0; i < search.held_out.size(); ++i) {
+    for (Curve* curve : {&loss, &top1}) curve->x.push_back(std::log10(search.c[i]));
+    loss.y.push_back(search.held_out[i].loss);
+    top1.y.push_back(search.held_out[i].top1);
+  }
+  return {{"Held-out loss", "log10 C", false, {loss}}, {"Held-out top-1 accuracy", "log10 C", true, {top1}}};
+}
+
+// A chart needs a curve, which needs two points.
+bool is_empty(const Chart& chart) {
+  return std::none_of(chart.curves.begin(), chart.curves.end(), [](const Curve& curve) {
+    return std::count_if(curve.y.begin(), curve.y.end(), [](double y) { return std::isfinite(y); }) >= 2;
+  });
+}
+
 std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
   std::vector<MisclassifiedImage> images;
   const data::Dataset* dataset = input.subset->dataset.get();
@@ -148,6 +174,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
         {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights, " : ", ",
              interval_text(counters.best.top1, input.data->validation)),
          percent(counters.best.top1, 2)});
+  if (input.search && input.search->folds > 0) {
+    const double top1 = input.search->held_out_fit().top1;
+    facts.push_back(
+        {str("top-1 in ", input.search->folds, "-fold cross-validation, ", interval_text(top1, input.data->train)),
+         percent(top1, 2)});
+    facts.push_back({"C, the inverse strength of the L2 penalty", short_decimal(input.search->best)});
+  }
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
@@ -189,6 +222,13 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
                     {"top5", counters.test_top5},
                     {"loss", counters.test_loss}};
   }
+  if (input.search) {
+    json["probe"] = {{"c", input.search->best}, {"folds", input.search->folds}};
+    if (input.search->folds > 0) {
+      json["probe"]["cross_validated_top1"] = input.search->held_out_fit().top1;
+      json["probe"]["cross_validated_loss"] = input.search->held_out_fit().loss;
+    }
+  }
   if (input.processes > 1) {
     json["exchange"] = {{"processes", input.processes},
                         {"seconds", counters.communication.seconds},
@@ -207,7 +247,8 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.subtitle =
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
-  report.charts = charts_of(folder / "metrics.csv");
+  report.charts = input.search ? charts_of(*input.search) : charts_of(folder / "metrics.csv");
+  std::erase_if(report.charts, is_empty);
   report.examples = input.images->examples;
   report.augmented = input.images->augmented;
   report.class_rows = class_rows(input);

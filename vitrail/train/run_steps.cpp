@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "vitrail/base/error.h"
@@ -8,6 +9,7 @@ namespace vitrail::train {
 namespace {
 
 constexpr int64_t kMaxSkipsInARow = 100;  // "skip" is for rare non-finite steps; more mean that training has diverged
+constexpr int64_t kMinRows = 20;          // training rows of metrics.csv, so that a short run has curves
 
 }  // namespace
 
@@ -69,7 +71,15 @@ void Run::count_step(const StepResult& step) {
       throw Error(str("step ", position_.step), "a finite loss",
                   str(kMaxSkipsInARow, " steps in a row without a finite loss"));
   }
-  if (position_.step % recipe_.log_every == 0) log_interval(step);
+  if (is_logged()) log_interval(step);
+}
+
+// A row of metrics.csv is due every log_every steps or more often, and after the first and the last step.  With early
+// stopping, every epoch may be the last.
+bool Run::is_logged() const {
+  const int64_t interval = std::clamp<int64_t>(recipe_.epochs * steps_ / kMinRows, 1, recipe_.log_every);
+  const bool may_end = position_.epoch + 1 == recipe_.epochs || recipe_.patience > 0;
+  return position_.step == 1 || (may_end && position_.step_in_epoch == batches_) || position_.step % interval == 0;
 }
 
 void Run::log_interval(const StepResult& step) {

@@ -19,7 +19,7 @@ namespace vitrail::train {
 namespace {
 
 models::OpenedModel open_teacher(const std::string& path, const std::vector<std::string>& classes) {
-  models::OpenedModel opened = models::open_model(expand_path(path));
+  models::OpenedModel opened = models::open_model(path);
   const models::ModelConfig& config = opened.config;
   if (config.vit.num_classes != static_cast<int64_t>(classes.size()))
     throw Error("teacher " + path, str(classes.size(), " classes, as the data has"), str(config.vit.num_classes));

@@ -14,7 +14,7 @@ namespace vitrail::train {
 
 // Progress of a run, reported after each batch of training, validation and testing.
 struct Progress {
-  enum class Phase { train, validate, test };
+  enum class Phase { train, validate, test, features, search };  // the last two are a probe's
   Phase phase = Phase::train;
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
@@ -77,8 +77,9 @@ struct TrainingResult {
   CommunicationTimes communication = {};
 };
 
-// Trains a model.  With a communicator of K processes, each contributes `batch_size` images to every batch, which
-// computes the same as one process with K times the batch size.  Rank 0 writes to the folder:
+// Trains a model; recipe.objective "probe": as train_probe (probe.h).  With a communicator of K processes, each
+// contributes `batch_size` images to every batch, which computes the same as one process with K times the batch size.
+// Rank 0 writes to the folder:
 //   recipe.json                                    the recipe with every field
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors

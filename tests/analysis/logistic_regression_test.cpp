@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/analysis/logistic_regression.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/analysis/strength_search.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+
+namespace vitrail::analysis {
+namespace {
+
+using testing::close;
+using testing::contains;
+using testing::error_of;
+
+testing::Golden golden() { return testing::read_golden(testing::fixture("analysis/logistic_regression.safetensors")); }
+
+std::vector<int64_t> labels_of(const Tensor& tensor) {
+  return {tensor.data<int64_t>(), tensor.data<int64_t>() + tensor.numel()};
+}
+
+std::string name_of(const std::string& dataset, double c) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", c);
+  return dataset + "." + text;
+}
+
+// softmax of each row of logits [n, classes]
+Tensor probabilities_of(const Tensor& logits) {
+  const Tensor result = logits.clone();
+  for (int64_t i = 0; i < logits.size(0); ++i) {
+    double* row = result.data<double>() + i * logits.size(1);
+    double sum = 0;
+    for (int64_t k = 0; k < logits.size(1); ++k) sum += row[k] = std::exp(row[k]);
+    for (int64_t k = 0; k < logits.size(1); ++k) row[k] /= sum;
+  }
+  return result;
+}
+
+double largest(const Tensor& values) {
+  double result = 0;
+  for (int64_t i = 0; i < values.numel(); ++i) result = std::max(result, std::abs(values.data<float>()[i]) * 1.0);
+  return result;
+}
+
+// Both solutions have a gradient of norm up to √P times its largest element.  The objective is strongly convex with the
+// stored curvature, so the gradient's norm divided by it bounds the distance to the minimum.
+TEST(LogisticRegression, EqualsScikitLearn) {
+  const testing::Golden expected = golden();
+  for (const auto& test : nlohmann::json::parse(expected.config)) {
+    const std::string name = test["name"];
+    const Tensor& features = expected[name + ".features"];
+    const std::vector<int64_t> labels = labels_of(expected[name + ".labels"]);
+    for (const auto& fit : test["fits"]) {
+      const std::string key = name_of(name, fit["c"]);
+      const LinearClassifier got =
+          fit_logistic_regression(features, labels, test["classes"], {.c = fit["c"], .tolerance = 1e-9});
+      EXPECT_TRUE(got.converged) << key;
+      EXPECT_LE(got.largest_gradient, 1e-9) << key;
+      const double parameters = static_cast<double>(got.weight.numel() + got.bias.numel());
+      const double distance =
+          std::sqrt(parameters) * (1e-9 + fit["gradient"].get<double>()) / fit["curvature"].get<double>();
+      EXPECT_TRUE(close(got.weight, expected[key + ".weight"], distance)) << key;
+      EXPECT_TRUE(close(got.bias, expected[key + ".bias"], distance)) << key;
+      // A probability changes by at most half as much as the logits, which are sums of D products and a bias.
+      const double logit_error = distance * (static_cast<double>(features.size(1)) * largest(features) + 1);
+      EXPECT_TRUE(close(probabilities_of(logits(got, features)), expected[key + ".probabilities"], logit_error / 2))
+          << key;
+    }
+  }
+}
+
+TEST(LogisticRegression, DoesNotDependOnTheNumberOfThreads) {
+  const testing::Golden data = golden();
+  const std::vector<int64_t> labels = labels_of(data["five_classes.labels"]);
+  const auto fit = [&](int threads) {
+    const ThreadCount count(threads);
+    return fit_logistic_regression(data["five_classes.features"], labels, 5);
+  };
+  EXPECT_TRUE(close(fit(1).weight, fit(3).weight, 0));
+}
+
+TEST(LogisticRegression, AStartAtTheSolutionNeedsNoIteration) {
+  const testing::Golden data = golden();
+  const std::vector<int64_t> labels = labels_of(data["three_classes.labels"]);
+  const LinearClassifier first = fit_logistic_regression(data["three_classes.features"], labels, 3);
+  EXPECT_GT(first.iterations, 3);
+  EXPECT_EQ(fit_logistic_regression(data["three_classes.features"], labels, 3, {}, &first).iterations, 0);
+}
+
+TEST(LogisticRegression, StopsAtTheMaximumOfIterations) {
+  const testing::Golden data = golden();
+  const LinearClassifier got = fit_logistic_regression(
+      data["three_classes.features"], labels_of(data["three_classes.labels"]), 3, {.c = 100, .max_iterations = 2});
+  EXPECT_EQ(got.iterations, 2);
+  EXPECT_FALSE(got.converged);
+}
+
+TEST(LogisticRegression, SeparableClassesWithAWeakPenaltyStayFinite) {
+  const Tensor features = Tensor::from<float>({4, 1}, {-1000, -999, 999, 1000});
+  const LinearClassifier got = fit_logistic_regression(features, {0, 0, 1, 1}, 2, {.c = 1e12});
+  const Fit fit = fit_of(logits(got, features), {0, 0, 1, 1});
+  EXPECT_EQ(fit.top1, 1);
+  EXPECT_TRUE(std::isfinite(fit.loss));
+}
+
+TEST(LogisticRegression, InvalidArgumentsAreErrors) {
+  const Tensor features = Tensor::from<float>({2, 1}, {0, 1});
+  const auto message = [&](const std::vector<int64_t>& labels, int64_t classes, double c) {
+    return error_of([&] { fit_logistic_regression(features, labels, classes, {.c = c}); });
+  };
+  EXPECT_TRUE(contains(message({0, 1}, 2, 0), "C above 0"));
+  EXPECT_TRUE(contains(message({0, 0}, 1, 1), "at least two classes"));
+  EXPECT_TRUE(contains(message({0}, 2, 1), "a label for each of 2 rows"));
+  EXPECT_TRUE(contains(message({0, 2}, 2, 1), "labels below 2"));
+  const Tensor infinite = Tensor::from<float>({2, 1}, {0, INFINITY});
+  EXPECT_TRUE(contains(error_of([&] { fit_logistic_regression(infinite, {0, 1}, 2); }), "finite features"));
+}
+
+TEST(StrengthSearch, FoldsAreScikitLearns) {
+  const testing::Golden expected = golden();
+  for (const auto& test : nlohmann::json::parse(expected.config)) {
+    const std::string name = test["name"];
+    EXPECT_EQ(stratified_folds(labels_of(expected[name + ".labels"]), test["folds"]),
+              labels_of(expected[name + ".folds"]))
+        << name;
+  }
+}
+
+// A held-out loss changes by at most the largest change of a logit difference, twice that of a logit.
+TEST(StrengthSearch, HeldOutLossesAreScikitLearns) {
+  const testing::Golden expected = golden();
+  for (const auto& test : nlohmann::json::parse(expected.config)) {
+    const std::string name = test["name"];
+    const Tensor& features = expected[name + ".features"];
+    StrengthSearchOptions options{.candidates = {}, .folds = test["folds"], .regression = {.tolerance = 1e-9}};
+    double curvature = 1;
+    for (const auto& fit : test["fits"]) {
+      options.candidates.push_back(fit["c"]);
+      curvature = std::min(curvature, fit["curvature"].get<double>());
+    }
+    const StrengthSearch got =
+        search_strength(features, labels_of(expected[name + ".labels"]), test["classes"], options);
+    const Tensor& losses = expected[name + ".losses"];
+    size_t best = 0;
+    for (size_t i = 0; i < got.c.size(); ++i) {
+      const double parameters = static_cast<double>(test["classes"].get<int64_t>() * (features.size(1) + 1));
+      const double distance = std::sqrt(parameters) * 1e-9 / (curvature / 2);  // fewer samples have less curvature
+      EXPECT_NEAR(got.held_out[i].loss, losses.data<double>()[i],
+                  2 * distance * (static_cast<double>(features.size(1)) * largest(features) + 1))
+          << name << ", C " << got.c[i];
+      if (losses.data<double>()[i] < losses.data<double>()[best]) best = i;
+    }
+    EXPECT_EQ(got.best, got.c[best]) << name;
+    EXPECT_EQ(got.folds, 3);
+  }
+}
+
+TEST(StrengthSearch, TheSmallestClassLimitsTheFolds) {
+  const Tensor features = Tensor::from<float>({7, 1}, {0, 1, 2, 3, 4, 10, 11});
+  const StrengthSearch two = search_strength(features, {0, 0, 0, 0, 0, 1, 1}, 2);
+  EXPECT_EQ(two.folds, 2);
+  const StrengthSearch none = search_strength(features, {0, 0, 0, 0, 0, 0, 1}, 2);
+  EXPECT_EQ(none.folds, 0);
+  EXPECT_EQ(none.best, 1);
+}
+
+TEST(StrengthSearch, CandidatesHaveEqualRatios) {
+  const std::vector<double> got = log_spaced(0.01, 100, 3), want{0.01, 1, 100};
+  ASSERT_EQ(got.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(got[i], want[i]);
+}
+
+}  // namespace
+}  // namespace vitrail::analysis

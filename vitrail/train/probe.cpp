@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/probe.h"
+
+#include <cmath>
+
+#include "vitrail/analysis/strength_search.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/nn/copied_params.h"
+#include "vitrail/train/loader_setup_internal.h"
+#include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/run_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Cross-validation makes a validation set unnecessary.
+DataRecipe without_default_holdout(DataRecipe recipe) {
+  if (!recipe.holdout) recipe.holdout = 0;
+  return recipe;
+}
+
+ProcessGroup single_process(const TrainerOptions& options) {
+  ProcessGroup group(options.communicator);
+  if (group.size() > 1) throw Error("objective", "one process for \"probe\"", str(group.size(), " processes"));
+  return group;
+}
+
+// The folder of a probe, which has no run, or with --resume a finished probe.
+fs::path checked_folder(const TrainerOptions& options) {
+  std::error_code unreadable;
+  const bool has_checkpoints = fs::exists(options.folder / "checkpoints" / "last.safetensors", unreadable);
+  if (has_checkpoints || (!options.resume && fs::exists(options.folder / "summary.json", unreadable)))
+    throw Error(options.folder.string(), "a folder without a run, or --resume to compute its probe again",
+                has_checkpoints ? "a folder with the checkpoints of a run" : "a folder with a finished run");
+  return options.folder;
+}
+
+struct Features {
+  Tensor rows;  // f32 [n, D]
+  std::vector<int64_t> labels;
+};
+
+class Probe {
+ public:
+  Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks);
+  TrainingResult run();
+
+ private:
+  image::EvalTransform set_preprocessing();
+  void log(const std::string& message) const { callbacks_.message ? callbacks_.message(message) : void(); }
+  void log_data() const;
+  void report_progress(Progress::Phase phase, int64_t done, int64_t total) const;
+  Features compute_features();
+  void fit(const Features& features);
+  void set_head(const analysis::LinearClassifier& classifier);
+  void evaluate_sets();
+  MetricsRow row_of(const char* event, double loss, double top1) const;
+  void write_files();
+  TrainingResult result() const;
+
+  Clock::time_point start_ = Clock::now();
+  const ProcessGroup group_;
+  const Recipe& recipe_;
+  const TrainerCallbacks& callbacks_;
+  const int threads_;
+  const ComputeTeam team_{threads_};
+  RunFolder folder_;
+  RunData data_;
+  PreparedModel prepared_;
+  data::LoaderOptions loader_;
+  analysis::StrengthSearch search_;
+  analysis::Fit training_;  // on the training images
+  int64_t iterations_ = 0;
+  Evaluation validation_, test_;  // without images if there are no such sets
+  Counters counters_;
+};
+
+Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks)
+    : group_(single_process(options)),
+      recipe_(recipe),
+      callbacks_(callbacks),
+      threads_(options.threads > 0 ? options.threads : available_threads()),
+      folder_(checked_folder(options)),
+      data_(open_data(without_default_holdout(recipe.data), architecture_of(recipe.model).in_chans)),
+      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
+      loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {}
+
+image::EvalTransform Probe::set_preprocessing() {
+  prepared_.config.preprocessing = preprocessing_of(recipe_.data, prepared_.config);
+  return infer::transform_of(prepared_.config.preprocessing, "data");
+}
+
+void Probe::log_data() const {
+  log(str(prepared_.config.architecture, ", ", prepared_.model.num_parameters(), " parameters, ", data_.classes.size(),
+          " classes"));
+  log("computing features of " + data_.train.name);
+  if (data_.validation.dataset) log("validating on " + data_.validation.name);
+  if (data_.test.dataset) log("testing at the end on " + data_.test.name);
+}
+
+void Probe::report_progress(Progress::Phase phase, int64_t done, int64_t total) const {
+  if (callbacks_.progress) callbacks_.progress({.phase = phase, .epoch = 1, .epochs = 1, .step = done, .steps = total});
+  if (callbacks_.stop && callbacks_.stop()) throw StopRequested{};
+}
+
+// The output of the model without its head is the input of the head.
+Features Probe::compute_features() {
+  models::VisionTransformerConfig config = prepared_.config.vit;
+  config.num_classes = 0;
+  nn::CopiedParams params(prepared_.model);
+  const infer::Session session(models::VisionTransformer(config, ParamSource(params)),
+                               {.threads = threads_, .precision = kernels::precision_from_name(recipe_.precision)});
+  data::Loader loader = evaluation_loader(data_.train, loader_);
+  Features features;
+  std::vector<float> values;
+  loader.start(0);
+  for (int64_t step = 1; auto batch = loader.next(); ++step) {
+    counters_.skipped_images += static_cast<int64_t>(batch->skipped.size());
+    const int64_t count = batch->images.size(0);
+    if (count > 0) {
+      const Tensor rows = session.logits(batch->images).contiguous();
+      values.insert(values.end(), rows.data<float>(), rows.data<float>() + rows.numel());
+      features.labels.insert(features.labels.end(), batch->labels.data<int64_t>(),
+                             batch->labels.data<int64_t>() + count);
+    }
+    report_progress(Progress::Phase::features, step, loader.steps_per_epoch());
+  }
+  const auto count = static_cast<int64_t>(features.labels.size());
+  if (count == 0) throw Error(recipe_.data.train, "readable images", "none");
+  features.rows = Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values);
+  return features;
+}
+
+void Probe::fit(const Features& features) {
+  const auto classes = static_cast<int64_t>(data_.classes.size());
+  const analysis::StrengthSearchOptions options;
+  search_ = analysis::search_strength(
+      features.rows, features.labels, classes, options,
+      [&](int64_t done, int64_t total) { report_progress(Progress::Phase::search, done, total); });
+  if (search_.folds == 0) warn("a class has a single image, so that the penalty is not chosen by cross-validation");
+  analysis::LogisticRegressionOptions regression = options.regression;
+  regression.c = search_.best;
+  const analysis::LinearClassifier classifier =
+      analysis::fit_logistic_regression(features.rows, features.labels, classes, regression);
+  if (!classifier.converged)
+    warn(str("the regression stopped after ", classifier.iterations, " iterations with a gradient of ",
+             classifier.largest_gradient, ", above the tolerance ", regression.tolerance));
+  training_ = analysis::fit_of(analysis::logits(classifier, features.rows), features.labels);
+  iterations_ = classifier.iterations;
+  set_head(classifier);
+}
+
+// A model with a distillation token averages the logits of two heads: one gets the regression twice, the other zeros.
+void Probe::set_head(const analysis::LinearClassifier& classifier) {
+  const autograd::NoGrad no_grad;
+  const bool is_distilled = prepared_.config.vit.dist_token;
+  for (const auto& [name, values] : {std::pair{"weight", classifier.weight}, {"bias", classifier.bias}}) {
+    const Tensor scaled = values.clone();
+    for (int64_t i = 0; is_distilled && i < scaled.numel(); ++i) scaled.data<double>()[i] *= 2;
+    prepared_.model.parameter(str("head.", name)).copy_(scaled.to(DType::f32));
+    if (!is_distilled) continue;
+    const Tensor other = prepared_.model.parameter(str("head_dist.", name));
+    other.copy_(Tensor::zeros(other.shape()));
+  }
+}
+
+void Probe::evaluate_sets() {
+  const auto classes = static_cast<int64_t>(data_.classes.size());
+  const auto evaluate_set = [&](const Subset& subset, Progress::Phase phase) {
+    if (!subset.dataset) return Evaluation{};
+    data::Loader loader = evaluation_loader(subset, loader_);
+    return evaluate(prepared_.model, loader, classes,
+                    [&](int64_t done, int64_t total) { report_progress(phase, done, total); });
+  };
+  validation_ = evaluate_set(data_.validation, Progress::Phase::validate);
+  test_ = evaluate_set(data_.test, Progress::Phase::test);
+  counters_.best_epoch = 1;
+  if (validation_.images > 0) {
+    counters_.best = {validation_.top1, validation_.loss};
+  } else if (search_.folds > 0) {
+    counters_.best = {search_.held_out_fit().top1, search_.held_out_fit().loss};
+  }
+  counters_.tested = true;
+  counters_.test_loss = test_.loss;
+  counters_.test_top1 = test_.top1;
+  counters_.test_top5 = test_.top5;
+}
+
+MetricsRow Probe::row_of(const char* event, double loss, double top1) const {
+  return {.event = event, .step = iterations_, .epoch = 1, .loss = loss, .top1 = top1, .seconds = counters_.seconds};
+}
+
+void Probe::write_files() {
+  folder_.keep();
+  folder_.remove_temporary_files();
+  write_text(folder_.path() / "recipe.json", write_recipe(recipe_));
+  write_model(folder_.path() / "model", prepared_.config, prepared_.model.named_parameters());
+  MetricsLog log(folder_.path(), counters_);
+  log.add(row_of("train", training_.loss, training_.top1));
+  if (counters_.best.top1 >= 0) log.add(row_of("val", counters_.best.loss, counters_.best.top1));
+  if (test_.images > 0) log.add(row_of("test", test_.loss, test_.top1));
+  log.flush(counters_);
+  const bool is_tested = test_.images > 0;
+  const ReportImages images = report_images(data_.train, data::evaluation_options(loader_));
+  write_report(folder_.path(), {.recipe = &recipe_,
+                                .config = &prepared_.config,
+                                .data = &data_,
+                                .counters = &counters_,
+                                .evaluation = is_tested ? &test_ : &validation_,
+                                .subset = is_tested ? &data_.test : &data_.validation,
+                                .parameters = prepared_.model.num_parameters(),
+                                .finished = true,
+                                .processes = 1,
+                                .images = &images,
+                                .environment = environment_,
+                                .search = &search_});
+}
+
+TrainingResult Probe::result() const {
+  TrainingResult result{.epoch = 1, .step = iterations_, .best_epoch = 1};
+  if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
+  result.validation_images = validation_.images > 0 ? validation_.images : data_.train.size();
+  result.tested = test_.images > 0;
+  result.test_images = test_.images;
+  result.test_loss = test_.loss;
+  result.test_top1 = test_.top1;
+  result.test_top5 = test_.top5;
+  result.skipped_images = counters_.skipped_images;
+  result.seconds = counters_.seconds;
+  return result;
+}
+
+TrainingResult Probe::run() {
+  log_data();
+  const Features features = compute_features();
+  fit(features);
+  if (search_.folds > 0)
+    log(str(search_.folds, "-fold cross-validation of ", search_.c.size(), " penalties: C ", search_.best, ", top-1 ",
+            std::round(10000 * search_.held_out_fit().top1) / 100, " %"));
+  evaluate_sets();
+  counters_.seconds = seconds_since(start_);
+  write_files();
+  return result();
+}
+
+}  // namespace
+
+TrainingResult train_probe(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks) {
+  try {
+    return Probe(recipe, options, callbacks).run();
+  } catch (const StopRequested&) {
+    return {.stopped = true};
+  }
+}
+
+}  // namespace vitrail::train

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/recipe_inputs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/installed_files.h"
+#include "vitrail/base/utf8_internal.h"
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::train {
+namespace {
+
+// The text as JSON, so that a folder "2024" is not read as a number.
+std::string setting(const std::string& key, const std::string& text) {
+  if (!is_utf8(text)) throw Error(key, "a path in UTF-8 (rename the file)", "'" + escape_non_utf8(text) + "'");
+  return key + "=" + nlohmann::json(text).dump();
+}
+
+}  // namespace
+
+std::vector<std::string> dataset_settings(const std::string& path) {
+  const std::vector<std::string> splits = data::dataset_splits(find_dataset(path));
+  const auto path_of = [&](const char* split) {
+    return std::find(splits.begin(), splits.end(), split) == splits.end() ? "" : path;
+  };
+  return {setting("data.train", path),
+          setting("data.val", path_of("val")),
+          setting("data.test", path_of("test")),
+          "data.train_split=\"\"",
+          "data.val_split=\"\"",
+          "data.test_split=\"\"",
+          "data.holdout=null"};
+}
+
+std::vector<std::string> start_settings(const std::string& model) {
+  return {setting("model.init", model), "model.config=\"\"", "model.key_map=\"\""};
+}
+
+std::filesystem::path find_dataset(const std::string& path) {
+  if (const auto found = find_installed(path)) return *found;
+  const std::string name = std::filesystem::path(path).filename().string();
+  const bool is_fetched = name == "cifar10" || name == "mnist";
+  throw Error(path, "a dataset (a recipe takes another one with --data PATH)",
+              is_fetched ? str("nothing at this path; `scripts/get-data ", name, " ", path, "` fetches it")
+                         : "nothing at this path");
+}
+
+}  // namespace vitrail::train

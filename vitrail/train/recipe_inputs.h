@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The data and the start of a recipe: what the command line replaces, and where paths are looked up.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace vitrail::train {
+
+// The settings (parse_recipe) that make a dataset the data of a recipe: its splits train, val and test, or all images
+// for training if it has no splits.  The splits and the hold-out of the recipe's own data are unset.
+// Throws Error if there is no dataset.
+std::vector<std::string> dataset_settings(const std::string& path);
+
+// The settings that make a model the start of a recipe.
+std::vector<std::string> start_settings(const std::string& model);
+
+// The dataset of a recipe: a path relative to the working directory, else one that is distributed with vitrail
+// (base/installed_files.h).  Throws Error that says how to get it if there is nothing.
+std::filesystem::path find_dataset(const std::string& path);
+
+}  // namespace vitrail::train
