@@ -11,8 +11,7 @@ import re
 import subprocess
 import sys
 
-
-# The instruction endbr64 begins each function that may be called indirectly.  The start files of the C library hold two.
+# The instruction endbr64 begins functions that may be called indirectly.  The start files of the C library hold two.
 # The note that announces the protection is missing on Debian 12, because some of its start files are built without.
 ENDBR64 = b"\xf3\x0f\x1e\xfa"
 ENDBR64_OF_START_FILES = 2
@@ -33,7 +32,7 @@ def missing_properties(program):
         ("symbols bound at start", "-Wl,-z,now", re.search(r"BIND_NOW|FLAGS_1.*\bNOW\b", dynamic)),
         ("stack that is not executable", "-Wl,-z,noexecstack", stack and "RWE" not in stack.group()),
         ("stack protection", "-fstack-protector-strong", "__stack_chk_fail" in symbols),
-        ("checked calls of the C library", "-D_FORTIFY_SOURCE=2", re.search(r"__(mem|str|read|printf)\w*_chk", symbols)),
+        ("checked calls of the C library", "-D_FORTIFY_SOURCE=2", re.search(r"__(mem|str|printf)\w*_chk", symbols)),
         ("bounds checks of the C++ library", "-D_GLIBCXX_ASSERTIONS", "__glibcxx_assert_fail" in symbols),
     ]
     if platform.machine() == "x86_64":

@@ -59,7 +59,7 @@ void print_matrix(const EvaluationOutput& output, const std::vector<int64_t>& cl
   }
 }
 
-void print_most_confused(const EvaluationOutput& output) {
+void print_confused_pairs(const EvaluationOutput& output) {
   std::vector<std::pair<int64_t, std::pair<int64_t, int64_t>>> pairs;  // −images, label and prediction
   for (const auto& [classes, images] : output.report->confusion()) {
     if (classes.first != classes.second) pairs.emplace_back(-images, classes);
@@ -103,7 +103,7 @@ void print_evaluation_table(const EvaluationOutput& output) {
   if (classes.size() <= kMaxMatrixClasses) {
     print_matrix(output, classes);
   } else {
-    print_most_confused(output);
+    print_confused_pairs(output);
   }
   print_wrong(output);
 }

@@ -18,7 +18,7 @@ struct WrongImage {
 
 struct EvaluationOutput {
   const data::ClassificationReport* report;
-  const std::vector<std::string>* names;  // of the classes; may be empty
+  const std::vector<std::string>* names;  // class names; may be empty
   std::vector<WrongImage> wrong{};
   double images_per_second = 0;
 };

@@ -83,11 +83,11 @@ TEST_F(EvalOutput, TheTableHasEachClassAndTheWrongImagesInOrder) {
   EXPECT_TRUE(contains(result.out, "macro average")) << result.out;
   EXPECT_TRUE(contains(result.out, "confusion (a row for each label")) << result.out;
   const std::vector<std::string> lines = lines_of(result.out);
-  const auto heading = std::find(lines.begin(), lines.end(), "wrong images, least confident first");
-  ASSERT_NE(heading, lines.end()) << result.out;
+  const auto title = std::find(lines.begin(), lines.end(), "wrong images, least confident first");
+  ASSERT_NE(title, lines.end()) << result.out;
   double last = 0;
   int64_t wrong = 0;
-  for (auto line = heading + 1; line != lines.end(); ++line, ++wrong) {
+  for (auto line = title + 1; line != lines.end(); ++line, ++wrong) {
     const double probability = std::stod(*line);
     EXPECT_GE(probability, last);
     EXPECT_TRUE(contains(*line, root_.string())) << *line;

@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr double kRounding = 1e-12;        // of some 100 operations on doubles below 1
-constexpr double kFloatRounding = 1.2e-7;  // of the mean of probabilities that are stored as float
+constexpr double kRounding = 1e-12;        // 100 operations on doubles below 1
+constexpr double kFloatRounding = 1.2e-7;  // the mean of float probabilities
 
 void expect_average(const ClassMetrics& metrics, const Json& expected) {
   EXPECT_NEAR(metrics.precision, expected.at(0), kRounding);

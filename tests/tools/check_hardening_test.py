@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_hardening.py accepts a program built with all flags, and names the flag of each property that is missing."""
+"""tools/check_hardening.py accepts a program with all flags and names the flag of each missing property."""
 
 import pathlib
 import platform

@@ -16,9 +16,7 @@ FIXTURE = pathlib.Path(__file__).resolve().parents[2] / "tests/fixtures/data/cla
 
 def averages(labels, predictions, average):
     present = sorted(set(labels) | set(predictions))
-    return precision_recall_fscore_support(
-        labels, predictions, labels=present, average=average, zero_division=0
-    )[:3]
+    return precision_recall_fscore_support(labels, predictions, labels=present, average=average, zero_division=0)[:3]
 
 
 def calibration_error(probabilities, predictions, labels, bins=15):

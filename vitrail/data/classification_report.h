@@ -13,14 +13,14 @@
 
 namespace vitrail::data {
 
-// As scikit-learn's precision_recall_fscore_support with zero_division=0: a ratio without a denominator is 0.
+// The values are those of scikit-learn's precision_recall_fscore_support with zero_division=0: a ratio without a
+// denominator is 0.
 struct ClassMetrics {
   double precision = 0, recall = 0, f1 = 0;
   int64_t support = 0;  // images with this label
 };
 
-// The metrics of a class with `support` images, of which `correct` are predicted as it, as are `predicted` of all
-// images.
+// The metrics of a class.  support: images of the class; predicted: images that are predicted as it; correct: both.
 ClassMetrics class_metrics(int64_t correct, int64_t support, int64_t predicted);
 
 class ClassificationReport {

@@ -23,8 +23,8 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options, const std::string& 
 // Throws Error unless 0 < width, 0 < height and width · height ≤ max_pixels.
 void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::string& where);
 
-// Reserves the memory of an image, of which decoders need `extra_bytes_per_pixel` besides it and one conversion of it.
-// Waits as DecodeMemoryScope says.
+// Reserves the memory for an image and one conversion of it, and `extra_bytes_per_pixel` for the decoder.  Waits as
+// DecodeMemoryScope says.
 void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel = 0);
 
 }  // namespace vitrail::image

@@ -25,7 +25,7 @@ class DecodeMemoryScope {
 
  private:
   friend void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel);
-  void reserve(int64_t bytes);  // in place of what it holds
+  void reserve(int64_t bytes);  // instead of what it holds
   void release();
 
   int64_t held_ = 0;

@@ -68,7 +68,7 @@ AnimationFrame first_frame(Bytes bytes, const std::string& where) {
 Image decode_webp(Bytes bytes, const DecodeOptions& options, const std::string& where) {
   const WebPBitstreamFeatures features = features_of(bytes, where);
   check_size(features.width, features.height, options.max_pixels, where);
-  constexpr int64_t kArgbBytes = 4;  // of libwebp's lossless decoder
+  constexpr int64_t kArgbBytes = 4;  // libwebp's lossless decoder has them
   Image image;
   if (features.has_animation) {
     const AnimationFrame frame = first_frame(bytes, where);

@@ -49,8 +49,8 @@ Counts count_images(const Recipe& recipe) {
 
 // A power of two from 4 to 64, unless there are fewer images.
 int64_t batch_size_for(int64_t images) {
-  const auto most = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
-  return std::min(static_cast<int64_t>(std::bit_floor(most)), images);
+  const auto limit = static_cast<uint64_t>(std::clamp<int64_t>(images / kMinStepsPerEpoch, 4, 64));
+  return std::min(static_cast<int64_t>(std::bit_floor(limit)), images);
 }
 
 // The more images, the fewer passes over them: 15 for 120 images, 10 for 1,000, 5 for 50,000.

@@ -12,7 +12,7 @@ image::Image make_thumbnail(const image::Image& image);
 
 struct ReportImages {
   std::vector<image::Image> examples;   // thumbnails
-  std::vector<image::Image> augmented;  // of the same images, as a batch of the first epoch has them, mixed ones too
+  std::vector<image::Image> augmented;  // the same images in a batch of the first epoch
 };
 
 // Up to 12 training images, evenly over the dataset.  Images that cannot be read are left out.  `training`: the options
