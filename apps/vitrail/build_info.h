@@ -4,7 +4,8 @@
 
 namespace vitrail::app {
 
-extern const char* const kCommit;  // of the sources, with "-dirty" if they differ from it; "unknown" without git
+extern const char* const
+    kCommit;  // the commit of the sources, with "-dirty" if they differ from it; "unknown" without git
 extern const char* const kNotice;  // the text of the file NOTICE
 
 }  // namespace vitrail::app

@@ -20,7 +20,7 @@ Image photograph(int64_t channels) {
 struct Buffer {
   std::vector<uint8_t> bytes = {};
   int64_t stride = 0;
-  size_t first = 0;  // of the window
+  size_t first = 0;  // the offset of the window
 
   ImageView view(PixelFormat format) const { return {bytes.data() + first, kWidth, kHeight, format, stride}; }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where the files are that are installed with the library.
+// The folders of the files that are installed with the library.
 #include <filesystem>
 #include <vector>
 

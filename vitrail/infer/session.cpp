@@ -38,7 +38,7 @@ int64_t num_tokens_read(const models::VisionTransformer& model, const Request& r
   return few ? model.num_head_tokens() : 0;
 }
 
-// The tokens of a block, of which select_tokens() and the heads read some.
+// The tokens of a block.  select_tokens() and the heads read some of them.
 Tensor computed_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request,
                        Tensor& shares) {
   if (request.tokens == Tokens::cls && !model.config().class_token) {

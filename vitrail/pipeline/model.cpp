@@ -84,7 +84,7 @@ Tensor Model::preprocess(Images images) const {
 
 std::vector<Tensor> Model::run(Images images, const infer::Request& request) const {
   if (images.empty()) throw Error("model", "at least one image", "none");
-  std::vector<std::vector<Tensor>> by_result;  // of each batch
+  std::vector<std::vector<Tensor>> by_result;  // one tensor per batch
   for (size_t count = 0; !images.empty(); images = images.subspan(count)) {
     count = num_of_one_size(transform_, images);
     const std::vector<Tensor> results = session_->run(preprocess(images.first(count)), request);

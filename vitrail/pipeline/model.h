@@ -76,7 +76,7 @@ class Model {
   struct LogitsAndFeatures {
     Tensor logits, features;  // [B, classes], [B, D]
   };
-  LogitsAndFeatures logits_and_features(std::span<const image::ImageView> images) const;  // of one pass
+  LogitsAndFeatures logits_and_features(std::span<const image::ImageView> images) const;  // computed in one pass
 
   // The results of a request, each [B, …].  Images whose inputs differ in size run in several batches.
   std::vector<Tensor> run(std::span<const image::ImageView> images, const infer::Request& request = {}) const;
