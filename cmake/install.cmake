@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the program, the library, its headers, the bundled models, the recipes, the dataset of recipes/digits.json,
-# and the CMake package of find_package(vitrail).
+# Installs the library with its headers, the program, the bundled models, the recipes, the dataset of
+# recipes/digits.json, the licences, and the packages of find_package(vitrail) and pkg-config.  The target `uninstall`
+# removes what the last installation wrote.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS vitrail_lib EXPORT vitrailTargets)
-install(TARGETS vitrail RUNTIME)
+if(VITRAIL_APP)
+  install(TARGETS vitrail RUNTIME)
+endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/recipes
         DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
@@ -20,3 +24,23 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/vitrailConfig.cmake ${PROJECT_BINARY_DIR}/vitrailConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/dependencies.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
+
+# pkg-config.  A static library needs the libraries that it uses on every link line, a shared one on none.
+if(NOT BUILD_SHARED_LIBS)
+  set(VITRAIL_PC_REQUIRES "Requires: zlib libjpeg libpng libwebp libtiff-4 libutf8proc")
+  set(VITRAIL_PC_LIBS " -lgif -ldl -pthread")
+  if(VITRAIL_ONEDNN)
+    string(APPEND VITRAIL_PC_LIBS " -ldnnl")
+  endif()
+  if(VITRAIL_PARALLEL STREQUAL "openmp")
+    string(APPEND VITRAIL_PC_LIBS " ${OpenMP_CXX_FLAGS}")
+  endif()
+endif()
+file(RELATIVE_PATH VITRAIL_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/vitrail.pc.in ${PROJECT_BINARY_DIR}/vitrail.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+                                      -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)
+endif()

@@ -42,7 +42,7 @@ LIBRARIES = {
 STANDARD = re.compile(
     r"[a-z_0-9]+|(sys|linux|netinet|arpa)/[\w/]+\.h|"
     r"(assert|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp|signal|stdarg|stddef|stdint|stdio|stdlib|string|"
-    r"time|dirent|dlfcn|fcntl|glob|netdb|poll|pthread|pwd|sched|semaphore|spawn|strings|termios|unistd|wordexp)\.h"
+    r"time|dirent|dlfcn|fcntl|glob|link|netdb|poll|pthread|pwd|sched|semaphore|spawn|strings|termios|unistd|wordexp)\.h"
 )
 SOURCES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh", ".inc"}
 INTERNAL = re.compile(r".*(-inl|_internal)\.h")

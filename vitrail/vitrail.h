@@ -3,6 +3,8 @@
 // The umbrella header: everything that most programs need.
 //
 //   base/error.h              Error, which every function throws for invalid input
+//   pipeline/model.h          Model: predictions, features and attention maps of images, as the command line's
+//   image/image_view.h        ImageView: images in memory of other libraries, without a copy
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
 //   models/load.h             open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/registry.h         architectures: the table of named model variants
@@ -21,12 +23,14 @@
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/data/metrics.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/image/image_view.h"
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/pipeline/model.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/trainer.h"

@@ -10,8 +10,6 @@
 #include "vitrail/analysis/attention_map.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/data/metrics.h"
-#include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 
 namespace vitrail::app {
@@ -92,10 +90,10 @@ struct Tokens {
 };
 
 // The attention weights [1, H, N, N] of all blocks, or of the selected one if nothing needs the others.
-std::vector<Tensor> attention_weights(const Options& options, const LoadedModel& model, const Tensor& input) {
-  const int64_t layer = selected_layers(options, model.config.vit.depth).front();
+std::vector<Tensor> attention_weights(const Options& options, const Model& model, const Tensor& input) {
+  const int64_t layer = selected_layers(options, model.config().vit.depth).front();
   const bool all = options.rollout || !options.raw.empty() || options.layer == "all";
-  return model.session->run(input, {.output = infer::Output::attention, .layer = layer, .all_layers = all});
+  return model.session().run(input, {.output = infer::Output::attention, .layer = layer, .all_layers = all});
 }
 
 std::vector<AttentionMap> attention_maps(const Options& options, const std::vector<Tensor>& weights,
@@ -121,17 +119,13 @@ std::vector<AttentionMap> attention_maps(const Options& options, const std::vect
 }
 
 // "photo.jpg: tabby 87.3 %"
-std::string prediction_line(const Options& options, const LoadedModel& model, const Tensor& input) {
+std::string prediction_line(const Options& options, const Model& model, const Tensor& input) {
   const std::string name = escaped(std::filesystem::path(options.image).filename().string());
-  if (model.config.vit.num_classes == 0) return name;
-  const Tensor logits = model.session->logits(input);
+  if (model.config().vit.num_classes == 0) return name;
+  const Tensor logits = model.session().logits(input);
   const std::span<const float> values(logits.data<float>(), static_cast<size_t>(logits.numel()));
-  const data::Prediction best = data::top_k(values, 1, options.image).front();
-  const std::vector<std::string> labels = class_names(model.config, options.labels);
-  const std::string label = labels.empty() ? str("class ", best.index) : labels[static_cast<size_t>(best.index)];
-  const double logit = values[static_cast<size_t>(best.index)];
-  const double probability = models::gives_sigmoid(model.config) ? 1 / (1 + std::exp(-logit)) : best.probability;
-  return fmt::format("{}: {} {:.1f} %", name, escaped(label), 100 * probability);
+  const Prediction best = model.predictions(values, 1, options.image).front();
+  return fmt::format("{}: {} {:.1f} %", name, escaped(best.label), 100 * best.probability);
 }
 
 // "layer 11, mean over heads"
@@ -142,19 +136,19 @@ std::string shown_by(const Options& options, const std::vector<AttentionMap>& ma
   return (heads.empty() ? "" : heads + ", ") + "each map with its own scale";
 }
 
-void write_figure(const Options& options, const LoadedModel& model, const image::Image& photo, const Tensor& input,
+void write_figure(const Options& options, const Model& model, const image::Image& photo, const Tensor& input,
                   const std::vector<Tensor>& weights) {
-  const models::VisionTransformer& vit = model.session->model();
+  const models::VisionTransformer& vit = model.session().model();
   Tokens tokens{.prefix = vit.num_prefix_tokens(),
-                .depth = model.config.vit.depth,
+                .depth = model.config().vit.depth,
                 .grid = vit.grid_of(input.size(2), input.size(3))};
-  AttentionFigure figure{.photo = photo, .region = visible_region(model.transform, photo.width, photo.height)};
+  AttentionFigure figure{.photo = photo, .region = visible_region(model.transform(), photo.width, photo.height)};
   std::string query = "mean over all tokens";
   if (!options.query.empty()) {
     figure.query = patch_at(options.query, figure.region, tokens.grid);
     tokens.query = tokens.prefix + (*figure.query)[0] * tokens.grid[1] + (*figure.query)[1];
     query = str("the patch at ", options.query[0], ",", options.query[1]);
-  } else if (model.config.vit.class_token) {
+  } else if (model.config().vit.class_token) {
     tokens.query = 0;
     query = "the class token";
   }
@@ -166,9 +160,9 @@ void write_figure(const Options& options, const LoadedModel& model, const image:
 }
 
 int visualise_attention(const Options& options, const GlobalOptions& global) {
-  const LoadedModel model = load_model(options.model, global);
-  const image::Image photo = image::read_image(options.image, {.mode = model.mode, .apply_exif = options.exif});
-  const Tensor input = image::apply(photo, model.transform).unsqueeze(0);
+  const Model model = load_model(options.model, global, options.labels);
+  const image::Image photo = model.read(options.image, {.apply_exif = options.exif});
+  const Tensor input = image::apply(photo, model.transform()).unsqueeze(0);
   const std::vector<Tensor> weights = attention_weights(options, model, input);
   if (!options.raw.empty()) write_raw(options.raw, weights);
   if (!options.output.empty()) write_figure(options, model, photo, input, weights);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <cmath>
 #include <limits>
 
 #include "apps/vitrail/commands.h"
@@ -10,7 +9,6 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/data/metrics.h"
 
 namespace vitrail::app {
 namespace {
@@ -23,22 +21,14 @@ struct Options {
   bool exif = false;
 };
 
-// The sigmoid of each label's own logit, computed in double.
-void use_sigmoid(const float* logits, std::vector<data::Prediction>& predictions) {
-  for (data::Prediction& p : predictions) {
-    p.probability = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logits[p.index]))));
-  }
-}
-
 // Prints the predictions for each image in the requested format.
 class PredictionPrinter {
  public:
-  PredictionPrinter(Format format, std::vector<std::string> names, bool sigmoid)
-      : format_(format), names_(std::move(names)), activation_(sigmoid ? "sigmoid" : "softmax") {
+  PredictionPrinter(Format format, bool sigmoid) : format_(format), activation_(sigmoid ? "sigmoid" : "softmax") {
     if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
   }
 
-  void print(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+  void print(const std::string& path, const std::vector<Prediction>& predictions) const {
     switch (format_) {
       case Format::text:
         return print_text(path, predictions);
@@ -48,9 +38,8 @@ class PredictionPrinter {
         break;
     }
     for (size_t rank = 0; rank < predictions.size(); ++rank) {
-      const data::Prediction& p = predictions[rank];
-      print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(name(p.index)),
-                   p.probability);
+      const Prediction& p = predictions[rank];
+      print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(p.label), p.probability);
     }
   }
 
@@ -60,35 +49,30 @@ class PredictionPrinter {
   }
 
  private:
-  std::string name(int64_t index) const {
-    return names_.empty() ? "class " + std::to_string(index) : names_[static_cast<size_t>(index)];
-  }
-  void print_text(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+  void print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
     print_output("{}\n", escaped(path));
-    for (const data::Prediction& p : predictions) {
-      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(name(p.index)));
+    for (const Prediction& p : predictions) {
+      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
     }
   }
-  void print_object(const std::string& path, const std::vector<data::Prediction>& predictions) const {
+  void print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const data::Prediction& p : predictions) {
-      list.push_back({{"index", p.index}, {"label", name(p.index)}, {"probability", p.probability}});
+    for (const Prediction& p : predictions) {
+      list.push_back({{"index", p.index}, {"label", p.label}, {"probability", p.probability}});
     }
     print_json({{"path", path}, {"activation", activation_}, {"predictions", list}});
   }
 
   Format format_;
-  std::vector<std::string> names_;
   const char* activation_;
 };
 
 int classify(const Options& options, const GlobalOptions& global) {
   const Format format = format_from_name(options.format);
-  const LoadedModel model = load_model(options.model, global);
-  const int64_t classes = model.config.vit.num_classes;
+  const Model model = load_model(options.model, global, options.labels);
+  const int64_t classes = model.config().vit.num_classes;
   if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head (use embed)");
-  const bool sigmoid = models::gives_sigmoid(model.config);
-  const PredictionPrinter printer(format, class_names(model.config, options.labels), sigmoid);
+  const PredictionPrinter printer(format, models::gives_sigmoid(model.config()));
   const ImageSource source = image_source(options.inputs, model, options.exif);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
@@ -106,9 +90,8 @@ int classify(const Options& options, const GlobalOptions& global) {
     const float* row = outcome.result.data<float>();
     if (logits) logits->write_rows(row, 1);
     try {
-      auto predictions = data::top_k({row, static_cast<size_t>(classes)}, options.top, outcome.path);
-      if (sigmoid) use_sigmoid(row, predictions);
-      printer.print(outcome.path, predictions);
+      const std::span logits_row(row, static_cast<size_t>(classes));
+      printer.print(outcome.path, model.predictions(logits_row, options.top, outcome.path));
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));

@@ -16,7 +16,8 @@ namespace vitrail::app {
   COMMAND(convert)                \
   COMMAND(train)                  \
   COMMAND(knn)                    \
-  COMMAND(models)
+  COMMAND(models)                 \
+  COMMAND(info)
 
 #define VITRAIL_DECLARE_COMMAND(NAME) void add_##NAME(CLI::App& program, const GlobalOptions& global, Run& run);
 VITRAIL_COMMANDS(VITRAIL_DECLARE_COMMAND)

@@ -3,7 +3,6 @@
 #include "apps/vitrail/usage_errors.h"
 
 #include "vitrail/base/error.h"
-#include "vitrail/infer/preprocess.h"
 #include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
@@ -46,58 +45,39 @@ void ModelOptions::add_merging_to(CLI::App& command) {
       ->check(CLI::NonNegativeNumber);
 }
 
-models::OpenedModel ModelOptions::open() const {
-  if (model.empty() && !models::find_bundled(models::kDefaultModel)) {
-    throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
-  }
-  models::LoadOptions load{.image_size = given_image_size()};
+std::string ModelOptions::path() const {
+  if (!model.empty()) return model;
+  if (models::find_bundled(models::kDefaultModel)) return models::kDefaultModel;
+  throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
+}
+
+models::LoadOptions ModelOptions::load_options() const {
+  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
+  models::LoadOptions load;
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
-  models::OpenedModel opened = models::open_model(model.empty() ? models::kDefaultModel : model, load);
-  apply_to(opened.config);
-  return opened;
+  if (!image_size.empty()) load.image_size = {image_size.front(), image_size.back()};
+  load.preprocessing.preset = preset;
+  if (!mean.empty()) load.preprocessing.mean = mean;
+  if (!std.empty()) load.preprocessing.std = std;
+  if (!interpolation.empty()) load.preprocessing.interpolation = interpolation;
+  if (!crop_mode.empty()) load.preprocessing.crop_mode = crop_mode;
+  load.preprocessing.crop_pct = crop_pct;
+  return load;
 }
 
 models::ModelConfig ModelOptions::read_config(const std::string& from) const {
-  models::ModelConfig result = models::read_config(from, given_image_size());
-  apply_to(result);
+  const models::LoadOptions load = load_options();
+  models::ModelConfig result = models::read_config(from, load.image_size);
+  models::apply_overrides(load.preprocessing, result.vit.in_chans, result.vit.img_size, result.preprocessing);
   return result;
 }
 
-std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
-  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
-  if (image_size.empty()) return std::nullopt;
-  return std::array{image_size.front(), image_size.back()};
-}
-
-void ModelOptions::apply_to(models::ModelConfig& to) const {
-  models::Preprocessing& preprocessing = to.preprocessing;
-  if (!mean.empty()) preprocessing.mean = mean;
-  if (!std.empty()) preprocessing.std = std;
-  if (!interpolation.empty()) preprocessing.interpolation = interpolation;
-  if (!crop_mode.empty()) preprocessing.crop_mode = crop_mode;
-  if (crop_pct) preprocessing.crop_pct = crop_pct;
-  if (!preset.empty()) models::apply_preset(preset, preprocessing);
-  models::check_preprocessing(preprocessing, to.vit.in_chans, "");
-  if (!preprocessing.input_size && !preset.empty()) preprocessing.input_size = to.vit.img_size;
-}
-
-kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global) {
-  if (!global.precision.empty()) return kernels::precision_from_name(global.precision);
-  return config.int8 ? kernels::Precision::int8 : kernels::Precision::fp32;
-}
-
-LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global) {
-  const models::OpenedModel opened = options.open();
-  LoadedModel loaded{opened.config, nullptr, infer::transform_of(opened.config.preprocessing, options.model),
-                     infer::color_mode_of(opened.config.vit.in_chans)};
-  infer::SessionOptions session{.threads = global.threads,
-                                .precision = precision_of(opened.config, global),
-                                .excluded_layers = opened.config.int8.value_or(models::Int8Config{}).excluded,
-                                .merged_per_block = options.tome};
-  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
-  loaded.session = std::make_unique<infer::Session>(std::move(model), session);
-  return loaded;
+Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels) {
+  vitrail::ModelOptions model{
+      .threads = global.threads, .load = options.load_options(), .labels = labels, .merged_per_block = options.tome};
+  if (!global.precision.empty()) model.precision = kernels::precision_from_name(global.precision);
+  return Model(options.path(), model);
 }
 
 }  // namespace vitrail::app

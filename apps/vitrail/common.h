@@ -2,14 +2,12 @@
 #pragma once
 // Shared by the subcommands: model options and model loading.
 #include <CLI/CLI.hpp>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "vitrail/image/transform.h"
-#include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
+#include "vitrail/pipeline/model.h"
 
 namespace vitrail::app {
 
@@ -35,30 +33,13 @@ struct ModelOptions {
 
   void add_to(CLI::App& command, bool with_m = true);
   void add_merging_to(CLI::App& command);
-  models::OpenedModel open() const;                                // applies the preprocessing options
+  std::string path() const;  // the path or name of the model, by default of the bundled one
+  models::LoadOptions load_options() const;
+  models::OpenedModel open() const { return models::open_model(path(), load_options()); }
   models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
-
- private:
-  std::optional<std::array<int64_t, 2>> given_image_size() const;
-  void apply_to(models::ModelConfig& config) const;
 };
 
-// A model ready for inference, with its configuration and preprocessing.
-struct LoadedModel {
-  models::ModelConfig config;
-  std::unique_ptr<infer::Session> session;
-  image::EvalTransform transform;
-  image::ColorMode mode;
-};
-
-// The requested precision, or else the model's own.
-kernels::Precision precision_of(const models::ModelConfig& config, const GlobalOptions& global);
-LoadedModel load_model(const ModelOptions& options, const GlobalOptions& global);
-
-// The class names: from the given file, else from the model's configuration, else ImageNet-1k's for 1,000 classes, else
-// empty.  The file has one name per line in UTF-8 (a byte-order mark and blank lines at the end are ignored), or JSON:
-// a list of names, or id2label or label2id by themselves or in a config.json.  Throws Error if it does not have
-// num_classes names.
-std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file);
+// labels: a file of class names, or empty.
+Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels = "");
 
 }  // namespace vitrail::app

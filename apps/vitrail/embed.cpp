@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "vitrail/analysis/knn.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -91,20 +91,6 @@ class FeatureFile {
   size_t leading_failures_ = 0;
 };
 
-// L2-normalises each vector along the last axis.  A zero vector stays zero.
-Tensor l2_normalized(const Tensor& features) {
-  Tensor result = features.clone();
-  const int64_t width = result.size(-1);
-  float* data = result.data<float>();
-  for (int64_t start = 0; start < result.numel(); start += width) {
-    double squares = 0;
-    for (int64_t i = 0; i < width; ++i) squares += static_cast<double>(data[start + i]) * data[start + i];
-    const float scale = squares > 0 ? static_cast<float>(1.0 / std::sqrt(squares)) : 0.0f;
-    for (int64_t i = 0; i < width; ++i) data[start + i] *= scale;
-  }
-  return result;
-}
-
 infer::Tokens tokens_from_name(const std::string& name) {
   if (name == "cls") return infer::Tokens::cls;
   if (name == "patch") return infer::Tokens::patch;
@@ -112,15 +98,15 @@ infer::Tokens tokens_from_name(const std::string& name) {
 }
 
 // The shape of the features of an image, without one.
-Shape row_shape(const LoadedModel& model, const infer::Request& request) {
-  const auto& vit = model.config.vit;
+Shape row_shape(const Model& model, const infer::Request& request) {
+  const auto& vit = model.config().vit;
   const Tensor blank = Tensor::zeros({1, vit.in_chans, vit.img_size[0], vit.img_size[1]});
-  return model.session->run(blank, request)[0].select(0, 0).shape();
+  return model.session().run(blank, request)[0].select(0, 0).shape();
 }
 
 int embed(const Options& options, const GlobalOptions& global) {
   FeatureFile rows(options.output == "-" ? kStandardOutput : options.output);  // fails before the model is loaded
-  const LoadedModel model = load_model(options.model, global);
+  const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.inputs, model, options.exif);
   const infer::Request request{.output = infer::Output::features,
                                .tokens = tokens_from_name(options.tokens),
@@ -131,7 +117,7 @@ int embed(const Options& options, const GlobalOptions& global) {
     ++images;
     if (!outcome.error.empty()) return rows.add_failure(outcome.path);
     try {
-      rows.add(outcome.path, options.normalize ? l2_normalized(outcome.result) : outcome.result);
+      rows.add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));

@@ -24,10 +24,10 @@ struct Options {
   bool exif = false;
 };
 
-data::DatasetOptions dataset_options(const Options& options, const LoadedModel& model) {
-  data::DatasetOptions result{.split = options.split, .labels = class_names(model.config, options.labels)};
-  result.num_classes = model.config.vit.num_classes;
-  result.decode.mode = model.mode;
+data::DatasetOptions dataset_options(const Options& options, const Model& model) {
+  data::DatasetOptions result{.split = options.split, .labels = model.class_names()};
+  result.num_classes = model.config().vit.num_classes;
+  result.decode.mode = model.color_mode();
   result.decode.apply_exif = options.exif;
   const auto ids = data::imagenet_wordnet_ids();
   if (result.num_classes == 1000) result.wordnet_ids.assign(ids.begin(), ids.end());
@@ -99,16 +99,16 @@ class Evaluation {
 };
 
 int evaluate(const Options& options, const GlobalOptions& global) {
-  const LoadedModel model = load_model(options.model, global);
-  const int64_t classes = model.config.vit.num_classes;
+  const Model model = load_model(options.model, global, options.labels);
+  const int64_t classes = model.config().vit.num_classes;
   if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head");
-  if (models::gives_sigmoid(model.config)) {
+  if (models::gives_sigmoid(model.config())) {
     throw Error(options.model.model, "a model that chooses one of several classes, for top-1 and top-5 accuracy",
                 classes == 1 ? "a head with one class (use classify)"
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
-  const std::vector<std::string> names = class_names(model.config, options.labels);
+  const std::vector<std::string> names = model.class_names();
   if (!global.quiet) print_note("vitrail: evaluating " + data::summary(*dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },

@@ -7,7 +7,6 @@
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
-#include "vitrail/base/parallel.h"
 #include "vitrail/data/ordered_prefetch.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/decode_memory.h"
@@ -18,7 +17,7 @@ namespace {
 // Collects preprocessed images of one shape and runs them as a batch.
 class Batcher {
  public:
-  Batcher(const LoadedModel& model, const infer::Request& request, int64_t size,
+  Batcher(const Model& model, const infer::Request& request, int64_t size,
           const std::function<void(const Outcome&)>& on_outcome)
       : model_(model), request_(request), size_(size), on_outcome_(on_outcome) {}
 
@@ -46,7 +45,7 @@ class Batcher {
     std::vector<Outcome> outcomes = std::move(pending_);
     pending_.clear();
     try {
-      const Tensor results = model_.session->run(batch, request_)[0];
+      const Tensor results = model_.session().run(batch, request_)[0];
       check_mapped_files();
       for (size_t i = 0; i < outcomes.size(); ++i) {
         outcomes[i].result = results.select(0, static_cast<int64_t>(i));
@@ -71,7 +70,7 @@ class Batcher {
     on_outcome_(outcome);
   }
 
-  const LoadedModel& model_;
+  const Model& model_;
   const infer::Request& request_;
   int64_t size_;
   const std::function<void(const Outcome&)>& on_outcome_;
@@ -82,16 +81,16 @@ class Batcher {
 
 }  // namespace
 
-size_t run_images(const ImageSource& source, const LoadedModel& model, const infer::Request& request, int64_t batch,
+size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome) {
   constexpr std::chrono::milliseconds kPatience{20};
-  const int threads = global.threads > 0 ? global.threads : available_threads();
+  const int threads = model.session().threads();
   Batcher batcher(model, request, batch, on_outcome);
   Progress progress("images", source.count, global.quiet);
   auto preprocess = [&](size_t i) -> std::optional<Tensor> {
     if (!source.path(i)) return std::nullopt;
     const image::DecodeMemoryScope memory;
-    return image::apply(source.read(i), model.transform);
+    return image::apply(source.read(i), model.transform());
   };
   // Two batches in flight: one is decoded while the other runs.
   const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads)};
@@ -113,9 +112,9 @@ size_t run_images(const ImageSource& source, const LoadedModel& model, const inf
   return batcher.failures();
 }
 
-ImageSource image_source(const std::vector<std::string>& inputs, const LoadedModel& model, bool apply_exif) {
+ImageSource image_source(const std::vector<std::string>& inputs, const Model& model, bool apply_exif) {
   const auto list = std::make_shared<ImageInputs>(inputs);
-  const image::DecodeOptions decode{.mode = model.mode, .apply_exif = apply_exif};
+  const image::DecodeOptions decode{.mode = model.color_mode(), .apply_exif = apply_exif};
   return {.count = list->count(),
           .path =
               [list](size_t i) {

@@ -28,10 +28,10 @@ struct Outcome {
 // images are also reported on standard error.  Standard output is flushed after each batch, and a batch does not wait
 // for images that another program has yet to name.  Returns how many failed.  Throws Error if a mapped file of weights
 // or images has changed.
-size_t run_images(const ImageSource& source, const LoadedModel& model, const infer::Request& request, int64_t batch,
+size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
 
 // The images that command-line inputs name.
-ImageSource image_source(const std::vector<std::string>& inputs, const LoadedModel& model, bool apply_exif);
+ImageSource image_source(const std::vector<std::string>& inputs, const Model& model, bool apply_exif);
 
 }  // namespace vitrail::app

@@ -37,7 +37,7 @@ std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::st
   return data::open_dataset(path, options);
 }
 
-Features features_of(const data::Dataset& dataset, const LoadedModel& model, const Options& options,
+Features features_of(const data::Dataset& dataset, const Model& model, const Options& options,
                      const GlobalOptions& global) {
   const ImageSource source{static_cast<size_t>(dataset.size()),
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
@@ -59,9 +59,9 @@ Features features_of(const data::Dataset& dataset, const LoadedModel& model, con
 }
 
 int knn(const Options& options, const GlobalOptions& global) {
-  const LoadedModel model = load_model(options.model, global);
+  const Model model = load_model(options.model, global);
   data::DatasetOptions dataset_options;
-  dataset_options.decode.mode = model.mode;
+  dataset_options.decode.mode = model.color_mode();
   dataset_options.decode.apply_exif = options.exif;
   const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
   dataset_options.labels = train->class_names();

@@ -5,6 +5,7 @@
 #include <new>
 #include <sstream>
 
+#include "apps/vitrail/build_info.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/process_setup.h"
@@ -51,6 +52,9 @@ int run_program(int argc, char** argv) {
   CLI::App program("Vision Transformers: inference, features, attention maps, evaluation, conversion and training.",
                    "vitrail");
   program.set_version_flag("--version", "vitrail " VITRAIL_VERSION);
+  program.add_flag_callback(
+      "--license", [] { throw CLI::CallForVersion(app::kNotice, 0); },
+      "Display the licence, and those of the libraries, and exit");
   program.require_subcommand(1);
   program.fallthrough();
   program.footer(

@@ -17,10 +17,10 @@ constexpr int64_t kQueriesPerChunk = 256;  // 256 rows of similarities to 50,000
 }  // namespace
 
 Tensor normalized_rows(const Tensor& features) {
-  if (features.rank() != 2) throw Error("k-NN", "features [n, D]", features.shape().to_string());
+  if (features.rank() < 1) throw Error("features", "vectors [..., D]", features.shape().to_string());
   const Tensor result = features.to(DType::f32).clone();
-  const int64_t width = result.size(1);
-  parallel_for(0, result.size(0), 64, [&](int64_t first, int64_t last) {
+  const int64_t width = result.size(-1), count = width > 0 ? result.numel() / width : 0;
+  parallel_for(0, count, 64, [&](int64_t first, int64_t last) {
     for (int64_t r = first; r < last; ++r) {
       float* row = result.data<float>() + r * width;
       double squares = 0;

@@ -14,7 +14,7 @@ struct KnnOptions {
   bool plain = false;         // a neighbour votes with weight 1 instead
 };
 
-// features [n, D] → f32 [n, D] with rows of unit L2 norm.  Norms below 1e-12 count as 1e-12.
+// features [..., D] → f32 with vectors of unit L2 norm along the last axis.  Norms below 1e-12 count as 1e-12.
 Tensor normalized_rows(const Tensor& features);
 
 // For each row of `queries` [m, D], the votes of its k nearest rows of `train` [n, D] by cosine similarity; ties go to

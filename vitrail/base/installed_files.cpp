@@ -2,6 +2,7 @@
 #include "vitrail/base/installed_files.h"
 
 #include "vitrail/base/env_internal.h"
+#include "vitrail/base/installation_internal.h"
 
 namespace vitrail {
 namespace fs = std::filesystem;
@@ -9,12 +10,9 @@ namespace fs = std::filesystem;
 std::vector<fs::path> installation_folders() {
   std::vector<fs::path> folders;
   if (const auto home = environment("VITRAIL_HOME")) folders.emplace_back(*home);
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-  if (!program.empty()) {
-    folders.push_back(program.parent_path() / "share" / "vitrail");  // PREFIX/bin/vitrail
-    folders.push_back(program.parent_path().parent_path());          // SOURCE/build/release/vitrail
-  }
+  for (const fs::path& prefix : installation_prefixes()) folders.push_back(prefix / "share" / "vitrail");
+  const fs::path program = program_folder();
+  if (!program.empty()) folders.push_back(program.parent_path().parent_path());  // SOURCE/build/release/vitrail
   folders.push_back(fs::path(VITRAIL_DATA_PATH) / "vitrail");
   return folders;
 }

@@ -8,8 +8,9 @@
 
 namespace vitrail {
 
-// The folders that may have them, in the order in which they are searched: $VITRAIL_HOME, the installation of the
-// running program (PREFIX/share/vitrail), the source tree of its build, and the configured installation prefix.
+// The folders that may have them, in the order in which they are searched: $VITRAIL_HOME, the installations of the
+// running program and of the shared library (PREFIX/share/vitrail), the source tree of the program's build, and the
+// configured installation prefix.
 std::vector<std::filesystem::path> installation_folders();
 
 // The path itself if there is something, else "examples/digits.zip" or "recipes/digits.json" in the first installation

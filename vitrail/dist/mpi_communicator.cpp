@@ -8,6 +8,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/installation_internal.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
 #include "vitrail/dist/mpi_module_internal.h"
 
@@ -17,13 +18,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // The folders that are searched for the module: the program's own folder and its parent (a build tree), the
-// installation of the program, and the installation that this library was built for.
+// installations of the program and of the shared library, and the installation that this library was built for.
 std::vector<fs::path> module_folders() {
   if (const auto folder = environment("VITRAIL_MODULES")) return {*folder};
-  std::error_code unknown;
-  const fs::path program = fs::read_symlink("/proc/self/exe", unknown).parent_path();
-  return {program, program.parent_path(), program.parent_path() / VITRAIL_LIBRARY_FOLDER / "vitrail",
-          fs::path(VITRAIL_LIBRARY_PATH) / "vitrail"};
+  const fs::path program = program_folder();
+  std::vector<fs::path> folders{program, program.parent_path()};
+  for (const fs::path& prefix : installation_prefixes()) folders.push_back(prefix / VITRAIL_LIBRARY_FOLDER / "vitrail");
+  folders.push_back(fs::path(VITRAIL_LIBRARY_PATH) / "vitrail");
+  return folders;
 }
 
 // Loads the module and keeps it loaded, because MPI cannot be initialised twice in a process.

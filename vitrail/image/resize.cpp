@@ -13,25 +13,28 @@ namespace {
 
 constexpr int64_t kMaxSize = 0x7fffffff;  // as Pillow, whose sizes have 32 bits
 
-kernels::ResampleAxis view(const ResampleWeights& weights) {
+kernels::ResampleAxis axis_of(const ResampleWeights& weights) {
   return {static_cast<int64_t>(weights.firsts.size()), weights.taps, weights.firsts.data(), weights.counts.data(),
           weights.weights.data()};
 }
 
+kernels::PixelRows rows_of(const ImageView& source, int64_t top, int64_t rows) {
+  return {source.row(top), rows, source.width() * source.channels(), source.stride(),
+          static_cast<int>(source.channels())};
+}
+
 // Rows [top, top + rows) of the source, each resampled along x.
-Image resample_rows(const Image& source, const ResampleWeights& weights, int64_t top, int64_t rows) {
-  Image result = make_image(static_cast<int64_t>(weights.firsts.size()), rows, source.channels);
-  const kernels::PixelRows pixels{source.row(top), rows, source.row_bytes(), static_cast<int>(source.channels)};
-  kernels::resample_x(pixels, view(weights), result.pixels.data());
+Image resample_rows(const ImageView& source, const ResampleWeights& weights, int64_t top, int64_t rows) {
+  Image result = make_image(static_cast<int64_t>(weights.firsts.size()), rows, source.channels());
+  kernels::resample_x(rows_of(source, top, rows), axis_of(weights), result.pixels.data());
   return result;
 }
 
 // Columns [left, left + width) of the source, resampled along y.
-Image resample_columns(const Image& source, const ResampleWeights& weights, int64_t left, int64_t width) {
-  Image result = make_image(width, static_cast<int64_t>(weights.firsts.size()), source.channels);
-  const kernels::PixelRows pixels{source.pixels.data(), source.height, source.row_bytes(),
-                                  static_cast<int>(source.channels)};
-  kernels::resample_y(pixels, left * source.channels, result.row_bytes(), view(weights), result.pixels.data());
+Image resample_columns(const ImageView& source, const ResampleWeights& weights, int64_t left, int64_t width) {
+  Image result = make_image(width, static_cast<int64_t>(weights.firsts.size()), source.channels());
+  kernels::resample_y(rows_of(source, 0, source.height()), left * source.channels(), result.row_bytes(),
+                      axis_of(weights), result.pixels.data());
   return result;
 }
 
@@ -49,10 +52,10 @@ void rebase(int64_t position, ResampleWeights& weights) {
   for (int64_t& first : weights.firsts) first -= position;
 }
 
-Image cropped(const Image& source, const Window& window) {
-  Image result = make_image(window.width, window.height, source.channels);
+Image cropped(const ImageView& source, const Window& window) {
+  Image result = make_image(window.width, window.height, source.channels());
   for (int64_t y = 0; y < window.height; ++y) {
-    std::memcpy(result.row(y), source.row(window.top + y) + window.left * source.channels,
+    std::memcpy(result.row(y), source.row(window.top + y) + window.left * source.channels(),
                 static_cast<size_t>(result.row_bytes()));
   }
   return result;
@@ -72,16 +75,17 @@ std::vector<int64_t> nearest_positions(const Axis& axis) {
   return positions;
 }
 
-Image resize_nearest(const Image& source, const Window& crop, const Axis& x_axis, const Axis& y_axis) {
+Image resize_nearest(const ImageView& source, const Window& crop, const Axis& x_axis, const Axis& y_axis) {
+  const int64_t channels = source.channels();
   const std::vector<int64_t> columns = nearest_positions(x_axis), rows = nearest_positions(y_axis);
-  Image result = make_image(x_axis.end - x_axis.begin, y_axis.end - y_axis.begin, source.channels);
+  Image result = make_image(x_axis.end - x_axis.begin, y_axis.end - y_axis.begin, channels);
   for (int64_t y = 0; y < result.height; ++y) {
     if (rows[y] < 0) continue;
-    const uint8_t* from = source.row(crop.top + rows[y]) + crop.left * source.channels;
+    const uint8_t* from = source.row(crop.top + rows[y]) + crop.left * channels;
     uint8_t* out = result.row(y);
     for (const int64_t column : columns) {
-      for (int64_t c = 0; c < source.channels; ++c, ++out) {
-        if (column >= 0) *out = from[column * source.channels + c];
+      for (int64_t c = 0; c < channels; ++c, ++out) {
+        if (column >= 0) *out = from[column * channels + c];
       }
     }
   }
@@ -106,7 +110,8 @@ ResampleWeights weights_at(int64_t offset, const Axis& axis, Filter filter) {
   return weights;
 }
 
-Image resize_filtered(const Image& source, const Window& crop, const Axis& x_axis, const Axis& y_axis, Filter filter) {
+Image resize_filtered(const ImageView& source, const Window& crop, const Axis& x_axis, const Axis& y_axis,
+                      Filter filter) {
   const int64_t width = x_axis.end - x_axis.begin, height = y_axis.end - y_axis.begin;
   if (changes_nothing(y_axis)) {
     return resample_rows(source, weights_at(crop.left, x_axis, filter), crop.top + y_axis.begin, height);
@@ -127,12 +132,12 @@ Image resize_filtered(const Image& source, const Window& crop, const Axis& x_axi
   return resample_columns(rows, y_weights, 0, width);
 }
 
-void check_crop(const Image& source, const Window& crop) {
-  check_image(source, "resize");
+void check_crop(const ImageView& source, const Window& crop) {
+  if (source.channels() == 4) throw Error("resize", "an image without alpha", "4 channels");
   const bool inside = crop.left >= 0 && crop.top >= 0 && crop.width > 0 && crop.height > 0 &&
-                      crop.width <= source.width - crop.left && crop.height <= source.height - crop.top;
+                      crop.width <= source.width() - crop.left && crop.height <= source.height() - crop.top;
   if (!inside) {
-    throw Error("resize", str("a crop inside ", source.width, "×", source.height),
+    throw Error("resize", str("a crop inside ", source.width(), "×", source.height()),
                 str(crop.width, "×", crop.height, " at ", crop.left, ", ", crop.top));
   }
 }
@@ -153,8 +158,8 @@ void check(const Axis& x_axis, const Axis& y_axis) {
 
 }  // namespace
 
-Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options) {
-  const Window crop = options.crop.value_or(Window{0, 0, source.width, source.height});
+Image resize(const ImageView& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options) {
+  const Window crop = options.crop.value_or(Window{0, 0, source.width(), source.height()});
   const Box box = options.box.value_or(Box{0, 0, static_cast<double>(crop.width), static_cast<double>(crop.height)});
   const Window window = options.window.value_or(Window{0, 0, width, height});
   // Pillow keeps the box in single precision.

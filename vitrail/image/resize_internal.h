@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "vitrail/image/filter.h"
-#include "vitrail/image/image.h"
+#include "vitrail/image/image_view.h"
 
 namespace vitrail::image {
 
@@ -26,8 +26,9 @@ struct ResizeOptions {
 
 // Resamples to width × height.  Filters except nearest are widened by the reduction factor (antialiasing).  The
 // arithmetic is Pillow's: weights in double rounded to 22 fractional bits, a pass along x rounded to 8 bits, then a
-// pass along y; a pass that changes nothing is skipped.  Runs on the calling thread. Throws Error if a size is not
-// positive, or crop, box or window is not inside its image.
-Image resize(const Image& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options = {});
+// pass along y; a pass that changes nothing is skipped.  Runs on the calling thread.  The result has the channels of
+// the source, in its order.  Throws Error if a size is not positive, crop, box or window is not inside its image, or
+// the source has 4 channels.
+Image resize(const ImageView& source, int64_t width, int64_t height, Filter filter, const ResizeOptions& options = {});
 
 }  // namespace vitrail::image

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/normalize_internal.h"
@@ -21,6 +22,10 @@ struct Overlap {
 Overlap overlap(int64_t resized, int64_t offset, int64_t length) {
   const int64_t first = std::max<int64_t>(offset, 0), last = std::min(offset + length, resized);
   return {first, std::max<int64_t>(last - first, 0), first - offset};
+}
+
+void reverse_channels(Image& image) {
+  for (size_t i = 0; i < image.pixels.size(); i += 3) std::swap(image.pixels[i], image.pixels[i + 2]);
 }
 
 Image padding_image(const ResizeAndCrop& plan, int64_t channels, const EvalTransform& transform) {
@@ -52,32 +57,32 @@ Region visible_region(const EvalTransform& transform, int64_t width, int64_t hei
           static_cast<double>(plan.left + plan.width) * x, static_cast<double>(plan.top + plan.height) * y};
 }
 
-Image apply_geometry(const Image& source, const EvalTransform& transform) {
-  check_image(source, "image transform");
-  check_statistics(transform, source.channels);
-  const ResizeAndCrop plan = resize_and_crop_of(transform, source.width, source.height);
+Image apply_geometry(const ImageView& source, const EvalTransform& transform) {
+  if (source.channels() == 4) return apply_geometry(to_image(source, ColorMode::rgb), transform);
+  const int64_t channels = source.channels();
+  check_statistics(transform, channels);
+  const ResizeAndCrop plan = resize_and_crop_of(transform, source.width(), source.height());
   const Overlap x = overlap(plan.resized_width, plan.left, plan.width);
   const Overlap y = overlap(plan.resized_height, plan.top, plan.height);
   ResizeOptions options;
   options.window = Window{x.first, y.first, x.length, y.length};
   Image visible = resize(source, plan.resized_width, plan.resized_height, transform.interpolation, options);
+  if (source.format() == PixelFormat::bgr) reverse_channels(visible);  // after the resize, which has fewer pixels
   if (visible.width == plan.width && visible.height == plan.height) return visible;
-  Image result = padding_image(plan, source.channels, transform);
+  Image result = padding_image(plan, channels, transform);
   for (int64_t row = 0; row < visible.height; ++row) {
-    std::memcpy(result.row(y.at + row) + x.at * source.channels, visible.row(row),
-                static_cast<size_t>(visible.row_bytes()));
+    std::memcpy(result.row(y.at + row) + x.at * channels, visible.row(row), static_cast<size_t>(visible.row_bytes()));
   }
   return result;
 }
 
-void apply_into(const Image& source, const EvalTransform& transform, float* out) {
+void apply_into(const ImageView& source, const EvalTransform& transform, float* out) {
   Normalizer(transform).apply_into(apply_geometry(source, transform), out);
 }
 
-Tensor apply(const Image& source, const EvalTransform& transform) {
-  check_image(source, "image transform");
-  const auto [height, width] = output_size(transform, source.width, source.height);
-  const Tensor result = Tensor::empty({source.channels, height, width});
+Tensor apply(const ImageView& source, const EvalTransform& transform) {
+  const auto [height, width] = output_size(transform, source.width(), source.height());
+  const Tensor result = Tensor::empty({source.format() == PixelFormat::grey ? 1 : 3, height, width});
   apply_into(source, transform, result.data<float>());
   return result;
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "vitrail/image/filter.h"
-#include "vitrail/image/image.h"
+#include "vitrail/image/image_view.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::image {
@@ -41,9 +41,10 @@ struct EvalTransform {
 // Height and width of the transform's result for an image of this size.
 std::array<int64_t, 2> output_size(const EvalTransform& transform, int64_t width, int64_t height);
 
-// The resized, cropped and padded image, 8 bits per channel: the pixels that the model sees.
-// Throws Error for an invalid configuration, and if the image would be resized to zero pixels.
-Image apply_geometry(const Image& source, const EvalTransform& transform);
+// The resized, cropped and padded image, 8 bits per channel: the pixels that the model sees.  Grey images stay grey,
+// all others give red, green, blue; the source is copied only if it has alpha, which is dropped. Throws Error for an
+// invalid configuration, and if the image would be resized to zero pixels.
+Image apply_geometry(const ImageView& source, const EvalTransform& transform);
 
 // A rectangle in pixels with fractions, left ≤ x < right.
 struct Region {
@@ -54,7 +55,7 @@ struct Region {
 Region visible_region(const EvalTransform& transform, int64_t width, int64_t height);
 
 // The normalised image, written to out [channels, height, width] of output_size().
-void apply_into(const Image& source, const EvalTransform& transform, float* out);
-Tensor apply(const Image& source, const EvalTransform& transform);  // [channels, height, width], f32
+void apply_into(const ImageView& source, const EvalTransform& transform, float* out);
+Tensor apply(const ImageView& source, const EvalTransform& transform);  // [channels, height, width], f32
 
 }  // namespace vitrail::image

@@ -31,23 +31,28 @@ std::array<TensorSpec, 1> specs_of(const Shape& images) {
   return {TensorSpec{DType::f32, images}};
 }
 
-// The number of leading tokens that a request for features reads; 0: all.
-int64_t num_tokens_read(const models::VisionTransformer& model, Tokens tokens) {
-  if (tokens == Tokens::cls) return 1;
-  return tokens == Tokens::pooled ? model.num_head_tokens() : 0;
+// The number of leading tokens that a request reads; 0: all.
+int64_t num_tokens_read(const models::VisionTransformer& model, const Request& request) {
+  if (request.tokens == Tokens::cls && request.output == Output::features) return 1;
+  const bool few = request.tokens == Tokens::cls || request.tokens == Tokens::pooled;
+  return few ? model.num_head_tokens() : 0;
 }
 
-Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
+// The tokens of a block.  select_tokens() and the heads read some of them.
+Tensor computed_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request,
+                       Tensor& shares) {
   if (request.tokens == Tokens::cls && !model.config().class_token) {
     throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
   }
-  Tensor shares;
-  const Tensor tokens = model.intermediate(
-      images,
-      {.layer = request.layer, .normalize = request.normalize, .num_tokens = num_tokens_read(model, request.tokens)},
+  return model.intermediate(
+      images, {.layer = request.layer, .normalize = request.normalize, .num_tokens = num_tokens_read(model, request)},
       &shares);
+}
+
+Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Tensor& shares,
+                     Tokens selection) {
   const int64_t prefix = model.num_prefix_tokens();
-  switch (request.tokens) {
+  switch (selection) {
     case Tokens::pooled:
       return model.pool(tokens, shares);
     case Tokens::cls:
@@ -62,8 +67,16 @@ Tensor selected_tokens(const models::VisionTransformer& model, const Tensor& ima
 
 // True if the request needs one token per patch, which token merging does not keep.
 bool needs_patch_tokens(const Request& request) {
-  if (request.output == Output::features) return request.tokens == Tokens::patch || request.tokens == Tokens::all;
-  return request.output == Output::attention;
+  if (request.output == Output::logits) return false;
+  return request.output == Output::attention || request.tokens == Tokens::patch || request.tokens == Tokens::all;
+}
+
+// The head reads the normalised tokens of the last block.
+void check_heads_layer(const models::VisionTransformer& model, const Request& request) {
+  const bool last = request.layer == -1 || request.layer == model.config().depth - 1;
+  if (last && request.normalize) return;
+  throw Error("session", "features of the last block with the final norm, as the head reads them",
+              str("block ", request.layer, request.normalize ? "" : " without the norm"));
 }
 
 Tensor checked(const Tensor& images) {
@@ -118,10 +131,17 @@ std::vector<Tensor> Session::trace(const Tensor& images, const Request& request)
       if (request.all_layers) return model_.attention_maps(images);
       return {model_.attention_maps(images, request.layer).at(0)};
     }
+    case Output::logits_and_features:
+      check_heads_layer(model_, request);
+      break;
     case Output::features:
       break;
   }
-  return {selected_tokens(model_, images, request)};
+  Tensor shares;
+  const Tensor tokens = computed_tokens(model_, images, request, shares);
+  const Tensor features = select_tokens(model_, tokens, shares, request.tokens);
+  if (request.output == Output::features) return {features};
+  return {model_.forward_head(tokens, shares), features};
 }
 
 std::shared_ptr<const Program> Session::program(const Shape& images, const Request& request) const {

@@ -12,7 +12,8 @@
 
 namespace vitrail::infer {
 
-enum class Output : uint8_t { logits, features, attention };
+// logits_and_features: two results of one pass.
+enum class Output : uint8_t { logits, features, attention, logits_and_features };
 
 // pooled: the head's input [B, D].  cls [B, D].  patch [B, N, D].  all [B, prefix + N, D].
 enum class Tokens : uint8_t { pooled, cls, patch, all };
@@ -20,7 +21,7 @@ enum class Tokens : uint8_t { pooled, cls, patch, all };
 // The output of a run.  The fields after `output` apply to the outputs that their comments name.
 struct Request {
   Output output = Output::logits;
-  Tokens tokens = Tokens::pooled;  // features
+  Tokens tokens = Tokens::pooled;  // features, logits_and_features
   int64_t layer = -1;              // features, attention: index of a block; negative indices count from the end
   bool normalize = true;           // features: apply the model's final norm
   bool all_layers = false;         // attention: the weights of every block instead of those of `layer`
@@ -51,7 +52,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // images [B, C, H, W] → the requested f32 tensor, or for attention with all_layers one tensor [B, H, N, N] per block.
+  // images [B, C, H, W] → the requested f32 tensor; for logits_and_features both; for attention with all_layers one
+  // tensor [B, H, N, N] per block.
   // Throws Error for images of a shape that the model does not accept.
   std::vector<Tensor> run(const Tensor& images, const Request& request = {}) const;
   Tensor logits(const Tensor& images) const { return run(images)[0]; }

@@ -107,6 +107,7 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
   ModelConfig config = config_of(files, options);
   if (options.image_size) apply_image_size(config, *options.image_size);
+  apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};
 }

@@ -18,6 +18,7 @@ struct LoadOptions {
   std::optional<std::string> key_map = {};  // a key map's file, or the name of a built-in key map
   // Another image size {height, width}; positions are interpolated.
   std::optional<std::array<int64_t, 2>> image_size = {};
+  PreprocessingOverrides preprocessing = {};
 };
 
 // A model's files, opened: the configuration, the weights (not read yet) and the map of their keys.
@@ -38,7 +39,7 @@ ModelConfig read_config(const std::string& file_or_name,
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // Builds the model in eval mode, with f32 weights.  A model for a Session may keep int8 weights
-// (weights::Int8Weights::keep).  Throws one Error that lists all missing, extra and misshapen keys.
+// (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all missing, extra and misshapen keys.
 VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8 = weights::Int8Weights::dequantize);
 
 // The fields that key maps may use in their "sizes".

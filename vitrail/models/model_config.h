@@ -22,8 +22,8 @@ enum class ProblemType : uint8_t { single_label, multi_label };
 
 struct ModelConfig {
   std::string architecture{};  // the registered name, "vit", or Hugging Face's model_type
-  VisionTransformerConfig vit;
-  Preprocessing preprocessing;
+  VisionTransformerConfig vit{};
+  Preprocessing preprocessing{};
   std::vector<std::string> labels{};          // class names in index order; empty if the file has none
   std::vector<std::string> descriptions{};    // longer class names in index order; may be empty
   std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says

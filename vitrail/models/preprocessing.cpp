@@ -133,4 +133,16 @@ void apply_preset(const std::string& preset, Preprocessing& preprocessing) {
   throw Error("--preset", "imagenet, inception, cifar10 or mnist", "'" + preset + "'");
 }
 
+void apply_overrides(const PreprocessingOverrides& from, int64_t channels, const std::array<int64_t, 2>& model_size,
+                     Preprocessing& to) {
+  if (from.mean) to.mean = from.mean;
+  if (from.std) to.std = from.std;
+  if (from.interpolation) to.interpolation = from.interpolation;
+  if (from.crop_mode) to.crop_mode = *from.crop_mode;
+  if (from.crop_pct) to.crop_pct = from.crop_pct;
+  if (!from.preset.empty()) apply_preset(from.preset, to);
+  check_preprocessing(to, channels, "");
+  if (!to.input_size && !from.preset.empty()) to.input_size = model_size;
+}
+
 }  // namespace vitrail::models

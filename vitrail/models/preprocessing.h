@@ -32,6 +32,19 @@ struct Preprocessing {
   std::vector<std::string> missing() const;
 };
 
+// Settings that replace a model's own; unset ones leave them.
+struct PreprocessingOverrides {
+  std::string preset = {};  // as apply_preset(), after the others
+  std::optional<std::vector<double>> mean = {}, std = {};
+  std::optional<std::string> interpolation = {}, crop_mode = {};
+  std::optional<double> crop_pct = {};
+};
+
+// Throws Error for an invalid setting, naming the option that sets it ("--mean").  model_size: the size of the images
+// that the model was trained on, for a preset on a model whose files name none.
+void apply_overrides(const PreprocessingOverrides& overrides, int64_t channels,
+                     const std::array<int64_t, 2>& model_size, Preprocessing& preprocessing);
+
 // Presets "imagenet", "inception", "cifar10" and "mnist": sets mean and std, and interpolation and crop_pct if unset.
 // Throws Error for another name.
 void apply_preset(const std::string& preset, Preprocessing& preprocessing);

@@ -41,7 +41,7 @@ struct VisionTransformerConfig {
   int64_t reg_tokens = 0;
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
-  nn::PositionResampling pos_interp;
+  nn::PositionResampling pos_interp{};
   bool no_embed_class = false;  // positions for patches only
   bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2)
   bool dynamic_img_size = false;

@@ -102,8 +102,8 @@ struct CheckpointRecipe {
 
 struct Recipe {
   std::string objective = "classify";  // by gradient descent; "probe": logistic regression (probe.h)
-  ModelRecipe model;
-  DataRecipe data;
+  ModelRecipe model{};
+  DataRecipe data{};
   int64_t epochs = 0;
   int64_t batch_size = 128;  // images of a forward pass in each process
   int64_t accumulate = 1;    // batches per optimiser step (gradient accumulation)
@@ -112,18 +112,18 @@ struct Recipe {
   uint64_t seed = 0;
   double lr = 1e-3;  // peak learning rate
   double clip = 0;   // maximum gradient norm; 0: no clipping
-  optim::OptimizerOptions optimizer;
-  optim::GroupOptions groups;
-  ScheduleRecipe schedule;
-  data::AugmentOptions augment;
-  data::MixupOptions mix;
+  optim::OptimizerOptions optimizer{};
+  optim::GroupOptions groups{};
+  ScheduleRecipe schedule{};
+  data::AugmentOptions augment{};
+  data::MixupOptions mix{};
   std::optional<TokenDropRecipe> token_drop{};
   int64_t repeats = 1;        // repeated augmentation (data::LoaderOptions::repeats)
   double plain_epochs = 0;    // number of last epochs without affine, policy, colour jitter and erasing
   double unmixed_epochs = 0;  // number of last epochs without mixup and cutmix
-  LossRecipe loss;
+  LossRecipe loss{};
   std::optional<optim::EmaOptions> ema{};
-  CheckpointRecipe checkpoint;
+  CheckpointRecipe checkpoint{};
   std::string non_finite = "stop";  // on a non-finite loss or gradient: throw, or "skip" the step
   int64_t validate_every = 1;       // epochs
   int64_t patience = 0;             // epochs without a better validation loss that end the run; 0: off

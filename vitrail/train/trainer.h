@@ -37,15 +37,15 @@ struct EpochResult {
 
 // Rank 0 calls all callbacks; the other processes call only `stop`.
 struct TrainerCallbacks {
-  std::function<void(const Progress&)> progress;
-  std::function<void(const EpochResult&)> epoch;    // after each epoch
-  std::function<void(const std::string&)> message;  // lines for a log
+  std::function<void(const Progress&)> progress{};
+  std::function<void(const EpochResult&)> epoch{};    // after each epoch
+  std::function<void(const std::string&)> message{};  // lines for a log
   // Called after each step and each evaluation batch.  True in any process makes all processes save and return.
-  std::function<bool()> stop;
+  std::function<bool()> stop{};
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder;                           // folder of the run, created if missing
+  std::filesystem::path folder{};                         // folder of the run, created if missing
   bool resume = false;                                    // continue from the folder's checkpoint, if there is one
   bool allow_changes = false;                             // if the recipe has changed, warn instead of throwing
   int threads = 0;                                        // compute threads; 0: all available cores

@@ -228,8 +228,9 @@ void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out)
   const SplitWeights split{padded_taps, low.data(), high.data()};
   auto* const one_row = &VITRAIL_DISPATCH(row_x);
   for (int64_t y = 0; y < source.rows; ++y, out += axis.count * source.channels) {
-    const uint8_t* const row = source.pixels + y * source.row_bytes;
-    const int64_t done = vector_positions(axis, source.channels, (source.rows - y) * source.row_bytes);
+    const uint8_t* const row = source.pixels + y * source.stride;
+    const int64_t readable = (source.rows - 1 - y) * source.stride + source.row_bytes;
+    const int64_t done = vector_positions(axis, source.channels, readable);
     one_row(row, source.channels, axis, split, done, out);
     scalar_positions(row, source.channels, axis, done, axis.count, out);
   }
@@ -238,11 +239,11 @@ void resample_x(const PixelRows& source, const ResampleAxis& axis, uint8_t* out)
 void resample_y(const PixelRows& source, int64_t offset, int64_t bytes, const ResampleAxis& axis, uint8_t* out) {
   auto* const one_row = &VITRAIL_DISPATCH(row_y);
   for (int64_t y = 0; y < axis.count; ++y, out += bytes) {
-    const uint8_t* const rows = source.pixels + axis.firsts[y] * source.row_bytes + offset;
+    const uint8_t* const rows = source.pixels + axis.firsts[y] * source.stride + offset;
     const int32_t* const weights = axis.weights + y * axis.taps;
     const int64_t taps = axis.lengths[y];
-    for (int64_t i = one_row(rows, source.row_bytes, weights, taps, bytes, out); i < bytes; ++i) {
-      out[i] = weighted_sum(rows + i, source.row_bytes, weights, taps);
+    for (int64_t i = one_row(rows, source.stride, weights, taps, bytes, out); i < bytes; ++i) {
+      out[i] = weighted_sum(rows + i, source.stride, weights, taps);
     }
   }
 }

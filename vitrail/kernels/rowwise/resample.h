@@ -17,10 +17,10 @@ struct ResampleAxis {
   const int32_t* weights = nullptr;  // [count, taps], zeros from lengths[i] on
 };
 
-// An image [rows, row_bytes] of interleaved channels, contiguous.
+// An image [rows, row_bytes] of interleaved channels; a row begins `stride` bytes after the one above.
 struct PixelRows {
   const uint8_t* pixels = nullptr;
-  int64_t rows = 0, row_bytes = 0;
+  int64_t rows = 0, row_bytes = 0, stride = 0;
   int channels = 1;  // 1 or 3
 };
 

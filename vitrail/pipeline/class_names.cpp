@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/vitrail/common.h"
+#include "vitrail/pipeline/class_names.h"
+
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/data/imagenet_labels.h"
 #include "vitrail/models/label_file_internal.h"
 
-namespace vitrail::app {
+namespace vitrail::pipeline {
 
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file) {
   const auto classes = static_cast<size_t>(config.vit.num_classes);
@@ -21,4 +22,4 @@ std::vector<std::string> class_names(const models::ModelConfig& config, const st
   return names;
 }
 
-}  // namespace vitrail::app
+}  // namespace vitrail::pipeline

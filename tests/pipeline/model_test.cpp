@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// vitrail::Model against the program, whose results it has to give bit for bit.
+#include "vitrail/pipeline/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/npy.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using image::Image;
+using image::ImageView;
+
+// The images of a folder in the program's order, decoded for a model.
+struct Images {
+  std::vector<Image> images;
+  std::vector<ImageView> views;
+
+  Images(const Model& model, const fs::path& folder, int n) {
+    for (int i = 0; i < n; ++i)
+      images.push_back(model.read(folder / (std::string(1, static_cast<char>('a' + i)) + ".png")));
+    views.assign(images.begin(), images.end());
+  }
+};
+
+std::vector<float> values(const Tensor& tensor) {
+  const Tensor t = tensor.contiguous();
+  return {t.data<float>(), t.data<float>() + t.numel()};
+}
+
+// Runs the program with "COMMAND -m MODEL IMAGES OPTION FILE.npy" and further arguments; returns the array.
+std::vector<float> array_of(const std::string& command, const fs::path& model, const fs::path& images,
+                            const std::string& option, const std::vector<std::string>& further = {}) {
+  const fs::path file = scratch_folder() / "array.npy";
+  std::vector<std::string> arguments{command, "-m", model, images, option, file};
+  arguments.insert(arguments.end(), further.begin(), further.end());
+  const ProgramResult result = run_program(arguments);
+  EXPECT_EQ(result.status, 0) << result.err;
+  return read_npy(file).f32;
+}
+
+fs::path int8_folder() {
+  const fs::path folder = scratch_folder() / "int8", images = image_folder(3);
+  const ProgramResult result = run_program(
+      {"convert", small_model(), "-o", folder, "--dtype", "int8", "--calibrate", images, "--tolerance", "0.05"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  return folder;
+}
+
+TEST(Model, ItsLogitsEqualTheProgramsBitForBit) {
+  const fs::path folder = image_folder(5);
+  for (const char* fixture_name : {"timm_token", "hf_vit", "timm_distilled", "timm_avg"}) {
+    const fs::path path = fixture(str("models/", fixture_name));
+    const Model model(path);
+    const Images images(model, folder, 5);
+    EXPECT_EQ(values(model.logits(images.views)), array_of("classify", path, folder, "--logits")) << fixture_name;
+  }
+}
+
+TEST(Model, ItsPrecisionIsTheOneThatIsAskedFor) {
+  const fs::path folder = image_folder(5), path = small_model();
+  std::vector<std::vector<float>> logits;
+  for (const auto& [precision, name] :
+       {std::pair(kernels::Precision::fp32, "fp32"), std::pair(kernels::Precision::half, "half"),
+        std::pair(kernels::Precision::int8, "int8")}) {
+    const Model model(path, {.precision = precision});
+    logits.push_back(values(model.logits(Images(model, folder, 5).views)));
+    EXPECT_EQ(logits.back(), array_of("classify", path, folder, "--logits", {"--precision", name})) << name;
+  }
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_NE(logits[1], logits[2]);
+}
+
+TEST(Model, AnInt8FolderRunsInInt8) {
+  const fs::path folder = image_folder(5), path = int8_folder();
+  const Model model(path), fp32(path, {.precision = kernels::Precision::fp32});
+  EXPECT_EQ(model.session().precision(), kernels::Precision::int8);
+  const Images images(model, folder, 5);
+  const std::vector<float> logits = values(model.logits(images.views));
+  EXPECT_EQ(logits, array_of("classify", path, folder, "--logits"));
+  EXPECT_NE(logits, values(fp32.logits(images.views)));
+  EXPECT_EQ(values(fp32.logits(images.views)), array_of("classify", path, folder, "--logits", {"--precision", "fp32"}));
+}
+
+TEST(Model, ItsFeaturesEqualTheProgramsBitForBit) {
+  const fs::path folder = image_folder(3), path = small_model();
+  const Model model(path);
+  const Images images(model, folder, 3);
+  EXPECT_EQ(values(model.embed(images.views)), array_of("embed", path, folder, "-o"));
+  EXPECT_EQ(values(model.embed(images.views, {.tokens = infer::Tokens::patch, .layer = 0, .final_norm = false})),
+            array_of("embed", path, folder, "-o", {"--tokens", "patch", "--layer", "0", "--no-norm"}));
+  const Tensor normalized = model.embed(images.views, {.l2_normalize = true});
+  EXPECT_EQ(values(normalized), array_of("embed", path, folder, "-o", {"--normalize"}));
+  EXPECT_EQ(values(model.embed(images.views[1])), values(model.embed(images.views).select(0, 1)));
+}
+
+TEST(Model, ItsPredictionsEqualThePrograms) {
+  const fs::path image = image_folder(1) / "a.png", labels = scratch_folder() / "labels.txt";
+  std::ofstream(labels) << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+  const ProgramResult result =
+      run_program({"classify", "-m", small_model(), image, "--labels", labels, "--top", "3", "--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json want = json_lines(result.out).at(0).at("predictions");
+  const Model model(small_model(), {.labels = labels});
+  const std::vector<Prediction> got = model.classify(model.read(image), 3);
+  ASSERT_EQ(got.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(got[i].index, want[i].at("index"));
+    EXPECT_EQ(got[i].label, want[i].at("label"));
+    EXPECT_FLOAT_EQ(got[i].probability, want[i].at("probability").get<float>());
+  }
+  EXPECT_EQ(Model(small_model()).class_name(7), "class 7");
+  EXPECT_THROW(Model(fixture("models/timm_num_classes_0")).classify(model.read(image)), Error);
+}
+
+TEST(Model, OnePassGivesLogitsAndFeatures) {
+  const fs::path folder = image_folder(3);
+  for (const char* name : {"timm_token", "timm_avg", "timm_distilled", "timm_pre_logits_tanh", "timm_token_fc_norm"}) {
+    const Model model(fixture(str("models/", name)));
+    const Images images(model, folder, 3);
+    const auto [logits, features] = model.logits_and_features(images.views);
+    EXPECT_EQ(values(logits), values(model.logits(images.views))) << name;
+    EXPECT_EQ(values(features), values(model.embed(images.views))) << name;
+  }
+}
+
+// Each map is a part of the attention weights that the program writes.
+TEST(Model, AttentionIsTheRowOfTheClassToken) {
+  const fs::path image = image_folder(1) / "a.png";
+  const Model model(small_model());
+  const Image pixels = model.read(image);
+  const std::vector<float> raw = array_of("attention", small_model(), image, "--raw");  // [blocks, H, N, N]
+  const auto& vit = model.config().vit;
+  const int64_t patches = (vit.img_size[0] / vit.patch_size[0]) * (vit.img_size[1] / vit.patch_size[1]);
+  const int64_t tokens = patches + 1, heads = vit.num_heads;
+  const auto row = [&](int64_t layer, int64_t head) {
+    const auto first = raw.begin() + ((layer * heads + head) * tokens) * tokens + 1;
+    return std::vector<float>(first, first + patches);
+  };
+  EXPECT_EQ(values(model.attention(pixels, {.layer = 0, .head = 1})), row(0, 1));
+  std::vector<float> mean(static_cast<size_t>(patches));
+  for (int64_t h = 0; h < heads; ++h) {
+    const std::vector<float> one = row(vit.depth - 1, h);
+    for (size_t i = 0; i < mean.size(); ++i) mean[i] += one[i] / static_cast<float>(heads);
+  }
+  const std::vector<float> got = values(model.attention(pixels));
+  for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(got[i], mean[i], 1e-6);
+  EXPECT_NE(values(model.attention(pixels, {.rollout = true})), got);
+  EXPECT_THROW(model.attention(pixels, {.head = heads}), Error);
+}
+
+// The steps of this processor neither resize nor crop, so that images of several sizes have inputs of several sizes.
+fs::path model_without_resize() {
+  const fs::path folder = scratch_folder() / "model";
+  fs::copy(fixture("models/timm_dynamic"), folder, fs::copy_options::recursive);
+  std::ofstream(folder / "preprocessor_config.json") << R"({"do_resize": false, "do_center_crop": false,
+    "do_rescale": true, "do_normalize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+    "resample": 3, "image_processor_type": "ViTImageProcessor"})";
+  auto config = nlohmann::json::parse(std::ifstream(folder / "config.json"));
+  config.erase("pretrained_cfg");
+  std::ofstream(folder / "config.json") << config;
+  return folder;
+}
+
+TEST(Model, ImagesOfSeveralInputSizesRunInSeveralBatches) {
+  const Model model(model_without_resize());
+  const auto& patch = model.config().vit.patch_size;
+  const Image small = image::make_image(4 * patch[1], 4 * patch[0], 3),
+              wide = image::make_image(6 * patch[1], 4 * patch[0], 3);
+  const std::vector<ImageView> views{small, small, wide, small};
+  const std::vector<std::vector<Prediction>> all = model.classify(views, 1);
+  ASSERT_EQ(all.size(), 4U);
+  for (size_t i = 0; i < views.size(); ++i) {
+    EXPECT_EQ(all[i][0].index, model.classify(views[i], 1)[0].index);
+    EXPECT_EQ(all[i][0].probability, model.classify(views[i], 1)[0].probability);
+  }
+  EXPECT_THROW(model.preprocess(views), Error);
+  EXPECT_THROW(model.classify(std::span<const ImageView>()), Error);
+}
+
+TEST(Model, AGreyModelTakesColorsAndAColorModelGrey) {
+  const fs::path color = image_folder(1) / "a.png";
+  const Image rgb = image::read_image(color), grey = image::read_image(color, {.mode = image::ColorMode::grey});
+  const Model grey_model(fixture("models/timm_gray")), color_model(small_model());
+  const auto input = [](const Model& model, const ImageView& view) { return values(model.preprocess({&view, 1})); };
+  EXPECT_EQ(input(grey_model, rgb), input(grey_model, grey));
+  EXPECT_EQ(input(color_model, grey), input(color_model, image::to_image(grey, image::ColorMode::rgb)));
+}
+
+TEST(Model, ARunsFolderAndOverridesAreTaken) {
+  const fs::path run = scratch_folder() / "run", image = image_folder(1) / "a.png";
+  fs::create_directories(run);
+  std::ofstream(run / "recipe.json") << "{}";
+  fs::copy(small_model(), run / "model", fs::copy_options::recursive);
+  const Model model(run);
+  EXPECT_EQ(run_program({"inspect", "-m", run}).status, 0);
+
+  const fs::path array = scratch_folder() / "logits.npy";
+  ASSERT_EQ(run_program({"classify", "-m", run, image, "--logits", array, "--mean", "0.1", "--crop-pct", "0.5",
+                         "--interpolation", "nearest", "--crop-mode", "border"})
+                .status,
+            0);
+  const Model other(run, {.load = {.preprocessing = {.mean = std::vector<double>{0.1},
+                                                     .interpolation = "nearest",
+                                                     .crop_mode = "border",
+                                                     .crop_pct = 0.5}}});
+  const Image pixels = model.read(image);
+  EXPECT_EQ(values(other.logits(std::vector<ImageView>{pixels})), read_npy(array).f32);
+  EXPECT_NE(values(model.logits(std::vector<ImageView>{pixels})), read_npy(array).f32);
+  EXPECT_THROW(Model(run, {.load = {.preprocessing = {.crop_pct = 5}}}), Error);
+}
+
+TEST(Model, ConcurrentCallsGiveTheSameResults) {
+  const Model model(small_model());
+  const Images images(model, image_folder(4), 4);
+  const std::vector<float> want = values(model.logits(images.views));
+  std::vector<std::vector<float>> got(4);
+  std::vector<std::thread> threads;
+  for (auto& result : got) threads.emplace_back([&] { result = values(model.logits(images.views)); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : got) EXPECT_EQ(result, want);
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/pipeline/model.h"
+
+#include <cmath>
+
+#include "vitrail/analysis/attention_map.h"
+#include "vitrail/analysis/knn.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/data/metrics.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/ops/tokens.h"
+#include "vitrail/pipeline/class_names.h"
+
+namespace vitrail {
+namespace {
+
+using image::ImageView;
+using Images = std::span<const ImageView>;
+
+infer::SessionOptions session_options(const models::ModelConfig& config, const ModelOptions& options) {
+  const kernels::Precision own = config.int8 ? kernels::Precision::int8 : kernels::Precision::fp32;
+  return {.threads = options.threads,
+          .precision = options.precision.value_or(own),
+          .excluded_layers = config.int8.value_or(models::Int8Config{}).excluded,
+          .merged_per_block = options.merged_per_block};
+}
+
+// The number of leading images whose inputs have one size.
+size_t num_of_one_size(const image::EvalTransform& transform, Images images) {
+  const auto size_of = [&](size_t i) { return output_size(transform, images[i].width(), images[i].height()); };
+  size_t count = 1;
+  while (count < images.size() && size_of(count) == size_of(0)) ++count;
+  return count;
+}
+
+// The sigmoid of each class's own logit, computed in double.
+float sigmoid(float logit) { return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))); }
+
+}  // namespace
+
+Model::Model(const std::filesystem::path& path, const ModelOptions& options) {
+  const models::OpenedModel opened = models::open_model(path, options.load);
+  config_ = opened.config;
+  class_names_ = pipeline::class_names(config_, options.labels);
+  transform_ = infer::transform_of(config_.preprocessing, path.string());
+  color_mode_ = infer::color_mode_of(config_.vit.in_chans);
+  session_ = std::make_unique<infer::Session>(models::build_model(opened, weights::Int8Weights::keep),
+                                              session_options(config_, options));
+}
+
+image::Image Model::read(const std::filesystem::path& path, image::DecodeOptions options) const {
+  options.mode = color_mode_;
+  return image::read_image(path, options);
+}
+
+image::Image Model::decode(std::span<const std::byte> bytes, image::DecodeOptions options) const {
+  options.mode = color_mode_;
+  return image::decode(bytes, options, "image");
+}
+
+void Model::preprocess_into(const ImageView& image, float* out) const {
+  const bool is_grey = image.format() == image::PixelFormat::grey;
+  if (is_grey == (color_mode_ == image::ColorMode::grey)) return image::apply_into(image, transform_, out);
+  image::apply_into(image::to_image(image, color_mode_), transform_, out);
+}
+
+Tensor Model::preprocess(Images images) const {
+  if (images.empty()) throw Error("model", "at least one image", "none");
+  if (const size_t count = num_of_one_size(transform_, images); count < images.size()) {
+    throw Error("model", "images whose inputs have one size", str("another size from image ", count, " on"));
+  }
+  const auto [height, width] = output_size(transform_, images[0].width(), images[0].height());
+  const auto count = static_cast<int64_t>(images.size());
+  const Tensor batch = Tensor::empty({count, image::channels_of(color_mode_), height, width});
+  const ComputeTeam team(count == 1 ? 1 : session_->threads());
+  parallel_for_balanced(0, count, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      preprocess_into(images[static_cast<size_t>(i)], batch.select(0, i).data<float>());
+    }
+  });
+  return batch;
+}
+
+std::vector<Tensor> Model::run(Images images, const infer::Request& request) const {
+  if (images.empty()) throw Error("model", "at least one image", "none");
+  std::vector<std::vector<Tensor>> by_result;  // one tensor per batch
+  for (size_t count = 0; !images.empty(); images = images.subspan(count)) {
+    count = num_of_one_size(transform_, images);
+    const std::vector<Tensor> results = session_->run(preprocess(images.first(count)), request);
+    by_result.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) by_result[i].push_back(results[i]);
+  }
+  std::vector<Tensor> results;
+  for (const std::vector<Tensor>& batches : by_result) {
+    results.push_back(batches.size() == 1 ? batches[0] : ops::cat(batches, 0));
+  }
+  return results;
+}
+
+Tensor Model::logits(Images images) const { return run(images)[0]; }
+
+Model::LogitsAndFeatures Model::logits_and_features(Images images) const {
+  const std::vector<Tensor> results = run(images, {.output = infer::Output::logits_and_features});
+  return {results[0], results[1]};
+}
+
+std::vector<Prediction> Model::predictions(std::span<const float> logits, int64_t top, const std::string& where) const {
+  const bool uses_sigmoid = models::gives_sigmoid(config_);
+  std::vector<Prediction> predictions;
+  for (const auto& [index, softmax] : data::top_k(logits, top, where)) {
+    const float logit = logits[static_cast<size_t>(index)];
+    predictions.push_back({index, class_name(index), uses_sigmoid ? sigmoid(logit) : softmax});
+  }
+  return predictions;
+}
+
+std::vector<Prediction> Model::classify(const ImageView& image, int64_t top) const {
+  return classify(Images(&image, 1), top).front();
+}
+
+std::vector<std::vector<Prediction>> Model::classify(Images images, int64_t top) const {
+  const int64_t classes = config_.vit.num_classes;
+  if (classes == 0) throw Error("classify", "a model with a classifier", "a model without a head (use embed)");
+  const Tensor rows = logits(images);
+  std::vector<std::vector<Prediction>> results;
+  for (int64_t i = 0; i < rows.size(0); ++i) {
+    const std::span<const float> row(rows.data<float>() + i * classes, static_cast<size_t>(classes));
+    results.push_back(predictions(row, top, str("image ", i)));
+  }
+  return results;
+}
+
+Tensor Model::embed(const ImageView& image, const EmbedOptions& options) const {
+  return embed(Images(&image, 1), options).select(0, 0);
+}
+
+Tensor Model::embed(Images images, const EmbedOptions& options) const {
+  const Tensor features = run(images, {.output = infer::Output::features,
+                                       .tokens = options.tokens,
+                                       .layer = options.layer,
+                                       .normalize = options.final_norm})[0];
+  return options.l2_normalize ? analysis::normalized_rows(features) : features;
+}
+
+Tensor Model::attention_map(const Tensor& weights, const Shape& input) const {
+  const models::VisionTransformer& vit = session_->model();
+  const auto query = config_.vit.class_token ? std::optional<int64_t>(0) : std::nullopt;
+  return analysis::patch_attention(weights, query, vit.num_prefix_tokens(), vit.grid_of(input[2], input[3]));
+}
+
+Tensor Model::attention(const ImageView& image, const AttentionMapOptions& options) const {
+  const Tensor input = preprocess({&image, 1});
+  std::vector<Tensor> blocks;  // [H, N, N] each
+  for (const Tensor& weights : session_->run(
+           input, {.output = infer::Output::attention, .layer = options.layer, .all_layers = options.rollout})) {
+    blocks.push_back(weights.select(0, 0));
+  }
+  if (options.rollout) return attention_map(analysis::attention_rollout(blocks), input.shape());
+  if (!options.head) return attention_map(analysis::mean_over_heads(blocks[0]), input.shape());
+  if (*options.head < 0 || *options.head >= blocks[0].size(0)) {
+    throw Error("head", str("a head index from 0 to ", blocks[0].size(0) - 1), str(*options.head));
+  }
+  return attention_map(blocks[0].select(0, *options.head), input.shape());
+}
+
+std::string Model::class_name(int64_t index) const {
+  return class_names_.empty() ? str("class ", index) : class_names_.at(static_cast<size_t>(index));
+}
+
+}  // namespace vitrail
