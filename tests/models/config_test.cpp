@@ -50,6 +50,21 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error(std::string(100000, '['), "nesting");
 }
 
+// transformers' ACT2FN; gelu_fast and gelu_new are the tanh approximation.
+TEST(Config, HuggingFacesActivationsAreRead) {
+  using kernels::Activation;
+  const std::pair<const char*, Activation> names[] = {
+      {"gelu", Activation::gelu},           {"gelu_new", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},           {"quick_gelu", Activation::quick_gelu},
+      {"silu", Activation::silu},           {"swish", Activation::silu}};
+  for (const auto& [name, activation] : names) {
+    const ModelConfig config = parse(R"({"model_type": "vit", "hidden_act": ")" + std::string(name) + "\"}");
+    EXPECT_EQ(config.vit.act_layer, activation) << name;
+  }
+  EXPECT_EQ(parse(R"({"model_type": "vit"})").vit.act_layer, Activation::gelu);
+}
+
 TEST(Config, UnknownKeysOutsideModelArgsAreIgnored) {
   EXPECT_NO_THROW(parse(R"({"architecture": "vit", "some_tool": {"x": 1}, "pretrained_cfg": {"y": 2}})"));
 }
