@@ -33,8 +33,9 @@ TEST(Knn, NormalisesRows) {
 TEST(Knn, NeighboursVoteByExpOfTheirCosine) {
   const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
   const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = 0.5});
-  EXPECT_NEAR(votes.data<float>()[0], std::exp(1 / 0.5), 1e-4);
-  EXPECT_NEAR(votes.data<float>()[1], std::exp(std::cos(M_PI / 18) / 0.5) + std::exp(std::cos(M_PI / 9) / 0.5), 1e-4);
+  const auto weight = [](double degrees) { return std::exp((std::cos(degrees * M_PI / 180) - 1) / 0.5); };
+  EXPECT_NEAR(votes.data<float>()[0], 1, 1e-5);
+  EXPECT_NEAR(votes.data<float>()[1], weight(10) + weight(20), 1e-5);
   EXPECT_EQ(votes.data<float>()[2], 0.0f);
 }
 
@@ -42,6 +43,15 @@ TEST(Knn, TheDefaultTemperatureIsThatOfThePapers) {
   const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
   const Tensor votes = knn_votes(directions(), {0, 1, 2, 2}, query, 3, {.k = 2});
   EXPECT_NEAR(votes.data<float>()[1] / votes.data<float>()[0], std::exp((std::cos(M_PI / 18) - 1) / 0.07), 1e-5);
+}
+
+TEST(Knn, VotesAreFiniteAtEveryTemperature) {
+  const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
+  for (const double temperature : {1e-300, 1e-4, 1e4, 1e300}) {
+    const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = temperature});
+    EXPECT_EQ(votes.data<float>()[0], 1.0f);
+    EXPECT_NEAR(votes.data<float>()[1], temperature < 1 ? 0 : 2, 1e-3) << temperature;
+  }
 }
 
 // Queries go through in chunks; each has the votes that it has by itself.
@@ -63,7 +73,8 @@ TEST(Knn, EveryQueryOfALargeSetHasItsOwnVotes) {
     }
     std::sort(nearest.begin(), nearest.end());
     double want[7] = {};
-    for (size_t i = 0; i < 5; ++i) want[labels[nearest[i].second]] += std::exp(-nearest[i].first / 0.3);
+    for (size_t i = 0; i < 5; ++i)
+      want[labels[nearest[i].second]] += std::exp((nearest[0].first - nearest[i].first) / 0.3);
     for (int64_t c = 0; c < 7; ++c) EXPECT_NEAR(votes.data<float>()[q * 7 + c], want[c], 1e-4) << q << ' ' << c;
   }
 }
