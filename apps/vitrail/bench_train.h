@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <vector>
 
 #include "vitrail/models/vision_transformer.h"
@@ -14,6 +15,7 @@ struct TrainingTimes {
 
 struct TrainingSetup {
   int64_t batch = 1;
+  std::array<int64_t, 2> image_size{224, 224};  // height, width
   int threads = 1;
   DType precision = DType::f32;  // f32, or bf16 for mixed precision
 };

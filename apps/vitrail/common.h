@@ -2,6 +2,7 @@
 #pragma once
 // Shared by the subcommands: model options and model loading.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
+#include "vitrail/models/registry.h"
 
 namespace vitrail::app {
 
@@ -33,13 +35,16 @@ struct ModelOptions {
   std::optional<double> crop_pct;
   int64_t tome = 0;  // tokens merged per block
 
-  void add_to(CLI::App& command, bool with_m = true);
+  void add_to(CLI::App& command, bool with_m = true);  // --model, and both of the following
+  void add_source_to(CLI::App& command);               // --config, --key-map, --image-size
+  void add_preprocessing_to(CLI::App& command);
   void add_merging_to(CLI::App& command);
   models::OpenedModel open() const;                                // applies the preprocessing options
   models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
+  models::VisionTransformerConfig config_of(const models::Architecture& row) const;  // at the given size
+  std::optional<std::array<int64_t, 2>> given_image_size() const;
 
  private:
-  std::optional<std::array<int64_t, 2>> given_image_size() const;
   void apply_to(models::ModelConfig& config) const;
 };
 
