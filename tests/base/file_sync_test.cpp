@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@
 namespace {
 
 std::vector<std::string> calls;
+std::string watched;  // a file whose presence is noted when another one gets its name
+
+void note_name() { calls.emplace_back(::access(watched.c_str(), F_OK) == 0 ? "name beside an old file" : "name"); }
 
 }  // namespace
 
@@ -30,12 +34,12 @@ extern "C" int fsync(int file) {
 }
 
 extern "C" int linkat(int from, const char* source, int to, const char* target, int flags) noexcept {
-  calls.emplace_back("name");
+  note_name();
   return static_cast<int>(::syscall(SYS_linkat, from, source, to, target, flags));
 }
 
 extern "C" int rename(const char* source, const char* target) noexcept {
-  calls.emplace_back("name");
+  note_name();
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, source, AT_FDCWD, target, 0));
 }
 
@@ -45,11 +49,9 @@ namespace {
 using Calls = std::vector<std::string>;
 
 // The calls without repetitions: a new name may take a link and a rename.
-Calls calls_of_commit(const std::filesystem::path& path, const std::string& content) {
-  AtomicFile file(path);
-  file.write(content);
+Calls calls_of_commit(std::initializer_list<AtomicFile*> files) {
   calls.clear();
-  file.commit();
+  AtomicFile::commit_together(files);
   Calls result;
   for (const std::string& call : calls) {
     if (result.empty() || result.back() != call) result.push_back(call);
@@ -59,18 +61,26 @@ Calls calls_of_commit(const std::filesystem::path& path, const std::string& cont
 
 TEST(FileSync, AFileIsOnDiskBeforeItHasItsName) {
   const auto path = testing::scratch_folder() / "file";
-  EXPECT_EQ(calls_of_commit(path, "new"), (Calls{"fsync 3 bytes", "name", "fsync folder"}));
-  EXPECT_EQ(calls_of_commit(path, "replaced"), (Calls{"fsync 8 bytes", "name", "fsync folder"}));
+  watched = path.parent_path() / "absent";
+  for (const std::string content : {"new", "replaced"}) {
+    AtomicFile file(path);
+    file.write(content);
+    const std::string sync = "fsync " + std::to_string(content.size()) + " bytes";
+    EXPECT_EQ(calls_of_commit({&file}), (Calls{sync, "name", "fsync folder"}));
+  }
 }
 
+// Until all have their new content, only the first has a name: a process that is killed leaves no mixture.
 TEST(FileSync, FilesThatBelongTogetherAreOnDiskBeforeTheFirstName) {
   const auto folder = testing::scratch_folder();
-  AtomicFile a(folder / "a"), b(folder / "b");
-  a.write("a");
-  b.write("bb");
-  calls.clear();
-  AtomicFile::commit_together({&a, &b});
-  EXPECT_EQ(calls, (Calls{"fsync 1 bytes", "fsync 2 bytes", "name", "fsync folder", "name", "fsync folder"}));
+  watched = folder / "b";
+  for (int round = 0; round < 2; ++round) {  // new files, then old ones that are replaced
+    AtomicFile a(folder / "a"), b(folder / "b");
+    a.write("a");
+    b.write("bb");
+    EXPECT_EQ(calls_of_commit({&a, &b}),
+              (Calls{"fsync 1 bytes", "fsync 2 bytes", "name", "fsync folder", "name", "fsync folder"}));
+  }
 }
 
 }  // namespace

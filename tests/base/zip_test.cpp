@@ -97,6 +97,23 @@ TEST(Zip, ADirectoryBeyondTheFileIsAnErrorThatTellsItsPlace) {
   EXPECT_TRUE(testing::contains(error, "inside the directory")) << error;
 }
 
+TEST(Zip, EntriesOfOneNameAreAnError) {
+  auto bytes = bytes_of("plain.zip");
+  const std::string text = text_of(bytes), name = "folder/empty", other = "deflated.txt";
+  std::memcpy(bytes.data() + text.rfind(name), other.data(), other.size());  // in the directory
+  const std::string error = testing::error_of([&] { ZipReader(bytes, "twice.zip"); });
+  EXPECT_TRUE(testing::contains(error, "\"deflated.txt\" twice")) << error;
+}
+
+TEST(Zip, AnEncryptedEntryIsAnErrorThatSaysSo) {
+  auto bytes = bytes_of("plain.zip");
+  const size_t header = text_of(bytes).find("PK\x01\x02");
+  bytes[header + 8] |= std::byte{1};  // a flag
+  const ZipReader zip(bytes, "secret.zip");
+  const std::string error = testing::error_of([&] { zip.read(zip.entries()[0], 100); });
+  EXPECT_TRUE(testing::contains(error, "secret.zip: stored.txt: expected an entry without encryption")) << error;
+}
+
 TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {
   for (const char* name : {"plain.zip", "zip64.zip"}) {
     const auto bytes = bytes_of(name);
