@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of parameters, tensors and heads, and image size, of each architecture that vitrail registers under timm's name.
+"""Parameters, tensors, heads and image size of each architecture that vitrail registers under timm's name.
 
 Writes tests/fixtures/registry.csv: name, parameters, tensors, image size, heads.  Models are built on the meta device.
 """
