@@ -130,7 +130,7 @@ int bench_training(const Options& options, const GlobalOptions& global) {
     for (const int64_t batch : options.batches) {
       bench_training(model, options, precision,
                      {.batch = batch,
-                      .image_size = options.model.given_image_size().value_or(model.config().img_size),
+                      .image_size = options.model.given_image_size(),
                       .threads = threads,
                       .precision = training_precision(precision)});
     }

@@ -32,7 +32,8 @@ class Training {
   Training(models::VisionTransformer& model, const TrainingSetup& setup) : model_(model), precision_(setup.precision) {
     const int64_t batch = setup.batch;
     const auto& config = model.config();
-    images_ = Tensor::randn({batch, config.in_chans, setup.image_size[0], setup.image_size[1]}, 1);
+    const auto [height, width] = setup.image_size.value_or(config.img_size);
+    images_ = Tensor::randn({batch, config.in_chans, height, width}, 1);
     labels_ = Tensor::zeros({batch}, DType::i64);
     for (int64_t i = 0; i < batch; ++i) labels_.data<int64_t>()[i] = i % config.num_classes;
     model.train();
@@ -66,10 +67,10 @@ class Training {
 
 // The operations of a forward pass without dropout.
 double forward_flops(models::VisionTransformerConfig config, const TrainingSetup& setup) {
-  config.img_size = setup.image_size;  // positions without data cannot be resampled
+  config.img_size = setup.image_size.value_or(config.img_size);  // positions without data cannot be resampled
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer shapes(config, ParamSource(meta));
-  return models::forward_flops(shapes, {setup.batch, config.in_chans, setup.image_size[0], setup.image_size[1]});
+  return models::forward_flops(shapes, {setup.batch, config.in_chans, config.img_size[0], config.img_size[1]});
 }
 
 }  // namespace

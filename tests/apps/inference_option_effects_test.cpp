@@ -24,10 +24,15 @@ using Values = std::vector<float>;
 // The small model in the library.
 class Library {
  public:
-  Library()
+  // squashed: with the options --crop-mode squash --crop-pct 1
+  explicit Library(bool squashed)
       : opened_(models::open_model(small_model())),
         transform_(infer::transform_of(opened_.config.preprocessing, "small model")),
-        session_(models::build_model(opened_)) {}
+        session_(models::build_model(opened_)) {
+    if (!squashed) return;
+    transform_.crop_mode = image::CropMode::squash;
+    transform_.crop_pct = 1;
+  }
 
   std::vector<Tensor> run(const fs::path& image, const Request& request = {}) const {
     return session_.run(image::apply(image::read_image(image), transform_).unsqueeze(0), request);
@@ -35,9 +40,6 @@ class Library {
   Values values(const fs::path& image, const Request& request = {}) const {
     const Tensor result = run(image, request)[0].contiguous();
     return {result.data<float>(), result.data<float>() + result.numel()};
-  }
-  image::Image input_pixels(const fs::path& image) const {
-    return image::apply_geometry(image::read_image(image), transform_);
   }
 
  private:
@@ -47,7 +49,7 @@ class Library {
 };
 
 const Library& library() {
-  static const Library model;
+  static const Library model(false);
   return model;
 }
 
@@ -171,50 +173,66 @@ void check_normalize() {
   }
 }
 
-// The pixels that attention writes.
-std::vector<uint8_t> attention_pixels(const Arguments& more) {
+// The figure that attention writes of an image that the model sees in full.
+image::Image attention_figure(const Arguments& more) {
   const fs::path file = scratch_folder() / "map.png";
-  run(Arguments{"attention", "-m", small_model(), image("a.png"), "-o", file} + more);
-  return image::read_image(file).pixels;
+  run(Arguments{"attention", "-m", small_model(), image("a.png"), "-o", file, "--crop-mode", "squash", "--crop-pct",
+                "1"} +
+      more);
+  return image::read_image(file);
 }
 
 // The weights of both blocks, [H, N, N] each.
-std::vector<Tensor> attention_weights() {
+std::vector<Tensor> attention_weights(bool squashed = true) {
+  static const Library squashing(true);
   std::vector<Tensor> blocks;
-  for (const Tensor& block : library().run(image("a.png"), {.output = Output::attention, .all_layers = true}))
+  const Library& model = squashed ? squashing : library();
+  for (const Tensor& block : model.run(image("a.png"), {.output = Output::attention, .all_layers = true}))
     blocks.push_back(block.select(0, 0));
   return blocks;
 }
 
-// The overlay of what the class token attends to, in weights [N, N].
-image::Image overlay_of(const Tensor& weights) {
-  const Tensor map = analysis::patch_attention(weights, true, 1, {4, 4});
-  return image::overlay(library().input_pixels(image("a.png")),
+// The image under what a token attends to, in weights [N, N] of a class token and 4 × 4 patches.
+image::Image overlay_of(const Tensor& weights, int64_t query = 0) {
+  const Tensor map = analysis::patch_attention(weights, query, 1, {4, 4});
+  return image::overlay(image::read_image(image("a.png")),
                         {.values = {map.data<float>(), 16}, .width = 4, .height = 4});
 }
 
-std::vector<uint8_t> overlay_of_mean(const Tensor& block) {
-  return overlay_of(analysis::mean_over_heads(block)).pixels;
+image::Image overlay_of_mean(const Tensor& block) { return overlay_of(analysis::mean_over_heads(block)); }
+
+// Whether the overlay is in the figure, at the right of the image.
+bool shows(const image::Image& figure, const image::Image& overlay) {
+  for (int64_t left = overlay.width; left + overlay.width <= figure.width; ++left) {
+    bool equal = true;
+    for (int64_t y = 0; equal && y < overlay.height; ++y)
+      equal = std::equal(overlay.row(y), overlay.row(y) + overlay.row_bytes(), figure.row(y) + 3 * left);
+    if (equal) return true;
+  }
+  return false;
 }
 
 void check_output_of_attention() {
-  const auto blocks = attention_weights();
-  EXPECT_EQ(attention_pixels({}), overlay_of_mean(blocks[1]));
-  const ProgramResult result = run({"attention", "-m", small_model(), image("a.png"), "--output", "-"});
+  const image::Image figure = attention_figure({});
+  EXPECT_TRUE(shows(figure, overlay_of_mean(attention_weights()[1])));
+  const ProgramResult result = run(
+      {"attention", "-m", small_model(), image("a.png"), "--crop-mode", "squash", "--crop-pct", "1", "--output", "-"});
   const fs::path file = scratch_folder() / "piped.png";
   std::ofstream(file, std::ios::binary) << result.out;
-  EXPECT_EQ(image::read_image(file).pixels, overlay_of_mean(blocks[1]));
+  EXPECT_EQ(image::read_image(file).pixels, figure.pixels);
 }
 
 void check_layer_of_attention() {
   const auto blocks = attention_weights();
-  ASSERT_NE(overlay_of_mean(blocks[0]), overlay_of_mean(blocks[1]));
   const fs::path raw = scratch_folder() / "raw.npy";
   for (const int layer : {0, 1, -1, -2}) {
     const std::string text = std::to_string(layer);
-    const auto want = overlay_of_mean(blocks[static_cast<size_t>(layer < 0 ? layer + 2 : layer)]);
-    EXPECT_EQ(attention_pixels({"--layer", text}), want) << layer;
-    EXPECT_EQ(attention_pixels({"--layer", text, "--raw", raw}), want) << layer;
+    const size_t index = static_cast<size_t>(layer < 0 ? layer + 2 : layer);
+    for (const Arguments& more : {Arguments{}, Arguments{"--raw", raw}}) {
+      const image::Image figure = attention_figure(Arguments{"--layer", text} + more);
+      EXPECT_TRUE(shows(figure, overlay_of_mean(blocks[index]))) << layer;
+      EXPECT_FALSE(shows(figure, overlay_of_mean(blocks[1 - index]))) << layer;
+    }
   }
 }
 
@@ -222,18 +240,31 @@ void check_head() {
   const Tensor block = attention_weights()[1];
   const image::Image heads[] = {overlay_of(block.select(0, 0)), overlay_of(block.select(0, 1))};
   ASSERT_NE(heads[0].pixels, heads[1].pixels);
-  EXPECT_EQ(attention_pixels({"--head", "0"}), heads[0].pixels);
-  EXPECT_EQ(attention_pixels({"--head", "1"}), heads[1].pixels);
-  EXPECT_EQ(attention_pixels({"--head", "all"}), image::grid(heads).pixels);
-  EXPECT_EQ(attention_pixels({"--head", "mean"}), overlay_of_mean(block));
+  EXPECT_TRUE(shows(attention_figure({"--head", "0"}), heads[0]));
+  EXPECT_TRUE(shows(attention_figure({"--head", "1"}), heads[1]));
+  EXPECT_TRUE(shows(attention_figure({"--head", "mean"}), overlay_of_mean(block)));
+  EXPECT_GT(attention_figure({"--head", "all"}).width, attention_figure({"--head", "1"}).width);
+}
+
+// The pixel 25, 4 of 40 × 33 is in the third patch of the first row.
+void check_query() {
+  const Tensor mean = analysis::mean_over_heads(attention_weights()[1]);
+  EXPECT_TRUE(shows(attention_figure({"--query", "25,4"}), overlay_of(mean, 1 + 2)));
+  EXPECT_TRUE(shows(attention_figure({"--query", "4,25"}), overlay_of(mean, 1 + 3 * 4)));
+}
+
+// They are in the caption.
+void check_labels_of_attention() {
+  EXPECT_NE(attention_figure({"--labels", names_file()}).pixels, attention_figure({}).pixels);
 }
 
 void check_rollout() {
   const auto blocks = attention_weights();
-  const auto want = overlay_of(analysis::attention_rollout(blocks)).pixels;
-  EXPECT_EQ(attention_pixels({"--rollout"}), want);
-  EXPECT_NE(attention_pixels({"--rollout"}), attention_pixels({}));
-  EXPECT_NE(overlay_of(analysis::attention_rollout({blocks[1], blocks[0]})).pixels, want) << "their order must matter";
+  const image::Image want = overlay_of(analysis::attention_rollout(blocks));
+  EXPECT_TRUE(shows(attention_figure({"--rollout"}), want));
+  EXPECT_FALSE(shows(attention_figure({}), want));
+  EXPECT_NE(overlay_of(analysis::attention_rollout({blocks[1], blocks[0]})).pixels, want.pixels)
+      << "their order must matter";
 }
 
 void check_raw() {
@@ -242,7 +273,7 @@ void check_raw() {
   const NpyArray raw = read_npy(file);
   EXPECT_EQ(raw.shape, (std::vector<int64_t>{2, 2, 17, 17}));
   Values want;
-  for (const Tensor& block : attention_weights()) {
+  for (const Tensor& block : attention_weights(false)) {
     const Tensor dense = block.contiguous();
     want.insert(want.end(), dense.data<float>(), dense.data<float>() + dense.numel());
   }
@@ -262,7 +293,7 @@ fs::path splits_dataset() {
 }
 
 void check_split() {
-  const Arguments arguments{"eval", "-m", small_model(), splits_dataset()};
+  const Arguments arguments{"eval", "--format", "json", "-m", small_model(), splits_dataset()};
   EXPECT_EQ(json_of(arguments)["images"], 1) << "test";
   EXPECT_EQ(json_of(arguments + Arguments{"--split", "val"})["images"], 2);
   EXPECT_EQ(json_of(arguments + Arguments{"--split", "train"})["images"], 3);
@@ -275,7 +306,7 @@ void check_labels_of_eval() {
     const fs::path root = scratch_folder(), folder = root / ("name " + std::to_string(label));
     fs::create_directories(folder);
     fs::copy_file(image("a.png"), folder / "a.png");
-    const Arguments arguments{"eval", "-m", small_model(), root};
+    const Arguments arguments{"eval", "--format", "json", "-m", small_model(), root};
     EXPECT_EQ(json_of(arguments + Arguments{"--labels", names_file()})["top1"], label == predicted ? 1 : 0);
     EXPECT_EQ(run_program(arguments).status, 1) << "the model has no such classes";
   }
@@ -294,6 +325,28 @@ void check_logits_of_eval() {
   EXPECT_EQ(Values(logits.f32.begin(), logits.f32.begin() + 10), Values(want.begin(), want.begin() + 10));
   for (int i = 10; i < 20; ++i) EXPECT_TRUE(std::isnan(logits.f32[static_cast<size_t>(i)])) << i;
   EXPECT_EQ(Values(logits.f32.begin() + 20, logits.f32.end()), Values(want.begin() + 10, want.end()));
+}
+
+void check_predictions() {
+  const fs::path root = scratch_folder(), file = root / "predictions.csv";
+  for (const char* name : {"a.png", "b.png"}) fs::copy_file(image(name), root / name);
+  std::ofstream(root / "list.csv") << "a.png,0\nb.png,2\n";
+  run({"eval", "-m", small_model(), root / "list.csv", "--predictions", file, "--quiet"});
+  const std::vector<std::string> rows = lines_of(content_of(file));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], "file,label,prediction,probability,label_probability,error");
+  const Values logits = library().values(image("b.png"));
+  const auto predicted = std::max_element(logits.begin(), logits.end()) - logits.begin();
+  EXPECT_TRUE(contains(rows[2], "b.png,2," + std::to_string(predicted) + ",")) << rows[2];
+}
+
+void check_format_of_eval() {
+  const Arguments arguments{"eval", "-m", small_model(), splits_dataset(), "--quiet"};
+  EXPECT_EQ(json_of(arguments + Arguments{"--format", "json"})["images"], 1);
+  const std::string table = run(arguments + Arguments{"--format", "table"}).out;
+  EXPECT_TRUE(contains(table, "top-1")) << table;
+  const std::string usual = run(arguments).out;
+  EXPECT_EQ(usual.substr(0, 10), table.substr(0, 10)) << "the default";
 }
 
 // The test image is a training image of class "a"; class "b" has the two next neighbours.
@@ -367,11 +420,15 @@ OptionEffects inference_option_effects() {
           {"attention", "-o,--output", check_output_of_attention},
           {"attention", "--layer", check_layer_of_attention},
           {"attention", "--head", check_head},
+          {"attention", "--query", check_query},
+          {"attention", "--labels", check_labels_of_attention},
           {"attention", "--rollout", check_rollout},
           {"attention", "--raw", check_raw},
           {"eval", "--split", check_split},
           {"eval", "--labels", check_labels_of_eval},
           {"eval", "--logits", check_logits_of_eval},
+          {"eval", "--predictions", check_predictions},
+          {"eval", "--format", check_format_of_eval},
           {"knn", "--k", check_k},
           {"knn", "--temperature", check_temperature},
           {"knn", "--uniform,--plain", check_plain},

@@ -237,6 +237,16 @@ void check_batch(const std::string& command) {
   EXPECT_GT(large - small, images * image_kib) << small << " KiB";
 }
 
+// Eight threads decode an image of 12 MiB each, or one thread at a time.
+void check_decode_memory() {
+  const fs::path image = scratch_folder() / "large.png";
+  image::write_png(image, image::make_image(2048, 2048, 3));
+  Arguments arguments{"classify", "-m", small_model(), "--threads", "8"};
+  for (int i = 0; i < 16; ++i) arguments.push_back(image);
+  const int64_t many = peak_memory(arguments), few = peak_memory(arguments + Arguments{"--decode-memory", "1"});
+  EXPECT_GT(many - few, 24 * 1024) << few << " KiB";
+}
+
 }  // namespace
 
 OptionEffects model_option_effects() {
@@ -284,6 +294,7 @@ OptionEffects model_option_effects() {
   add("bench", "--key-map", check_key_map);
   effects.push_back({"bench", "--image-size", check_image_size_of_bench});
   effects.push_back({"knn", "--exif", check_exif_of_knn});
+  effects.push_back({"", "--decode-memory", check_decode_memory});
   return effects;
 }
 

@@ -83,16 +83,6 @@ void check_tree() {
   EXPECT_TRUE(tree.starts_with("VisionTransformer(\n")) << tree;
   EXPECT_TRUE(contains(tree, "    (0-1): 2 x Block(\n")) << tree;
   EXPECT_FALSE(contains(run(inspect({})).out, "Block("));
-  // A registered architecture has --image-size's number of positions.
-  const Arguments registered{"inspect", "vit_tiny_patch16_224", "--tree"};
-  const auto parameters = [](const std::string& text) {
-    for (const std::string& line : lines_of(text)) {
-      if (line.starts_with("VisionTransformer ")) return std::stoll(line.substr(line.find_last_of(' ') + 1));
-    }
-    return 0LL;
-  };
-  EXPECT_EQ(parameters(run(registered).out), 5717416);  // timm's counts
-  EXPECT_EQ(parameters(run(registered + Arguments{"--image-size", "384"}).out), 5790376);
 }
 
 void check_keys() {
@@ -130,6 +120,18 @@ void check_slice() {
   ASSERT_EQ(std::sscanf(lines[1].c_str(), "[%lf, %lf]", &first, &second), 2) << lines[1];
   EXPECT_NEAR(first, pooled[0], 1e-4);
   EXPECT_NEAR(second, pooled[1], 1e-4);
+}
+
+void check_batch_of_inspect() {
+  const std::string out = run(inspect({"--trace", "random", "--batch", "3", "--slice", "logits"})).out;
+  EXPECT_TRUE(out.starts_with("logits [3, 10]\n")) << out;
+  EXPECT_TRUE(run(inspect({"--trace", "random", "--slice", "logits"})).out.starts_with("logits [1, 10]\n"));
+}
+
+void check_set_of_inspect() {
+  const std::string out = run({"inspect", "layer:mlp", "--set", "in_features=5"}).out;
+  EXPECT_TRUE(contains(out, ", 5]")) << out;
+  EXPECT_NE(run({"inspect", "layer:mlp"}).out, out);
 }
 
 void check_batch_of_bench() {
@@ -279,6 +281,43 @@ void check_allow_changes() {
   EXPECT_EQ(json_of(changed + Arguments{"--allow-changes"})["steps"], 2 * step);
 }
 
+nlohmann::json recipe_of(const fs::path& run) { return nlohmann::json::parse(content_of(run / "recipe.json")); }
+
+void check_model_of_train() {
+  const SmallRun small;
+  run(small.arguments({}));
+  EXPECT_NE(recipe_of(small.folder())["model"].value("init", ""), small_model());
+  const fs::path images = train::make_images(8, 2), folder = scratch_folder() / "run";
+  run({"train", images, "-o", folder, "-m", small_model(), "--epochs", "1", "--threads", "1"});
+  EXPECT_EQ(recipe_of(folder)["model"]["init"], small_model());
+}
+
+void check_data() {
+  const SmallRun small;
+  const fs::path images = train::make_images(9, 2);
+  run(small.arguments({"--data", images}));
+  EXPECT_EQ(recipe_of(small.folder())["data"]["train"], images.string());
+}
+
+// A run on a folder of images: what its options choose.
+nlohmann::json chosen_recipe(const Arguments& more) {
+  const fs::path folder = scratch_folder() / "run";
+  run(Arguments{"train", train::make_images(8, 2), "-o", folder, "-m", small_model(), "--threads", "1"} + more);
+  return recipe_of(folder);
+}
+
+void check_preset_of_train() {
+  EXPECT_EQ(chosen_recipe({"--preset", "probe"})["objective"], "probe");
+  EXPECT_NE(chosen_recipe({"--preset", "finetune", "--epochs", "1"}).value("objective", ""), "probe");
+}
+
+void check_epochs() {
+  for (const int epochs : {1, 2}) EXPECT_EQ(chosen_recipe({"--epochs", std::to_string(epochs)})["epochs"], epochs);
+}
+
+// Less time than an epoch takes is one epoch; without the option there are more.
+void check_time() { EXPECT_EQ(chosen_recipe({"--time", "0.000001s"})["epochs"], 1); }
+
 }  // namespace
 
 OptionEffects tool_option_effects() {
@@ -290,6 +329,8 @@ OptionEffects tool_option_effects() {
           {"inspect", "--keys", check_keys},
           {"inspect", "--trace", check_trace},
           {"inspect", "--slice", check_slice},
+          {"inspect", "--batch", check_batch_of_inspect},
+          {"inspect", "--set", check_set_of_inspect},
           {"bench", "--batch", check_batch_of_bench},
           {"bench", "--precision", check_precision_of_bench},
           {"bench", "--seconds", check_seconds},
@@ -301,6 +342,11 @@ OptionEffects tool_option_effects() {
           {"convert", "--calibrate", check_calibrate},
           {"convert", "--tolerance", check_tolerance},
           {"train", "-o,--output", check_output_of_train},
+          {"train", "-m,--model", check_model_of_train},
+          {"train", "--data", check_data},
+          {"train", "--preset", check_preset_of_train},
+          {"train", "--epochs", check_epochs},
+          {"train", "--time", check_time},
           {"train", "--set", check_set},
           {"train", "--resume", check_resume},
           {"train", "--allow-changes", check_allow_changes}};
