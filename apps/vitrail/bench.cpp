@@ -36,11 +36,8 @@ struct BenchModel {
 
 BenchModel load(const Options& options) {
   if (const models::Architecture* row = models::find_architecture(options.model.model)) {
-    models::VisionTransformerConfig config = row->config;
-    const auto& size = options.model.image_size;
-    if (!size.empty()) config.img_size = {size.front(), size.back()};
     RandomParams random(0);
-    return {models::VisionTransformer(config, ParamSource(random))};
+    return {models::VisionTransformer(options.model.config_of(*row), ParamSource(random))};
   }
   const models::OpenedModel opened = options.model.open();
   models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::keep);
@@ -116,6 +113,7 @@ void bench_training(models::VisionTransformer& model, const Options& options, co
               {"activation_checkpointing", options.checkpointing},
               {"threads", setup.threads},
               {"isa", kernels::name_of(kernels::active_isa())},
+              {"runs", times.milliseconds.size()},
               {"min_ms", best},
               {"median_ms", median},
               {"images_per_second", 1e3 * static_cast<double>(setup.batch) / median},
@@ -131,7 +129,10 @@ int bench_training(const Options& options, const GlobalOptions& global) {
   for (const std::string& precision : options.precisions) {
     for (const int64_t batch : options.batches) {
       bench_training(model, options, precision,
-                     {.batch = batch, .threads = threads, .precision = training_precision(precision)});
+                     {.batch = batch,
+                      .image_size = options.model.given_image_size(),
+                      .threads = threads,
+                      .precision = training_precision(precision)});
     }
   }
   return 0;
@@ -139,9 +140,7 @@ int bench_training(const Options& options, const GlobalOptions& global) {
 
 void bench_inference(const infer::Session& session, const Options& options, int64_t batch) {
   const auto& config = session.config();
-  const auto& size = options.model.image_size;
-  const int64_t height = size.empty() ? config.img_size[0] : size.front();
-  const int64_t width = size.empty() ? config.img_size[1] : size.back();
+  const auto [height, width] = options.model.given_image_size().value_or(config.img_size);
   const Tensor images = Tensor::randn({batch, config.in_chans, height, width}, 1);
   if (options.profile) return print_profile(session, images);
   const std::vector<double> times = time_runs(session, images, options.seconds);
@@ -153,6 +152,7 @@ void bench_inference(const infer::Session& session, const Options& options, int6
               {"arithmetic", kernels::arithmetic_of(session.precision())},
               {"threads", session.threads()},
               {"isa", kernels::name_of(kernels::active_isa())},
+              {"runs", times.size()},
               {"min_ms", times.front()},
               {"median_ms", median},
               {"images_per_second", 1e3 * static_cast<double>(batch) / median},
@@ -182,7 +182,7 @@ void add_bench(CLI::App& program, const GlobalOptions& global, Run& run) {
       "Example: vitrail bench vit_tiny_patch16_224 --batch 1,8\n         vitrail bench MODEL --batch 1 --profile");
   command->add_option("ARCH_OR_MODEL", options->model.model, "Registered architecture (random weights) or model")
       ->required();
-  options->model.add_to(*command, false);
+  options->model.add_source_to(*command);
   options->model.add_merging_to(*command);
   command->add_option("--batch", options->batches, "Batch sizes, comma-separated")
       ->delimiter(',')

@@ -32,7 +32,8 @@ class Training {
   Training(models::VisionTransformer& model, const TrainingSetup& setup) : model_(model), precision_(setup.precision) {
     const int64_t batch = setup.batch;
     const auto& config = model.config();
-    images_ = Tensor::randn({batch, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
+    const auto [height, width] = setup.image_size.value_or(config.img_size);
+    images_ = Tensor::randn({batch, config.in_chans, height, width}, 1);
     labels_ = Tensor::zeros({batch}, DType::i64);
     for (int64_t i = 0; i < batch; ++i) labels_.data<int64_t>()[i] = i % config.num_classes;
     model.train();
@@ -65,10 +66,11 @@ class Training {
 };
 
 // The operations of a forward pass without dropout.
-double forward_flops(const models::VisionTransformerConfig& config, int64_t batch) {
+double forward_flops(models::VisionTransformerConfig config, const TrainingSetup& setup) {
+  config.img_size = setup.image_size.value_or(config.img_size);  // positions without data cannot be resampled
   RandomParams meta(0, DType::f32, Device::meta);
   const models::VisionTransformer shapes(config, ParamSource(meta));
-  return models::forward_flops(shapes, {batch, config.in_chans, config.img_size[0], config.img_size[1]});
+  return models::forward_flops(shapes, {setup.batch, config.in_chans, config.img_size[0], config.img_size[1]});
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ TrainingTimes time_training(models::VisionTransformer& model, const TrainingSetu
   const auto ignore_phase = [](const char*, double) {};
   for (int i = 0; i < 3; ++i) training.step(ignore_phase);
   TrainingTimes times;
-  times.flops = 3 * forward_flops(model.config(), setup.batch);
+  times.flops = 3 * forward_flops(model.config(), setup);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   while (Clock::now() < end || times.milliseconds.size() < 5) {
     const auto start = Clock::now();

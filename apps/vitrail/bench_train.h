@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "vitrail/models/vision_transformer.h"
@@ -14,6 +16,7 @@ struct TrainingTimes {
 
 struct TrainingSetup {
   int64_t batch = 1;
+  std::optional<std::array<int64_t, 2>> image_size = {};  // height, width; none: the model's
   int threads = 1;
   DType precision = DType::f32;  // f32, or bf16 for mixed precision
 };

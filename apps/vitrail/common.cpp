@@ -6,43 +6,68 @@
 #include "vitrail/models/bundled.h"
 
 namespace vitrail::app {
+namespace {
+
+constexpr const char* kPreprocessing = "Preprocessing (default: the model's)";
+
+}  // namespace
 
 void ModelOptions::add_to(CLI::App& command, bool with_m) {
   if (with_m) {
     command.add_option("-m,--model", model,
                        "Model: folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
   }
+  add_source_to(command);
+  add_preprocessing_to(command);
+}
+
+void ModelOptions::add_source_to(CLI::App& command) {
   command.add_option("--config", config, "config.json for a weights file without one, or a registered architecture");
   command.add_option("--key-map", key_map, "Key map of the weights: JSON file or built-in family (default: detected)");
-  const char* group = "Preprocessing (default: the model's)";
   command.add_option("--image-size", image_size, "Input size: N or HEIGHT,WIDTH")
       ->delimiter(',')
       ->allow_extra_args(false)  // the next argument is an input image
-      ->group(group)
+      ->group(kPreprocessing)
       ->check(kPositiveInteger);
+}
+
+void ModelOptions::add_preprocessing_to(CLI::App& command) {
   command
       .add_option("--preset", preset,
                   "imagenet, inception, cifar10 or mnist: sets mean and std, and fills in unset values")
-      ->group(group);
+      ->group(kPreprocessing);
   command.add_option("--mean", mean, "Mean per channel, for pixels in [0, 1]: 0.485,0.456,0.406")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->group(group);
+      ->group(kPreprocessing);
   command.add_option("--std", std, "Standard deviation per channel")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->group(group);
+      ->group(kPreprocessing);
   command
       .add_option("--interpolation", interpolation,
                   "Interpolation: bicubic, bilinear, lanczos, box, hamming or nearest")
-      ->group(group);
-  command.add_option("--crop-pct", crop_pct, "Fraction of the resized image that the crop keeps")->group(group);
-  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")->group(group);
+      ->group(kPreprocessing);
+  command.add_option("--crop-pct", crop_pct, "Fraction of the resized image that the crop keeps")
+      ->group(kPreprocessing);
+  command.add_option("--crop-mode", crop_mode, "Crop mode: center, squash or border")->group(kPreprocessing);
 }
 
 void ModelOptions::add_merging_to(CLI::App& command) {
   command.add_option("--tome", tome, "Tokens merged per block (Token Merging): faster, less accurate")
       ->check(CLI::NonNegativeNumber);
+}
+
+models::VisionTransformerConfig ModelOptions::config_of(const models::Architecture& row) const {
+  models::VisionTransformerConfig config = row.config;
+  config.img_size = given_image_size().value_or(config.img_size);
+  return config;
+}
+
+std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
+  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
+  if (image_size.empty()) return std::nullopt;
+  return std::array{image_size.front(), image_size.back()};
 }
 
 std::string ModelOptions::path() const {
@@ -52,11 +77,9 @@ std::string ModelOptions::path() const {
 }
 
 models::LoadOptions ModelOptions::load_options() const {
-  if (image_size.size() > 2) throw CLI::ValidationError("--image-size", "N or HEIGHT,WIDTH");
-  models::LoadOptions load;
+  models::LoadOptions load{.image_size = given_image_size()};
   if (!config.empty()) load.config = config;
   if (!key_map.empty()) load.key_map = key_map;
-  if (!image_size.empty()) load.image_size = {image_size.front(), image_size.back()};
   load.preprocessing.preset = preset;
   if (!mean.empty()) load.preprocessing.mean = mean;
   if (!std.empty()) load.preprocessing.std = std;

@@ -2,11 +2,13 @@
 #pragma once
 // Shared by the subcommands: model options and model loading.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "vitrail/models/load.h"
+#include "vitrail/models/registry.h"
 #include "vitrail/pipeline/model.h"
 
 namespace vitrail::app {
@@ -31,12 +33,16 @@ struct ModelOptions {
   std::optional<double> crop_pct;
   int64_t tome = 0;  // tokens merged per block
 
-  void add_to(CLI::App& command, bool with_m = true);
+  void add_to(CLI::App& command, bool with_m = true);  // --model, and both of the following
+  void add_source_to(CLI::App& command);               // --config, --key-map, --image-size
+  void add_preprocessing_to(CLI::App& command);
   void add_merging_to(CLI::App& command);
   std::string path() const;  // the path or name of the model, by default of the bundled one
   models::LoadOptions load_options() const;
   models::OpenedModel open() const { return models::open_model(path(), load_options()); }
   models::ModelConfig read_config(const std::string& from) const;  // likewise, without weights (models/load.h)
+  models::VisionTransformerConfig config_of(const models::Architecture& row) const;  // at the given size
+  std::optional<std::array<int64_t, 2>> given_image_size() const;
 };
 
 // labels: a file of class names, or empty.

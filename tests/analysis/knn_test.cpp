@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "vitrail/base/error.h"
 
@@ -30,9 +33,50 @@ TEST(Knn, NormalisesRows) {
 TEST(Knn, NeighboursVoteByExpOfTheirCosine) {
   const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
   const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = 0.5});
-  EXPECT_NEAR(votes.data<float>()[0], std::exp(1 / 0.5), 1e-4);
-  EXPECT_NEAR(votes.data<float>()[1], std::exp(std::cos(M_PI / 18) / 0.5) + std::exp(std::cos(M_PI / 9) / 0.5), 1e-4);
+  const auto weight = [](double degrees) { return std::exp((std::cos(degrees * M_PI / 180) - 1) / 0.5); };
+  EXPECT_NEAR(votes.data<float>()[0], 1, 1e-5);
+  EXPECT_NEAR(votes.data<float>()[1], weight(10) + weight(20), 1e-5);
   EXPECT_EQ(votes.data<float>()[2], 0.0f);
+}
+
+TEST(Knn, TheDefaultTemperatureIsThatOfThePapers) {
+  const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
+  const Tensor votes = knn_votes(directions(), {0, 1, 2, 2}, query, 3, {.k = 2});
+  EXPECT_NEAR(votes.data<float>()[1] / votes.data<float>()[0], std::exp((std::cos(M_PI / 18) - 1) / 0.07), 1e-5);
+}
+
+TEST(Knn, VotesAreFiniteAtEveryTemperature) {
+  const Tensor query = normalized_rows(Tensor::from<float>({1, 2}, {1, 0}));
+  for (const double temperature : {1e-300, 1e-4, 1e4, 1e300}) {
+    const Tensor votes = knn_votes(directions(), {0, 1, 1, 2}, query, 3, {.k = 3, .temperature = temperature});
+    EXPECT_EQ(votes.data<float>()[0], 1.0f);
+    EXPECT_NEAR(votes.data<float>()[1], temperature < 1 ? 0 : 2, 1e-3) << temperature;
+  }
+}
+
+// Queries go through in chunks; each has the votes that it has by itself.
+TEST(Knn, EveryQueryOfALargeSetHasItsOwnVotes) {
+  const int64_t queries = 600;
+  const Tensor train = normalized_rows(Tensor::randn({30, 6}, 1));
+  const Tensor all = normalized_rows(Tensor::randn({queries, 6}, 2));
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < 30; ++i) labels.push_back(i % 7);
+  const Tensor votes = knn_votes(train, labels, all, 7, {.k = 5, .temperature = 0.3});
+  for (int64_t q = 0; q < queries; ++q) {
+    std::vector<std::pair<double, size_t>> nearest;  // minus the cosine, index
+    for (int64_t t = 0; t < 30; ++t) {
+      double cosine = 0;
+      for (int64_t i = 0; i < 6; ++i) {
+        cosine += static_cast<double>(train.data<float>()[t * 6 + i]) * all.data<float>()[q * 6 + i];
+      }
+      nearest.emplace_back(-cosine, t);
+    }
+    std::sort(nearest.begin(), nearest.end());
+    double want[7] = {};
+    for (size_t i = 0; i < 5; ++i)
+      want[labels[nearest[i].second]] += std::exp((nearest[0].first - nearest[i].first) / 0.3);
+    for (int64_t c = 0; c < 7; ++c) EXPECT_NEAR(votes.data<float>()[q * 7 + c], want[c], 1e-4) << q << ' ' << c;
+  }
 }
 
 TEST(Knn, UniformVotesCountOneAndKMayExceedTheData) {

@@ -54,6 +54,14 @@ TEST(Classify, PathsComeFromStandardInput) {
   EXPECT_TRUE(lines[1].starts_with((folder / "b.png").string() + ",1,"));
 }
 
+TEST(Classify, CsvFieldsAreQuotedWhereTheyNeedIt) {
+  const auto folder = image_folder(1), file = folder / "a,\"b\".png";
+  std::filesystem::rename(folder / "a.png", file);
+  const ProgramResult result = run_program({"classify", "-m", small_model(), file, "--format", "csv", "--top", "1"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_TRUE(lines_of(result.out).at(1).starts_with("\"" + folder.string() + "/a,\"\"b\"\".png\",1,")) << result.out;
+}
+
 TEST(Classify, BatchSizeAndThreadsDoNotChangeTheLogits) {
   const auto folder = image_folder(5);
   std::vector<std::vector<float>> results;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/messages.h"
@@ -16,6 +18,17 @@ inline std::string small_model() { return fixture("models/timm_token").string();
 
 // A new folder with n different images a.png, b.png, …
 std::filesystem::path image_folder(int n);
+
+// A copy of a model's fixture with another config.json.
+inline std::filesystem::path with_config(const std::string& name, const std::function<void(nlohmann::json&)>& change) {
+  const std::filesystem::path folder = scratch_folder();
+  std::filesystem::copy(fixture("models/" + name), folder, std::filesystem::copy_options::recursive);
+  std::ifstream in(folder / "config.json");
+  nlohmann::json config = nlohmann::json::parse(in);
+  change(config);
+  std::ofstream(folder / "config.json", std::ios::trunc) << config;
+  return folder;
+}
 
 inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   std::vector<nlohmann::json> objects;

@@ -46,17 +46,6 @@ TEST(ModelOptions, PreprocessingOutOfRangeIsAnError) {
   EXPECT_EQ(classify({"-m", small_model(), "--crop-pct", "0.9", "--mean", "0.5", "--std", "0.5"}, images).status, 0);
 }
 
-// A copy of a fixture with another config.json.
-fs::path with_config(const std::string& name, const std::function<void(nlohmann::json&)>& change) {
-  const fs::path folder = scratch_folder();
-  fs::copy(fixture("models/" + name), folder, fs::copy_options::recursive);
-  std::ifstream in(folder / "config.json");
-  nlohmann::json config = nlohmann::json::parse(in);
-  change(config);
-  std::ofstream(folder / "config.json", std::ios::trunc) << config;
-  return folder;
-}
-
 TEST(ModelOptions, SeveralLabelsHaveTheSigmoidOfTheirLogits) {
   const auto images = image_folder(2);
   const fs::path model = with_config("timm_token", [](auto& c) { c["problem_type"] = "multi_label_classification"; });

@@ -134,7 +134,7 @@ TEST(Bench, EachBatchSizeGivesAnObjectWithTheDocumentedKeys) {
   ASSERT_EQ(result.status, 0) << result.err;
   const auto objects = json_lines(result.out);
   ASSERT_EQ(objects.size(), 2u);
-  for (const char* key : {"model", "batch", "precision", "arithmetic", "threads", "isa", "min_ms", "median_ms",
+  for (const char* key : {"model", "batch", "precision", "arithmetic", "threads", "isa", "runs", "min_ms", "median_ms",
                           "images_per_second", "gflop_per_s", "peak_rss_mb"}) {
     EXPECT_TRUE(objects[1].contains(key)) << key;
   }

@@ -2,6 +2,7 @@
 // Contents of mapped files, released pages, and errors for files that cannot be mapped.
 #include "vitrail/base/mapped_file_internal.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -78,6 +79,16 @@ TEST(FileGuard, AChangedFileIsAnErrorAndAReplacedOneIsNot) {
   const MappedFile file(folder / "kept");
   EXPECT_NO_THROW(check_mapped_files());
   std::ofstream(folder / "kept", std::ios::app) << " and more";
+  EXPECT_THROW(check_mapped_files(), Error);
+}
+
+TEST(FileGuard, OtherContentOfTheSameSizeIsAChange) {
+  const fs::path path = file_with("first");
+  const MappedFile file(path);
+  std::ofstream(path) << "other";
+  // File systems may count time in steps that are longer than this test.
+  const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
   EXPECT_THROW(check_mapped_files(), Error);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
@@ -70,6 +71,47 @@ TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
       EXPECT_EQ(std::string(error.what()).rfind("cut.zip", 0), 0u) << error.what();
     }
   }
+}
+
+// The end record of an archive without a comment: the directory's size is at byte 12, its offset at byte 16.
+TEST(Zip, ADirectoryBeyondTheFileIsAnErrorThatTellsItsPlace) {
+  const auto bytes = bytes_of("plain.zip");
+  const size_t end = bytes.size() - 22;
+  const auto with = [&](size_t field, uint32_t value) {
+    std::vector<std::byte> changed = bytes;
+    std::memcpy(changed.data() + end + field, &value, sizeof value);
+    return changed;
+  };
+  uint32_t size = 0, offset = 0;
+  std::memcpy(&size, bytes.data() + end + 12, sizeof size);
+  std::memcpy(&offset, bytes.data() + end + 16, sizeof offset);
+  const auto length = static_cast<uint32_t>(bytes.size());
+  for (const auto& changed : {with(16, length + 1), with(16, length - size + 1), with(16, 0xfffffff0),
+                              with(12, length - offset + 1), with(12, 0xfffffff0)}) {
+    const std::string error = testing::error_of([&] { ZipReader(changed, "far.zip"); });
+    EXPECT_TRUE(testing::contains(error, "far.zip: expected a zip directory inside the file's")) << error;
+  }
+  // The directory may overlap the end record, but its entries may not leave the directory.
+  const auto longer = with(12, size - 1);
+  const std::string error = testing::error_of([&] { ZipReader(longer, "short.zip"); });
+  EXPECT_TRUE(testing::contains(error, "inside the directory")) << error;
+}
+
+TEST(Zip, EntriesOfOneNameAreAnError) {
+  auto bytes = bytes_of("plain.zip");
+  const std::string text = text_of(bytes), name = "folder/empty", other = "deflated.txt";
+  std::memcpy(bytes.data() + text.rfind(name), other.data(), other.size());  // in the directory
+  const std::string error = testing::error_of([&] { ZipReader(bytes, "twice.zip"); });
+  EXPECT_TRUE(testing::contains(error, "\"deflated.txt\" twice")) << error;
+}
+
+TEST(Zip, AnEncryptedEntryIsAnErrorThatSaysSo) {
+  auto bytes = bytes_of("plain.zip");
+  const size_t header = text_of(bytes).find("PK\x01\x02");
+  bytes[header + 8] |= std::byte{1};  // a flag
+  const ZipReader zip(bytes, "secret.zip");
+  const std::string error = testing::error_of([&] { zip.read(zip.entries()[0], 100); });
+  EXPECT_TRUE(testing::contains(error, "secret.zip: stored.txt: expected an entry without encryption")) << error;
 }
 
 TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {

@@ -50,6 +50,46 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error(std::string(100000, '['), "nesting");
 }
 
+// transformers' ACT2FN; gelu_fast and gelu_new are the tanh approximation.
+TEST(Config, HuggingFacesActivationsAreRead) {
+  using kernels::Activation;
+  const std::pair<const char*, Activation> names[] = {
+      {"gelu", Activation::gelu},           {"gelu_new", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},           {"quick_gelu", Activation::quick_gelu},
+      {"silu", Activation::silu},           {"swish", Activation::silu}};
+  for (const auto& [name, activation] : names) {
+    const ModelConfig config = parse(R"({"model_type": "vit", "hidden_act": ")" + std::string(name) + "\"}");
+    EXPECT_EQ(config.vit.act_layer, activation) << name;
+  }
+  EXPECT_EQ(parse(R"({"model_type": "vit"})").vit.act_layer, Activation::gelu);
+}
+
+// transformers' defaults for fields that a file leaves out.
+TEST(Config, HuggingFacesDefaultsAreTransformers) {
+  EXPECT_EQ(parse(R"({"model_type": "vit"})").vit.norm_eps, 1e-12);
+  EXPECT_EQ(parse(R"({"model_type": "dinov2"})").vit.norm_eps, 1e-6);
+  const Preprocessing defaults = parse(R"({"model_type": "vit"})", "{}").preprocessing;
+  EXPECT_EQ(defaults.interpolation, "bilinear");
+  EXPECT_EQ(defaults.rescale_factor, 1.0 / 255);
+  const Preprocessing raw =
+      parse(R"({"model_type": "vit"})",
+            R"({"do_normalize": false, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+                                      "rescale_factor": 0.001})")
+          .preprocessing;
+  EXPECT_EQ(raw.mean, (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(raw.std, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(raw.rescale_factor, 0.001);
+}
+
+TEST(Config, PretrainedCfgOverridesTheFilesOwnPreprocessing) {
+  const Preprocessing read = parse(R"({"architecture": "vit", "crop_pct": 0.5, "interpolation": "box",
+                                       "pretrained_cfg": {"crop_pct": 0.75}})")
+                                 .preprocessing;
+  EXPECT_EQ(read.crop_pct, 0.75);
+  EXPECT_EQ(read.interpolation, "box");
+}
+
 TEST(Config, UnknownKeysOutsideModelArgsAreIgnored) {
   EXPECT_NO_THROW(parse(R"({"architecture": "vit", "some_tool": {"x": 1}, "pretrained_cfg": {"y": 2}})"));
 }

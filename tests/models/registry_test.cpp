@@ -17,9 +17,9 @@ VisionTransformer shapes_of(const VisionTransformerConfig& config) {
   return VisionTransformer(config, ParamSource(meta));
 }
 
-TEST(Registry, ArchitecturesHaveTimmsParametersAndSizes) {
+TEST(Registry, ArchitecturesHaveTimmsParametersSizesAndHeads) {
   std::ifstream csv(testing::fixture("registry.csv"));
-  std::string line, name, parameters, tensors, image;
+  std::string line, name, parameters, tensors, image, heads;
   std::getline(csv, line);
   int rows = 0;
   while (std::getline(csv, line)) {
@@ -28,12 +28,14 @@ TEST(Registry, ArchitecturesHaveTimmsParametersAndSizes) {
     std::getline(fields, parameters, ',');
     std::getline(fields, tensors, ',');
     std::getline(fields, image, ',');
+    std::getline(fields, heads, ',');
     const Architecture* row = find_architecture(name);
     ASSERT_NE(row, nullptr) << name;
     const VisionTransformer model = shapes_of(row->config);
     EXPECT_EQ(model.num_parameters(), std::stoll(parameters)) << name;
     EXPECT_EQ(model.named_parameters().size(), std::stoull(tensors)) << name;
     EXPECT_EQ(row->config.img_size[0], std::stoll(image)) << name;
+    EXPECT_EQ(row->config.num_heads, std::stoll(heads)) << name;
     ++rows;
   }
   EXPECT_EQ(rows + 4, static_cast<int>(architectures().size()));  // four are not registered in timm
@@ -43,11 +45,15 @@ TEST(Registry, ModelsOutsideTimmHaveTheirParameters) {
   const VisionTransformerConfig& cifar = find_architecture("cifar_vit_d384")->config;
   EXPECT_FALSE(cifar.qkv_bias);
   EXPECT_EQ(cifar.norm_eps, 1e-5);
+  EXPECT_EQ(cifar.num_heads, 8);
   EXPECT_EQ(shapes_of(cifar).parameter("pos_embed").shape(), (Shape{1, 65, 384}));
   EXPECT_EQ(shapes_of(find_architecture("cifar_vit_d192")->config).parameter("blocks.8.mlp.fc1.weight").shape(),
             (Shape{384, 192}));
-  EXPECT_EQ(shapes_of(find_architecture("google_vit_b16")->config).num_parameters(), 86567656);
-  EXPECT_EQ(shapes_of(find_architecture("scratch_vit_b16")->config).num_parameters(), 86567656);
+  EXPECT_EQ(find_architecture("cifar_vit_d192")->config.num_heads, 12);
+  for (const char* name : {"google_vit_b16", "scratch_vit_b16"}) {
+    EXPECT_EQ(shapes_of(find_architecture(name)->config).num_parameters(), 86567656);
+    EXPECT_EQ(find_architecture(name)->config.num_heads, 12);
+  }
 }
 
 TEST(Registry, DeitIiiAndClipHaveTheirOptions) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number of parameters and tensors, and image size, of each architecture that vitrail registers under timm's name.
+"""Parameters, tensors, heads and image size of each architecture that vitrail registers under timm's name.
 
-Writes tests/fixtures/registry.csv: name, parameters, tensors, image size.  Models are built on the meta device.
+Writes tests/fixtures/registry.csv: name, parameters, tensors, image size, heads.  Models are built on the meta device.
 """
 
 import pathlib
@@ -84,14 +84,15 @@ NAMES = [
     ),
 ]
 
-rows = ["name,parameters,tensors,image"]
+rows = ["name,parameters,tensors,image,heads"]
 for name in NAMES:
     with torch.device("meta"):
         # Where timm has no ImageNet-1k head, vitrail has 1,000 classes, except for DINOv2.
         model = timm.create_model(name, pretrained=False, num_classes=0 if "dinov2" in name else 1000)
     parameters = list(model.parameters())
     image = model.patch_embed.img_size[0]
-    rows.append(f"{name},{sum(p.numel() for p in parameters)},{len(parameters)},{image}")
+    heads = model.blocks[0].attn.num_heads
+    rows.append(f"{name},{sum(p.numel() for p in parameters)},{len(parameters)},{image},{heads}")
 path = pathlib.Path("tests/fixtures/registry.csv")
 path.write_text("\n".join(rows) + "\n")
 print(f"{path}: {len(rows) - 1} architectures, timm {timm.__version__}")

@@ -54,7 +54,8 @@ def problem_of(mutant, root=ROOT):
 
 
 def copy_sources(to):
-    """Copies the files that git knows or would add; files that are equal keep their times, so that builds are short."""
+    """Copies the files that git knows or would add; files that are equal keep their times, so that builds are short.
+    Deletes others, except in build/."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
     wanted = {os.fsdecode(name) for name in names if name and (ROOT / os.fsdecode(name)).is_file()}
@@ -66,16 +67,19 @@ def copy_sources(to):
         shutil.copyfile(source, target)
         shutil.copymode(source, target)
     for path in list(to.rglob("*")):
-        if path.is_file() and str(path.relative_to(to)) not in wanted:
+        name = str(path.relative_to(to))
+        if path.is_file() and not name.startswith("build/") and name not in wanted:
             path.unlink()
 
 
 class Workspace:
-    def __init__(self, folder, jobs, timeout):
-        self.source, self.build_folder, self.jobs, self.timeout = folder / "source", folder / "build", jobs, timeout
+    def __init__(self, source, jobs, timeout, definitions):
+        # The build folder is where the preset "release" has it, so that ccache finds what was compiled elsewhere.
+        self.source, self.build_folder, self.jobs, self.timeout = source, source / "build" / "release", jobs, timeout
         self.environment = {**os.environ, "CCACHE_BASEDIR": str(self.source), "CCACHE_NOHASHDIR": "1"}
         copy_sources(self.source)
         options = ["-G", "Ninja", "-D", "CMAKE_BUILD_TYPE=Release", "-D", "VITRAIL_EXAMPLES=OFF"]
+        options += [f"-D{definition}" for definition in definitions]
         if shutil.which("ccache"):
             options += ["-D", "CMAKE_CXX_COMPILER_LAUNCHER=ccache"]
         self.run(["cmake", "-S", self.source, "-B", self.build_folder, *options], check=True)
@@ -136,7 +140,8 @@ def main():
     parser.add_argument("names", nargs="*", help="names or globs of mutants; default: all")
     parser.add_argument("--file", help="only the mutants of this list")
     parser.add_argument("--list", action="store_true", help="print the mutants and end")
-    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants", help="where to build")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants", help="the copy to build in")
+    parser.add_argument("--define", action="append", default=[], help="NAME=VALUE of CMake; repeatable")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="of the build")
     parser.add_argument("--timeout", type=int, default=600, help="seconds for a test program")
     options = parser.parse_args()
@@ -155,7 +160,7 @@ def main():
     for mutant in mutants:
         if problem := problem_of(mutant):
             sys.exit(f"{mutant['name']}: {problem}")
-    workspace = Workspace(options.folder, options.jobs, options.timeout)
+    workspace = Workspace(options.folder, options.jobs, options.timeout, options.define)
     check_unchanged(workspace, mutants)
     states = {}
     for mutant in mutants:

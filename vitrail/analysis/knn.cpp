@@ -54,8 +54,9 @@ Tensor knn_votes(const Tensor& train, const std::vector<int64_t>& labels, const 
         float* vote = votes.data<float>() + (begin + q) * classes;
         for (int64_t i = 0; i < k; ++i) {
           const int64_t at = order[static_cast<size_t>(i)];
+          const double behind = static_cast<double>(row[at]) - row[order[0]];
           vote[labels[static_cast<size_t>(at)]] +=
-              options.plain ? 1.0f : static_cast<float>(std::exp(row[at] / options.temperature));
+              options.plain ? 1.0f : static_cast<float>(std::exp(behind / options.temperature));
         }
       }
     });

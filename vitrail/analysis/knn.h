@@ -9,9 +9,11 @@
 namespace vitrail::analysis {
 
 struct KnnOptions {
-  int64_t k = 20;             // number of neighbours, at least 1; all training features if there are fewer
-  double temperature = 0.07;  // a neighbour votes with weight exp(cosine similarity / temperature)
-  bool plain = false;         // a neighbour votes with weight 1 instead
+  int64_t k = 20;  // number of neighbours, at least 1; all training features if there are fewer
+  // A neighbour votes with weight exp(cosine similarity / temperature), relative to that of the nearest: a small
+  // temperature would give infinite weights otherwise.
+  double temperature = 0.07;
+  bool plain = false;  // a neighbour votes with weight 1 instead
 };
 
 // features [..., D] → f32 with vectors of unit L2 norm along the last axis.  Norms below 1e-12 count as 1e-12.

@@ -39,7 +39,8 @@ ModelConfig read_config(const std::string& file_or_name,
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
 // Builds the model in eval mode, with f32 weights.  A model for a Session may keep int8 weights
-// (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all missing, extra and misshapen keys.
+// (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all
+// missing, extra and misshapen keys.
 VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8 = weights::Int8Weights::dequantize);
 
 // The fields that key maps may use in their "sizes".

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of classify, embed, attention, eval and knn, compared with the library's results.
+#include <cmath>
+#include <limits>
+
+#include "tests/apps/option_effects.h"
+#include "vitrail/analysis/attention_map.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/image/overlay.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/models/load.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using infer::Output;
+using infer::Request;
+using infer::Tokens;
+using Values = std::vector<float>;
+
+// The small model in the library.
+class Library {
+ public:
+  // squashed: with the options --crop-mode squash --crop-pct 1
+  explicit Library(bool squashed)
+      : opened_(models::open_model(small_model())),
+        transform_(infer::transform_of(opened_.config.preprocessing, "small model")),
+        session_(models::build_model(opened_)) {
+    if (!squashed) return;
+    transform_.crop_mode = image::CropMode::squash;
+    transform_.crop_pct = 1;
+  }
+
+  std::vector<Tensor> run(const fs::path& image, const Request& request = {}) const {
+    return session_.run(image::apply(image::read_image(image), transform_).unsqueeze(0), request);
+  }
+  Values values(const fs::path& image, const Request& request = {}) const {
+    const Tensor result = run(image, request)[0].contiguous();
+    return {result.data<float>(), result.data<float>() + result.numel()};
+  }
+
+ private:
+  models::OpenedModel opened_;
+  image::EvalTransform transform_;
+  infer::Session session_;
+};
+
+const Library& library() {
+  static const Library model(false);
+  return model;
+}
+
+fs::path image(const char* name) { return noise_folder() / name; }
+
+// Both images' results, one after the other.
+Values library_values(const Request& request = {}) {
+  Values both = library().values(image("a.png"), request);
+  const Values second = library().values(image("b.png"), request);
+  both.insert(both.end(), second.begin(), second.end());
+  return both;
+}
+
+Arguments classify(const Arguments& more) {
+  return Arguments{"classify", "-m", small_model(), noise_folder(), "--format", "json"} + more;
+}
+
+// FILE with one name per line: "name 0" to "name 9".
+fs::path names_file() {
+  const fs::path file = scratch_folder() / "names.txt";
+  std::ofstream out(file);
+  for (int i = 0; i < 10; ++i) out << "name " << i << "\n";
+  return file;
+}
+
+void check_top() {
+  const auto all = json_of(classify({"--top", "10"}))["predictions"];
+  for (const int top : {1, 3, 5, 9}) {
+    auto first = all;
+    first.erase(first.begin() + top, first.end());
+    EXPECT_EQ(json_of(classify({"--top", std::to_string(top)}))["predictions"], first);
+    if (top == 5) {
+      EXPECT_EQ(json_of(classify({}))["predictions"], first) << "the default";
+    }
+  }
+}
+
+void check_labels_of_classify() {
+  for (const auto& prediction : json_of(classify({"--labels", names_file(), "--top", "10"}))["predictions"]) {
+    EXPECT_EQ(prediction["label"], "name " + std::to_string(prediction["index"].get<int>()));
+  }
+  EXPECT_EQ(json_of(classify({}))["predictions"][0]["label"].get<std::string>().substr(0, 6), "class ");
+}
+
+void check_logits_of_classify() {
+  const fs::path file = scratch_folder() / "logits.npy";
+  run(classify({"--logits", file}));
+  const NpyArray logits = read_npy(file);
+  EXPECT_EQ(logits.shape, (std::vector<int64_t>{2, 10}));
+  EXPECT_EQ(logits.f32, library_values());
+}
+
+void check_format() {
+  const Arguments arguments{"classify", "-m", small_model(), image("a.png"), "--top", "1"};
+  const auto best = json_of(arguments + Arguments{"--format", "json"})["predictions"][0];
+  const std::string label = best["label"], index = std::to_string(best["index"].get<int>());
+  const std::string text = run(arguments + Arguments{"--format", "text"}).out;
+  EXPECT_EQ(lines_of(text).size(), 2u);
+  EXPECT_TRUE(text.ends_with("%  " + label + "\n")) << text;
+  EXPECT_EQ(run(arguments).out, text) << "the default";
+  const auto csv = lines_of(run(arguments + Arguments{"--format", "csv"}).out);
+  ASSERT_EQ(csv.size(), 2u);
+  EXPECT_TRUE(csv[1].starts_with(image("a.png").string() + ",1," + index + "," + label + ",")) << csv[1];
+}
+
+NpyArray embedded(const Arguments& more) {
+  const fs::path file = scratch_folder() / "features.npy";
+  run(Arguments{"embed", "-m", small_model(), noise_folder(), "-o", file} + more);
+  return read_npy(file);
+}
+
+void check_output_of_embed() {
+  const fs::path file = scratch_folder() / "named.npy";
+  run({"embed", "-m", small_model(), noise_folder(), "--output", file});
+  EXPECT_EQ(read_npy(file).f32, library_values({.output = Output::features}));
+  const std::string list = content_of(fs::path(file).replace_extension(".txt"));
+  EXPECT_EQ(list, image("a.png").string() + "\n" + image("b.png").string() + "\n");
+}
+
+const std::map<std::string, Tokens> kTokens{
+    {"pooled", Tokens::pooled}, {"cls", Tokens::cls}, {"patch", Tokens::patch}, {"all", Tokens::all}};
+
+void check_tokens() {
+  for (const auto& [name, tokens] : kTokens) {
+    EXPECT_EQ(embedded({"--tokens", name}).f32, library_values({.output = Output::features, .tokens = tokens})) << name;
+  }
+  EXPECT_EQ(embedded({}).f32, embedded({"--tokens", "pooled"}).f32);
+  EXPECT_EQ(embedded({"--tokens", "patch"}).shape, (std::vector<int64_t>{2, 16, 18}));
+}
+
+void check_layer_of_embed() {
+  for (const int layer : {0, 1, -1, -2}) {
+    const Values want = library_values({.output = Output::features, .tokens = Tokens::all, .layer = layer});
+    EXPECT_EQ(embedded({"--tokens", "all", "--layer", std::to_string(layer)}).f32, want) << layer;
+  }
+  EXPECT_NE(embedded({"--layer", "0"}).f32, embedded({}).f32);
+}
+
+void check_no_norm() {
+  for (const auto& [name, tokens] : kTokens) {
+    const Request request{.output = Output::features, .tokens = tokens, .normalize = false};
+    EXPECT_EQ(embedded({"--tokens", name, "--no-norm"}).f32, library_values(request)) << name;
+    EXPECT_NE(embedded({"--tokens", name}).f32, library_values(request)) << name;
+  }
+}
+
+// Every vector, also of one token of many, has length 1 and its direction.
+void check_normalize() {
+  const size_t width = 18;
+  for (const auto& [name, tokens] : kTokens) {
+    const Values got = embedded({"--tokens", name, "--normalize"}).f32;
+    const Values plain = embedded({"--tokens", name}).f32;
+    ASSERT_EQ(got.size(), plain.size());
+    for (size_t begin = 0; begin < got.size(); begin += width) {
+      double squares = 0;
+      for (size_t i = 0; i < width; ++i) squares += static_cast<double>(plain[begin + i]) * plain[begin + i];
+      for (size_t i = 0; i < width; ++i) {
+        EXPECT_NEAR(got[begin + i], plain[begin + i] / std::sqrt(squares), 2e-7) << name << ' ' << begin << ' ' << i;
+      }
+    }
+  }
+}
+
+// The figure that attention writes of an image that the model sees in full.
+image::Image attention_figure(const Arguments& more) {
+  const fs::path file = scratch_folder() / "map.png";
+  run(Arguments{"attention", "-m", small_model(), image("a.png"), "-o", file, "--crop-mode", "squash", "--crop-pct",
+                "1"} +
+      more);
+  return image::read_image(file);
+}
+
+// The weights of both blocks, [H, N, N] each.
+std::vector<Tensor> attention_weights(bool squashed = true) {
+  static const Library squashing(true);
+  std::vector<Tensor> blocks;
+  const Library& model = squashed ? squashing : library();
+  for (const Tensor& block : model.run(image("a.png"), {.output = Output::attention, .all_layers = true}))
+    blocks.push_back(block.select(0, 0));
+  return blocks;
+}
+
+// The image under what a token attends to, in weights [N, N] of a class token and 4 × 4 patches.
+image::Image overlay_of(const Tensor& weights, int64_t query = 0) {
+  const Tensor map = analysis::patch_attention(weights, query, 1, {4, 4});
+  return image::overlay(image::read_image(image("a.png")),
+                        {.values = {map.data<float>(), 16}, .width = 4, .height = 4});
+}
+
+image::Image overlay_of_mean(const Tensor& block) { return overlay_of(analysis::mean_over_heads(block)); }
+
+// Whether the overlay is in the figure, at the right of the image.
+bool shows(const image::Image& figure, const image::Image& overlay) {
+  for (int64_t left = overlay.width; left + overlay.width <= figure.width; ++left) {
+    bool equal = true;
+    for (int64_t y = 0; equal && y < overlay.height; ++y)
+      equal = std::equal(overlay.row(y), overlay.row(y) + overlay.row_bytes(), figure.row(y) + 3 * left);
+    if (equal) return true;
+  }
+  return false;
+}
+
+void check_output_of_attention() {
+  const image::Image figure = attention_figure({});
+  EXPECT_TRUE(shows(figure, overlay_of_mean(attention_weights()[1])));
+  const ProgramResult result = run(
+      {"attention", "-m", small_model(), image("a.png"), "--crop-mode", "squash", "--crop-pct", "1", "--output", "-"});
+  const fs::path file = scratch_folder() / "piped.png";
+  std::ofstream(file, std::ios::binary) << result.out;
+  EXPECT_EQ(image::read_image(file).pixels, figure.pixels);
+}
+
+void check_layer_of_attention() {
+  const auto blocks = attention_weights();
+  const fs::path raw = scratch_folder() / "raw.npy";
+  for (const int layer : {0, 1, -1, -2}) {
+    const std::string text = std::to_string(layer);
+    const size_t index = static_cast<size_t>(layer < 0 ? layer + 2 : layer);
+    for (const Arguments& more : {Arguments{}, Arguments{"--raw", raw}}) {
+      const image::Image figure = attention_figure(Arguments{"--layer", text} + more);
+      EXPECT_TRUE(shows(figure, overlay_of_mean(blocks[index]))) << layer;
+      EXPECT_FALSE(shows(figure, overlay_of_mean(blocks[1 - index]))) << layer;
+    }
+  }
+}
+
+void check_head() {
+  const Tensor block = attention_weights()[1];
+  const image::Image heads[] = {overlay_of(block.select(0, 0)), overlay_of(block.select(0, 1))};
+  ASSERT_NE(heads[0].pixels, heads[1].pixels);
+  EXPECT_TRUE(shows(attention_figure({"--head", "0"}), heads[0]));
+  EXPECT_TRUE(shows(attention_figure({"--head", "1"}), heads[1]));
+  EXPECT_TRUE(shows(attention_figure({"--head", "mean"}), overlay_of_mean(block)));
+  EXPECT_GT(attention_figure({"--head", "all"}).width, attention_figure({"--head", "1"}).width);
+}
+
+// The pixel 25, 4 of 40 × 33 is in the third patch of the first row.
+void check_query() {
+  const Tensor mean = analysis::mean_over_heads(attention_weights()[1]);
+  EXPECT_TRUE(shows(attention_figure({"--query", "25,4"}), overlay_of(mean, 1 + 2)));
+  EXPECT_TRUE(shows(attention_figure({"--query", "4,25"}), overlay_of(mean, 1 + 3 * 4)));
+}
+
+// They are in the caption.
+void check_labels_of_attention() {
+  EXPECT_NE(attention_figure({"--labels", names_file()}).pixels, attention_figure({}).pixels);
+}
+
+void check_rollout() {
+  const auto blocks = attention_weights();
+  const image::Image want = overlay_of(analysis::attention_rollout(blocks));
+  EXPECT_TRUE(shows(attention_figure({"--rollout"}), want));
+  EXPECT_FALSE(shows(attention_figure({}), want));
+  EXPECT_NE(overlay_of(analysis::attention_rollout({blocks[1], blocks[0]})).pixels, want.pixels)
+      << "their order must matter";
+}
+
+void check_raw() {
+  const fs::path file = scratch_folder() / "raw.npy";
+  run({"attention", "-m", small_model(), image("a.png"), "--raw", file});
+  const NpyArray raw = read_npy(file);
+  EXPECT_EQ(raw.shape, (std::vector<int64_t>{2, 2, 17, 17}));
+  Values want;
+  for (const Tensor& block : attention_weights(false)) {
+    const Tensor dense = block.contiguous();
+    want.insert(want.end(), dense.data<float>(), dense.data<float>() + dense.numel());
+  }
+  EXPECT_EQ(raw.f32, want);
+}
+
+// ROOT/SPLIT/CLASS/N.png with another number of images in each split.
+fs::path splits_dataset() {
+  const fs::path root = scratch_folder();
+  int count = 0;
+  for (const std::string split : {"test", "val", "train"}) {
+    ++count;
+    for (int i = 0; i < count; ++i)
+      write_noise(root / split / "3" / (std::to_string(i) + ".png"), 32, 32, static_cast<uint64_t>(10 * count + i));
+  }
+  return root;
+}
+
+void check_split() {
+  const Arguments arguments{"eval", "--format", "json", "-m", small_model(), splits_dataset()};
+  EXPECT_EQ(json_of(arguments)["images"], 1) << "test";
+  EXPECT_EQ(json_of(arguments + Arguments{"--split", "val"})["images"], 2);
+  EXPECT_EQ(json_of(arguments + Arguments{"--split", "train"})["images"], 3);
+}
+
+// The folder named after the predicted class is right, another one wrong.
+void check_labels_of_eval() {
+  const int predicted = json_of(classify({"--top", "1"}))["predictions"][0]["index"];
+  for (const int label : {predicted, (predicted + 1) % 10}) {
+    const fs::path root = scratch_folder(), folder = root / ("name " + std::to_string(label));
+    fs::create_directories(folder);
+    fs::copy_file(image("a.png"), folder / "a.png");
+    const Arguments arguments{"eval", "--format", "json", "-m", small_model(), root};
+    EXPECT_EQ(json_of(arguments + Arguments{"--labels", names_file()})["top1"], label == predicted ? 1 : 0);
+    EXPECT_EQ(run_program(arguments).status, 1) << "the model has no such classes";
+  }
+}
+
+// An image that cannot be read is a row of NaN in its place.
+void check_logits_of_eval() {
+  const fs::path root = scratch_folder(), file = root / "logits.npy";
+  for (const char* name : {"a.png", "b.png"}) fs::copy_file(image(name), root / name);
+  std::ofstream(root / "broken.png") << "no image";
+  std::ofstream(root / "list.csv") << "a.png,0\nbroken.png,1\nb.png,2\n";
+  EXPECT_EQ(run_program({"eval", "-m", small_model(), root / "list.csv", "--logits", file}).status, 1);
+  const NpyArray logits = read_npy(file);
+  ASSERT_EQ(logits.shape, (std::vector<int64_t>{3, 10}));
+  const Values want = library_values();
+  EXPECT_EQ(Values(logits.f32.begin(), logits.f32.begin() + 10), Values(want.begin(), want.begin() + 10));
+  for (int i = 10; i < 20; ++i) EXPECT_TRUE(std::isnan(logits.f32[static_cast<size_t>(i)])) << i;
+  EXPECT_EQ(Values(logits.f32.begin() + 20, logits.f32.end()), Values(want.begin() + 10, want.end()));
+}
+
+void check_predictions() {
+  const fs::path root = scratch_folder(), file = root / "predictions.csv";
+  for (const char* name : {"a.png", "b.png"}) fs::copy_file(image(name), root / name);
+  std::ofstream(root / "list.csv") << "a.png,0\nb.png,2\n";
+  run({"eval", "-m", small_model(), root / "list.csv", "--predictions", file, "--quiet"});
+  const std::vector<std::string> rows = lines_of(content_of(file));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], "file,label,prediction,probability,label_probability,error");
+  const Values logits = library().values(image("b.png"));
+  const auto predicted = std::max_element(logits.begin(), logits.end()) - logits.begin();
+  EXPECT_TRUE(contains(rows[2], "b.png,2," + std::to_string(predicted) + ",")) << rows[2];
+}
+
+void check_format_of_eval() {
+  const Arguments arguments{"eval", "-m", small_model(), splits_dataset(), "--quiet"};
+  EXPECT_EQ(json_of(arguments + Arguments{"--format", "json"})["images"], 1);
+  const std::string table = run(arguments + Arguments{"--format", "table"}).out;
+  EXPECT_TRUE(contains(table, "top-1")) << table;
+  const std::string usual = run(arguments).out;
+  EXPECT_EQ(usual.substr(0, 10), table.substr(0, 10)) << "the default";
+}
+
+// The test image is a training image of class "a"; class "b" has the two next neighbours.
+class KnnVotes {
+ public:
+  KnnVotes() {
+    write_noise(train_ / "a/1.png", 32, 32, 1);
+    write_noise(train_ / "b/2.png", 32, 32, 2);
+    write_noise(train_ / "b/3.png", 32, 32, 3);
+    write_noise(test_ / "a/1.png", 32, 32, 1);
+  }
+  nlohmann::json result(const Arguments& more) const {
+    return json_of(Arguments{"knn", "-m", small_model(), train_, test_, "--quiet"} + more);
+  }
+
+ private:
+  fs::path train_ = scratch_folder(), test_ = scratch_folder();
+};
+
+void check_k() {
+  const KnnVotes votes;
+  for (const int k : {1, 3}) {
+    const auto result = votes.result({"--k", std::to_string(k), "--plain"});
+    EXPECT_EQ(result["k"], k);
+    EXPECT_EQ(result["top1"], k == 1 ? 1 : 0) << "one vote against two";
+  }
+  EXPECT_EQ(votes.result({})["k"], 20);
+}
+
+void check_temperature() {
+  const KnnVotes votes;
+  EXPECT_EQ(votes.result({"--k", "3", "--temperature", "0.0001"})["top1"], 1) << "the nearest decides";
+  EXPECT_EQ(votes.result({"--k", "3", "--temperature", "100"})["top1"], 0) << "all count alike";
+}
+
+void check_plain() {
+  const KnnVotes votes;
+  EXPECT_EQ(votes.result({"--k", "3", "--temperature", "0.0001", "--plain"})["top1"], 0);
+  EXPECT_EQ(votes.result({"--k", "3", "--temperature", "0.0001", "--uniform"})["top1"], 0);
+}
+
+nlohmann::json knn_of_splits(const Arguments& more) {
+  const fs::path root = splits_dataset();
+  return json_of(Arguments{"knn", "-m", small_model(), root, root, "--k", "1", "--quiet"} + more);
+}
+
+void check_train_split() {
+  EXPECT_EQ(knn_of_splits({})["training_images"], 3) << "train";
+  EXPECT_EQ(knn_of_splits({"--train-split", "val"})["training_images"], 2);
+  EXPECT_EQ(knn_of_splits({"--train-split", "val"})["images"], 1);
+}
+
+void check_test_split() {
+  EXPECT_EQ(knn_of_splits({})["images"], 1) << "test";
+  EXPECT_EQ(knn_of_splits({"--test-split", "val"})["images"], 2);
+  EXPECT_EQ(knn_of_splits({"--test-split", "val"})["training_images"], 3);
+}
+
+}  // namespace
+
+OptionEffects inference_option_effects() {
+  return {{"classify", "--top", check_top},
+          {"classify", "--labels", check_labels_of_classify},
+          {"classify", "--logits", check_logits_of_classify},
+          {"classify", "--format", check_format},
+          {"embed", "-o,--output", check_output_of_embed},
+          {"embed", "--tokens", check_tokens},
+          {"embed", "--layer", check_layer_of_embed},
+          {"embed", "--no-norm", check_no_norm},
+          {"embed", "--normalize", check_normalize},
+          {"attention", "-o,--output", check_output_of_attention},
+          {"attention", "--layer", check_layer_of_attention},
+          {"attention", "--head", check_head},
+          {"attention", "--query", check_query},
+          {"attention", "--labels", check_labels_of_attention},
+          {"attention", "--rollout", check_rollout},
+          {"attention", "--raw", check_raw},
+          {"eval", "--split", check_split},
+          {"eval", "--labels", check_labels_of_eval},
+          {"eval", "--logits", check_logits_of_eval},
+          {"eval", "--predictions", check_predictions},
+          {"eval", "--format", check_format_of_eval},
+          {"knn", "--k", check_k},
+          {"knn", "--temperature", check_temperature},
+          {"knn", "--uniform,--plain", check_plain},
+          {"knn", "--train-split", check_train_split},
+          {"knn", "--test-split", check_test_split}};
+}
+
+}  // namespace vitrail::testing

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tests of the options' effects: tables of checks, one per option, and what these run.  options_test.cpp holds the
+// tables against the options that the program's help lists.
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/apps/cli_fixture.h"
+
+namespace vitrail::testing {
+
+struct OptionEffect {
+  std::string command;  // empty: an option of the program
+  std::string names;    // as in the help: "-o,--output"
+  std::function<void()> check;
+};
+inline void PrintTo(const OptionEffect& effect, std::ostream* out) { *out << effect.command << " " << effect.names; }
+using OptionEffects = std::vector<OptionEffect>;
+using Arguments = std::vector<std::string>;
+
+// The tables, each in a file of its name.
+OptionEffects model_option_effects();      // --model … --crop-mode, --tome, --exif and --batch of all commands
+OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
+OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
+
+inline Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Runs the program, which must succeed.
+inline ProgramResult run(const Arguments& arguments, const std::map<std::string, std::string>& environment = {}) {
+  const ProgramResult result = run_program(arguments, "", environment);
+  EXPECT_EQ(result.status, 0) << ::testing::PrintToString(arguments) << result.err;
+  return result;
+}
+
+inline nlohmann::json json_of(const Arguments& arguments) { return json_lines(run(arguments).out).at(0); }
+
+inline std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Writes an image of noise, which depends on `seed`.
+void write_noise(const std::filesystem::path& file, int64_t width, int64_t height, uint64_t seed);
+
+// FOLDER/CLASS/N.png: n images of noise in each of the classes 0 to 9.
+std::filesystem::path noise_dataset(int per_class, uint64_t seed);
+
+// Two images.
+const std::filesystem::path& noise_folder();
+
+// What a command makes of a model: the bytes of the arrays or files that it writes, or else its text.  Equal for equal
+// inputs, whatever the machine's speed.  Commands: all but train and models.
+std::string observe(const std::string& command, const std::string& model, const Arguments& more = {},
+                    const std::map<std::string, std::string>& environment = {});
+
+}  // namespace vitrail::testing

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the program, inspect, bench, convert and train.
+#include "tests/apps/option_effects.h"
+#include "tests/train/training_fixture.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/infer/preprocess.h"
+#include "vitrail/infer/session.h"
+#include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/models/load.h"
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/weights/checkpoint.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using kernels::Precision;
+
+const std::string kImage = "a.png";
+
+Arguments bench_for(const std::string& seconds, const Arguments& more) {
+  return Arguments{"bench", small_model(), "--batch", "1", "--seconds", seconds} + more;
+}
+Arguments bench(const Arguments& more) { return bench_for("0.001", more); }
+
+void check_version() {
+  const std::string version = run({"--version"}).out;
+  EXPECT_TRUE(version.starts_with("vitrail ")) << version;
+  EXPECT_EQ(lines_of(version).size(), 1u);
+}
+
+void check_threads() {
+  for (const int threads : {1, 3}) {
+    EXPECT_EQ(json_of(bench({"--threads", std::to_string(threads)}))["threads"], threads);
+    EXPECT_EQ(json_of(bench({"--train", "--threads", std::to_string(threads)}))["threads"], threads);
+    EXPECT_EQ(json_of(Arguments{"--threads", std::to_string(threads)} + bench({}))["threads"], threads);
+  }
+  EXPECT_EQ(json_of(bench({}))["threads"], available_threads());
+}
+
+// The logits of the image in the library.
+std::vector<float> logits_in(Precision precision) {
+  const models::OpenedModel opened = models::open_model(small_model());
+  const auto transform = infer::transform_of(opened.config.preprocessing, "small model");
+  const Tensor input = image::apply(image::read_image(noise_folder() / kImage), transform).unsqueeze(0);
+  const infer::Session session(models::build_model(opened), {.precision = precision});
+  const Tensor logits = session.logits(input);
+  return {logits.data<float>(), logits.data<float>() + logits.numel()};
+}
+
+void check_precision() {
+  for (const Precision precision : {Precision::fp32, Precision::half, Precision::int8}) {
+    const fs::path file = scratch_folder() / "logits.npy";
+    run({"classify", "-m", small_model(), noise_folder() / kImage, "--logits", file, "--precision",
+         name_of(precision)});
+    EXPECT_EQ(read_npy(file).f32, logits_in(precision)) << name_of(precision);
+  }
+  EXPECT_NE(logits_in(Precision::int8), logits_in(Precision::fp32));
+  for (const std::string command : {"classify", "embed", "eval"}) {
+    const std::string fp32 = observe(command, small_model());
+    EXPECT_EQ(observe(command, small_model(), {"--precision", "fp32"}), fp32) << command;
+    EXPECT_NE(observe(command, small_model(), {"--precision", "int8"}), fp32) << command;
+  }
+}
+
+void check_quiet() {
+  const fs::path folder = scratch_folder();
+  fs::copy(noise_folder(), folder, fs::copy_options::recursive);
+  std::ofstream(folder / "other.heic") << "no image";
+  const Arguments arguments{"classify", "-m", small_model(), folder};
+  EXPECT_TRUE(contains(run(arguments).err, "1 file left out"));
+  const ProgramResult quiet = run(arguments + Arguments{"--quiet"});
+  EXPECT_EQ(quiet.err, "");
+  EXPECT_EQ(quiet.out, run(arguments).out);
+  EXPECT_EQ(run(Arguments{"--quiet"} + arguments).err, "");
+}
+
+Arguments inspect(const Arguments& more) { return Arguments{"inspect", "-m", small_model()} + more; }
+
+void check_tree() {
+  const std::string tree = run(inspect({"--tree"})).out;
+  EXPECT_TRUE(tree.starts_with("VisionTransformer(\n")) << tree;
+  EXPECT_TRUE(contains(tree, "    (0-1): 2 x Block(\n")) << tree;
+  EXPECT_FALSE(contains(run(inspect({})).out, "Block("));
+}
+
+void check_keys() {
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(fs::path(small_model()) / "model.safetensors");
+  const std::vector<std::string> lines = lines_of(run(inspect({"--keys"})).out);
+  ASSERT_EQ(lines.size(), checkpoint.tensors().size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const weights::TensorInfo& info = checkpoint.tensors()[i];
+    EXPECT_TRUE(lines[i].starts_with(info.name + " ")) << lines[i];
+    EXPECT_TRUE(lines[i].ends_with(info.shape.to_string())) << lines[i];
+  }
+}
+
+void check_trace() {
+  const auto traced = [](const std::string& image) { return run(inspect({"--trace", image})).out; };
+  const std::string first = traced(noise_folder() / kImage);
+  EXPECT_TRUE(contains(first, "\nlogits ")) << first;
+  EXPECT_NE(first, traced(noise_folder() / "b.png"));
+  EXPECT_NE(first, traced("random"));
+}
+
+void check_slice() {
+  const std::string image = noise_folder() / kImage;
+  const std::string out = run(inspect({"--trace", image, "--slice", "logits", "--slice", "pooled[0, :2]"})).out;
+  const std::vector<std::string> lines = lines_of(out);
+  ASSERT_EQ(lines.size(), 4u) << out;
+  EXPECT_EQ(lines[2], "logits [1, 10]");
+  EXPECT_EQ(lines[0], "pooled[0, :2] [2]");
+  const std::vector<float> pooled = [&] {
+    const fs::path file = scratch_folder() / "pooled.npy";
+    run({"embed", "-m", small_model(), image, "-o", file});
+    return read_npy(file).f32;
+  }();
+  double first = 0, second = 0;
+  ASSERT_EQ(std::sscanf(lines[1].c_str(), "[%lf, %lf]", &first, &second), 2) << lines[1];
+  EXPECT_NEAR(first, pooled[0], 1e-4);
+  EXPECT_NEAR(second, pooled[1], 1e-4);
+}
+
+void check_batch_of_inspect() {
+  const std::string out = run(inspect({"--trace", "random", "--batch", "3", "--slice", "logits"})).out;
+  EXPECT_TRUE(out.starts_with("logits [3, 10]\n")) << out;
+  EXPECT_TRUE(run(inspect({"--trace", "random", "--slice", "logits"})).out.starts_with("logits [1, 10]\n"));
+}
+
+void check_set_of_inspect() {
+  const std::string out = run({"inspect", "layer:mlp", "--set", "in_features=5"}).out;
+  EXPECT_TRUE(contains(out, ", 5]")) << out;
+  EXPECT_NE(run({"inspect", "layer:mlp"}).out, out);
+}
+
+void check_batch_of_bench() {
+  const auto objects = json_lines(run({"bench", small_model(), "--batch", "3,2", "--seconds", "0.001"}).out);
+  ASSERT_EQ(objects.size(), 2u);
+  EXPECT_EQ(objects[0]["batch"], 3);
+  EXPECT_EQ(objects[1]["batch"], 2);
+  EXPECT_TRUE(contains(observe("bench", small_model(), {"--batch", "3", "--threads", "1"}), "input [3, 3, 32, 32]"));
+  EXPECT_EQ(json_lines(run({"bench", small_model(), "--seconds", "0.001"}).out).at(1)["batch"], 8) << "the default";
+}
+
+void check_precision_of_bench() {
+  const auto objects = json_lines(run(bench({"--precision", "int8,fp32,half"})).out);
+  ASSERT_EQ(objects.size(), 3u);
+  const Precision order[] = {Precision::int8, Precision::fp32, Precision::half};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(objects[i]["precision"], name_of(order[i]));
+    EXPECT_EQ(objects[i]["arithmetic"], kernels::arithmetic_of(order[i]));
+  }
+  EXPECT_EQ(json_of(bench({}))["precision"], "fp32");
+}
+
+// At least five runs; in half a second there are hundreds of this model.
+void check_seconds() {
+  EXPECT_EQ(json_of(bench_for("1e-9", {}))["runs"], 5);
+  EXPECT_EQ(json_of(bench_for("1e-9", {"--train"}))["runs"], 5);
+  EXPECT_GT(json_of(bench_for("0.5", {}))["runs"], 5);
+}
+
+void check_profile() {
+  const std::string profile = run(bench({"--profile"})).out;
+  EXPECT_TRUE(contains(profile, "patchify 8×8 input [1, 3, 32, 32]")) << profile;
+  EXPECT_TRUE(profile.ends_with(" total\n")) << profile;
+  const std::string training = run(bench({"--profile", "--train"})).out;
+  EXPECT_TRUE(contains(training, "  backward of linear\n")) << training;
+}
+
+void check_train_of_bench() {
+  const auto result = json_of(bench({"--train"}));
+  EXPECT_EQ(result["train"], true);
+  EXPECT_EQ(result["activation_checkpointing"], false);
+  EXPECT_FALSE(json_of(bench({})).contains("train"));
+}
+
+void check_checkpointing() {
+  EXPECT_EQ(json_of(bench({"--train", "--checkpointing"}))["activation_checkpointing"], true);
+  EXPECT_TRUE(contains(run(bench({"--train", "--checkpointing", "--profile"})).out, "backward of checkpoint"));
+  EXPECT_FALSE(contains(run(bench({"--train", "--profile"})).out, "backward of checkpoint"));
+}
+
+void convert(const fs::path& folder, const Arguments& more) {
+  run(Arguments{"convert", small_model(), "--output", folder} + more);
+}
+
+void check_output_of_convert() {
+  const fs::path folder = scratch_folder() / "new";
+  convert(folder, {});
+  EXPECT_EQ(observe("classify", folder), observe("classify", small_model()));
+}
+
+void check_dtype() {
+  const std::pair<const char*, DType> types[] = {
+      {"fp32", DType::f32}, {"bf16", DType::bf16}, {"fp16", DType::f16}, {"int8", DType::i8}};
+  for (const auto& [name, dtype] : types) {
+    const fs::path folder = scratch_folder();
+    convert(folder, {"--dtype", name});
+    const weights::Checkpoint checkpoint = weights::Checkpoint::open(folder / "model.safetensors");
+    EXPECT_EQ(checkpoint.info("blocks.1.mlp.fc1.weight").dtype, dtype) << name;
+    EXPECT_EQ(checkpoint.info("head.weight").dtype, dtype == DType::i8 ? DType::f32 : dtype) << name;
+  }
+}
+
+// The number of layers that an int8 conversion leaves in 16 bits.
+size_t excluded_layers(const Arguments& more) {
+  const fs::path folder = scratch_folder();
+  convert(folder, Arguments{"--dtype", "int8"} + more);
+  return nlohmann::json::parse(content_of(folder / "config.json"))["int8"]["excluded"].size();
+}
+
+void check_calibrate() {
+  const Arguments images{"--calibrate", noise_folder(), "--tolerance", "1"};
+  for (const bool calibrated : {false, true}) {
+    const fs::path folder = scratch_folder();
+    convert(folder, Arguments{"--dtype", "int8"} + (calibrated ? images : Arguments{}));
+    const weights::Checkpoint checkpoint = weights::Checkpoint::open(folder / "model.safetensors");
+    EXPECT_EQ(checkpoint.has("blocks.0.mlp.fc1.weight_correction"), calibrated);
+  }
+}
+
+void check_tolerance() {
+  EXPECT_EQ(excluded_layers({"--calibrate", noise_folder(), "--tolerance", "1e-9"}), 8u);
+  EXPECT_EQ(excluded_layers({"--calibrate", noise_folder(), "--tolerance", "1"}), 0u);
+}
+
+// A run of one epoch on a few images.
+class SmallRun {
+ public:
+  SmallRun() { train::write_file(recipe_, train::tiny_recipe(train::make_images(8, 2))); }
+  Arguments arguments(const Arguments& more) const {
+    return Arguments{"train", recipe_, "-o",       folder_, "--threads",
+                     "1",     "--set", "epochs=1", "--set", "data.holdout=6"} +
+           more;
+  }
+  const fs::path& folder() const { return folder_; }
+  train::CheckpointState last() const { return train::load_checkpoint(folder_ / "checkpoints/last.safetensors"); }
+
+ private:
+  fs::path recipe_ = scratch_folder() / "recipe.json", folder_ = scratch_folder() / "run";
+};
+
+void check_output_of_train() {
+  const SmallRun small;
+  EXPECT_EQ(json_of(small.arguments({}))["run"], small.folder().string());
+  for (const char* file : {"recipe.json", "metrics.csv", "model/model.safetensors", "checkpoints/last.safetensors"})
+    EXPECT_TRUE(fs::exists(small.folder() / file)) << file;
+}
+
+void check_set() {
+  const SmallRun small;
+  const auto result = json_of(small.arguments({"--set", "epochs=2", "--set", "optimizer.lr=0.25"}));
+  EXPECT_EQ(result["epochs"], 2) << "the last one counts";
+  const auto recipe = nlohmann::json::parse(content_of(small.folder() / "recipe.json"));
+  EXPECT_EQ(recipe["optimizer"]["lr"], 0.25);
+}
+
+void check_resume() {
+  const SmallRun small;
+  run(small.arguments({}));
+  const int64_t step = small.last().position.step;
+  const ProgramResult again = run_program(small.arguments({}));
+  EXPECT_EQ(again.status, 1);
+  EXPECT_TRUE(contains(again.err, "or --resume to continue its run")) << again.err;
+  EXPECT_EQ(json_of(small.arguments({"--resume"}))["steps"], step);
+  const SmallRun fresh;
+  EXPECT_EQ(json_of(fresh.arguments({"--resume"}))["steps"], step) << "starts a run that is not there";
+}
+
+void check_allow_changes() {
+  const SmallRun small;
+  run(small.arguments({}));
+  const int64_t step = small.last().position.step;
+  const Arguments changed = small.arguments({"--resume", "--set", "epochs=2"});
+  const ProgramResult refused = run_program(changed);
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_TRUE(contains(refused.err, "epochs")) << refused.err;
+  EXPECT_EQ(small.last().position.step, step);
+  EXPECT_EQ(json_of(changed + Arguments{"--allow-changes"})["steps"], 2 * step);
+}
+
+nlohmann::json recipe_of(const fs::path& run) { return nlohmann::json::parse(content_of(run / "recipe.json")); }
+
+void check_model_of_train() {
+  const SmallRun small;
+  run(small.arguments({}));
+  EXPECT_NE(recipe_of(small.folder())["model"].value("init", ""), small_model());
+  const fs::path images = train::make_images(8, 2), folder = scratch_folder() / "run";
+  run({"train", images, "-o", folder, "-m", small_model(), "--epochs", "1", "--threads", "1"});
+  EXPECT_EQ(recipe_of(folder)["model"]["init"], small_model());
+}
+
+void check_data() {
+  const SmallRun small;
+  const fs::path images = train::make_images(9, 2);
+  run(small.arguments({"--data", images}));
+  EXPECT_EQ(recipe_of(small.folder())["data"]["train"], images.string());
+}
+
+// A run on a folder of images: what its options choose.
+nlohmann::json chosen_recipe(const Arguments& more) {
+  const fs::path folder = scratch_folder() / "run";
+  run(Arguments{"train", train::make_images(8, 2), "-o", folder, "-m", small_model(), "--threads", "1"} + more);
+  return recipe_of(folder);
+}
+
+void check_preset_of_train() {
+  EXPECT_EQ(chosen_recipe({"--preset", "probe"})["objective"], "probe");
+  EXPECT_NE(chosen_recipe({"--preset", "finetune", "--epochs", "1"}).value("objective", ""), "probe");
+}
+
+void check_epochs() {
+  for (const int epochs : {1, 2}) EXPECT_EQ(chosen_recipe({"--epochs", std::to_string(epochs)})["epochs"], epochs);
+}
+
+// Less time than an epoch takes is one epoch; without the option there are more.
+void check_time() { EXPECT_EQ(chosen_recipe({"--time", "0.000001s"})["epochs"], 1); }
+
+}  // namespace
+
+OptionEffects tool_option_effects() {
+  return {{"", "--version", check_version},
+          {"", "--threads", check_threads},
+          {"", "--precision", check_precision},
+          {"", "--quiet", check_quiet},
+          {"inspect", "--tree", check_tree},
+          {"inspect", "--keys", check_keys},
+          {"inspect", "--trace", check_trace},
+          {"inspect", "--slice", check_slice},
+          {"inspect", "--batch", check_batch_of_inspect},
+          {"inspect", "--set", check_set_of_inspect},
+          {"bench", "--batch", check_batch_of_bench},
+          {"bench", "--precision", check_precision_of_bench},
+          {"bench", "--seconds", check_seconds},
+          {"bench", "--profile", check_profile},
+          {"bench", "--train", check_train_of_bench},
+          {"bench", "--checkpointing", check_checkpointing},
+          {"convert", "-o,--output", check_output_of_convert},
+          {"convert", "--dtype", check_dtype},
+          {"convert", "--calibrate", check_calibrate},
+          {"convert", "--tolerance", check_tolerance},
+          {"train", "-o,--output", check_output_of_train},
+          {"train", "-m,--model", check_model_of_train},
+          {"train", "--data", check_data},
+          {"train", "--preset", check_preset_of_train},
+          {"train", "--epochs", check_epochs},
+          {"train", "--time", check_time},
+          {"train", "--set", check_set},
+          {"train", "--resume", check_resume},
+          {"train", "--allow-changes", check_allow_changes}};
+}
+
+}  // namespace vitrail::testing
