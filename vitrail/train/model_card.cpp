@@ -68,11 +68,10 @@ std::string model_card(const ReportInput& input) {
   return str(
       "---\nlibrary_name: vitrail\npipeline_tag: image-classification\n",
       "tags: [vision-transformer, image-classification]\n", init.empty() ? "" : "base_model: " + quoted(init) + "\n",
-      "---\n# ", input.config->architecture, "\n\n",
-      origin_of(input), " on ", input.data->train.size(), " images of ", classes.size(), " classes: ", class_list(classes), ".\n\n",
+      "---\n# ", input.config->architecture, "\n\n", origin_of(input), " on ", input.data->train.size(), " images of ",
+      classes.size(), " classes: ", class_list(classes), ".\n\n",
       "```sh\nvitrail classify -m FOLDER IMAGE    # FOLDER: the folder of this file\n```\n\n## Results\n\n",
-      results_of(input), "\n## Training\n\n", training_of(input),
-      " in ", std::llround(input.counters->seconds),
+      results_of(input), "\n## Training\n\n", training_of(input), " in ", std::llround(input.counters->seconds),
       " s. The run's `recipe.json` has all settings, `report.html` the curves, metrics by class and mistakes.\n");
 }
 
