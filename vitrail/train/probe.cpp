@@ -8,8 +8,10 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/processor_name_internal.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/model_setup_internal.h"
@@ -43,6 +45,13 @@ fs::path checked_folder(const TrainerOptions& options) {
   return options.folder;
 }
 
+std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads) {
+  auto environment = options.environment;
+  environment.emplace_back(
+      "processor", str(processor_name(), ", ", kernels::name_of(kernels::active_isa()), ", ", threads, " threads"));
+  return environment;
+}
+
 struct Features {
   Tensor rows;  // f32 [n, D]
   std::vector<int64_t> labels;
@@ -72,6 +81,7 @@ class Probe {
   const TrainerCallbacks& callbacks_;
   const int threads_;
   const ComputeTeam team_{threads_};
+  const std::vector<std::pair<std::string, std::string>> environment_;  // for the report
   RunFolder folder_;
   RunData data_;
   PreparedModel prepared_;
@@ -88,6 +98,7 @@ Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerC
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(options.threads > 0 ? options.threads : available_threads()),
+      environment_(environment_of(options, threads_)),
       folder_(checked_folder(options)),
       data_(open_data(without_default_holdout(recipe.data), architecture_of(recipe.model).in_chans)),
       prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
