@@ -8,10 +8,8 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/base/processor_name_internal.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/model_setup_internal.h"
@@ -43,13 +41,6 @@ fs::path checked_folder(const TrainerOptions& options) {
     throw Error(options.folder.string(), "a folder without a run, or --resume to compute its probe again",
                 has_checkpoints ? "a folder with the checkpoints of a run" : "a folder with a finished run");
   return options.folder;
-}
-
-std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads) {
-  auto environment = options.environment;
-  environment.emplace_back(
-      "processor", str(processor_name(), ", ", kernels::name_of(kernels::active_isa()), ", ", threads, " threads"));
-  return environment;
 }
 
 struct Features {

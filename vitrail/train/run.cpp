@@ -4,9 +4,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/processor_name_internal.h"
 #include "vitrail/infer/preprocess.h"
-#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
@@ -34,9 +32,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
   if (!group_.is_rank_zero()) return;
   folder_->keep();
   folder_->remove_temporary_files();
-  environment_ = options.environment;
-  environment_.emplace_back(
-      "processor", str(processor_name(), ", ", kernels::name_of(kernels::active_isa()), ", ", threads, " threads"));
+  environment_ = environment_of(options, threads);
   metrics_log_.emplace(folder_->path(), counters_);
   write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
   log_setup();

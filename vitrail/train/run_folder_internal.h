@@ -62,6 +62,10 @@ struct ReportInput {
   const analysis::StrengthSearch* search = nullptr;  // set for a probe
 };
 void write_report(const std::filesystem::path& folder, const ReportInput& input);  // model/README.md too
+
+// The environment that the options give, and this machine's processor.
+std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads);
+
 std::string model_card(const ReportInput& input);
 
 }  // namespace vitrail::train

@@ -9,7 +9,9 @@
 #include <sstream>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/processor_name_internal.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
@@ -239,6 +241,13 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads) {
+  auto environment = options.environment;
+  environment.emplace_back(
+      "processor", str(processor_name(), ", ", kernels::name_of(kernels::active_isa()), ", ", threads, " threads"));
+  return environment;
+}
 
 void write_report(const std::filesystem::path& folder, const ReportInput& input) {
   Report report;
