@@ -129,6 +129,8 @@ TEST(Model, OnePassGivesLogitsAndFeatures) {
     const auto [logits, features] = model.logits_and_features(images.views);
     EXPECT_EQ(values(logits), values(model.logits(images.views))) << name;
     EXPECT_EQ(values(features), values(model.embed(images.views))) << name;
+    const infer::Request first_block{.output = infer::Output::logits_and_features, .layer = 0};
+    EXPECT_THROW(model.run(images.views, first_block), Error);  // the head does not read that block
   }
 }
 
