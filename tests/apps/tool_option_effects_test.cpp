@@ -30,6 +30,12 @@ void check_version() {
   EXPECT_EQ(lines_of(version).size(), 1u);
 }
 
+void check_license() {
+  const std::string notice = run({"--license"}).out;
+  EXPECT_TRUE(contains(notice, "Apache License")) << notice.substr(0, 200);
+  EXPECT_TRUE(contains(notice, "CLI11")) << "the libraries";
+}
+
 void check_threads() {
   for (const int threads : {1, 3}) {
     EXPECT_EQ(json_of(bench({"--threads", std::to_string(threads)}))["threads"], threads);
@@ -322,6 +328,7 @@ void check_time() { EXPECT_EQ(chosen_recipe({"--time", "0.000001s"})["epochs"], 
 
 OptionEffects tool_option_effects() {
   return {{"", "--version", check_version},
+          {"", "--license", check_license},
           {"", "--threads", check_threads},
           {"", "--precision", check_precision},
           {"", "--quiet", check_quiet},
