@@ -206,6 +206,7 @@ int64_t peak_memory(const Arguments& arguments) {
   argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child == 0) {
+    ::setenv("MALLOC_MMAP_THRESHOLD_", "131072", 1);  // glibc gives back what is freed
     const bool quiet = std::freopen("/dev/null", "w", stdout) && std::freopen("/dev/null", "w", stderr);
     if (quiet) ::execv(name.c_str(), argv.data());
     ::_exit(127);

@@ -115,15 +115,15 @@ void check_slice() {
   const std::string out = run(inspect({"--trace", image, "--slice", "logits", "--slice", "pooled[0, :2]"})).out;
   const std::vector<std::string> lines = lines_of(out);
   ASSERT_EQ(lines.size(), 4u) << out;
-  EXPECT_EQ(lines[2], "logits [1, 10]");
-  EXPECT_EQ(lines[0], "pooled[0, :2] [2]");
+  EXPECT_EQ(lines[0], "logits [1, 10]");
+  EXPECT_EQ(lines[2], "pooled[0, :2] [2]");
   const std::vector<float> pooled = [&] {
     const fs::path file = scratch_folder() / "pooled.npy";
     run({"embed", "-m", small_model(), image, "-o", file});
     return read_npy(file).f32;
   }();
   double first = 0, second = 0;
-  ASSERT_EQ(std::sscanf(lines[1].c_str(), "[%lf, %lf]", &first, &second), 2) << lines[1];
+  ASSERT_EQ(std::sscanf(lines[3].c_str(), "[%lf, %lf]", &first, &second), 2) << lines[3];
   EXPECT_NEAR(first, pooled[0], 1e-4);
   EXPECT_NEAR(second, pooled[1], 1e-4);
 }
