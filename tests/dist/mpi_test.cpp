@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "tests/support/messages.h"
+#include "tests/support/paths.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/dist/communicator.h"
@@ -30,6 +31,7 @@ struct RunResult {
 
 // By default Open MPI refuses to run as root or with more processes than cores, uses a copy mechanism that containers
 // forbid, and binds processes to cores.  Leak detection is off because Open MPI leaks memory itself.
+// Each run has its session folder, because runs that start at the same time may not create one.
 constexpr const char* kEnvironment =
     "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
     "OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_hwloc_base_binding_policy=none "
@@ -37,7 +39,8 @@ constexpr const char* kEnvironment =
 
 RunResult run_worker(const std::string& name) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = std::string(kEnvironment) + "timeout 120 mpirun -n 2 '" + program +
+  const std::string session = "OMPI_MCA_orte_tmpdir_base='" + testing::scratch_folder().string() + "' ";
+  const std::string command = kEnvironment + session + "timeout 120 mpirun -n 2 '" + program +
                               "' --gtest_also_run_disabled_tests --gtest_filter=DISABLED_MpiWorker." + name +
                               " 2>&1 </dev/null";
   FILE* const pipe = ::popen(command.c_str(), "r");

@@ -37,7 +37,8 @@ class CheckSkippedTestsTest(unittest.TestCase):
         self.assertEqual(problems, ["A.Gone: is expected to be skipped, but is no test"])
 
     def test_unknown_conditions_and_empty_logs_are_problems(self):
-        self.assertTrue(any("unknown condition" in p for p in check.problems_of(LOG, [{"when": "late", "tests": []}], {})))
+        problems = check.problems_of(LOG, [{"when": "late", "tests": []}], {})
+        self.assertTrue(any("unknown condition" in problem for problem in problems))
         self.assertTrue(any("no line of a test" in problem for problem in check.problems_of("", [], {})))
 
     def test_the_list_has_known_conditions_and_existing_tests(self):

@@ -15,13 +15,15 @@ namespace vitrail::train {
 namespace {
 
 // By default Open MPI refuses to run as root or with more processes than cores, uses a copy mechanism that containers
-// forbid, and binds processes to cores.  Leak detection is off because Open MPI leaks memory itself.
-void allow_mpirun() {
+// forbid, and binds processes to cores.  Leak detection is off because Open MPI leaks memory itself.  Runs that start
+// at the same time may not create one session folder.
+void allow_mpirun(const std::string& session_folder) {
   for (const auto& [name, value] : {std::pair{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
                                     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
                                     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
                                     {"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
                                     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+                                    {"OMPI_MCA_orte_tmpdir_base", session_folder.c_str()},
                                     {"ASAN_OPTIONS", "detect_leaks=0"}})
     ::setenv(name, value, 1);
 }
@@ -31,8 +33,8 @@ class MpiTraining : public ::testing::Test {
   void SetUp() override {
     if (!fs::exists(testing::program().parent_path() / "vitrail_mpi.so")) GTEST_SKIP() << "built without MPI";
     if (std::system("command -v mpirun >/dev/null") != 0) GTEST_SKIP() << "mpirun is not installed";
-    allow_mpirun();
     root_ = testing::scratch_folder();
+    allow_mpirun(testing::scratch_folder().string());
     write_file(root_ / "recipe.json", tiny_recipe(make_images()));
   }
 

@@ -66,6 +66,14 @@ void check_statistics(const std::vector<double>& values, bool is_std, int64_t ch
                                : ""));
 }
 
+// "do_normalize": false is read as mean 0 and std 1, whatever the range of pixels.
+bool normalizes(const Preprocessing& from) {
+  const auto all = [](const std::vector<double>& values, double value) {
+    return std::ranges::all_of(values, [value](double v) { return v == value; });
+  };
+  return !(from.mean && from.std && all(*from.mean, 0) && all(*from.std, 1));
+}
+
 void check_side(int64_t side, const std::string& where) {
   if (side < 1 || side > kMaxPixels) throw Error(where, str("sizes from 1 to ", kMaxPixels), str(side));
 }
@@ -84,8 +92,10 @@ void check_preprocessing(const Preprocessing& from, int64_t channels, const std:
     throw Error(label(where, "rescale_factor"), "a number above 0 and up to 1", str(from.rescale_factor));
   }
   const double limit = std::abs(brightest - 1) < 1e-6 ? 1 : brightest;
-  if (from.mean) check_statistics(*from.mean, false, channels, limit, label(where, "mean"));
-  if (from.std) check_statistics(*from.std, true, channels, limit, label(where, "std"));
+  if (normalizes(from)) {
+    if (from.mean) check_statistics(*from.mean, false, channels, limit, label(where, "mean"));
+    if (from.std) check_statistics(*from.std, true, channels, limit, label(where, "std"));
+  }
   if (from.crop_pct) check_crop(*from.crop_pct, label(where, "crop_pct"));
   for (const auto* size : {&from.input_size, &from.resize_to, &from.center_crop}) {
     for (const int64_t side : size->value_or(std::array<int64_t, 2>{1, 1}))
