@@ -88,7 +88,9 @@ void check_top() {
 }
 
 void check_labels_of_classify() {
-  for (const auto& prediction : json_of(classify({"--labels", names_file(), "--top", "10"}))["predictions"]) {
+  const nlohmann::json named = json_of(classify({"--labels", names_file(), "--top", "10"}));
+  ASSERT_EQ(named["predictions"].size(), 10u);
+  for (const auto& prediction : named["predictions"]) {
     EXPECT_EQ(prediction["label"], "name " + std::to_string(prediction["index"].get<int>()));
   }
   EXPECT_EQ(json_of(classify({}))["predictions"][0]["label"].get<std::string>().substr(0, 6), "class ");
