@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
-#include <filesystem>
-#include <functional>
-#include <limits>
+#include <memory>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/analysis/knn.h"
-#include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/npy.h"
 
 namespace vitrail::app {
 namespace {
@@ -22,73 +17,6 @@ struct Options {
   std::string output, tokens = "pooled";
   int64_t layer = -1, batch = 8;
   bool no_norm = false, normalize = false, exif = false;
-};
-
-constexpr const char* kStandardOutput = "/dev/stdout";
-
-// The file with the paths of the images; none for features that do not go to a regular file.
-std::optional<std::filesystem::path> list_path(const std::string& features) {
-  if (features.starts_with("/dev/")) return std::nullopt;
-  const auto path = std::filesystem::path(features).replace_extension(".txt");
-  if (path == features)
-    throw CLI::ValidationError("-o", features + " is the name of the list of paths; choose another one, as x.npy");
-  return path;
-}
-
-// A line of the list.  A path with a line break, or one that begins with a backslash, is escaped and marked by a
-// backslash in front, as in the output of sha256sum.
-std::string list_line(const std::string& path) {
-  if (path.find_first_of("\n\r") == path.npos && !path.starts_with('\\')) return path + "\n";
-  std::string line = "\\";
-  for (const char c : path) line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
-  return line + "\n";
-}
-
-// Writes one row of features per image, and the list of their paths.  The first image that succeeds determines the
-// shape; rows of NaN for images that failed before it are written at that point.
-class FeatureFile {
- public:
-  explicit FeatureFile(const std::string& path) : features_(path, DType::f32) {
-    if (const auto list = list_path(path)) list_.emplace(*list);
-  }
-
-  void add(const std::string& path, const Tensor& row) {
-    if (!shape_) begin(row.shape());
-    if (!(row.shape() == *shape_))
-      throw Error("embed", "features of shape " + shape_->to_string() + " for all images", row.shape().to_string());
-    features_.write_rows(row.contiguous().data<float>(), 1);
-    add_path(path);
-  }
-  void add_failure(const std::string& path) {
-    if (shape_) {
-      features_.write_rows(nan_row_.data(), 1);
-    } else {
-      ++leading_failures_;
-    }
-    add_path(path);
-  }
-  // `shape` is that of a row, for the case that no image succeeded.
-  void finish(const std::function<Shape()>& shape) {
-    if (!shape_) begin(shape());
-    features_.finish(list_ ? &*list_ : nullptr);
-  }
-
- private:
-  void begin(const Shape& shape) {
-    shape_ = shape;
-    features_.begin(std::span(shape.begin(), static_cast<size_t>(shape.rank())));
-    nan_row_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
-    for (; leading_failures_ > 0; --leading_failures_) features_.write_rows(nan_row_.data(), 1);
-  }
-  void add_path(const std::string& path) {
-    if (list_) list_->write(list_line(path));
-  }
-
-  std::optional<Shape> shape_;
-  NpyWriter features_;
-  std::optional<AtomicFile> list_;
-  std::vector<float> nan_row_;
-  size_t leading_failures_ = 0;
 };
 
 infer::Tokens tokens_from_name(const std::string& name) {
@@ -105,7 +33,7 @@ Shape row_shape(const Model& model, const infer::Request& request) {
 }
 
 int embed(const Options& options, const GlobalOptions& global) {
-  FeatureFile rows(options.output == "-" ? kStandardOutput : options.output);  // fails before the model is loaded
+  const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.inputs, model, options.exif);
   const infer::Request request{.output = infer::Output::features,
@@ -115,17 +43,17 @@ int embed(const Options& options, const GlobalOptions& global) {
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     ++images;
-    if (!outcome.error.empty()) return rows.add_failure(outcome.path);
+    if (!outcome.error.empty()) return rows->add_failure(outcome.path, outcome.error);
     try {
-      rows.add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
+      rows->add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
-      rows.add_failure(outcome.path);
+      rows->add_failure(outcome.path, error.what());
     }
   });
   if (images == 0) print_warning("no images: the array has no rows");
-  rows.finish([&] { return row_shape(model, request); });
+  rows->finish([&] { return row_shape(model, request); });
   return failures == 0 ? 0 : 1;
 }
 
@@ -141,8 +69,8 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command
       ->add_option(
           "-o,--output", options->output,
-          "FILE.npy: features, float32 [n, D], or [n, N, D] for several tokens; image paths go to FILE.txt.  - is "
-          "standard output")
+          "FILE.npy: features, float32 [n, D], or [n, N, D] for several tokens, with the image paths in FILE.txt; - is "
+          "standard output.  FILE.csv: a row of path, features and error for each image")
       ->required();
   command->add_option("--tokens", options->tokens, "Tokens: pooled (the input of the head), cls, patch or all")
       ->capture_default_str()

@@ -81,6 +81,10 @@ int run_program(int argc, char** argv) {
   VITRAIL_COMMANDS(VITRAIL_ADD_COMMAND)
 #undef VITRAIL_ADD_COMMAND
 
+  if (argc == 1) {
+    app::write_output(program.help());
+    return 0;
+  }
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

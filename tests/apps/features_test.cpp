@@ -2,6 +2,7 @@
 // embed, attention, eval.
 #include <cmath>
 #include <fstream>
+#include <sstream>
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
@@ -9,6 +10,48 @@
 
 namespace vitrail::testing {
 namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Embed, ACsvHasTheValuesOfTheArray) {
+  const fs::path folder = image_folder(3), out = scratch_folder();
+  std::ofstream(folder / "a1.png") << "\x89PNG\r\n\x1a\n";  // fails between a.png and b.png
+  for (const char* name : {"f.npy", "f.csv"}) {
+    EXPECT_EQ(run_program({"embed", "-m", small_model(), folder, "-o", out / name}).status, 1);
+  }
+  const NpyArray array = read_npy(out / "f.npy");
+  const size_t columns = static_cast<size_t>(array.shape[1]);
+  std::ifstream file(out / "f.csv");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_TRUE(line.starts_with("path,f0,f1,") && line.ends_with(",error")) << line;
+  for (size_t row = 0; row < 4; ++row) {
+    ASSERT_TRUE(std::getline(file, line));
+    std::vector<std::string> fields;
+    std::istringstream stream(line + ",");
+    for (std::string field; std::getline(stream, field, ',');) fields.push_back(field);
+    ASSERT_GE(fields.size(), columns + 1) << line;
+    for (size_t i = 0; i < columns; ++i) {
+      const float value = array.f32[row * columns + i];
+      if (row == 1) {
+        EXPECT_EQ(fields[i + 1], "") << line;
+      } else {
+        EXPECT_EQ(std::stof(fields[i + 1]), value) << line;
+      }
+    }
+    EXPECT_EQ(contains(line, "a1.png: "), row == 1) << line;
+  }
+}
+
+TEST(Embed, AnotherExtensionIsRefusedBeforeTheModelIsLoaded) {
+  for (const char* name : {"f.parquet", "f.txt", "f", "f.npz"}) {
+    const fs::path file = scratch_folder() / name;
+    const ProgramResult result = run_program({"embed", "-m", "/nowhere", image_folder(1), "-o", file});
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_TRUE(contains(result.err, "-o: expected FILE.npy, FILE.csv or -, got " + file.string())) << result.err;
+    EXPECT_FALSE(fs::exists(file));
+  }
+}
 
 TEST(Embed, WritesRowsInInputOrderAndAFileOfPaths) {
   const auto folder = image_folder(3), file = scratch_folder() / "features.npy";

@@ -7,6 +7,13 @@
 namespace vitrail::testing {
 namespace {
 
+TEST(Usage, WithoutArgumentsHelpIsPrinted) {
+  const ProgramResult result = run_program({});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.out, run_program({"--help"}).out);
+}
+
 TEST(Usage, UsageErrorsExitWithStatusTwo) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
