@@ -7,7 +7,6 @@
 #include "apps/vitrail/convert_int8.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
-#include "vitrail/base/atomic_file.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/finite_check_internal.h"
@@ -56,13 +55,8 @@ int convert(const Options& options, const GlobalOptions& global) {
   const NamedTensors tensors =
       int8 ? int8_tensors(model, conversion) : tensors_as(model, dtype_from_name(options.dtype));
   const std::filesystem::path folder = options.output;
-  weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors);
-  const std::string preprocessor = models::write_preprocessor_config(opened.config.preprocessing);
-  if (!preprocessor.empty()) {
-    AtomicFile file(folder / "preprocessor_config.json");
-    file.write(preprocessor);
-    file.commit();
-  }
+  weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors,
+                            models::write_preprocessor_config(opened.config.preprocessing));
   if (!global.quiet) {
     print_note(fmt::format("{}: {} tensors, {} parameters, {} (source: {} keys, {})", folder.string(), tensors.size(),
                            model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format()));

@@ -210,6 +210,9 @@ TEST(Train, ErrorsNameThePathOfTheInvalidField) {
   ProgramResult result = run_program({"train", recipe, "-o", run, "--set", "optimizer.rate=1"});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "optimizer.rate: expected one of the fields name lr")) << result.err;
+  result = run_program({"train", recipe, "-o", run, "--set", "optimizer.weigth_decay=1"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "got an unknown field; did you mean weight_decay?")) << result.err;
   result = run_program({"train", recipe, "-o", run, "--set", "data.train=/nowhere"});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "/nowhere")) << result.err;

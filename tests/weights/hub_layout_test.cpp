@@ -7,6 +7,7 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::weights {
@@ -34,6 +35,21 @@ TEST(HubLayout, RoundTrip) {
   ASSERT_EQ(files.weights, std::vector{folder / "model.safetensors"});
   EXPECT_EQ(files.open().tensor("w").data<float>()[1], 3.0f);
   EXPECT_EQ(files.open().metadata().at("format"), "pt");
+}
+
+TEST(HubLayout, AFolderIsReplacedAsAWhole) {
+  const fs::path folder = testing::scratch_folder() / "model";
+  write_hub_folder(folder, "{\"a\": 1}", {{"w", Tensor::full({2}, 3)}}, "{\"size\": 4}");
+  EXPECT_EQ(read_text_file(folder / "preprocessor_config.json"), "{\"size\": 4}");
+  // A folder where the last file belongs, so that nothing is replaced.
+  fs::remove(folder / "preprocessor_config.json");
+  fs::create_directories(folder / "preprocessor_config.json");
+  EXPECT_THROW(write_hub_folder(folder, "{\"a\": 2}", {{"w", Tensor::full({2}, 5)}}, "{\"size\": 6}"), Error);
+  EXPECT_EQ(read_text_file(folder / "config.json"), "{\"a\": 1}");
+  EXPECT_EQ(find_hub_files(folder).open().tensor("w").data<float>()[0], 3.0f);
+  int64_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) files += entry.is_regular_file();
+  EXPECT_EQ(files, 2);  // no temporary ones
 }
 
 TEST(HubLayout, ShardsAreOneCheckpoint) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/near_names_internal.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/train/schema_internal.h"
 
@@ -62,7 +63,9 @@ void SchemaReader::finish() {
     if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
     std::string names;
     for (const std::string& name : known_) names += (names.empty() ? "" : " ") + name;
-    problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown field"));
+    const std::vector<std::string> near = near_names(item.key(), known_);
+    problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown field",
+                            near.empty() ? "" : "; did you mean " + near.front() + "?"));
   }
 }
 

@@ -82,14 +82,19 @@ HubFiles find_hub_files(const fs::path& folder) {
 }
 
 void write_hub_folder(const fs::path& folder, const std::string& config_json,
-                      const std::vector<std::pair<std::string, Tensor>>& tensors) {
+                      const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const std::string& preprocessor_json) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw Error(str(folder.string(), ": cannot be created: ", error.message()));
-  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});  // transformers requires the format
-  AtomicFile config(folder / "config.json");
+  const fs::path path = folder / "model.safetensors";
+  AtomicFile weights(path), config(folder / "config.json");
+  write_safetensors(weights, tensors, {{"format", "pt"}}, path);  // transformers requires the format
   config.write(config_json);
-  config.commit();
+  if (preprocessor_json.empty()) return AtomicFile::commit_together({&weights, &config});
+  AtomicFile preprocessor(folder / "preprocessor_config.json");
+  preprocessor.write(preprocessor_json);
+  AtomicFile::commit_together({&weights, &config, &preprocessor});
 }
 
 }  // namespace vitrail::weights

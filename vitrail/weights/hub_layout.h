@@ -27,9 +27,11 @@ struct HubFiles {
 // outside the folder.
 HubFiles find_hub_files(const std::filesystem::path& folder);
 
-// Writes config.json and model.safetensors, each atomically, and creates the folder if necessary.  The result can be
+// Writes model.safetensors, config.json and, unless it is empty, preprocessor_config.json, and creates the folder if
+// necessary.  New weights never stand beside an old configuration (AtomicFile::commit_together).  The result can be
 // opened by timm, transformers and safetensors.
 void write_hub_folder(const std::filesystem::path& folder, const std::string& config_json,
-                      const std::vector<std::pair<std::string, Tensor>>& tensors);
+                      const std::vector<std::pair<std::string, Tensor>>& tensors,
+                      const std::string& preprocessor_json = "");
 
 }  // namespace vitrail::weights

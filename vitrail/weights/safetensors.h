@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "vitrail/base/atomic_file.h"
 #include "vitrail/weights/file_bytes.h"
 #include "vitrail/weights/tensor_file.h"
 
@@ -24,5 +25,9 @@ std::unique_ptr<TensorFile> open_safetensors(const FileBytes& bytes);
 // strided.  Throws Error for a repeated name, the reserved name "__metadata__", or a failed write.
 void write_safetensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+// The same into a file that the caller commits.  Errors name `where`.
+void write_safetensors(AtomicFile& file, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                       const std::map<std::string, std::string>& metadata, const std::filesystem::path& where);
 
 }  // namespace vitrail::weights

@@ -106,11 +106,10 @@ std::string make_header(const std::vector<const Named*>& order, const std::map<s
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
-                       const std::map<std::string, std::string>& metadata) {
-  const auto order = in_file_order(path, tensors);
+void write_safetensors(AtomicFile& file, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                       const std::map<std::string, std::string>& metadata, const std::filesystem::path& where) {
+  const auto order = in_file_order(where, tensors);
   const std::string header = make_header(order, metadata);
-  AtomicFile file(path);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(static_cast<uint64_t>(header.size()) >> (8 * i));
   file.write(length, sizeof length);
@@ -120,6 +119,12 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<std:
     const size_t bytes = static_cast<size_t>(tensor.numel()) * size_of(tensor.dtype());
     if (bytes > 0) file.write(tensor.raw(), bytes);
   }
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<std::pair<std::string, Tensor>>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  AtomicFile file(path);
+  write_safetensors(file, tensors, metadata, path);
   file.commit();
 }
 
