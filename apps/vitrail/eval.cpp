@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::string dataset, split, logits, labels, predictions, format = "table";
+  std::string dataset, split, logits, labels, predictions, report, format = "table";
   int64_t batch = 8;
   bool exif = false;
 };
@@ -37,15 +37,17 @@ data::DatasetOptions dataset_options(const Options& options, const Model& model)
 // Collects the results of the images.
 class Evaluation {
  public:
-  Evaluation(const Options& options, const data::Dataset& dataset, int64_t classes,
+  Evaluation(const Options& options, const std::string& command_line, const data::Dataset& dataset, int64_t classes,
              const std::vector<std::string>& names)
       : options_(options),
+        command_line_(command_line),
         dataset_(dataset),
         report_(classes),
         output_{.report = &report_, .names = &names},
         nan_row_(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN()) {
     if (!options.logits.empty()) logits_.emplace(options.logits, DType::f32, std::span(&classes, 1), dataset.size());
     if (!options.predictions.empty()) predictions_.emplace(options.predictions, names);
+    if (!options.report.empty()) const AtomicFile writable(options.report);  // throws before the images are read
   }
 
   void add(const Outcome& outcome) {
@@ -54,7 +56,7 @@ class Evaluation {
     const int64_t label = dataset_.label(static_cast<int64_t>(outcome.index));
     try {
       const data::Prediction prediction = report_.add(row, label, outcome.path);
-      if (prediction.index != label) output_.wrong.push_back({outcome.path, label, prediction});
+      if (prediction.index != label) add_wrong(outcome, label, prediction, row);
     } catch (const Error& error) {
       print_error(with_path(outcome.path, error.what()));
       return fail(outcome, error.what(), row.data());
@@ -69,8 +71,9 @@ class Evaluation {
     if (predictions_) predictions_->finish();
     output_.images_per_second = static_cast<double>(report_.images()) / seconds;
     std::stable_sort(output_.wrong.begin(), output_.wrong.end(), [](const WrongImage& a, const WrongImage& b) {
-      return a.prediction.probability < b.prediction.probability;
+      return a.prediction.prediction_probability < b.prediction.prediction_probability;
     });
+    if (!options_.report.empty()) write_report();
     if (options_.format == "json") {
       print_evaluation_json(output_);
     } else {
@@ -81,6 +84,29 @@ class Evaluation {
   int64_t failures() const { return failures_; }
 
  private:
+  void add_wrong(const Outcome& outcome, int64_t label, const data::Prediction& prediction,
+                 std::span<const float> row) {
+    const std::vector<float> probabilities = data::softmax(row, outcome.path);
+    output_.wrong.push_back({outcome.path,
+                             {.sample = static_cast<int64_t>(outcome.index),
+                              .label = label,
+                              .prediction = prediction.index,
+                              .prediction_probability = prediction.probability,
+                              .label_probability = probabilities[static_cast<size_t>(label)]}});
+  }
+
+  void write_report() const {
+    train::EvaluationReport report{
+        .title = "Evaluation",
+        .subtitle = data::summary(dataset_, options_.dataset),
+        .metrics = &report_,
+        .dataset = &dataset_,
+        .class_names = *output_.names,
+        .environment = {{"command", command_line_}, {"version", "vitrail " VITRAIL_VERSION}}};
+    for (const WrongImage& image : output_.wrong) report.wrong.push_back(image.prediction);
+    train::write_evaluation_report(options_.report, report);
+  }
+
   void fail(const Outcome& outcome, const std::string& error, const float* row = nullptr) {
     ++failures_;
     if (logits_) logits_->write_rows(row != nullptr ? row : nan_row_.data(), 1);
@@ -89,6 +115,7 @@ class Evaluation {
   }
 
   const Options& options_;
+  const std::string& command_line_;
   const data::Dataset& dataset_;
   data::ClassificationReport report_;
   EvaluationOutput output_;
@@ -113,7 +140,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};
-  Evaluation evaluation(options, *dataset, classes, names);
+  Evaluation evaluation(options, global.command_line, *dataset, classes, names);
   const auto start = std::chrono::steady_clock::now();
   run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) { evaluation.add(outcome); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -138,6 +165,7 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
+  command->add_option("--report", options->report, "FILE.html: a page with metrics, confusion and the worst mistakes");
   command->add_option("--format", options->format, "Output format: table or json (default: table)")
       ->check(CLI::IsMember({"table", "json"}));
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));

@@ -78,9 +78,9 @@ void print_wrong(const EvaluationOutput& output) {
   print_output("\nwrong images, least confident first\n");
   for (size_t i = 0; i < std::min(output.wrong.size(), kMaxListed); ++i) {
     const WrongImage& image = output.wrong[i];
-    print_output("{:>6.1f} %  {} (is {})  {}\n", 100 * image.prediction.probability,
-                 escaped(class_name(*output.names, image.prediction.index)),
-                 escaped(class_name(*output.names, image.label)), escaped(image.path));
+    print_output("{:>6.1f} %  {} (is {})  {}\n", 100 * image.prediction.prediction_probability,
+                 escaped(class_name(*output.names, image.prediction.prediction)),
+                 escaped(class_name(*output.names, image.prediction.label)), escaped(image.path));
   }
   if (output.wrong.size() > kMaxListed)
     print_output("… {} more; --predictions FILE.csv has all\n", output.wrong.size() - kMaxListed);

@@ -6,14 +6,14 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/data/classification_report.h"
+#include "vitrail/train/evaluation_report.h"
 
 namespace vitrail::app {
 
 // An image whose prediction is not its label.
 struct WrongImage {
   std::string path;
-  int64_t label = 0;
-  data::Prediction prediction{};
+  train::WrongPrediction prediction{};
 };
 
 struct EvaluationOutput {

@@ -118,5 +118,32 @@ TEST_F(EvalOutput, PredictionsHaveARowForEachImageAndForFailures) {
   }
 }
 
+TEST_F(EvalOutput, TheReportHasTheClassesAndTheWrongImages) {
+  const fs::path page = scratch_folder() / "report.html";
+  const ProgramResult result = run_program(
+      {"eval", "-m", small_model(), root_, "--format", "json", "--logits", root_ / "l.npy", "--report", page});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string html = text_of(page);
+  const data::ClassificationReport report = expected();
+  for (const int64_t label : report.classes()) {
+    const std::string row =
+        "<tr><td>" + std::to_string(label) + "</td><td>" + std::to_string(report.of_class(label).support) + "</td>";
+    EXPECT_TRUE(contains(html, row)) << row;
+  }
+  EXPECT_FALSE(contains(html, "training images"));
+  EXPECT_FALSE(contains(html, "Recipe"));
+  EXPECT_TRUE(contains(html, "<td>vitrail eval -m "));
+  size_t figures = 0;
+  for (size_t at = html.find("<figure>"); at != html.npos; at = html.find("<figure>", at + 1)) ++figures;
+  EXPECT_EQ(static_cast<int64_t>(figures), kImages - std::llround(report.top1() * kImages));
+}
+
+TEST_F(EvalOutput, AReportThatCannotBeWrittenIsAnErrorBeforeTheEvaluation) {
+  const ProgramResult result = run_program({"eval", "-m", small_model(), root_, "--report", "/nowhere/report.html"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "/nowhere/report.html")) << result.err;
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -347,6 +347,12 @@ void check_predictions() {
   EXPECT_TRUE(contains(rows[2], "b.png,2," + std::to_string(predicted) + ",")) << rows[2];
 }
 
+void check_report() {
+  const fs::path file = scratch_folder() / "report.html";
+  run({"eval", "-m", small_model(), splits_dataset(), "--report", file, "--quiet"});
+  EXPECT_TRUE(content_of(file).starts_with("<!doctype html>"));
+}
+
 void check_format_of_eval() {
   const Arguments arguments{"eval", "-m", small_model(), splits_dataset(), "--quiet"};
   EXPECT_EQ(json_of(arguments + Arguments{"--format", "json"})["images"], 1);
@@ -435,6 +441,7 @@ OptionEffects inference_option_effects() {
           {"eval", "--labels", check_labels_of_eval},
           {"eval", "--logits", check_logits_of_eval},
           {"eval", "--predictions", check_predictions},
+          {"eval", "--report", check_report},
           {"eval", "--format", check_format_of_eval},
           {"knn", "--k", check_k},
           {"knn", "--temperature", check_temperature},

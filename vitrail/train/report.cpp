@@ -49,15 +49,19 @@ std::string fraction_cell(double value) {
   return text;
 }
 
+// The column of training images is left out if there are none.
 std::string render_classes(const Report& report) {
   if (report.class_rows.empty()) return "";
-  std::string html = str("<h2>Classes: ", escape_html(report.confusion_of),
-                         "</h2>\n<table class=\"classes\"><tr><th>class</th><th>training images</th><th>images</th>",
-                         "<th>precision</th><th>recall</th><th>F1</th></tr>\n");
+  const bool trained = std::any_of(report.class_rows.begin(), report.class_rows.end(),
+                                   [](const ClassRow& row) { return row.training_images > 0; });
+  std::string html =
+      str("<h2>Classes: ", escape_html(report.confusion_of), "</h2>\n<table class=\"classes\"><tr><th>class</th>",
+          trained ? "<th>training images</th>" : "", "<th>images</th>",
+          "<th>precision</th><th>recall</th><th>F1</th></tr>\n");
   for (const ClassRow& row : report.class_rows) {
-    html += str("<tr><td>", escape_html(row.name), "</td><td>", row.training_images, "</td><td>", row.metrics.support,
-                "</td>", fraction_cell(row.metrics.precision), fraction_cell(row.metrics.recall),
-                fraction_cell(row.metrics.f1), "</tr>\n");
+    html += str("<tr><td>", escape_html(row.name), "</td>", trained ? str("<td>", row.training_images, "</td>") : "",
+                "<td>", row.metrics.support, "</td>", fraction_cell(row.metrics.precision),
+                fraction_cell(row.metrics.recall), fraction_cell(row.metrics.f1), "</tr>\n");
   }
   return html + "</table>\n";
 }
@@ -127,8 +131,9 @@ std::string render_report(const Report& report) {
     for (const MisclassifiedImage& image : report.misclassified) page += render_misclassified(image);
     page += "</div>\n";
   }
-  page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n" +
-          render_environment(report);
+  if (!report.recipe.empty())
+    page += "<details><summary>Recipe</summary><pre>" + escape_html(report.recipe) + "</pre></details>\n";
+  page += render_environment(report);
   return page + "</main></body></html>\n";
 }
 

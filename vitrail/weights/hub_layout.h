@@ -28,7 +28,7 @@ struct HubFiles {
 HubFiles find_hub_files(const std::filesystem::path& folder);
 
 // Writes model.safetensors, config.json and, unless it is empty, preprocessor_config.json, and creates the folder if
-// necessary.  New weights never stand beside an old configuration (AtomicFile::commit_together).  The result can be
+// necessary.  New weights are never beside an old configuration (AtomicFile::commit_together).  The result can be
 // opened by timm, transformers and safetensors.
 void write_hub_folder(const std::filesystem::path& folder, const std::string& config_json,
                       const std::vector<std::pair<std::string, Tensor>>& tensors,

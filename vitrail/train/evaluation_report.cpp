@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/evaluation_report.h"
+
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+#include "vitrail/train/evaluation_internal.h"
+#include "vitrail/train/html_internal.h"
+#include "vitrail/train/report_images_internal.h"
+#include "vitrail/train/report_internal.h"
+#include "vitrail/train/run_folder_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+std::string name_of(const EvaluationReport& evaluation, int64_t label) {
+  return evaluation.class_names.empty() ? std::to_string(label) : evaluation.class_names.at(static_cast<size_t>(label));
+}
+
+std::vector<MisclassifiedImage> worst_images(const EvaluationReport& evaluation) {
+  std::vector<WrongPrediction> wrong = evaluation.wrong;
+  std::stable_sort(wrong.begin(), wrong.end(), [](const WrongPrediction& a, const WrongPrediction& b) {
+    return a.label_probability < b.label_probability;
+  });
+  wrong.resize(std::min(wrong.size(), kMaxMisclassifications));
+  std::vector<MisclassifiedImage> images;
+  for (const WrongPrediction& w : wrong) {
+    images.push_back({evaluation.dataset->path(w.sample), name_of(evaluation, w.label),
+                      name_of(evaluation, w.prediction), w.prediction_probability, w.label_probability,
+                      make_thumbnail(evaluation.dataset->image(w.sample))});
+  }
+  return images;
+}
+
+// Only classes that are a label or a prediction have rows and columns.
+void add_classes(const EvaluationReport& evaluation, Report& report) {
+  const std::vector<int64_t> classes = evaluation.metrics->classes();
+  report.confusion.assign(classes.size(), std::vector<int64_t>(classes.size()));
+  for (const int64_t label : classes) {
+    report.classes.push_back(name_of(evaluation, label));
+    report.class_rows.push_back({report.classes.back(), 0, evaluation.metrics->of_class(label)});
+  }
+  const auto position = [&](int64_t label) {
+    return static_cast<size_t>(std::lower_bound(classes.begin(), classes.end(), label) - classes.begin());
+  };
+  for (const auto& [pair, images] : evaluation.metrics->confusion())
+    report.confusion[position(pair.first)][position(pair.second)] = images;
+}
+
+}  // namespace
+
+void write_evaluation_report(const std::filesystem::path& file, const EvaluationReport& evaluation) {
+  const data::ClassificationReport& metrics = *evaluation.metrics;
+  const data::Interval interval = data::wilson_interval(metrics.top1(), metrics.images());
+  Report report;
+  report.title = evaluation.title;
+  report.subtitle = evaluation.subtitle;
+  report.facts = {
+      {str("top-1, 95 % interval ", percent(interval.low), " to ", percent(interval.high)), percent(metrics.top1(), 2)},
+      {"top-5", percent(metrics.top5(), 2)},
+      {"images", std::to_string(metrics.images())},
+      {"macro average of F1", percent(metrics.macro_average().f1, 2)},
+      {"calibration error", percent(metrics.calibration_error(), 2)}};
+  report.confusion_of = str(metrics.images(), " images");
+  add_classes(evaluation, report);
+  report.misclassified = worst_images(evaluation);
+  report.environment = evaluation.environment;
+  write_text(file, render_report(report));
+}
+
+}  // namespace vitrail::train
