@@ -19,8 +19,8 @@ class FeatureFile {
   virtual void finish(const std::function<Shape()>& shape) = 0;
 };
 
-// By the extension of `output`: .npy (with the paths in a .txt file beside it) or .csv; "-" is .npy on standard output.
-// Throws CLI::ValidationError for another extension, and Error if the file cannot be written.
+// The extension of `output` chooses: .npy (with the paths in a .txt file beside it) or .csv; "-" is .npy on standard
+// output. Throws CLI::ValidationError for another extension, and Error if the file cannot be written.
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output);
 
 }  // namespace vitrail::app

@@ -86,6 +86,46 @@ TEST(Loader, AnEpochIsAPermutationOfTheSamples) {
   for (int64_t i = 0; i < 48; ++i) EXPECT_EQ(first[i], i);
 }
 
+// With eight classes, sample i of Noise has the label i % 10 if that is below 8.  The subset has ten images of class 0,
+// two of class 1 and one of class 2.
+TEST(Loader, ABalancedEpochHasEquallyManyImagesOfEachClass) {
+  const auto dataset = std::make_shared<Noise>(200, std::set<int64_t>{}, 8);
+  LoaderOptions options = small(13);
+  for (int64_t i = 0; i < 10; ++i) options.subset.push_back(10 * i);
+  options.subset.insert(options.subset.end(), {1, 11, 2});
+  options.balance = true;
+  Loader loader(dataset, options);
+  std::map<int64_t, int64_t> labels, samples;
+  for (int64_t epoch = 0; epoch < 30; ++epoch) {
+    std::map<int64_t, int64_t> in_epoch;
+    for (const Batch& batch : epoch_of(loader, epoch)) {
+      for (const int64_t sample : batch.samples) ++in_epoch[sample % 10], ++samples[sample];
+    }
+    for (const auto& [label, count] : in_epoch) {
+      EXPECT_TRUE(count == 4 || count == 5) << label;
+      labels[label] += count;
+    }
+  }
+  for (const auto& [label, count] : labels) EXPECT_EQ(count, 130) << label;
+  for (const auto& [sample, count] : samples) {
+    const double expected = sample % 10 == 0 ? 13 : sample % 10 == 1 ? 65 : 130;
+    EXPECT_NEAR(static_cast<double>(count), expected, 4) << sample;  // a pass begins in one epoch and ends in another
+  }
+}
+
+TEST(Loader, RepeatedImagesOfABalancedEpochAreAugmentedDifferently) {
+  LoaderOptions options = small(8);
+  options.subset = {0, 10, 20, 30, 40, 50, 60, 1};
+  options.balance = true;
+  Loader loader(std::make_shared<Noise>(100, std::set<int64_t>{}, 8), options);
+  const Batch batch = epoch_of(loader, 0).at(0);
+  std::set<std::vector<float>> images;
+  for (int64_t i = 0; i < 8; ++i) {
+    if (batch.samples[static_cast<size_t>(i)] == 1) images.insert(elements<float>(batch.images.select(0, i)));
+  }
+  EXPECT_GE(images.size(), 3u);  // four times the same image
+}
+
 TEST(Loader, StartsAtAnyStepWithoutReadingEarlierSamples) {
   const auto dataset = std::make_shared<Noise>(60);
   Loader loader(dataset, small(10));

@@ -78,6 +78,15 @@ TEST(DefaultRecipe, SmallInputsArePaddedAndLargeOnesCropped) {
   EXPECT_EQ(small.architecture.img_size[0], 32);
 }
 
+TEST(DefaultRecipe, UnequalClassesAreBalanced) {
+  const fs::path images = make_images();
+  EXPECT_FALSE(default_recipe({.data = images.string(), .model = small_model()}).recipe.data.balance);
+  for (int i = 4; i < 20; ++i) fs::remove(images / "train/red" / ((i < 10 ? "0" : "") + std::to_string(i) + ".png"));
+  const DefaultRecipe chosen = default_recipe({.data = images.string(), .model = small_model()});
+  EXPECT_TRUE(chosen.recipe.data.balance);
+  EXPECT_TRUE(any_reason(chosen, "an epoch shows equally many of each"));
+}
+
 TEST(DefaultRecipe, WithoutAModelTheBundledOneIsAdapted) {
   ::setenv("VITRAIL_HOME", testing::source("").c_str(), 1);
   const DefaultRecipe chosen = default_recipe({.data = make_images().string()});

@@ -2,6 +2,7 @@
 #include "vitrail/data/batch_builder_internal.h"
 
 #include <cstring>
+#include <map>
 #include <numeric>
 
 #include "vitrail/base/error.h"
@@ -31,6 +32,11 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions
     std::iota(samples_.begin(), samples_.end(), 0);
   }
   check(options_, samples_, *dataset_);
+  if (options_.balance) {
+    std::map<int64_t, std::vector<int64_t>> classes;
+    for (const int64_t sample : samples_) classes[dataset_->label(sample)].push_back(sample);
+    for (auto& [label, members] : classes) classes_.push_back(std::move(members));
+  }
   if (options_.augment) augmentation_.emplace(*options_.augment, options_.transform);
   // A Hugging Face processor may keep the aspect ratio.  Then every image must give the size that a square one gives.
   size_ = output_size(options_.transform, 64, 64);
@@ -62,6 +68,12 @@ std::shared_ptr<UnfinishedBatch> BatchBuilder::begin(int64_t epoch, int64_t step
   unfinished->skipped.resize(static_cast<size_t>(chunks()));
   unfinished->failures.resize(static_cast<size_t>(chunks()));
   return unfinished;
+}
+
+std::vector<int64_t> BatchBuilder::order(int64_t epoch) const {
+  if (options_.balance && options_.shuffle)
+    return balanced_order(classes_, static_cast<int64_t>(samples_.size()), options_.seed, epoch);
+  return epoch_order(samples_, options_.shuffle, options_.seed, epoch);
 }
 
 void BatchBuilder::build(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const {
@@ -109,7 +121,8 @@ void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk,
   float* out = batch.batch.images.data<float>() + i * options_.channels * size_[0] * size_[1];
   if (augmentation_) {
     // A replacement gets other draws than the same sample at its own position.
-    const int64_t repeat = sample == requested ? position % options_.repeats : options_.repeats;
+    int64_t repeat = sample == requested ? position % options_.repeats : options_.repeats;
+    if (options_.balance) repeat = position;  // an epoch may have a sample several times
     augmentation_->apply_into(image, {options_.seed, batch.epoch, sample, repeat}, out);
     return;
   }

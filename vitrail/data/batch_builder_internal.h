@@ -28,9 +28,9 @@ class BatchBuilder {
   BatchBuilder(std::shared_ptr<const Dataset> dataset, LoaderOptions options);  // errors as Loader's
 
   const LoaderOptions& options() const { return options_; }
-  const std::vector<int64_t>& samples() const { return samples_; }
-  int64_t steps() const;   // per epoch
-  int64_t chunks() const;  // per batch
+  std::vector<int64_t> order(int64_t epoch) const;  // the samples of an epoch
+  int64_t steps() const;                            // per epoch
+  int64_t chunks() const;                           // per batch
 
   std::shared_ptr<UnfinishedBatch> begin(int64_t epoch, int64_t step) const;
   // Builds one chunk.  An exception is stored in the batch's failures.
@@ -52,6 +52,7 @@ class BatchBuilder {
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::vector<int64_t> samples_;
+  std::vector<std::vector<int64_t>> classes_;  // the samples by class, if they are balanced
   std::optional<Augmentation> augmentation_;
   std::array<int64_t, 2> size_;  // height and width of the batch's images
 };

@@ -20,7 +20,7 @@ struct Loader::Epoch {
         epoch(epoch),
         step(first_step),
         chunks(builder.chunks()),
-        order(epoch_order(builder.samples(), builder.options().shuffle, builder.options().seed, epoch)),
+        order(builder.order(epoch)),
         ring(static_cast<size_t>(builder.options().in_flight + 1)),
         threads(static_cast<size_t>((builder.steps() - first_step) * chunks),
                 {builder.options().threads, static_cast<size_t>(builder.options().in_flight * chunks)},
@@ -96,6 +96,7 @@ const LoaderOptions& Loader::options() const { return builder_->options(); }
 
 LoaderOptions evaluation_options(LoaderOptions training) {
   training.shuffle = false;
+  training.balance = false;
   training.drop_last = false;
   training.repeats = 1;
   training.augment.reset();

@@ -40,6 +40,7 @@ struct LoaderOptions {
   int threads = 1;        // worker threads that decode and augment, at least 1
   int64_t in_flight = 3;  // prefetched batches, at least 1; bounds the memory
   bool shuffle = true;    // a permutation keyed by (seed, epoch); otherwise the order of `subset` or the dataset
+  bool balance = false;   // with shuffle: each class has equally many samples in an epoch, whose length is unchanged
   bool drop_last = true;  // omits an incomplete last batch
   int64_t repeats = 1;    // repeated augmentation (Hoffer et al. 2019; DeiT's RASampler): so many consecutive positions
                           // show one sample.  An epoch keeps its length, so it has fewer distinct samples

@@ -10,6 +10,11 @@ namespace vitrail::data {
 // The samples in the order of the epoch: a permutation keyed by (seed, epoch), or unchanged.
 std::vector<int64_t> epoch_order(std::vector<int64_t> samples, bool shuffle, uint64_t seed, int64_t epoch);
 
+// An epoch of `size` samples that has equally many of each class, in random order.  classes: the samples of each class,
+// none of them empty.  A class goes through a permutation of its samples before one is shown again, also across epochs.
+std::vector<int64_t> balanced_order(const std::vector<std::vector<int64_t>>& classes, int64_t size, uint64_t seed,
+                                    int64_t epoch);
+
 // The positions of one rank in a global batch of `total` images (of all ranks).  Mixup combines position p with
 // total − 1 − p, so a rank holds such pairs: those with p in [first_pair, first_pair + pairs), and the last rank also
 // the middle position of an odd total.  The rank's local indices keep the symmetry: the partner of i is size() − 1 − i.

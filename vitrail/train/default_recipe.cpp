@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
@@ -21,7 +22,19 @@ constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remo
 
 struct Counts {
   int64_t train, validation;
+  int64_t smallest_class, largest_class;  // training images
 };
+
+Counts counts_of(const RunData& data) {
+  std::map<int64_t, int64_t> classes;
+  for (int64_t i = 0; i < data.train.size(); ++i) {
+    const int64_t sample = data.train.samples.empty() ? i : data.train.samples[static_cast<size_t>(i)];
+    ++classes[data.train.dataset->label(sample)];
+  }
+  const auto [smallest, largest] = std::minmax_element(
+      classes.begin(), classes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return {data.train.size(), data.validation.size(), smallest->second, largest->second};
+}
 
 void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   DataRecipe& data = result.recipe.data;
@@ -40,7 +53,7 @@ Counts count_images(const Recipe& recipe) {
   try {
     const RunData data = open_data(recipe.data, architecture_of(recipe.model).in_chans);
     restore();
-    return {data.train.size(), data.validation.size()};
+    return counts_of(data);
   } catch (...) {
     restore();
     throw;
@@ -56,6 +69,15 @@ int64_t batch_size_for(int64_t images) {
 // The more images, the fewer passes over them: 15 for 120 images, 10 for 1,000, 5 for 50,000.
 int64_t finetune_epochs_for(int64_t images) {
   return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
+}
+
+// Without balance, a model hardly learns classes that are much smaller than others.
+void set_balance(const Counts& counts, DefaultRecipe& result) {
+  constexpr int64_t kUnequal = 3;
+  if (counts.largest_class < kUnequal * counts.smallest_class) return;
+  result.recipe.data.balance = true;
+  result.reasons.push_back(str("classes have ", counts.smallest_class, " to ", counts.largest_class,
+                               " training images, so that an epoch shows equally many of each"));
 }
 
 void set_augmentation(int64_t input_size, DefaultRecipe& result) {
@@ -155,6 +177,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
   set_duration(options, result);
+  set_balance(counts, result);
   set_augmentation(result.architecture.img_size[0], result);
   return result;
 }

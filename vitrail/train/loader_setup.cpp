@@ -21,6 +21,7 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
   options.threads = recipe.data.workers > 0 ? static_cast<int>(recipe.data.workers) : std::max(1, threads / 2);
   options.in_flight = recipe.data.in_flight;
   options.repeats = recipe.repeats;
+  options.balance = recipe.data.balance;
   options.subset = data.train.samples;
   options.transform = transform;
   options.augment = recipe.augment;

@@ -58,6 +58,7 @@ void describe_data(Schema& schema, DataRecipe& data) {
                                   {{"error", data::Unreadable::error},
                                    {"skip", data::Unreadable::replace},
                                    {"leave_out", data::Unreadable::leave_out}});
+  schema.boolean("balance", data.balance);
   schema.boolean("exif", data.exif);
   schema.integer("keep_decoded_mb", data.keep_decoded_mb, 0);
   schema.integer("workers", data.workers, 0, 1024);
@@ -306,6 +307,9 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
   require(!recipe.loss.distillation || !recipe.loss.distillation->view_epochs ||
               (recipe.loss.distillation->views > 0 && !recipe.mix.any()),
           "loss.distillation.view_epochs: expected views above 0 and neither mixup nor cutmix, got other settings");
+  require(!recipe.data.balance || !recipe.loss.distillation || recipe.loss.distillation->views == 0,
+          "data.balance: expected false together with loss.distillation.views, because an image may be shown several "
+          "times, got true");
   require(recipe.data.unreadable != data::Unreadable::leave_out || !recipe.mix.any(),
           "data.unreadable: expected \"error\" or \"skip\" together with mixup or cutmix, got \"leave_out\"");
   require(recipe.data.train_split.empty() || recipe.data.train_split != recipe.data.val_split ||

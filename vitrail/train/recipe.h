@@ -48,6 +48,7 @@ struct DataRecipe {
   std::string interpolation{};
   std::optional<double> crop_pct{};
   data::Unreadable unreadable = data::Unreadable::error;
+  bool balance = false;            // whether an epoch shows equally many images of each class
   bool exif = false;               // whether the EXIF orientation of images is applied
   int64_t keep_decoded_mb = 1024;  // size limit of the cache of decoded images, in MiB
   int64_t workers = 0;             // threads that decode and augment; 0: half of the compute threads, at least one

@@ -35,7 +35,7 @@ std::vector<image::Image> augmented_images(const Subset& train, data::LoaderOpti
                                            std::vector<int64_t> samples) {
   options.batch_size = static_cast<int64_t>(samples.size());
   options.rank = 0, options.ranks = 1, options.repeats = 1;
-  options.shuffle = false;
+  options.shuffle = options.balance = false;
   options.subset = std::move(samples);
   data::Loader loader(train.dataset, options);
   loader.start(0);
