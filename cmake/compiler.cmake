@@ -33,6 +33,9 @@ set(VITRAIL_LIGHT_OPTIMIZATION $<IF:${VITRAIL_RELEASE},-O1,-O0>)
 if(VITRAIL_SANITIZE)
   add_compile_options(-fsanitize=${VITRAIL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${VITRAIL_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)  # g++ 12 has false positives in instrumented code
+  endif()
 endif()
 
 find_program(CCACHE ccache)
