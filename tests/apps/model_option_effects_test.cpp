@@ -57,7 +57,7 @@ std::string steps_of(const std::string& profile) {
 std::string observe(const std::string& command, const std::string& model, const Arguments& more,
                     const std::map<std::string, std::string>& environment) {
   static const fs::path train = noise_dataset(3, 3), test = noise_dataset(4, 4);
-  const std::string images = noise_folder(), image = noise_folder() / "a.png", output = scratch_folder() / "output";
+  const std::string images = noise_folder(), image = noise_folder() / "a.png", output = scratch_folder() / "output.npy";
   const bool positional = command == "convert" || command == "bench";
   Arguments arguments{command};
   if (!model.empty()) arguments = arguments + (positional ? Arguments{model} : Arguments{"-m", model});

@@ -16,8 +16,7 @@ TEST(Usage, WithoutArgumentsHelpIsPrinted) {
 
 TEST(Usage, UsageErrorsExitWithStatusTwo) {
   for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{},
-                                             {"paint"},
+       std::vector<std::vector<std::string>>{{"paint"},
                                              {"classify"},
                                              {"classify", "x.png", "--no-such-option"},
                                              {"classify", "x.png", "--format", "xml"},
