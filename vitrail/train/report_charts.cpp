@@ -117,6 +117,8 @@ std::string render_chart(const Chart& chart) {
       y_low = std::min(y_low, curve.y[i]), y_high = std::max(y_high, curve.y[i]);
     }
   }
+  if (chart.percent && y_high - y_low < 0.01)
+    y_low = std::max(0.0, y_low - 0.05), y_high = std::min(1.0, y_high + 0.05);
   const Axis x = make_axis(x_low, x_high, kLeft, kWidth - kRight, false);
   const Axis y = make_axis(y_low, y_high, kHeight - kBottom, kTop, true);
   std::string svg = str("<div class=\"card\"><h3>", escape_html(chart.title), "</h3>\n<svg viewBox=\"0 0 ", kWidth, " ",
