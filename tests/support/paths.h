@@ -26,6 +26,8 @@ std::filesystem::path scratch_folder();
 // Skips a test that takes minutes with a sanitizer and whose code the fixtures test too.
 #ifdef VITRAIL_SANITIZED
 #define VITRAIL_SKIP_WITH_SANITIZER() GTEST_SKIP() << "takes minutes with a sanitizer"
+#define VITRAIL_SKIP_MEMORY_WITH_SANITIZER() GTEST_SKIP() << "a sanitizer keeps memory that is freed"
 #else
 #define VITRAIL_SKIP_WITH_SANITIZER() static_cast<void>(0)
+#define VITRAIL_SKIP_MEMORY_WITH_SANITIZER() static_cast<void>(0)
 #endif

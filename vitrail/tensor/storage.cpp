@@ -28,7 +28,7 @@ const char* name_of(Device device) {
 }
 
 Allocator& default_allocator() {
-  static MallocAllocator allocator;
+  static MallocAllocator& allocator = *new MallocAllocator;  // tensors of static objects are destroyed late
   Allocator* const reusing = caching_allocator();
   return reusing ? *reusing : allocator;
 }
