@@ -130,6 +130,7 @@ TEST(Trainer, ARefusedRunLeavesNothingBehind) {
 }
 
 TEST(Trainer, LearnsAnEasyDataset) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   const fs::path run = testing::scratch_folder() / "run";
   const TrainingResult result =
       train_to(run, parse_recipe(tiny_recipe(make_images(60)), "r.json",
@@ -368,6 +369,7 @@ TEST(Trainer, AStudentThatEqualsItsTeacherHasNoDistillationLoss) {
 
 // The labels are wrong: what the student knows about the right classes it has from the teacher.
 TEST(Trainer, LearnsFromATeacher) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   const fs::path images = make_images(40), runs = testing::scratch_folder();
   const std::vector<std::string> settings{"epochs=12", "augment={}", "model.drop_path_rate=0",
                                           "model.proj_drop_rate=0"};
@@ -393,6 +395,7 @@ TEST(Trainer, LearnsFromATeacher) {
 
 // The teacher runs once per view; a resumed run reads the cached logits of the interrupted one.
 TEST(Trainer, ResumesWithCachedTeacherLogits) {
+  VITRAIL_SKIP_WITH_SANITIZER();
   const fs::path images = make_images(), runs = testing::scratch_folder();
   train_to(runs / "teacher", parse_recipe(tiny_recipe(images), "r.json"));
   const std::string distillation =
