@@ -135,7 +135,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
-  const std::vector<std::string> names = model.class_names();
+  const std::vector<std::string>& names = model.class_names();
   if (!global.quiet) print_note("vitrail: evaluating " + data::summary(*dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset->size()),
                            [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },

@@ -13,7 +13,7 @@ namespace vitrail::app {
 // An image whose prediction is not its label.
 struct WrongImage {
   std::string path;
-  train::WrongPrediction prediction{};
+  train::Misclassification prediction{};
 };
 
 struct EvaluationOutput {

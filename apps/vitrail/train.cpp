@@ -178,11 +178,12 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
     throw CLI::ValidationError("--preset probe", "without --epochs and --time: a probe has no epochs");
   train::DefaultRecipeOptions request{
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
-  train::DefaultRecipe chosen = train::default_recipe(request);
   if (options.seconds) {
-    request.epochs = epochs_within(*options.seconds, chosen, threads);
-    chosen = train::default_recipe(request);
+    request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
+      return epochs_within(*options.seconds, chosen, threads);
+    };
   }
+  const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
   return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
 }

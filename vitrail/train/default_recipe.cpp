@@ -51,7 +51,7 @@ Counts count_images(const Recipe& recipe) {
   const WarningCallback warnings = set_warning_callback({});
   const auto restore = [&] { set_warning_callback(warnings); };
   try {
-    const RunData data = open_data(recipe.data, architecture_of(recipe.model).in_chans);
+    const RunData data = open_sets(recipe.data, architecture_of(recipe.model).in_chans);
     restore();
     return counts_of(data);
   } catch (...) {
@@ -144,13 +144,15 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
       str("batch size ", recipe.batch_size, ", ", steps, " steps an epoch of ", images, " images"));
   const bool scratch = options.preset == Preset::scratch;
   recipe.epochs = options.epochs.value_or(finetune_epochs_for(images) * (scratch ? 10 : 1));
+  if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
   recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
   recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
-  result.reasons.push_back(
-      str(recipe.epochs, " epochs",
-          options.epochs ? "" : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),
-          ", ending after ", recipe.patience, " without a better held-out loss"));
+  result.reasons.push_back(str(recipe.epochs, " epochs",
+                               options.epochs || options.choose_epochs
+                                   ? ""
+                                   : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),
+                               ", ending after ", recipe.patience, " without a better held-out loss"));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
                                scratch ? "" : "layer decay 0.75, ", "warm-up of ", recipe.schedule.warmup_epochs,
                                " epochs, cosine decay, label smoothing 0.1"));

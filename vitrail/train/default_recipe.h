@@ -2,6 +2,7 @@
 #pragma once
 // A recipe for a dataset without one: the settings that the field uses for sets of its size.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,19 +13,21 @@ namespace vitrail::train {
 
 enum class Preset { finetune, probe, scratch };
 
-struct DefaultRecipeOptions {
-  std::string data{};   // the dataset, as DataRecipe::train
-  std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
-  Preset preset = Preset::finetune;
-  std::optional<int64_t> epochs{};  // unset: from the number of images
-};
-
 struct DefaultRecipe {
   Recipe recipe;
   // What was chosen and why, a line each: "batch size 8, for at least 10 steps in an epoch of 120 images".
   std::vector<std::string> reasons;
   models::VisionTransformerConfig architecture;  // the model's, but for its classes
   int64_t training_images = 0, validation_images = 0;
+};
+
+struct DefaultRecipeOptions {
+  std::string data{};   // the dataset, as DataRecipe::train
+  std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
+  Preset preset = Preset::finetune;
+  std::optional<int64_t> epochs{};  // unset: from the number of images
+  // Chooses the epochs instead, from the architecture, the batch size and the numbers of images.
+  std::function<int64_t(const DefaultRecipe&)> choose_epochs{};
 };
 
 // Chooses the recipe for a dataset.  Its splits val and test are used where it has them; otherwise images are held out

@@ -7,15 +7,9 @@
 
 #include "vitrail/data/loader.h"
 #include "vitrail/models/vision_transformer.h"
+#include "vitrail/train/evaluation_report.h"
 
 namespace vitrail::train {
-
-// An image whose predicted class is not its label.
-struct Misclassification {
-  int64_t sample = 0;                                        // index in the dataset
-  int64_t label = 0, prediction = 0;                         // classes
-  double prediction_probability = 0, label_probability = 0;  // softmax
-};
 
 struct Evaluation {
   int64_t images = 0, skipped = 0;              // skipped: unreadable images

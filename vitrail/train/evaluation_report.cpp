@@ -18,16 +18,13 @@ std::string name_of(const EvaluationReport& evaluation, int64_t label) {
 }
 
 std::vector<MisclassifiedImage> worst_images(const EvaluationReport& evaluation) {
-  std::vector<WrongPrediction> wrong = evaluation.wrong;
-  std::stable_sort(wrong.begin(), wrong.end(), [](const WrongPrediction& a, const WrongPrediction& b) {
-    return a.label_probability < b.label_probability;
-  });
-  wrong.resize(std::min(wrong.size(), kMaxMisclassifications));
+  std::vector<Misclassification> worst = evaluation.wrong;
+  keep_worst(worst);
   std::vector<MisclassifiedImage> images;
-  for (const WrongPrediction& w : wrong) {
-    images.push_back({evaluation.dataset->path(w.sample), name_of(evaluation, w.label),
-                      name_of(evaluation, w.prediction), w.prediction_probability, w.label_probability,
-                      make_thumbnail(evaluation.dataset->image(w.sample))});
+  for (const Misclassification& m : worst) {
+    images.push_back({evaluation.dataset->path(m.sample), name_of(evaluation, m.label),
+                      name_of(evaluation, m.prediction), m.prediction_probability, m.label_probability,
+                      make_thumbnail(evaluation.dataset->image(m.sample))});
   }
   return images;
 }

@@ -11,7 +11,8 @@
 
 namespace vitrail::train {
 
-struct WrongPrediction {
+// An image whose predicted class is not its label.
+struct Misclassification {
   int64_t sample = 0;                                        // index in the dataset
   int64_t label = 0, prediction = 0;                         // classes
   double prediction_probability = 0, label_probability = 0;  // softmax
@@ -22,7 +23,7 @@ struct EvaluationReport {
   const data::ClassificationReport* metrics = nullptr;
   const data::Dataset* dataset = nullptr;
   std::vector<std::string> class_names{};  // in index order; empty: the indices
-  std::vector<WrongPrediction> wrong{};    // in any order; the page shows those whose label is least probable
+  std::vector<Misclassification> wrong{};  // in any order; the page shows those whose label is least probable
   std::vector<std::pair<std::string, std::string>> environment{};  // "command" → "vitrail eval photos"
 };
 

@@ -102,7 +102,7 @@ int64_t Subset::size() const {
   return samples.empty() ? dataset->size() : static_cast<int64_t>(samples.size());
 }
 
-RunData open_data(const DataRecipe& recipe, int64_t channels) {
+RunData open_sets(const DataRecipe& recipe, int64_t channels) {
   RunData run;
   data::DatasetOptions options;
   options.decode.mode = infer::color_mode_of(channels);
@@ -121,9 +121,17 @@ RunData open_data(const DataRecipe& recipe, int64_t channels) {
     run.test = all_of(open_split(recipe.test, recipe.test_split, "test", options), recipe.test);
   }
   hold_out(*train, recipe, run);
+  run.train.dataset = train;
+  if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = train;
+  return run;
+}
+
+RunData open_data(const DataRecipe& recipe, int64_t channels) {
+  RunData run = open_sets(recipe, channels);
+  const DatasetPtr train = run.train.dataset;
   report_leaks(*train, run);
   run.train.dataset = with_cache(train, recipe);
-  if (!run.validation.dataset && !run.validation.samples.empty()) run.validation.dataset = run.train.dataset;
+  if (run.validation.dataset == train) run.validation.dataset = run.train.dataset;
   return run;
 }
 
