@@ -139,7 +139,9 @@ TEST_F(EvalOutput, TheReportHasTheClassesAndTheWrongImages) {
 }
 
 TEST_F(EvalOutput, AReportThatCannotBeWrittenIsAnErrorBeforeTheEvaluation) {
-  const ProgramResult result = run_program({"eval", "-m", small_model(), root_, "--report", "/nowhere/report.html"});
+  const ProgramResult result = run_program(
+      {"eval", "-m", small_model(), root_, "--report", "/nowhere/report.html", "--predictions", root_ / "p.csv"});
+  EXPECT_FALSE(fs::exists(root_ / "p.csv"));
   EXPECT_EQ(result.status, 1);
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(contains(result.err, "/nowhere/report.html")) << result.err;

@@ -73,5 +73,13 @@ TEST(ClassificationReport, CertainAndRightIsCalibrated) {
   EXPECT_EQ(report.calibration_error(), 0.5);
 }
 
+// A probability of 0.9 is in the last bin but one, so that its gap does not cancel that of a certain mistake.
+TEST(ClassificationReport, GapsOfTwoBinsDoNotCancel) {
+  ClassificationReport report(2);
+  report.add(std::vector<float>{0, 100}, 0, "certain and wrong");
+  const double probability = report.add(std::vector<float>{0, std::log(9.0F)}, 1, "right").probability;
+  EXPECT_NEAR(report.calibration_error(), (1 + (1 - probability)) / 2, kFloatRounding);
+}
+
 }  // namespace
 }  // namespace vitrail::data

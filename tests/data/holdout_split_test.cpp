@@ -46,7 +46,7 @@ TEST(HoldoutSplit, TakesEqualPartsOfCifarsClasses) {
 }
 
 TEST(HoldoutSplit, DefaultIsAFifthOrTwentyOfEachClassAtMostAThird) {
-  EXPECT_EQ(default_holdout(1000, 10), 200);
+  EXPECT_EQ(default_holdout(1000, 2), 200);
   EXPECT_EQ(default_holdout(1000, 15), 300);  // 20 of each class
   EXPECT_EQ(default_holdout(180, 3), 60);     // 20 of each class
   EXPECT_EQ(default_holdout(500, 10), 166);   // a third
