@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/tensor/tensor.h"
@@ -32,11 +33,7 @@ class PackedWeights {
   size_t bytes() const { return bytes_; }
 
  private:
-  struct Key {
-    const Storage* storage;
-    int64_t offset, out, in;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = std::tuple<const Storage*, int64_t, int64_t, int64_t>;  // storage, offset, out, in
   struct Entry {
     std::shared_ptr<Storage> original;  // held, so that no other storage gets its address
     Packed packed;
