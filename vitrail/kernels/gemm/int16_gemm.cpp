@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace vitrail::kernels {
 namespace HWY_NAMESPACE {
 
-QuantizationParams quantize_int16_groups(const float* x, int64_t in, int32_t* row) {
-  return {quantize_int16_row(x, in, max_int16_norm(in), reinterpret_cast<int16_t*>(row)), 0};
+QuantizationParams quantize_int16_groups(const float* x, int64_t in, float max_norm, int32_t* row) {
+  return {quantize_int16_row(x, in, max_norm, reinterpret_cast<int16_t*>(row)), 0};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -34,10 +34,14 @@ VITRAIL_EXPORT(quantize_int16_groups, nullptr);
 std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
                                             DotMicrokernel microkernel) {
   auto* const quantize_row = &VITRAIL_DISPATCH(quantize_int16_groups);
-  const QuantizedFormat format{
-      .values_per_group = 2, .panel_columns = kAvx512Columns, .microkernel = microkernel, .quantize_row = quantize_row};
+  const float max_norm = max_int16_norm(in);
+  const QuantizedFormat format{.values_per_group = 2,
+                               .panel_columns = kAvx512Columns,
+                               .microkernel = microkernel,
+                               .quantize_row = quantize_row,
+                               .max_norm = max_norm};
   const auto quantize_channel = [&](int64_t c, int32_t* groups) -> QuantizedChannel {
-    return {.scale = quantize_row(weight + c * in, in, groups).scale};
+    return {.scale = quantize_row(weight + c * in, in, max_norm, groups).scale};
   };
   return std::make_unique<QuantizedGemm>(format, bias, out, in, quantize_channel);
 }

@@ -71,7 +71,7 @@ HWY_INLINE RowQuantizer quantizer_of(const float* x, int64_t in) {
                        hn::GetLane(hn::MaxOfLanes(d, max)) + hn::GetLane(hn::SumOfLanes(d, poison)));
 }
 
-QuantizationParams quantize_uint8_row(const float* x, int64_t in, int32_t* row) {
+QuantizationParams quantize_uint8_row(const float* x, int64_t in, float /*max_norm*/, int32_t* row) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> d32;
   const hn::Rebind<uint8_t, decltype(d)> d8;

@@ -240,7 +240,7 @@ void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& row
     const float* const x = args.x.data + r * args.x.ld;
     int32_t* const high = quantized + rows.slot(r) * quantized_row_stride();
     clear_padding(high);
-    const QuantizationParams params = format_.quantize_row(x, in_, high);
+    const QuantizationParams params = format_.quantize_row(x, in_, format_.max_norm, high);
     store_metadata(high, params);
     if (!rows.has_low_term(r)) continue;
     int32_t* const low = quantized + rows.low_term_slot(r) * quantized_row_stride();

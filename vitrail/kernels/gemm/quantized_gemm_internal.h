@@ -21,7 +21,8 @@ struct QuantizedFormat {
   int64_t panel_columns;
   DotMicrokernel microkernel;
   // x [in] → K groups.  Values of the last group beyond x are left as they are.
-  QuantizationParams (*quantize_row)(const float* x, int64_t in, int32_t* row);
+  QuantizationParams (*quantize_row)(const float* x, int64_t in, float max_norm, int32_t* row);
+  float max_norm = 0;  // int16: max_int16_norm(in), computed once instead of per row; int8 does not use it
   // The error of the high term → K groups of the low term.  Null except for int8, which alone has zero points, two-term
   // rows and weight corrections.
   QuantizationParams (*quantize_low_term)(const float* x, int64_t in, QuantizationParams high, const int32_t* high_row,
