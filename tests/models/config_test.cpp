@@ -7,6 +7,7 @@
 
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/vision_transformer.h"
 
 namespace vitrail::models {
 namespace {
@@ -106,6 +107,31 @@ TEST(Config, TimmsSettingsAreRead) {
   EXPECT_EQ(config.preprocessing.crop_mode, "border");
   EXPECT_EQ(config.descriptions, (std::vector<std::string>{"an a", "b", "a c"}));
   EXPECT_TRUE(config.preprocessing.missing().empty());
+}
+
+// timm writes whatever arguments create_model() got.
+TEST(Config, ArgumentsOfTimmThatAreNotSupportedMayHaveTheirDefaults) {
+  parse(R"({"architecture": "vit_tiny_patch16_224",
+            "model_args": {"proj_bias": true, "pool_include_prefix": false, "dynamic_img_pad": false,
+                           "scale_attn_norm": false, "norm_layer": null}})");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"proj_bias": false}})",
+               "config.json: model_args: proj_bias: expected true");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"norm_layer": "rmsnorm"}})",
+               "model_args: norm_layer: expected null");
+}
+
+// Prov-GigaPath's arguments.  timm's mlp_ratio of SwiGLUPacked counts both halves of fc1.
+TEST(Config, TimmsMlpRatioOfPackedSwigluIsTheWidthOfFc1) {
+  const std::string args = R"({"img_size": 28, "embed_dim": 96, "depth": 1, "num_heads": 3, "mlp_ratio": 5.33334)";
+  for (const std::string architecture : {R"("vit_giant_patch14_dinov2")", R"("vit", "vitrail_args": {"patch_size": 14,
+                                            "mlp_layer": "swiglu_packed"})"}) {
+    const ModelConfig config = parse(R"({"architecture": )" + architecture + R"(, "model_args": )" + args + "}}");
+    RandomParams meta(0, DType::f32, Device::meta);
+    const VisionTransformer model(config.vit, ParamSource(meta));
+    EXPECT_EQ(model.parameter("blocks.0.mlp.fc1.weight").shape(), (Shape{512, 96}));
+    EXPECT_EQ(model.parameter("blocks.0.mlp.fc2.weight").shape(), (Shape{96, 256}));
+    EXPECT_EQ(parse(write_model_config(config)).vit.mlp_ratio, 5.33334);
+  }
 }
 
 TEST(Config, MissingPreprocessingIsNamedByItsOption) {

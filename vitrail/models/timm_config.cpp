@@ -10,8 +10,7 @@ namespace {
 
 VisionTransformerConfig base_of(const std::string& architecture, const JsonFields& file) {
   if (architecture == "vit") return {};
-  // A hub name may carry the tag of its weights: "deit_tiny_patch16_224.fb_in1k".
-  if (const Architecture* row = find_architecture(architecture.substr(0, architecture.find('.')))) return row->config;
+  if (const Architecture* row = find_architecture(architecture)) return row->config;
   std::string names;
   for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
   throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")",

@@ -44,7 +44,7 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
                      .init = scheme_of(config)};
   block.mlp_hidden = mlp_hidden_of(config);
   block.activation = config.act_layer;
-  block.swiglu = config.mlp_layer == MlpLayer::swiglu;
+  block.swiglu = config.mlp_layer != MlpLayer::mlp;
   block.norm_eps = config.norm_eps;
   block.norm_first = config.norm_first;
   block.init_values = config.init_values;

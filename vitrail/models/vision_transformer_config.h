@@ -14,7 +14,9 @@ namespace vitrail::models {
 enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
-enum class MlpLayer { mlp, swiglu };
+// "mlp"; SwiGLU with DINOv2's hidden width ("swiglu"), or with mlp_ratio for both halves of fc1 ("swiglu_packed", as
+// the argument of timm's SwiGLUPacked).
+enum class MlpLayer { mlp, swiglu, swiglu_packed };
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
