@@ -204,6 +204,60 @@ TEST(Config, GlobalPoolIsWrittenToModelArgs) {
   EXPECT_EQ(json["model_args"]["class_token"], false);
 }
 
+Preprocessing processor(const std::string& fields) {
+  return parse(R"({"model_type": "vit", "image_size": 64})", "{" + fields + "}").preprocessing;
+}
+
+// The class attributes in transformers 5.24's image_processing_pil_*.py.
+TEST(Config, AbsentFieldsOfAProcessorHaveTheDefaultsOfItsClass) {
+  using Size = std::optional<std::array<int64_t, 2>>;
+  const Preprocessing vit = processor(R"("image_processor_type": "ViTImageProcessor")");
+  EXPECT_EQ(vit.interpolation, "bilinear");
+  EXPECT_EQ(vit.resize_to, (Size{{224, 224}}));
+  EXPECT_EQ(vit.center_crop, Size{});
+  EXPECT_EQ(vit.mean, (std::vector<double>{0.5, 0.5, 0.5}));
+  const Preprocessing deit = processor(R"("feature_extractor_type": "DeiTFeatureExtractor")");
+  EXPECT_EQ(deit.interpolation, "bicubic");
+  EXPECT_EQ(deit.resize_to, (Size{{256, 256}}));
+  EXPECT_EQ(deit.center_crop, (Size{{224, 224}}));
+  const Preprocessing beit = processor(R"("image_processor_type": "BeitImageProcessorFast", "crop_size": 224)");
+  EXPECT_EQ(beit.interpolation, "bicubic");
+  EXPECT_EQ(beit.center_crop, Size{});
+  const Preprocessing bit = processor(R"("image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256})");
+  EXPECT_EQ(bit.interpolation, "bicubic");
+  EXPECT_EQ(bit.resize_shortest, 256);
+  EXPECT_EQ(bit.center_crop, (Size{{224, 224}}));
+  EXPECT_EQ(bit.std, (std::vector<double>{0.26862954, 0.26130258, 0.27577711}));
+  EXPECT_NE(error_of(R"({"model_type": "vit"})", R"({"image_processor_type": "Owlv2ImageProcessor"})")
+                .find("image_processor_type: expected one of ViTImageProcessor"),
+            std::string::npos);
+}
+
+// openai/clip-vit-base-patch32 has "size": 224, "crop_size": 224.
+TEST(Config, AnIntegerSizeIsTheShortestEdgeWhereItsProcessorSaysSo) {
+  const std::string sizes = R"(, "size": 224, "crop_size": 224)";
+  const Preprocessing clip = processor(R"("feature_extractor_type": "CLIPFeatureExtractor")" + sizes);
+  EXPECT_EQ(clip.resize_shortest, 224);
+  EXPECT_FALSE(clip.resize_to);
+  EXPECT_EQ(clip.center_crop, (std::array<int64_t, 2>{224, 224}));
+  const Preprocessing vit = processor(R"("feature_extractor_type": "ViTFeatureExtractor")" + sizes);
+  EXPECT_FALSE(vit.resize_shortest);
+  EXPECT_EQ(vit.resize_to, (std::array<int64_t, 2>{224, 224}));
+  EXPECT_FALSE(vit.center_crop);
+}
+
+TEST(Config, ConvNextsProcessorCropsSmallImagesAndSquashesLargeOnes) {
+  const std::string type = R"("image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": )";
+  const Preprocessing small = processor(type + R"(64}, "crop_pct": 0.73)");
+  EXPECT_EQ(small.resize_shortest, 87);  // int(64 / 0.73)
+  EXPECT_EQ(small.center_crop, (std::array<int64_t, 2>{64, 64}));
+  EXPECT_EQ(small.input_size, (std::array<int64_t, 2>{64, 64}));
+  EXPECT_EQ(processor(type + "224}").resize_shortest, 256);
+  const Preprocessing large = processor(type + "384}");
+  EXPECT_EQ(large.resize_to, (std::array<int64_t, 2>{384, 384}));
+  EXPECT_FALSE(large.center_crop);
+}
+
 TEST(Config, HuggingFaceProcessorsKeepTheirSteps) {
   const std::string vit =
       R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": {"1": "b", "0": "a"}})";

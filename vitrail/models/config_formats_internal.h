@@ -11,6 +11,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where);
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// preprocessor_config.json.
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 
 }  // namespace vitrail::models
