@@ -208,6 +208,17 @@ Preprocessing processor(const std::string& fields) {
   return parse(R"({"model_type": "vit", "image_size": 64})", "{" + fields + "}").preprocessing;
 }
 
+TEST(Config, ATagWithIn1kSaysThatTheClassesAreImageNets) {
+  const auto classes = [](const std::string& json) { return has_imagenet_classes(parse(json)); };
+  EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224.augreg_in21k_ft_in1k"})"));
+  EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224", "pretrained_cfg": {"tag": "fb_in1k"}})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224"})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.mine"})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.fb_in1k", "num_classes": 10})"));
+  const ModelConfig config = parse(R"({"architecture": "vit_tiny_patch16_224.fb_in1k"})");
+  EXPECT_TRUE(classes(write_model_config(config)));
+}
+
 // The class attributes in transformers 5.24's image_processing_pil_*.py.
 TEST(Config, AbsentFieldsOfAProcessorHaveTheDefaultsOfItsClass) {
   using Size = std::optional<std::array<int64_t, 2>>;

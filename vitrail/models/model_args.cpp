@@ -140,6 +140,7 @@ const std::vector<Field>& fields() {
           {{"mlp", MlpLayer::mlp}, {"swiglu", MlpLayer::swiglu}, {"swiglu_packed", MlpLayer::swiglu_packed}}),
       integer("head_hidden", &Config::head_hidden),
       text("head_act", &Config::head_act),
+      boolean("projection_head", &Config::projection_head),
       number("drop_rate", &Config::drop_rate),
       number("pos_drop_rate", &Config::pos_drop_rate),
       number("patch_drop_rate", &Config::patch_drop_rate),

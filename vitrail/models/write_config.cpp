@@ -112,6 +112,7 @@ std::string write_model_config(const ModelConfig& model) {
   }
   if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
+  if (!model.tag.empty()) json["pretrained_cfg"]["tag"] = model.tag;
   if (!model.labels.empty()) json["label_names"] = model.labels;
   if (!model.descriptions.empty()) {
     Json texts = Json::object();
