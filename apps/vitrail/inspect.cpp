@@ -27,6 +27,11 @@ bool is_configuration(const std::string& text) {
          (models::find_architecture(text) && !std::filesystem::exists(text, unreadable));
 }
 
+// Whether the options name a configuration alone.
+bool names_no_weights(const ModelOptions& model) {
+  return is_configuration(model.model) || (model.model.empty() && !model.config.empty());
+}
+
 InspectedModel open(const Options& options) {
   const ModelOptions& model = options.model;
   const bool named = is_configuration(model.model);
@@ -62,15 +67,15 @@ void print_summary(const InspectedModel& inspected) {
   print_output("parameters    {}\n", shapes.num_parameters());
 }
 
-// Prints the tensors of the weights file under their own keys, before the key map applies.
-void print_keys(const InspectedModel& inspected) {
-  if (!inspected.opened) {
-    for (const nn::NamedTensor& p : inspected.build(Device::meta).named_parameters()) {
-      print_output("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
-    }
-    return;
+void print_parameters(const InspectedModel& inspected) {
+  for (const nn::NamedTensor& p : inspected.build(Device::meta).named_parameters()) {
+    print_output("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
   }
-  for (const weights::TensorInfo& info : inspected.opened->checkpoint->tensors()) {
+}
+
+// Prints the tensors of the weights file under their own keys, before the key map applies.
+void print_keys(const weights::Checkpoint& checkpoint) {
+  for (const weights::TensorInfo& info : checkpoint.tensors()) {
     const std::string dtype = info.unsupported_dtype.empty() ? name_of(info.dtype) : info.unsupported_dtype;
     print_output("{:50s} {:5s} {}\n", info.name, dtype, info.shape.to_string());
   }
@@ -93,13 +98,18 @@ int inspect(const Options& options, const GlobalOptions& global) {
     return 0;
   }
   if (!options.settings.empty()) throw CLI::ValidationError("--set", "is for layers, as in: vitrail inspect layer:mlp");
-  const InspectedModel inspected = open(options);
   const bool has_values = !values.trace.empty() || !values.slices.empty();
+  if (options.keys && !options.tree && !has_values && !names_no_weights(options.model)) {
+    print_keys(*models::open_weights(options.model.path()));  // whatever they are: a key map may be still to be written
+    return 0;
+  }
+  const InspectedModel inspected = open(options);
   if (has_values && !inspected.opened && !global.quiet)
     print_note("vitrail: " + inspected.source + " has no weights; parameters are random (seed 0)");
   if (!options.tree && !options.keys && !has_values) print_summary(inspected);
   if (options.tree) print_tree(inspected);
-  if (options.keys) print_keys(inspected);
+  if (options.keys && inspected.opened) print_keys(*inspected.opened->checkpoint);
+  if (options.keys && !inspected.opened) print_parameters(inspected);
   if (has_values) print_values(values, inspected);
   return 0;
 }

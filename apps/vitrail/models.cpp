@@ -29,7 +29,7 @@ int list_models() {
     const models::VisionTransformer model(row.config, ParamSource(meta));
     print_output("{:34s} {:>7d} {:>9d} {:>6d} {:>6d} {:>6d} {:>9.2f} M  {}\n", row.name, row.config.img_size[0],
                  row.config.patch_size[0], row.config.embed_dim, row.config.depth, row.config.num_heads,
-                 static_cast<double>(model.num_parameters()) / 1e6, row.source);
+                 static_cast<double>(model.num_parameters()) / 1e6, row.credit);
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
 namespace {
@@ -28,6 +29,16 @@ TEST(Inspect, KeysAreThoseOfTheWeightsFile) {
   const ProgramResult result = run_program({"inspect", "-m", fixture("models/hf_vit"), "--keys"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "vit.embeddings.cls_token")) << result.out;
+}
+
+TEST(Inspect, KeysNeedNoConfigurationAndNoKnownFamily) {
+  const auto file = scratch_folder() / "other.safetensors";
+  weights::write_safetensors(file, {{"net.stem.kernel", Tensor::zeros({2, 3})}}, {});
+  const ProgramResult result = run_program({"inspect", file, "--keys"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(lines_of(result.out).size(), 1u);
+  EXPECT_TRUE(result.out.starts_with("net.stem.kernel ")) << result.out;
+  EXPECT_EQ(run_program({"inspect", file}).status, 1);
 }
 
 TEST(Inspect, TraceListsIntermediateTensorsAndSlicesPrintValues) {

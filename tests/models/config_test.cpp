@@ -7,6 +7,7 @@
 
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/vision_transformer.h"
 
 namespace vitrail::models {
 namespace {
@@ -108,6 +109,31 @@ TEST(Config, TimmsSettingsAreRead) {
   EXPECT_TRUE(config.preprocessing.missing().empty());
 }
 
+// timm writes whatever arguments create_model() got.
+TEST(Config, ArgumentsOfTimmThatAreNotSupportedMayHaveTheirDefaults) {
+  parse(R"({"architecture": "vit_tiny_patch16_224",
+            "model_args": {"proj_bias": true, "pool_include_prefix": false, "dynamic_img_pad": false,
+                           "scale_attn_norm": false, "norm_layer": null}})");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"proj_bias": false}})",
+               "config.json: model_args: proj_bias: expected true");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"norm_layer": "rmsnorm"}})",
+               "model_args: norm_layer: expected null");
+}
+
+// Prov-GigaPath's arguments.  timm's mlp_ratio of SwiGLUPacked counts both halves of fc1.
+TEST(Config, TimmsMlpRatioOfPackedSwigluIsTheWidthOfFc1) {
+  const std::string args = R"({"img_size": 28, "embed_dim": 96, "depth": 1, "num_heads": 3, "mlp_ratio": 5.33334)";
+  for (const std::string architecture : {R"("vit_giant_patch14_dinov2")", R"("vit", "vitrail_args": {"patch_size": 14,
+                                            "mlp_layer": "swiglu_packed"})"}) {
+    const ModelConfig config = parse(R"({"architecture": )" + architecture + R"(, "model_args": )" + args + "}}");
+    RandomParams meta(0, DType::f32, Device::meta);
+    const VisionTransformer model(config.vit, ParamSource(meta));
+    EXPECT_EQ(model.parameter("blocks.0.mlp.fc1.weight").shape(), (Shape{512, 96}));
+    EXPECT_EQ(model.parameter("blocks.0.mlp.fc2.weight").shape(), (Shape{96, 256}));
+    EXPECT_EQ(parse(write_model_config(config)).vit.mlp_ratio, 5.33334);
+  }
+}
+
 TEST(Config, MissingPreprocessingIsNamedByItsOption) {
   const Preprocessing none = parse(R"({"architecture": "vit"})").preprocessing;
   EXPECT_EQ(none.missing(),
@@ -176,6 +202,71 @@ TEST(Config, GlobalPoolIsWrittenToModelArgs) {
       R"({"architecture": "vit_small_patch16_224", "model_args": {"class_token": false, "global_pool": "avg"}})")));
   EXPECT_EQ(json["model_args"]["global_pool"], "avg");
   EXPECT_EQ(json["model_args"]["class_token"], false);
+}
+
+Preprocessing processor(const std::string& fields) {
+  return parse(R"({"model_type": "vit", "image_size": 64})", "{" + fields + "}").preprocessing;
+}
+
+TEST(Config, ATagWithIn1kSaysThatTheClassesAreImageNets) {
+  const auto classes = [](const std::string& json) { return has_imagenet_classes(parse(json)); };
+  EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224.augreg_in21k_ft_in1k"})"));
+  EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224", "pretrained_cfg": {"tag": "fb_in1k"}})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224"})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.mine"})"));
+  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.fb_in1k", "num_classes": 10})"));
+  const ModelConfig config = parse(R"({"architecture": "vit_tiny_patch16_224.fb_in1k"})");
+  EXPECT_TRUE(classes(write_model_config(config)));
+}
+
+// The class attributes in transformers 5.24's image_processing_pil_*.py.
+TEST(Config, AbsentFieldsOfAProcessorHaveTheDefaultsOfItsClass) {
+  using Size = std::optional<std::array<int64_t, 2>>;
+  const Preprocessing vit = processor(R"("image_processor_type": "ViTImageProcessor")");
+  EXPECT_EQ(vit.interpolation, "bilinear");
+  EXPECT_EQ(vit.resize_to, (Size{{224, 224}}));
+  EXPECT_EQ(vit.center_crop, Size{});
+  EXPECT_EQ(vit.mean, (std::vector<double>{0.5, 0.5, 0.5}));
+  const Preprocessing deit = processor(R"("feature_extractor_type": "DeiTFeatureExtractor")");
+  EXPECT_EQ(deit.interpolation, "bicubic");
+  EXPECT_EQ(deit.resize_to, (Size{{256, 256}}));
+  EXPECT_EQ(deit.center_crop, (Size{{224, 224}}));
+  const Preprocessing beit = processor(R"("image_processor_type": "BeitImageProcessorFast", "crop_size": 224)");
+  EXPECT_EQ(beit.interpolation, "bicubic");
+  EXPECT_EQ(beit.center_crop, Size{});
+  const Preprocessing bit = processor(R"("image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256})");
+  EXPECT_EQ(bit.interpolation, "bicubic");
+  EXPECT_EQ(bit.resize_shortest, 256);
+  EXPECT_EQ(bit.center_crop, (Size{{224, 224}}));
+  EXPECT_EQ(bit.std, (std::vector<double>{0.26862954, 0.26130258, 0.27577711}));
+  EXPECT_NE(error_of(R"({"model_type": "vit"})", R"({"image_processor_type": "Owlv2ImageProcessor"})")
+                .find("image_processor_type: expected one of ViTImageProcessor"),
+            std::string::npos);
+}
+
+// openai/clip-vit-base-patch32 has "size": 224, "crop_size": 224.
+TEST(Config, AnIntegerSizeIsTheShortestEdgeWhereItsProcessorSaysSo) {
+  const std::string sizes = R"(, "size": 224, "crop_size": 224)";
+  const Preprocessing clip = processor(R"("feature_extractor_type": "CLIPFeatureExtractor")" + sizes);
+  EXPECT_EQ(clip.resize_shortest, 224);
+  EXPECT_FALSE(clip.resize_to);
+  EXPECT_EQ(clip.center_crop, (std::array<int64_t, 2>{224, 224}));
+  const Preprocessing vit = processor(R"("feature_extractor_type": "ViTFeatureExtractor")" + sizes);
+  EXPECT_FALSE(vit.resize_shortest);
+  EXPECT_EQ(vit.resize_to, (std::array<int64_t, 2>{224, 224}));
+  EXPECT_FALSE(vit.center_crop);
+}
+
+TEST(Config, ConvNextsProcessorCropsSmallImagesAndSquashesLargeOnes) {
+  const std::string type = R"("image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": )";
+  const Preprocessing small = processor(type + R"(64}, "crop_pct": 0.73)");
+  EXPECT_EQ(small.resize_shortest, 87);  // int(64 / 0.73)
+  EXPECT_EQ(small.center_crop, (std::array<int64_t, 2>{64, 64}));
+  EXPECT_EQ(small.input_size, (std::array<int64_t, 2>{64, 64}));
+  EXPECT_EQ(processor(type + "224}").resize_shortest, 256);
+  const Preprocessing large = processor(type + "384}");
+  EXPECT_EQ(large.resize_to, (std::array<int64_t, 2>{384, 384}));
+  EXPECT_FALSE(large.center_crop);
 }
 
 TEST(Config, HuggingFaceProcessorsKeepTheirSteps) {

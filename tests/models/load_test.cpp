@@ -6,7 +6,9 @@
 
 #include <cstring>
 #include <fstream>
+#include <regex>
 
+#include "tests/support/golden.h"
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
@@ -89,6 +91,73 @@ TEST(Load, TheEncoderOfVitMaeIsAVit) {
   EXPECT_EQ(mae.config().num_classes, 0);
   const Tensor images = testing::input_of("hf_vit");
   expect_same_values(mae.forward_features(images), testing::model_of("hf_vit").forward_features(images));
+}
+
+// Checkpoints of repositories whose models are timm's under other names or beside other tensors.
+struct Repository {
+  std::string key_map, fixture;
+  std::vector<std::pair<const char*, const char*>> renamed;  // regular expressions over timm's names
+  std::vector<std::string> beside;
+};
+
+const std::vector<Repository>& repositories() {
+  static const std::vector<Repository> table{
+      {"mae",
+       "timm_token",
+       {},
+       {"mask_token", "decoder_pos_embed", "decoder_embed.weight", "decoder_blocks.0.norm1.bias"}},
+      {"ibot", "timm_dynamic", {}, {"masked_embed"}},
+      {"masked_image_model", "timm_token", {}, {"mask_token"}},
+      {"deit3", "timm_layer_scale", {{"ls([12])\\.gamma", "gamma_$1"}}, {}},
+      {"mmpretrain",
+       "timm_token",
+       {{"patch_embed\\.proj", "patch_embed.projection"},
+        {"^norm", "ln1"},
+        {"blocks\\.(\\d)\\.norm", "layers.$1.ln"},
+        {"blocks\\.(\\d)\\.mlp\\.fc1", "layers.$1.ffn.layers.0.0"},
+        {"blocks\\.(\\d)\\.mlp\\.fc2", "layers.$1.ffn.layers.1"},
+        {"blocks", "layers"},
+        {"^head", "head.layers.head"}},
+       {}}};
+  return table;
+}
+
+TEST(Load, CheckpointsOfRepositoriesGiveTheSameLogits) {
+  for (const Repository& repository : repositories()) {
+    const fs::path folder = testing::scratch_folder();
+    fs::copy(testing::fixture("models/" + repository.fixture + "/config.json"), folder / "config.json");
+    Tensors tensors;
+    for (auto [name, tensor] : tensors_of(repository.fixture)) {
+      for (const auto& [from, to] : repository.renamed) name = std::regex_replace(name, std::regex(from), to);
+      tensors.emplace_back(name, tensor);
+    }
+    for (const std::string& name : repository.beside) tensors.emplace_back(name, Tensor::zeros({1, 1, 4}));
+    weights::write_safetensors(folder / "model.safetensors", tensors, {});
+    const OpenedModel opened = open_model(folder);
+    EXPECT_EQ(opened.key_map.name(), repository.key_map);
+    const Tensor images = testing::input_of(repository.fixture);
+    expect_same_values(build_model(opened).forward(images), testing::model_of(repository.fixture).forward(images));
+  }
+}
+
+// torch.hub's DINO and DINOv2 interpolate positions their own way, which a configuration by name does not say.
+TEST(Load, TheFamilyOfTheWeightsSaysHowPositionsAreInterpolated) {
+  for (const auto& [fixture, architecture] : {std::pair{"dinov2_hub", "vit_small_patch14_dinov2"},
+                                              std::pair{"dinov2_hub_registers", "vit_small_patch14_reg4_dinov2"}}) {
+    const fs::path config = testing::scratch_folder() / "named.json";
+    write(
+        config,
+        str("{\"architecture\": \"", architecture, "\", \"model_args\": {\"img_size\": 16, \"patch_size\": 4, ",
+            "\"embed_dim\": 18, \"depth\": 2, \"num_heads\": 3, \"mlp_ratio\": 2.0, ", "\"dynamic_img_size\": true}}"));
+    const testing::Golden golden =
+        testing::read_golden(testing::fixture(str("models/", fixture, "/golden.safetensors")));
+    const VisionTransformer model =
+        build_model(open_model(testing::model_fixture(fixture), {.config = config.string()}));
+    EXPECT_TRUE(testing::close(model.forward_features(golden["input2"]), golden["tokens2"], 1e-5, 1e-5)) << fixture;
+  }
+  // What the file says has precedence.
+  const VisionTransformer model = testing::model_of("dinov2_hub_registers");
+  EXPECT_TRUE(model.config().pos_interp.antialias);
 }
 
 TEST(Load, AWeightThatIsNotFiniteIsAnError) {

@@ -4,6 +4,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
+#include "tests/support/paths.h"
 #include "vitrail/models/load.h"
 
 namespace vitrail::models {
@@ -31,6 +32,19 @@ TEST_P(Parity, LogitsAndTokensEqualTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Parity, ::testing::ValuesIn(testing::model_fixtures()),
                          [](const auto& info) { return testing::test_name(info.param); });
+
+// timm's forward_head(pre_logits=True).  The heads read one token each.
+TEST(DistilledModel, PooledFeaturesAreTheMeanOfBothTokens) {
+  const testing::Golden golden = testing::read_golden(testing::fixture("models/timm_distilled/golden.safetensors"));
+  const Tensor tokens = golden["tokens"], pooled = testing::model_of("timm_distilled").pool(tokens);
+  for (int64_t i = 0; i < pooled.numel(); ++i) {
+    const int64_t row = i / pooled.size(1), column = i % pooled.size(1);
+    const Tensor image = tokens.select(0, row);
+    const double mean =
+        (image.select(0, 0).select(0, column).item<double>() + image.select(0, 1).select(0, column).item<double>()) / 2;
+    EXPECT_NEAR(pooled.select(0, row).select(0, column).item<double>(), mean, 1e-6);
+  }
+}
 
 }  // namespace
 }  // namespace vitrail::models

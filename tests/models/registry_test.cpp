@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "tests/support/paths.h"
@@ -17,28 +19,60 @@ VisionTransformer shapes_of(const VisionTransformerConfig& config) {
   return VisionTransformer(config, ParamSource(meta));
 }
 
-TEST(Registry, ArchitecturesHaveTimmsParametersSizesAndHeads) {
+// A line of registry.csv: what timm's model has under the name.
+struct TimmModel {
+  std::string name, parameters, tensors, image, heads, prefix, eps, activation, layer_scale, pool;
+};
+
+std::vector<TimmModel> timm_models() {
   std::ifstream csv(testing::fixture("registry.csv"));
-  std::string line, name, parameters, tensors, image, heads;
+  std::string line;
   std::getline(csv, line);
-  int rows = 0;
+  std::vector<TimmModel> models;
   while (std::getline(csv, line)) {
     std::istringstream fields(line);
-    std::getline(fields, name, ',');
-    std::getline(fields, parameters, ',');
-    std::getline(fields, tensors, ',');
-    std::getline(fields, image, ',');
-    std::getline(fields, heads, ',');
-    const Architecture* row = find_architecture(name);
-    ASSERT_NE(row, nullptr) << name;
-    const VisionTransformer model = shapes_of(row->config);
-    EXPECT_EQ(model.num_parameters(), std::stoll(parameters)) << name;
-    EXPECT_EQ(model.named_parameters().size(), std::stoull(tensors)) << name;
-    EXPECT_EQ(row->config.img_size[0], std::stoll(image)) << name;
-    EXPECT_EQ(row->config.num_heads, std::stoll(heads)) << name;
-    ++rows;
+    TimmModel m;
+    for (std::string* field : {&m.name, &m.parameters, &m.tensors, &m.image, &m.heads, &m.prefix, &m.eps, &m.activation,
+                               &m.layer_scale, &m.pool}) {
+      std::getline(fields, *field, ',');
+    }
+    models.push_back(m);
   }
-  EXPECT_EQ(rows + 4, static_cast<int>(architectures().size()));  // four are not registered in timm
+  return models;
+}
+
+TEST(Registry, ArchitecturesHaveTimmsParametersSizesAndHeads) {
+  std::set<std::string> names;
+  for (const TimmModel& timm : timm_models()) {
+    const Architecture* row = find_architecture(timm.name);
+    ASSERT_NE(row, nullptr) << timm.name;
+    const VisionTransformer model = shapes_of(row->config);
+    EXPECT_EQ(model.num_parameters(), std::stoll(timm.parameters)) << timm.name;
+    EXPECT_EQ(model.named_parameters().size(), std::stoull(timm.tensors)) << timm.name;
+    EXPECT_EQ(row->config.img_size[0], std::stoll(timm.image)) << timm.name;
+    EXPECT_EQ(row->config.num_heads, std::stoll(timm.heads)) << timm.name;
+    EXPECT_EQ(model.num_prefix_tokens(), std::stoll(timm.prefix)) << timm.name;
+    names.insert(timm.name);
+  }
+  for (const Architecture& row : architectures()) EXPECT_EQ(row.in_timm, names.contains(row.name)) << row.name;
+}
+
+// What shapes do not show.
+TEST(Registry, ArchitecturesHaveTimmsArithmetic) {
+  using kernels::Activation;
+  const std::map<std::string, Activation> activations{{"GELU", Activation::gelu},
+                                                      {"GELUTanh", Activation::gelu_tanh},
+                                                      {"QuickGELU", Activation::quick_gelu},
+                                                      {"SiLU", Activation::gelu}};  // SwiGLU ignores act_layer
+  const std::map<std::string, GlobalPool> pools{{"token", GlobalPool::token}, {"avg", GlobalPool::avg}};
+  for (const TimmModel& timm : timm_models()) {
+    const VisionTransformerConfig& config = find_architecture(timm.name)->config;
+    EXPECT_EQ(config.norm_eps, std::stod(timm.eps)) << timm.name;
+    EXPECT_EQ(config.act_layer, activations.at(timm.activation)) << timm.name;
+    EXPECT_EQ(config.mlp_layer != MlpLayer::mlp, timm.activation == "SiLU") << timm.name;
+    EXPECT_EQ(config.init_values.value_or(0), std::stod(timm.layer_scale)) << timm.name;
+    EXPECT_EQ(config.global_pool, pools.at(timm.pool)) << timm.name;
+  }
 }
 
 TEST(Registry, ModelsOutsideTimmHaveTheirParameters) {
@@ -69,10 +103,19 @@ TEST(Registry, DeitIiiAndClipHaveTheirOptions) {
   EXPECT_EQ(quick.act_layer, kernels::Activation::quick_gelu);
 }
 
-TEST(Registry, AMisspelledNameHasLikelyOnes) {
+TEST(Registry, ATagOfTimmsWeightsIsNoPartOfTheName) {
+  EXPECT_EQ(find_architecture("vit_base_patch16_224.augreg_in21k"), find_architecture("vit_base_patch16_224"));
+  EXPECT_EQ(find_architecture("vit_base_patch16_224.safetensors"), nullptr);
+  // OpenAI's weights were trained with the quick GELU; timm runs them with GELU under the name without quickgelu.
+  EXPECT_EQ(find_architecture("vit_base_patch32_clip_224.openai")->config.act_layer, kernels::Activation::gelu);
+}
+
+TEST(Registry, SimilarNamesShareTheWordsOfAName) {
   EXPECT_EQ(find_architecture("vit_bse_patch16_224"), nullptr);
-  const auto names = similar_architectures("vit_bse_patch16_224");
-  EXPECT_EQ(names.front(), "vit_base_patch16_224");
+  EXPECT_EQ(similar_architectures("vit_bse_patch16_224").front(), "vit_base_patch16_224");
+  EXPECT_EQ(similar_architectures("vit_large_patch14_clip_384").front(), "vit_large_patch14_clip_224");
+  EXPECT_EQ(similar_architectures("so400m_siglip_gap_448").front(), "vit_so400m_patch14_siglip_gap_448");
+  EXPECT_EQ(similar_architectures(std::string(100000, 'x')).size(), 3U);
 }
 
 }  // namespace

@@ -252,9 +252,9 @@ TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
       {"timm_token", {"timm"}},
       {"timm_pth_bf16", {"timm"}},
       {"dino_hub", {"timm"}},  // the backbone has timm's names
-      {"dinov2_hub", {"dinov2_hub", "timm"}},
+      {"dinov2_hub", {"dinov2_hub", "masked_image_model", "timm"}},
       {"dinov2_hub_chunked", {"dinov2_hub"}},
-      {"dinov2_hub_registers", {"dinov2_hub_registers", "dinov2_hub", "timm"}},
+      {"dinov2_hub_registers", {"dinov2_hub_registers", "dinov2_hub", "masked_image_model", "timm"}},
       {"hf_vit", {"huggingface_vit"}},
       {"hf_vit_model", {"huggingface_vit"}},
       {"hf_vit_new_keys", {"huggingface_vit"}},

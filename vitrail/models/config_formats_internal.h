@@ -6,11 +6,12 @@
 
 namespace vitrail::models {
 
-// timm's format and the "vit" form.  Requires the field "architecture".
-ModelConfig read_timm_config(const Json& json, const std::string& where);
+// timm's format and the "vit" form.  Requires the field "architecture".  family_args: see parse_model_config().
+ModelConfig read_timm_config(const Json& json, const std::string& where, const std::string& family_args = "");
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// preprocessor_config.json.
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 
 }  // namespace vitrail::models

@@ -45,7 +45,15 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
 int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
   if (config.mlp_hidden) return *config.mlp_hidden;
   const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);
-  return config.mlp_layer == MlpLayer::swiglu ? nn::dinov2_swiglu_hidden(nominal) : nominal;
+  switch (config.mlp_layer) {
+    case MlpLayer::swiglu:
+      return nn::dinov2_swiglu_hidden(nominal);
+    case MlpLayer::swiglu_packed:
+      return nominal / 2;
+    case MlpLayer::mlp:
+      break;
+  }
+  return nominal;
 }
 
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config) {

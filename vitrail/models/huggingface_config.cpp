@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers) and
-// preprocessor_config.json.
+// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).
 #include <algorithm>
 #include <cmath>
 
@@ -96,62 +95,7 @@ void read_dinov2(const JsonFields& file, bool registers, VisionTransformerConfig
   }
 }
 
-// {"height": h, "width": w}, {"shortest_edge": n}, or an integer (older files).
-void read_size(const JsonFields& file, const char* key, std::optional<std::array<int64_t, 2>>& exact,
-               std::optional<int64_t>& shortest) {
-  if (!file.has(key)) return;
-  if (!file.at(key).is_object()) {
-    exact = file.size(key);
-    return;
-  }
-  const JsonFields size(file.at(key), file.path(key));
-  if (size.has("height") && size.has("width")) {
-    exact = {*size.integer("height"), *size.integer("width")};
-  } else if (size.has("shortest_edge")) {
-    shortest = size.integer("shortest_edge");
-  } else {
-    throw Error(size.where(), "height and width, or shortest_edge", size.object().dump());
-  }
-}
-
-std::string filter_name(const JsonFields& file) {
-  static const char* const kPillow[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
-  const int64_t number = file.integer("resample").value_or(2);
-  if (number < 0 || number > 5)
-    throw Error(file.path("resample"), "a value of Pillow's Image.Resampling, 0 to 5", str(number));
-  return kPillow[number];
-}
-
 }  // namespace
-
-Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
-  const JsonFields file(json, where);
-  Preprocessing result;
-  result.rule = ResizeRule::huggingface;
-  result.interpolation = filter_name(file);
-  result.input_size = vit.img_size;
-  if (file.boolean("do_resize").value_or(true)) {
-    read_size(file, "size", result.resize_to, result.resize_shortest);
-    if (result.resize_to) result.input_size = result.resize_to;
-  }
-  const bool crops = file.boolean("do_center_crop").value_or(file.has("crop_size"));
-  if (crops) {
-    std::optional<int64_t> unused;
-    read_size(file, "crop_size", result.center_crop, unused);
-    if (result.center_crop) result.input_size = result.center_crop;
-  }
-  const bool rescales = file.boolean("do_rescale").value_or(true);
-  result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
-  const bool normalizes = file.boolean("do_normalize").value_or(true);
-  if (normalizes) {
-    result.mean = file.numbers("image_mean");
-    result.std = file.numbers("image_std");
-  } else {
-    result.mean = std::vector<double>(static_cast<size_t>(vit.in_chans), 0.0);
-    result.std = std::vector<double>(static_cast<size_t>(vit.in_chans), 1.0);
-  }
-  return result;
-}
 
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
   const JsonFields file(json, where);

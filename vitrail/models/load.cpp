@@ -46,13 +46,23 @@ Files find_files(const fs::path& given) {
   return files;
 }
 
-ModelConfig config_of(const Files& files, const LoadOptions& options) {
-  if (options.config) return read_config(*options.config);
+// The configuration of a registered architecture, or of a file.
+ModelConfig named_config(const std::string& file_or_name, const std::string& family_args) {
+  const fs::path path = file_or_name;
+  const bool name = find_architecture(file_or_name) && !weights::is_present(path);
+  const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
+  const std::string preprocessor = name ? "" : read_if_exists(path.parent_path() / "preprocessor_config.json");
+  return parse_model_config(text, preprocessor, file_or_name, family_args);
+}
+
+ModelConfig config_of(const Files& files, const LoadOptions& options, const std::string& family_args) {
+  if (options.config) return named_config(*options.config, family_args);
   if (!weights::is_present(files.config)) {
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
-  return parse_model_config(read_text_file(files.config), read_if_exists(files.preprocessor), files.config.string());
+  return parse_model_config(read_text_file(files.config), read_if_exists(files.preprocessor), files.config.string(),
+                            family_args);
 }
 
 // A key map of the user is for the names as they are in the file.
@@ -92,23 +102,24 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
 }  // namespace
 
 ModelConfig read_config(const std::string& file_or_name, const std::optional<std::array<int64_t, 2>>& image_size) {
-  const fs::path path = file_or_name;
-  const bool name = find_architecture(file_or_name) && !weights::is_present(path);
-  const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
-  const std::string preprocessor = name ? "" : read_if_exists(path.parent_path() / "preprocessor_config.json");
-  ModelConfig config = parse_model_config(text, preprocessor, file_or_name);
+  ModelConfig config = named_config(file_or_name, "");
   if (image_size) apply_image_size(config, *image_size);
   return config;
+}
+
+std::shared_ptr<weights::Checkpoint> open_weights(const fs::path& path) {
+  return std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(find_files(path).weights));
 }
 
 OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
   // The weights come first: a file of another program needs no config.json to be named.
   auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
-  ModelConfig config = config_of(files, options);
+  ModelConfig config = config_of(files, options, "");
+  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
+  if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size);
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
-  weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   return {std::move(config), std::move(checkpoint), std::move(key_map)};
 }
 

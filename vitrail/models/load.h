@@ -38,6 +38,9 @@ ModelConfig read_config(const std::string& file_or_name,
 // (bundled.h).  Throws Error for a missing or malformed file.
 OpenedModel open_model(const std::filesystem::path& path, const LoadOptions& options = {});
 
+// The weights of a model, under the names that key maps are for.  Needs no configuration and no known family.
+std::shared_ptr<weights::Checkpoint> open_weights(const std::filesystem::path& path);
+
 // Builds the model in eval mode, with f32 weights.  A model for a Session may keep int8 weights
 // (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all
 // missing, extra and misshapen keys.

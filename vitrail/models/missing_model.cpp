@@ -52,8 +52,7 @@ std::vector<std::string> entries_beside(const fs::path& path) {
 
 std::string describe_missing_model(const std::string& given) {
   if (is_url(given)) return "a URL; download the files first and give their folder";
-  const size_t tag = given.find('.');
-  const bool is_of_timm = tag != std::string::npos && find_architecture(given.substr(0, tag));  // "NAME.fb_in1k"
+  const bool is_of_timm = given.find('.') != std::string::npos && find_architecture(given);  // "NAME.fb_in1k"
   if (const std::string name = is_of_timm ? "timm/" + given : hub_name(given); !name.empty()) {
     return str("nothing there; a model of the Hugging Face hub has to be downloaded first: hf download ", name,
                " --local-dir ", name.substr(name.find('/') + 1));

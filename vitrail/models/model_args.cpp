@@ -135,9 +135,12 @@ const std::vector<Field>& fields() {
                           {"quick_gelu", Activation::quick_gelu},
                           {"relu", Activation::relu},
                           {"silu", Activation::silu}}),
-      choice<MlpLayer>("mlp_layer", &Config::mlp_layer, {{"mlp", MlpLayer::mlp}, {"swiglu", MlpLayer::swiglu}}),
+      choice<MlpLayer>(
+          "mlp_layer", &Config::mlp_layer,
+          {{"mlp", MlpLayer::mlp}, {"swiglu", MlpLayer::swiglu}, {"swiglu_packed", MlpLayer::swiglu_packed}}),
       integer("head_hidden", &Config::head_hidden),
       text("head_act", &Config::head_act),
+      boolean("projection_head", &Config::projection_head),
       number("drop_rate", &Config::drop_rate),
       number("pos_drop_rate", &Config::pos_drop_rate),
       number("patch_drop_rate", &Config::patch_drop_rate),
@@ -149,11 +152,30 @@ const std::vector<Field>& fields() {
   return table;
 }
 
+// Arguments of timm's VisionTransformer whose default is the only value that is supported.
+const std::map<std::string, Json>& fixed_arguments() {
+  static const std::map<std::string, Json> table{{"proj_bias", true},           {"scale_attn_norm", false},
+                                                 {"scale_mlp_norm", false},     {"pool_include_prefix", false},
+                                                 {"dynamic_img_pad", false},    {"fix_init", false},
+                                                 {"embed_norm_layer", nullptr}, {"norm_layer", nullptr}};
+  return table;
+}
+
+bool is_fixed_argument(const JsonFields& args, const std::string& name, const Json& value) {
+  const auto fixed = fixed_arguments().find(name);
+  if (fixed == fixed_arguments().end()) return false;
+  if (!value.is_null() && value != fixed->second) {
+    throw Error(args.path(name), fixed->second.dump() + " (timm's default; other values are not supported)",
+                value.dump().substr(0, 60));
+  }
+  return true;
+}
+
 }  // namespace
 
 void read_model_args(const JsonFields& args, Config& config) {
   for (const auto& item : args.object().items()) {
-    bool known = false;
+    bool known = is_fixed_argument(args, item.key(), item.value());
     for (const Field& field : fields()) known = known || item.key() == field.name;
     if (!known) {
       std::string names;

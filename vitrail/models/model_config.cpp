@@ -32,14 +32,18 @@ bool gives_sigmoid(const ModelConfig& config) {
   return config.problem_type == ProblemType::multi_label || config.vit.num_classes == 1;
 }
 
-ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text,
-                               const std::string& where) {
+bool has_imagenet_classes(const ModelConfig& config) {
+  return config.vit.num_classes == 1000 && ("_" + config.tag + "_").find("_in1k_") != std::string::npos;
+}
+
+ModelConfig parse_model_config(const std::string& text, const std::string& preprocessor_text, const std::string& where,
+                               const std::string& family_args) {
   const Json json = parse_json(text, where);
   const JsonFields file(json, where);
   const Json preprocessor = preprocessor_text.empty() ? Json() : parse_json(preprocessor_text, where);
   ModelConfig config;
   if (file.text("architecture")) {
-    config = read_timm_config(json, where);
+    config = read_timm_config(json, where, family_args);
     // A model converted from Hugging Face keeps the steps of its processor.
     if (!preprocessor.is_null() && !config.preprocessing.crop_pct) {
       config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");

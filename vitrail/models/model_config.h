@@ -28,6 +28,7 @@ struct ModelConfig {
   std::vector<std::string> descriptions{};    // longer class names in index order; may be empty
   std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says
   std::optional<Int8Config> int8{};
+  std::string tag{};      // of timm's weights: the data that they were trained on, "augreg_in21k_ft_in1k"
   std::string key_map{};  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
 
@@ -35,10 +36,15 @@ struct ModelConfig {
 // multi_label_classification, and for a head with one class, whose softmax would always be 1.
 bool gives_sigmoid(const ModelConfig& config);
 
+// Whether the classes are ImageNet-1k's: there are 1,000, and the tag says that the weights were trained on them.
+bool has_imagenet_classes(const ModelConfig& config);
+
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
-// preprocessor_config.json (empty if there is none).  `where` names the file in errors.  Throws Error naming the path
-// of an unknown key in model_args, a wrong type, or an invalid value.
-ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where);
+// preprocessor_config.json (empty if there is none).  `where` names the file in errors.  family_args: model_args of the
+// weights' family (KeyMap::model_args()), which are between the architecture's and the file's own in the first two
+// formats.  Throws Error naming the path of an unknown key in model_args, a wrong type, or an invalid value.
+ModelConfig parse_model_config(const std::string& json, const std::string& preprocessor_json, const std::string& where,
+                               const std::string& family_args = "");
 
 // config.json for the hub layout; parse_model_config reads the same configuration from it.  "architecture" is a name
 // that timm registers if timm's arguments (model_args) can express the differences; fields without such an argument

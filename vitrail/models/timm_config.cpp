@@ -10,8 +10,7 @@ namespace {
 
 VisionTransformerConfig base_of(const std::string& architecture, const JsonFields& file) {
   if (architecture == "vit") return {};
-  // A hub name may carry the tag of its weights: "deit_tiny_patch16_224.fb_in1k".
-  if (const Architecture* row = find_architecture(architecture.substr(0, architecture.find('.')))) return row->config;
+  if (const Architecture* row = find_architecture(architecture)) return row->config;
   std::string names;
   for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
   throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")",
@@ -64,13 +63,28 @@ std::vector<std::string> label_descriptions(const JsonFields& fields, const std:
   return descriptions;
 }
 
+// "tag" of the file or of pretrained_cfg, or what follows the name ("deit_tiny_patch16_224.fb_in1k").
+std::string tag_of(const JsonFields& file, const std::string& architecture) {
+  if (const auto tag = file.text("tag")) return *tag;
+  if (file.has("pretrained_cfg")) {
+    const JsonFields nested(file.at("pretrained_cfg"), file.path("pretrained_cfg"));
+    if (const auto tag = nested.text("tag")) return *tag;
+  }
+  const size_t dot = architecture.find('.');
+  return dot == std::string::npos ? "" : architecture.substr(dot + 1);
+}
+
 }  // namespace
 
-ModelConfig read_timm_config(const Json& json, const std::string& where) {
+ModelConfig read_timm_config(const Json& json, const std::string& where, const std::string& family_args) {
   const JsonFields file(json, where);
   ModelConfig config;
   config.architecture = *file.text("architecture");
   config.vit = base_of(config.architecture, file);
+  if (!family_args.empty()) {
+    const Json args = parse_json(family_args, "model_args of the key map");
+    read_model_args(JsonFields(args, "model_args of the key map"), config.vit);
+  }
   JsonFields::assign(config.vit.num_classes, file.integer("num_classes"));
   if (file.has("global_pool")) {
     const Json pool{{"global_pool", file.at("global_pool")}};
@@ -84,6 +98,7 @@ ModelConfig read_timm_config(const Json& json, const std::string& where) {
   if (file.has("pretrained_cfg")) {
     read_preprocessing(JsonFields(file.at("pretrained_cfg"), file.path("pretrained_cfg")), config.preprocessing);
   }
+  config.tag = tag_of(file, config.architecture);
   config.int8 = int8_config(file);
   config.labels = names(file, "label_names");
   config.descriptions = label_descriptions(file, config.labels);

@@ -44,7 +44,7 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
                      .init = scheme_of(config)};
   block.mlp_hidden = mlp_hidden_of(config);
   block.activation = config.act_layer;
-  block.swiglu = config.mlp_layer == MlpLayer::swiglu;
+  block.swiglu = config.mlp_layer != MlpLayer::mlp;
   block.norm_eps = config.norm_eps;
   block.norm_first = config.norm_first;
   block.init_values = config.init_values;
@@ -102,7 +102,7 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
   }
   if (config.num_classes > 0) {
     const auto head_init = nn::init::linear(scheme_of(config), nn::init::Role::head, width, config.num_classes);
-    head_.emplace(width, config.num_classes, true, params.child("head"), head_init);
+    head_.emplace(width, config.num_classes, !config.projection_head, params.child("head"), head_init);
     if (config.dist_token) head_dist_.emplace(width, config.num_classes, true, params.child("head_dist"), head_init);
   }
 }
@@ -232,6 +232,12 @@ Tensor VisionTransformer::patch_mean(const Tensor& tokens, const Tensor& shares)
 }
 
 Tensor VisionTransformer::pool(const Tensor& tokens, const Tensor& shares) const {
+  if (!config_.dist_token) return head_features(tokens, shares);
+  return Heads{ops::contiguous(tokens.select(1, 0)), ops::contiguous(tokens.select(1, 1))}.average();
+}
+
+// What the head of the classes reads.
+Tensor VisionTransformer::head_features(const Tensor& tokens, const Tensor& shares) const {
   Tensor x;
   switch (config_.global_pool) {
     case GlobalPool::token:
@@ -263,7 +269,7 @@ VisionTransformer::Heads VisionTransformer::heads_of(const Tensor& tokens, const
     if (pre_logits_) x = ops::activation(pre_logits_->forward(x), head_activation(config_));
     return head.forward(head_drop_.forward(x));
   };
-  Heads heads{classify(*head_, pool(tokens, shares)), {}};
+  Heads heads{classify(*head_, head_features(tokens, shares)), {}};
   if (head_dist_) heads.distilled = classify(*head_dist_, ops::contiguous(tokens.select(1, 1)));
   return heads;
 }

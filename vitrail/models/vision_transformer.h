@@ -33,7 +33,9 @@ class VisionTransformer : public nn::Module {
     Tensor average() const;     // the model's logits in eval mode
   };
   Heads forward_heads(const Tensor& images) const;
-  // The input of the head [B, D] ([B, 2D] for token_avg).  Averages weight each token by its share.
+  // The input of the head [B, D] ([B, 2D] for token_avg).  Averages weight each token by its share.  With a
+  // distillation token, whose head is another: the mean of both heads' inputs, as of timm's
+  // forward_head(pre_logits=True).
   Tensor pool(const Tensor& tokens, const Tensor& shares = {}) const;
 
   // The tokens after a block [B, tokens, D]; shares as in forward_features.
@@ -79,6 +81,7 @@ class VisionTransformer : public nn::Module {
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
   Tensor run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const;
+  Tensor head_features(const Tensor& tokens, const Tensor& shares) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
 

@@ -14,7 +14,9 @@ namespace vitrail::models {
 enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
-enum class MlpLayer { mlp, swiglu };
+// "mlp"; SwiGLU with DINOv2's hidden width ("swiglu"), or with mlp_ratio for both halves of fc1 ("swiglu_packed", as
+// the argument of timm's SwiGLUPacked).
+enum class MlpLayer { mlp, swiglu, swiglu_packed };
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
@@ -51,6 +53,7 @@ struct VisionTransformerConfig {
   MlpLayer mlp_layer = MlpLayer::mlp;
   int64_t head_hidden = 0;  // > 0: Linear + head_act before the head ("pre_logits.fc")
   std::string head_act = "tanh";
+  bool projection_head = false;  // the head is a projection without bias into the space of text embeddings (CLIP)
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
   double drop_path_rate = 0;
   // timm's "", "jax", "jax_nlhb", "moco"; "xavier" (jeonsworld/ViT-pytorch); "torch" (PyTorch's defaults).

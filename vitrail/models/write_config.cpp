@@ -29,13 +29,27 @@ const std::set<std::string>& harmless_fields() {
   return names;
 }
 
-// Replaces mlp_hidden by an equivalent mlp_ratio, timm's argument, if there is one.
+// Replaces mlp_hidden, or DINOv2's ratio, by an equivalent mlp_ratio of timm, if there is one.
 VisionTransformerConfig normalized(VisionTransformerConfig config) {
-  if (!config.mlp_hidden || config.mlp_layer != MlpLayer::mlp) return config;
+  const bool packed = config.mlp_layer != MlpLayer::mlp;
+  if (!config.mlp_hidden && config.mlp_layer != MlpLayer::swiglu) return config;
+  const int64_t hidden = mlp_hidden_of(config);
   VisionTransformerConfig ratio = config;
+  if (packed) ratio.mlp_layer = MlpLayer::swiglu_packed;
   ratio.mlp_hidden.reset();
-  ratio.mlp_ratio = static_cast<double>(*config.mlp_hidden) / static_cast<double>(config.embed_dim);
-  return mlp_hidden_of(ratio) == *config.mlp_hidden ? ratio : config;
+  ratio.mlp_ratio = static_cast<double>(packed ? 2 * hidden : hidden) / static_cast<double>(config.embed_dim);
+  return mlp_hidden_of(ratio) == hidden ? ratio : config;
+}
+
+// The fields of a normalized configuration that differ from those of a row.
+Json differences(VisionTransformerConfig config, const VisionTransformerConfig& row) {
+  const bool same_width = config.mlp_layer == row.mlp_layer && config.embed_dim == row.embed_dim &&
+                          mlp_hidden_of(config) == mlp_hidden_of(row);
+  if (same_width) {  // timm rounds some ratios
+    config.mlp_ratio = row.mlp_ratio;
+    config.mlp_hidden = row.mlp_hidden;
+  }
+  return write_model_args(config, row);
 }
 
 // The registered architecture that differs from this model in the fewest arguments of timm; null if there is none.
@@ -43,15 +57,14 @@ const Architecture* timm_architecture(const VisionTransformerConfig& config, con
   const Architecture* best = nullptr;
   size_t min_cost = SIZE_MAX;
   for (const Architecture& row : architectures()) {
-    if (!row.name.starts_with("vit_") && !row.name.starts_with("deit"))
-      continue;  // the others are not registered in timm
-    const Json differences = write_model_args(config, row.config);
+    if (!row.in_timm) continue;
+    const Json changes = differences(config, row.config);
     bool expressible = true;
-    for (const auto& item : differences.items()) {
+    for (const auto& item : changes.items()) {
       expressible = expressible && (timm_fields().contains(item.key()) || harmless_fields().contains(item.key()));
     }
     if (!expressible) continue;
-    const size_t cost = row.name == own_name ? 0 : 1 + differences.size();
+    const size_t cost = row.name == own_name ? 0 : 1 + changes.size();
     if (cost < min_cost) {
       min_cost = cost;
       best = &row;
@@ -79,7 +92,7 @@ std::string write_model_config(const ModelConfig& model) {
   const VisionTransformerConfig config = normalized(model.vit);
   const std::string own_name = model.architecture.substr(0, model.architecture.find('.'));
   const Architecture* timm = timm_architecture(config, own_name);
-  Json args = write_model_args(config, timm ? timm->config : VisionTransformerConfig{});
+  Json args = timm ? differences(config, timm->config) : write_model_args(model.vit);
   Json json{{"architecture", timm ? timm->name : "vit"},
             {"num_classes", config.num_classes},
             {"num_features", config.embed_dim}};
@@ -99,6 +112,7 @@ std::string write_model_config(const ModelConfig& model) {
   }
   if (model.int8) json["int8"] = {{"excluded", model.int8->excluded}};
   json["pretrained_cfg"] = pretrained_cfg(model.preprocessing, config.in_chans);
+  if (!model.tag.empty()) json["pretrained_cfg"]["tag"] = model.tag;
   if (!model.labels.empty()) json["label_names"] = model.labels;
   if (!model.descriptions.empty()) {
     Json texts = Json::object();

@@ -17,9 +17,8 @@ std::vector<std::string> class_names(const models::ModelConfig& config, const st
   }
   if (!config.descriptions.empty()) return config.descriptions;
   if (!config.labels.empty()) return config.labels;
-  std::vector<std::string> names;
-  if (classes == 1000) names.assign(data::imagenet_class_names().begin(), data::imagenet_class_names().end());
-  return names;
+  if (!models::has_imagenet_classes(config)) return {};
+  return {data::imagenet_class_names().begin(), data::imagenet_class_names().end()};
 }
 
 }  // namespace vitrail::pipeline

@@ -11,7 +11,7 @@ namespace vitrail::quantize {
 std::map<std::string, std::string> traced_inputs(const models::VisionTransformer& model, int64_t block) {
   const std::string path = str("blocks.", block);
   const std::string block_input = block > 0 ? str("blocks.", block - 1) : "norm_pre";
-  const bool norm_first = model.config().norm_first, swiglu = model.config().mlp_layer == models::MlpLayer::swiglu;
+  const bool norm_first = model.config().norm_first, swiglu = model.config().mlp_layer != models::MlpLayer::mlp;
   return {{path + ".attn.qkv", norm_first ? path + ".norm1" : block_input},
           {path + ".attn.proj", path + ".attn.merged"},
           {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},

@@ -28,7 +28,7 @@ std::vector<std::string> class_names(const ModelConfig& config) {
   if (!config.labels.empty()) return config.labels;
   if (!config.descriptions.empty()) return config.descriptions;
   const auto imagenet = data::imagenet_class_names();
-  if (config.vit.num_classes == 1000) return {imagenet.begin(), imagenet.end()};
+  if (models::has_imagenet_classes(config)) return {imagenet.begin(), imagenet.end()};
   return {};
 }
 
@@ -228,6 +228,7 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
     throw Error("model.num_classes", str(count, ", the classes of the data"), str(config.vit.num_classes));
   config.labels = classes;
   config.descriptions.clear();
+  config.tag.clear();
   config.key_map.clear();
   return config;
 }

@@ -101,6 +101,7 @@ KeyMap KeyMap::detect(const std::vector<std::string>& keys) {
 
 const std::string& KeyMap::name() const { return impl_->text.name; }
 const std::string& KeyMap::about() const { return impl_->text.about; }
+const std::string& KeyMap::model_args() const { return impl_->text.model_args; }
 const std::vector<KeyRule>& KeyMap::rules() const { return impl_->text.rules; }
 
 bool KeyMap::recognises(const std::vector<std::string>& keys) const {

@@ -46,6 +46,8 @@ class KeyMap {
 
   const std::string& name() const;
   const std::string& about() const;  // the library or text that the names are from; may be empty
+  // A JSON object: fields of the model that all models of the family have.  Those of config.json have precedence.
+  const std::string& model_args() const;                        // may be empty
   bool recognises(const std::vector<std::string>& keys) const;  // whether all its `detect` keys are present
   const std::vector<KeyRule>& rules() const;
   // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.  Throws Error if

@@ -127,10 +127,11 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
 
 ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
-  check_keys(map, {"name", "about", "detect", "rules", "modules"}, where);
+  check_keys(map, {"name", "about", "detect", "rules", "modules", "model_args"}, where);
   ParsedKeyMap result;
   result.name = text_of(map, "name", where);
   if (map.contains("about")) result.about = text_of(map, "about", where);
+  if (map.contains("model_args")) result.model_args = map["model_args"].dump();
   result.detect = read_detect(map, where);
   const auto rules = map.find("rules");
   if (rules == map.end() || !rules->is_array()) throw Error(where, "\"rules\" as an array", "none");

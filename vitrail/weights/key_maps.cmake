@@ -2,10 +2,10 @@
 # Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps() in the order of this list,
 # which is the order of detection (a family whose keys include those of another comes first).
 set(VITRAIL_KEY_MAPS
-  dino_hub dinov2_hub_registers dinov2_hub timm
+  dino_hub dinov2_hub_registers dinov2_hub mae ibot deit3 masked_image_model timm
   huggingface_dinov2_registers huggingface_dinov2
   huggingface_deit_teacher huggingface_deit huggingface_vit
-  torchvision google document_000 document_003 document_004 torch_encoder
+  mmpretrain open_clip torchvision google document_000 document_003 document_004 torch_encoder
   vit_pytorch vit_pytorch_fn vit_pytorch_plain)
 
 set(key_maps_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_key_maps.cpp)

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hugging Face transformers' preprocessor_config.json.  Absent fields have the defaults of the processor's class.
+#include <algorithm>
+#include <array>
+
+#include "vitrail/base/error.h"
+#include "vitrail/models/config_formats_internal.h"
+
+namespace vitrail::models {
+namespace {
+
+struct Statistics {
+  std::array<double, 3> mean, std;
+};
+constexpr Statistics kStandard{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
+constexpr Statistics kClip{{0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}};
+
+constexpr int64_t kBilinear = 2, kBicubic = 3;  // of Pillow's Image.Resampling
+
+// The class attributes of a processor in transformers.
+struct Processor {
+  const char* name;  // without ImageProcessor, FeatureExtractor, Fast or Pil
+  int64_t resample;
+  int64_t size;
+  bool shortest_edge;  // what an integer size means; otherwise it is both edges
+  bool center_crop;
+  Statistics statistics;
+};
+constexpr Processor kProcessors[] = {
+    {"ViT", kBilinear, 224, false, false, kStandard},   {"DeiT", kBicubic, 256, false, true, kStandard},
+    {"Beit", kBicubic, 224, false, false, kStandard},   {"Siglip", kBicubic, 224, false, false, kStandard},
+    {"Blip", kBicubic, 384, false, false, kClip},       {"Bit", kBicubic, 224, true, true, kClip},
+    {"CLIP", kBicubic, 224, true, true, kClip},         {"ChineseCLIP", kBicubic, 224, true, true, kClip},
+    {"ConvNext", kBicubic, 384, true, false, kStandard}};
+constexpr int64_t kDefaultCrop = 224;
+
+// The processor that the file names; null if it names none.
+const Processor* processor_of(const JsonFields& file) {
+  const char* const key = file.has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
+  const auto type = file.text(key);
+  if (!type) return nullptr;
+  std::string known;
+  for (const Processor& row : kProcessors) {
+    for (const char* ending : {"ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor"}) {
+      if (*type == std::string(row.name) + ending) return &row;
+    }
+    known.append(known.empty() ? "" : ", ").append(row.name).append("ImageProcessor");
+  }
+  throw Error(file.path(key), "one of " + known + "; without the file, give --mean, --std and --interpolation",
+              "\"" + type->substr(0, 80) + "\"");
+}
+
+// {"height": h, "width": w}, {"shortest_edge": n}, or an integer (older files).
+void read_size(const JsonFields& file, const char* key, bool shortest_edge, Preprocessing& to) {
+  if (!file.at(key).is_object()) {
+    to.resize_to = file.size(key);
+    if (shortest_edge && integer_of(file.at(key))) {
+      to.resize_shortest = (*to.resize_to)[0];
+      to.resize_to.reset();
+    }
+    return;
+  }
+  const JsonFields size(file.at(key), file.path(key));
+  if (size.has("height") && size.has("width")) {
+    to.resize_to = {*size.integer("height"), *size.integer("width")};
+  } else if (size.has("shortest_edge")) {
+    to.resize_shortest = size.integer("shortest_edge");
+  } else {
+    throw Error(size.where(), "height and width, or shortest_edge", size.object().dump());
+  }
+}
+
+void read_resize(const JsonFields& file, const Processor* type, Preprocessing& to) {
+  if (!file.boolean("do_resize").value_or(true)) return;
+  if (file.has("size")) {
+    read_size(file, "size", type && type->shortest_edge, to);
+  } else if (type && type->shortest_edge) {
+    to.resize_shortest = type->size;
+  } else if (type) {
+    to.resize_to = {type->size, type->size};
+  }
+}
+
+void read_crop(const JsonFields& file, const Processor* type, Preprocessing& to) {
+  if (!file.boolean("do_center_crop").value_or(type ? type->center_crop : file.has("crop_size"))) return;
+  Preprocessing crop;
+  if (file.has("crop_size")) {
+    read_size(file, "crop_size", false, crop);
+    to.center_crop = crop.resize_to;
+  } else if (type) {
+    to.center_crop = {kDefaultCrop, kDefaultCrop};
+  }
+}
+
+// ConvNextImageProcessor: a small image is a crop of one that is larger by 1 / crop_pct; a large one is squashed.
+void apply_crop_pct(const JsonFields& file, Preprocessing& to) {
+  constexpr int64_t kSmallestSquashed = 384;
+  if (!to.resize_shortest) return;
+  const int64_t size = *to.resize_shortest;
+  const std::array<int64_t, 2> square{size, size};
+  if (size >= kSmallestSquashed) {
+    to.resize_shortest.reset();
+    to.resize_to = square;
+    return;
+  }
+  const double crop_pct = file.number("crop_pct").value_or(224.0 / 256.0);
+  if (!(crop_pct >= 0.01 && crop_pct <= 1)) throw Error(file.path("crop_pct"), "0.01 to 1", str(crop_pct));
+  to.resize_shortest = static_cast<int64_t>(static_cast<double>(size) / crop_pct);
+  if (!to.center_crop) to.center_crop = square;
+}
+
+std::string filter_name(const JsonFields& file, const Processor* type) {
+  static const char* const kPillow[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+  const int64_t number = file.integer("resample").value_or(type ? type->resample : kBilinear);
+  if (number < 0 || number > 5)
+    throw Error(file.path("resample"), "a value of Pillow's Image.Resampling, 0 to 5", str(number));
+  return kPillow[number];
+}
+
+void read_statistics(const JsonFields& file, const Processor* type, int64_t channels, Preprocessing& to) {
+  if (!file.boolean("do_normalize").value_or(true)) {
+    to.mean = std::vector<double>(static_cast<size_t>(channels), 0.0);
+    to.std = std::vector<double>(static_cast<size_t>(channels), 1.0);
+    return;
+  }
+  to.mean = file.numbers("image_mean");
+  to.std = file.numbers("image_std");
+  if (!type) return;
+  const auto& [mean, std] = type->statistics;
+  if (!to.mean) to.mean = std::vector<double>(mean.begin(), mean.end());
+  if (!to.std) to.std = std::vector<double>(std.begin(), std.end());
+}
+
+}  // namespace
+
+Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where) {
+  const JsonFields file(json, where);
+  const Processor* const type = processor_of(file);
+  Preprocessing result;
+  result.rule = ResizeRule::huggingface;
+  result.interpolation = filter_name(file, type);
+  result.input_size = vit.img_size;
+  read_resize(file, type, result);
+  read_crop(file, type, result);
+  if (type && std::string_view(type->name) == "ConvNext") apply_crop_pct(file, result);
+  if (result.resize_to) result.input_size = result.resize_to;
+  if (result.center_crop) result.input_size = result.center_crop;
+  const bool rescales = file.boolean("do_rescale").value_or(true);
+  result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
+  read_statistics(file, type, vit.in_chans, result);
+  return result;
+}
+
+}  // namespace vitrail::models
