@@ -153,6 +153,17 @@ TEST_P(SessionOfFixture, LowerPrecisionHasASmallError) {
   }
 }
 
+// Keys and values of attention pooling are rounded too, the rest of it is fp32.
+TEST(Session, AttentionPoolingHasASmallErrorInLowerPrecision) {
+  const Tensor input = testing::read_golden(testing::fixture("models/timm_map/golden.safetensors"))["input"];
+  const Tensor exact = Session(model_of("timm_map")).logits(input);
+  for (const auto& [precision, limit] :
+       {std::pair{kernels::Precision::half, half_limit()}, std::pair{kernels::Precision::int8, 0.06}}) {
+    EXPECT_LT(relative_error(Session(model_of("timm_map"), {.precision = precision}).logits(input), exact), limit)
+        << name_of(precision);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),
                          [](const auto& info) { return testing::test_name(info.param); });
 

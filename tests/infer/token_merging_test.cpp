@@ -87,6 +87,7 @@ TEST(TokenMerging, RequestsForSinglePatchesAreErrors) {
   EXPECT_THROW(session.run(input, {.output = Output::attention}), Error);
   EXPECT_EQ(session.run(input, {.output = Output::features, .tokens = Tokens::cls})[0].size(1), 18);
   EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
+  EXPECT_THROW(Session(model_of("timm_map"), {.merged_per_block = 1}), Error) << "attention pooling";
 }
 
 }  // namespace

@@ -83,6 +83,17 @@ TEST(ModelGradient, WithAveragePoolingAndLayerScale) {
   expect_correct_gradients(config);
 }
 
+TEST(ModelGradient, WithAttentionPooling) {
+  VisionTransformerConfig config = small();
+  config.global_pool = GlobalPool::map;
+  config.attn_pool_num_heads = 4;
+  config.attn_pool_mlp_ratio = 1.5;
+  config.reg_tokens = 1;
+  expect_correct_gradients(config);
+  config.pool_include_prefix = true;
+  expect_correct_gradients(config);
+}
+
 TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
   VisionTransformerConfig config = small();
   config.global_pool = GlobalPool::token_avg;

@@ -84,7 +84,7 @@ Tensor checked(const Tensor& images) {
   return images.to(DType::f32).contiguous();
 }
 
-// Precision of the patch embedding and of attention.
+// Precision of the patch embedding, of attention and of the keys and values of attention pooling.
 kernels::Precision outer_precision(const SessionOptions& options) {
   return options.precision == kernels::Precision::int8 ? options.excluded_precision : options.precision;
 }
@@ -94,8 +94,8 @@ PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, con
   PackedWeights::Exceptions result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     if (parameter.name.starts_with("blocks.")) continue;
-    const bool patch_embedding = parameter.name.starts_with("patch_embed.");
-    result[parameter.tensor.storage().get()] = patch_embedding ? outer_precision(options) : kernels::Precision::fp32;
+    const bool many_rows = parameter.name.starts_with("patch_embed.") || parameter.name.starts_with("attn_pool.kv.");
+    result[parameter.tensor.storage().get()] = many_rows ? outer_precision(options) : kernels::Precision::fp32;
   }
   if (options.precision != kernels::Precision::int8) return result;
   for (const std::string& layer : options.excluded_layers) {

@@ -29,8 +29,9 @@ struct Request {
 
 struct SessionOptions {
   int threads = 0;  // 0: as many as the process may use
-  // Precision of the blocks' linear layers, of attention and of the patch embedding.  In an int8 session, attention and
-  // the patch embedding have `excluded_precision`.  The head and all operations between linear layers are fp32.
+  // Precision of the blocks' linear layers, of attention, of the patch embedding and of the keys and values of
+  // attention pooling.  In an int8 session, those outside the blocks' linear layers have `excluded_precision`.  The
+  // head and all operations between linear layers are fp32.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> excluded_layers = {};  // linear layers of the blocks that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;

@@ -26,6 +26,11 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("num_heads", config.num_heads, 1, kMaxWidth);
   if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMaxWidth);
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
+  if (config.global_pool == GlobalPool::map) {
+    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 1, kMaxWidth * 16);
+  } else if (config.pool_include_prefix) {
+    throw Error("pool_include_prefix", "global_pool map", "another pooling");
+  }
   check_range("reg_tokens", config.reg_tokens, 0, 4096);
   check_range("head_hidden", config.head_hidden, 0, kMaxWidth);
   if (!(config.norm_eps >= 0 && config.norm_eps < 1))
@@ -46,6 +51,12 @@ int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
   if (config.mlp_hidden) return *config.mlp_hidden;
   const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);
   return config.mlp_layer == MlpLayer::swiglu ? nn::dinov2_swiglu_hidden(nominal) : nominal;
+}
+
+int64_t pool_mlp_hidden_of(const VisionTransformerConfig& config) {
+  if (config.mlp_hidden && !config.attn_pool_mlp_ratio) return *config.mlp_hidden;
+  const double ratio = config.attn_pool_mlp_ratio.value_or(config.mlp_ratio);
+  return static_cast<int64_t>(static_cast<double>(config.embed_dim) * ratio);
 }
 
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config) {

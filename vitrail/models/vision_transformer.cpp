@@ -55,6 +55,15 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
   return block;
 }
 
+nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& config) {
+  return {.dim = config.embed_dim,
+          .num_heads = config.attn_pool_num_heads.value_or(config.num_heads),
+          .mlp_hidden = pool_mlp_hidden_of(config),
+          .activation = config.act_layer,
+          .norm_eps = config.norm_eps,
+          .init = scheme_of(config)};
+}
+
 int64_t prefix_of(const VisionTransformerConfig& config) {
   return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
 }
@@ -93,6 +102,8 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
     blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
   const bool after_pool = config.fc_norm.value_or(config.global_pool == GlobalPool::avg);
   if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"));
+  if (config.global_pool == GlobalPool::map)
+    attn_pool_.emplace(attention_pool_config(config), params.child("attn_pool"));
   if (config.final_norm && after_pool) fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"));
   int64_t width = pooled_width(config);
   if (config.head_hidden > 0) {
@@ -188,6 +199,13 @@ Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int
   return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
 }
 
+void VisionTransformer::merge_tokens(int64_t per_block) {
+  if (per_block > 0 && attn_pool_) {
+    throw Error("token merging", "a model whose global_pool is not map (attention pooling)", "map");
+  }
+  merged_per_block_ = per_block;
+}
+
 // Runs blocks 0 to `last`.  The last one computes only the first `num_tokens` tokens (0: all), because nothing reads
 // the others.
 Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
@@ -243,6 +261,11 @@ Tensor VisionTransformer::pool(const Tensor& tokens, const Tensor& shares) const
     case GlobalPool::token_avg:
       x = ops::cat({tokens.select(1, 0), patch_mean(tokens, shares)}, 1);
       break;
+    case GlobalPool::map: {
+      const int64_t first = config_.pool_include_prefix ? 0 : num_prefix_tokens();
+      x = attn_pool_->forward(ops::contiguous(tokens.narrow(1, first, tokens.size(1) - first)));
+      break;
+    }
     case GlobalPool::none:
       x = tokens;
       break;
@@ -315,6 +338,7 @@ void VisionTransformer::visit(nn::Visitor& visitor) {
   visitor.child("norm_pre", norm_pre_);
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
   visitor.child("norm", norm_);
+  if (attn_pool_) visitor.child("attn_pool", attn_pool_);
   visitor.child("fc_norm", fc_norm_);
   if (pre_logits_) visitor.child("pre_logits.fc", pre_logits_);
   visitor.child("head_drop", static_cast<nn::Module&>(head_drop_));

@@ -3,6 +3,7 @@
 // The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words") in all variants of
 // VisionTransformerConfig.
 #include "vitrail/models/vision_transformer_config.h"
+#include "vitrail/nn/attention_pool.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
 #include "vitrail/nn/token_merging.h"
@@ -10,10 +11,10 @@
 namespace vitrail::models {
 
 // Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
-// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
-// The order of tokens is CLS, distillation, registers, patches.
-// Traced besides the modules: embedded (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm
-// and head also where the model has none.
+// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*, head.*,
+// head_dist.*. The order of tokens is CLS, distillation, registers, patches. Traced besides the modules: embedded
+// (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm and head also where the model has
+// none.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
@@ -56,8 +57,9 @@ class VisionTransformer : public nn::Module {
   void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
 
   // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves
-  // time and costs accuracy; 0: none.
-  void merge_tokens(int64_t per_block) { merged_per_block_ = per_block; }
+  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling, whose weights do not know how
+  // many patches a token represents.
+  void merge_tokens(int64_t per_block);
   int64_t merged_per_block() const { return merged_per_block_; }
 
   const VisionTransformerConfig& config() const { return config_; }
@@ -88,7 +90,9 @@ class VisionTransformer : public nn::Module {
   nn::Dropout pos_drop_;
   std::optional<nn::LayerNorm> norm_pre_;
   nn::ModuleList<nn::Block> blocks_;
-  std::optional<nn::LayerNorm> norm_, fc_norm_;
+  std::optional<nn::LayerNorm> norm_;
+  std::optional<nn::AttentionPoolLatent> attn_pool_;
+  std::optional<nn::LayerNorm> fc_norm_;
   nn::Dropout head_drop_;
   std::optional<nn::Linear> pre_logits_, head_, head_dist_;
   bool checkpoint_blocks_ = false;

@@ -11,7 +11,7 @@
 
 namespace vitrail::models {
 
-enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
+enum class GlobalPool { none, token, avg, token_avg, map };  // "", "token", "avg", "token_avg", "map" (attention)
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
 enum class MlpLayer { mlp, swiglu };
@@ -22,6 +22,9 @@ struct VisionTransformerConfig {
   int64_t in_chans = 3;
   int64_t num_classes = 1000;  // 0: no head
   GlobalPool global_pool = GlobalPool::token;
+  bool pool_include_prefix = false;              // map: pool the prefix tokens too, not only patches
+  std::optional<int64_t> attn_pool_num_heads{};  // map; none: num_heads
+  std::optional<double> attn_pool_mlp_ratio{};   // map; none: the width of the blocks' MLP
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;

@@ -4,6 +4,7 @@
 set(VITRAIL_KEY_MAPS
   dino_hub dinov2_hub_registers dinov2_hub timm
   huggingface_dinov2_registers huggingface_dinov2
+  huggingface_siglip_classifier huggingface_siglip
   huggingface_deit_teacher huggingface_deit huggingface_vit
   torchvision google document_000 document_003 document_004 torch_encoder
   vit_pytorch vit_pytorch_fn vit_pytorch_plain)
