@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/vision_transformer.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/nn/checkpointed.h"
@@ -232,6 +234,22 @@ Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateO
   const int64_t last = config_.depth == 0 ? -1 : block_index(options.layer);
   const Tensor x = run_blocks(images, last, nn::tracing() ? 0 : options.num_tokens, shares);
   return options.normalize ? forward_or_pass(norm_, "norm", x) : x;
+}
+
+std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const std::vector<int64_t>& layers,
+                                                     bool normalize) const {
+  std::vector<int64_t> wanted;
+  for (const int64_t layer : layers) wanted.push_back(block_index(layer));
+  if (wanted.empty()) throw Error("layers", "at least one block", "none");
+  std::vector<Tensor> results(wanted.size());
+  Tensor x = embed(images);
+  for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
+    x = run_block(blocks_[i], x, 0);
+    for (size_t at = 0; at < wanted.size(); ++at) {
+      if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
+    }
+  }
+  return results;
 }
 
 // The tokens that the heads read.  Without patch pooling these are few, so the last block computes little more than

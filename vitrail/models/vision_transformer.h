@@ -45,6 +45,10 @@ class VisionTransformer : public nn::Module {
   };
   Tensor intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares = nullptr) const;
 
+  // The tokens after each of `layers` in one pass, in their order, [B, tokens, D] each; as timm's
+  // forward_intermediates.
+  std::vector<Tensor> intermediates(const Tensor& images, const std::vector<int64_t>& layers, bool normalize) const;
+
   // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
