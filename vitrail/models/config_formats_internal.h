@@ -11,6 +11,9 @@ ModelConfig read_timm_config(const Json& json, const std::string& where);
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// BEiT's and data2vec-vision's.
+bool is_beit(const std::string& model_type);
+ModelConfig read_beit_config(const Json& json, const Json& preprocessor, const std::string& where);
 // SigLIP's and fixed-size SigLIP 2's: a nested vision_config unless the image tower is alone.
 bool is_siglip(const std::string& model_type);
 ModelConfig read_siglip_config(const Json& json, const Json& preprocessor, const std::string& where);

@@ -14,6 +14,17 @@ void check_range(const char* field, int64_t value, int64_t min, int64_t max) {
 // Above any published model; products of two limits do not overflow.
 constexpr int64_t kMaxPixels = 1 << 16, kMaxWidth = 1 << 20, kMaxDepth = 4096;
 
+void check_relative_positions(const VisionTransformerConfig& config) {
+  if (!config.use_rel_pos_bias && !config.use_shared_rel_pos_bias) return;
+  if (!config.class_token || config.dist_token || config.reg_tokens > 0) {
+    throw Error("use_rel_pos_bias", "a class token and no other prefix token", "another combination");
+  }
+  if (config.patch_drop_rate > 0) {
+    throw Error("patch_drop_rate", "0 with a relative position bias, which is for all patches",
+                str(config.patch_drop_rate));
+  }
+}
+
 }  // namespace
 
 const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
@@ -31,6 +42,7 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   } else if (config.pool_include_prefix) {
     throw Error("pool_include_prefix", "global_pool map", "another pooling");
   }
+  check_relative_positions(config);
   check_range("reg_tokens", config.reg_tokens, 0, 4096);
   check_range("head_hidden", config.head_hidden, 0, kMaxWidth);
   if (!(config.norm_eps >= 0 && config.norm_eps < 1))

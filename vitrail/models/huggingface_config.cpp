@@ -154,6 +154,7 @@ Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig&
 
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
   const JsonFields file(json, where);
+  if (is_beit(*file.text("model_type"))) return read_beit_config(json, preprocessor, where);
   if (is_siglip(*file.text("model_type"))) return read_siglip_config(json, preprocessor, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
@@ -164,9 +165,10 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"),
-                "vit, vit_mae, deit, dinov2, dinov2_with_registers, siglip or siglip_vision_model",
-                "\"" + config.architecture + "\"");
+    throw Error(
+        file.path("model_type"),
+        "vit, vit_mae, deit, dinov2, dinov2_with_registers, siglip, siglip_vision_model, beit or data2vec-vision",
+        "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
   config.vit.num_classes = 0;

@@ -32,18 +32,27 @@ nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
   return patch;
 }
 
+std::array<int64_t, 2> own_grid(const VisionTransformerConfig& config) {
+  return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
+}
+
 nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t layer) {
   nn::BlockConfig block;
   block.attention = {.dim = config.embed_dim,
                      .num_heads = config.num_heads,
                      .head_dim = config.head_dim,
                      .qkv_bias = config.qkv_bias,
+                     .k_bias = config.attn_type != AttentionType::eva,
                      .qk_scale = config.qk_scale,
                      .qk_norm = config.qk_norm,
                      .norm_eps = config.norm_eps,
                      .attn_drop = config.attn_drop_rate,
                      .proj_drop = config.proj_drop_rate,
                      .init = scheme_of(config)};
+  if (config.use_rel_pos_bias) {
+    block.attention.rel_pos_grid = own_grid(config);
+    block.attention.rel_pos_resampling = config.rel_pos_interp;
+  }
   block.mlp_hidden = mlp_hidden_of(config);
   block.activation = config.act_layer;
   block.swiglu = config.mlp_layer == MlpLayer::swiglu;
@@ -96,8 +105,13 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
   if (config.dist_token) dist_token_ = params.get("dist_token", {1, 1, dim}, token_init.tokens);
   if (config.reg_tokens > 0) reg_token_ = params.get("reg_token", {1, config.reg_tokens, dim}, token_init.tokens);
   if (config.pos_embed == PositionEmbedding::learned) {
-    const int64_t patches = (config.img_size[0] / config.patch_size[0]) * (config.img_size[1] / config.patch_size[1]);
+    const std::array<int64_t, 2> grid = own_grid(config);
+    const int64_t patches = grid[0] * grid[1];
     pos_embed_ = params.get("pos_embed", {1, embedded_prefix_of(config) + patches, dim}, token_init.positions);
+  }
+  if (config.use_shared_rel_pos_bias) {
+    rel_pos_bias_.emplace(nn::RelativePositionBiasConfig{own_grid(config), config.num_heads, config.rel_pos_interp},
+                          params.child("rel_pos_bias"));
   }
   if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"));
   for (int64_t i = 0; i < config.depth; ++i)
@@ -132,9 +146,7 @@ Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   if (config_.pos_embed == PositionEmbedding::sinusoidal) {
     return nn::sinusoidal_positions(prefix + patches, config_.embed_dim);
   }
-  const std::array<int64_t, 2> own{config_.img_size[0] / config_.patch_size[0],
-                                   config_.img_size[1] / config_.patch_size[1]};
-  return nn::resample_positions(pos_embed_, prefix, own, grid, config_.pos_interp);
+  return nn::resample_positions(pos_embed_, prefix, own_grid(config_), grid, config_.pos_interp);
 }
 
 // Adds positions and prepends CLS, distillation and register tokens: [B, N, D] → [B, prefix + N, D].  The prefix is
@@ -194,16 +206,33 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const {
-  auto forward = [&block, num_tokens](const Tensor& input) {
-    return block.feed_forward(block.attend(input, {.num_queries = num_tokens}));
+// The bias that all blocks share is computed in each, so that gradient checkpointing computes it again with its block.
+nn::AttentionOptions VisionTransformer::with_shared_bias(nn::AttentionOptions options) const {
+  if (rel_pos_bias_) options.bias = rel_pos_bias_->forward(options.grid);
+  return options;
+}
+
+Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x,
+                                    const nn::AttentionOptions& options) const {
+  auto forward = [this, &block, options](const Tensor& input) {
+    return block.feed_forward(block.attend(input, with_shared_bias(options)));
   };
   return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
+}
+
+void VisionTransformer::drop_patches_in_training(double rate) {
+  if (rate > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
+    throw Error("patch dropout", "a model without a relative position bias, which is for all patches", "one");
+  }
+  patch_drop_rate_ = rate;
 }
 
 void VisionTransformer::merge_tokens(int64_t per_block) {
   if (per_block > 0 && attn_pool_) {
     throw Error("token merging", "a model whose global_pool is not map (attention pooling)", "map");
+  }
+  if (per_block > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
+    throw Error("token merging", "a model without a relative position bias, which merged tokens do not have", "one");
   }
   merged_per_block_ = per_block;
 }
@@ -213,10 +242,12 @@ void VisionTransformer::merge_tokens(int64_t per_block) {
 Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
+  const std::array<int64_t, 2> grid = grid_of(images.size(2), images.size(3));
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) {
     const int64_t computed = i == last ? num_tokens : 0;
-    x = merges ? merging.forward(blocks_[i], x, computed) : run_block(blocks_[i], x, computed);
+    x = merges ? merging.forward(blocks_[i], x, computed)
+               : run_block(blocks_[i], x, {.grid = grid, .num_queries = computed});
   }
   if (shares) *shares = merging.shares();
   return nn::traced(blocks_, x);
@@ -244,7 +275,7 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
   std::vector<Tensor> results(wanted.size());
   Tensor x = embed(images);
   for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
-    x = run_block(blocks_[i], x, 0);
+    x = run_block(blocks_[i], x, {.grid = grid_of(images.size(2), images.size(3))});
     for (size_t at = 0; at < wanted.size(); ++at) {
       if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
     }
@@ -340,7 +371,8 @@ std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std:
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) {
     nn::AttentionOutput attention;
-    x = blocks_[i].feed_forward(blocks_[i].attend(x, {.need_weights = i >= first}, &attention));
+    const nn::AttentionOptions options{.need_weights = i >= first, .grid = grid_of(images.size(2), images.size(3))};
+    x = blocks_[i].feed_forward(blocks_[i].attend(x, with_shared_bias(options), &attention));
     if (i >= first) maps.push_back(attention.weights);
   }
   return maps;
@@ -353,6 +385,7 @@ void VisionTransformer::visit(nn::Visitor& visitor) {
   visitor.parameter("pos_embed", pos_embed_);
   visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
   visitor.child("pos_drop", static_cast<nn::Module&>(pos_drop_));
+  if (rel_pos_bias_) visitor.child("rel_pos_bias", rel_pos_bias_);
   visitor.child("norm_pre", norm_pre_);
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
   visitor.child("norm", norm_);

@@ -58,11 +58,12 @@ class VisionTransformer : public nn::Module {
 
   // Sets the rate of patch dropout in training, in [0, 1).  The initial rate is the configuration's, which this does
   // not change.
-  void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
+  // Throws Error for a model with a relative position bias, which is for all patches.
+  void drop_patches_in_training(double rate);
 
   // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves
-  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling, whose weights do not know how
-  // many patches a token represents.
+  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling or a relative position bias,
+  // which do not know the patches that a token represents.
   void merge_tokens(int64_t per_block);
   int64_t merged_per_block() const { return merged_per_block_; }
 
@@ -84,7 +85,8 @@ class VisionTransformer : public nn::Module {
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
-  Tensor run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const;
+  Tensor run_block(const nn::Block& block, const Tensor& x, const nn::AttentionOptions& options) const;
+  nn::AttentionOptions with_shared_bias(nn::AttentionOptions options) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
 
@@ -92,6 +94,7 @@ class VisionTransformer : public nn::Module {
   nn::PatchEmbed patch_embed_;
   Tensor cls_token_, dist_token_, reg_token_, pos_embed_;
   nn::Dropout pos_drop_;
+  std::optional<nn::RelativePositionBias> rel_pos_bias_;
   std::optional<nn::LayerNorm> norm_pre_;
   nn::ModuleList<nn::Block> blocks_;
   std::optional<nn::LayerNorm> norm_;

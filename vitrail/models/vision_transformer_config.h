@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/nn/positional_encoding.h"
+#include "vitrail/nn/relative_position_bias.h"
 
 namespace vitrail::models {
 
@@ -15,6 +16,7 @@ enum class GlobalPool { none, token, avg, token_avg, map };  // "", "token", "av
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
 enum class MlpLayer { mlp, swiglu };
+enum class AttentionType { plain, eva };  // "" or "rope"; "eva": biases of q and v, none of k
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
@@ -34,6 +36,7 @@ struct VisionTransformerConfig {
   bool qkv_bias = true;
   std::optional<double> qk_scale{};  // none: head_dim^-0.5
   bool qk_norm = false;
+  AttentionType attn_type = AttentionType::plain;
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding
@@ -45,8 +48,11 @@ struct VisionTransformerConfig {
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
   nn::PositionResampling pos_interp{};
-  bool no_embed_class = false;  // positions for patches only
-  bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2)
+  bool no_embed_class = false;           // positions for patches only
+  bool no_embed_reg = false;             // positions for CLS and patches, not for registers (DINOv2)
+  bool use_rel_pos_bias = false;         // a relative position bias in every block
+  bool use_shared_rel_pos_bias = false;  // one for all blocks
+  nn::RelativePositionResampling rel_pos_interp = nn::RelativePositionResampling::geometric;
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;

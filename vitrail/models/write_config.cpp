@@ -25,7 +25,7 @@ const std::set<std::string>& timm_fields() {
 // Fields that do not change the name or shape of any parameter: timm can open the file without them, with slightly
 // different outputs.
 const std::set<std::string>& harmless_fields() {
-  static const std::set<std::string> names{"norm_eps", "pos_interp", "weight_init"};
+  static const std::set<std::string> names{"norm_eps", "pos_interp", "rel_pos_interp", "weight_init"};
   return names;
 }
 
