@@ -10,6 +10,7 @@ namespace vitrail::app {
   COMMAND(classify)               \
   COMMAND(embed)                  \
   COMMAND(attention)              \
+  COMMAND(pca)                    \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
   COMMAND(bench)                  \

@@ -15,14 +15,23 @@ struct Options {
   ModelOptions model;
   std::vector<std::string> inputs;
   std::string output, tokens = "pooled";
-  int64_t layer = -1, batch = 8;
+  std::vector<int64_t> layers{-1};
+  int64_t batch = 8;
   bool no_norm = false, normalize = false, exif = false;
 };
 
 infer::Tokens tokens_from_name(const std::string& name) {
   if (name == "cls") return infer::Tokens::cls;
-  if (name == "patch") return infer::Tokens::patch;
+  if (name == "patch") return infer::Tokens::grid;
   return name == "all" ? infer::Tokens::all : infer::Tokens::pooled;
+}
+
+infer::Request request_of(const Options& options) {
+  infer::Request request{
+      .output = infer::Output::features, .tokens = tokens_from_name(options.tokens), .normalize = !options.no_norm};
+  request.layer = options.layers.front();
+  if (options.layers.size() > 1) request.layers = options.layers;
+  return request;
 }
 
 // The shape of the features of an image, without one.
@@ -36,10 +45,7 @@ int embed(const Options& options, const GlobalOptions& global) {
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.inputs, model, options.exif);
-  const infer::Request request{.output = infer::Output::features,
-                               .tokens = tokens_from_name(options.tokens),
-                               .layer = options.layer,
-                               .normalize = !options.no_norm};
+  const infer::Request request = request_of(options);
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     ++images;
@@ -69,15 +75,19 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   command
       ->add_option(
           "-o,--output", options->output,
-          "FILE.npy: features, float32 [n, D], or [n, N, D] for several tokens, with the image paths in FILE.txt; - is "
-          "standard output.  FILE.csv: a row of path, features and error for each image")
+          "FILE.npy: features, float32 [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
+          "the second axis, [n, layers, …].  The image paths are in FILE.txt; - is standard output.  FILE.csv: a row "
+          "of path, features and error for each image")
       ->required();
   command->add_option("--tokens", options->tokens, "Tokens: pooled (the input of the head), cls, patch or all")
       ->capture_default_str()
       ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
   command
-      ->add_option("--layer", options->layer,
-                   "Index of the block whose output is written; negative counts from the end")
+      ->add_option("--layer", options->layers,
+                   "Index of the block whose output is written; negative counts from the end.  Several, as -1,-4, are "
+                   "computed in one pass")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
   command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");

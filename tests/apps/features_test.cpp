@@ -81,7 +81,8 @@ TEST(Embed, TokensLayerAndNormSelectTheFeatures) {
     return read_npy(file);
   };
   EXPECT_EQ(embed({"--tokens", "all"}).shape, (std::vector<int64_t>{1, 17, 18}));
-  EXPECT_EQ(embed({"--tokens", "patch"}).shape, (std::vector<int64_t>{1, 16, 18}));
+  EXPECT_EQ(embed({"--tokens", "patch"}).shape, (std::vector<int64_t>{1, 4, 4, 18}));
+  EXPECT_EQ(embed({"--tokens", "patch", "--layer", "-1,-2"}).shape, (std::vector<int64_t>{1, 2, 4, 4, 18}));
   const NpyArray cls = embed({"--tokens", "cls"});
   EXPECT_EQ(cls.f32, embed({}).f32);  // the head of this model reads the CLS token
   EXPECT_EQ(cls.f32, embed({"--tokens", "cls", "--layer", "1"}).f32);

@@ -5,6 +5,7 @@
 
 #include "tests/apps/option_effects.h"
 #include "vitrail/analysis/attention_map.h"
+#include "vitrail/analysis/pca.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/overlay.h"
@@ -139,7 +140,7 @@ void check_tokens() {
     EXPECT_EQ(embedded({"--tokens", name}).f32, library_values({.output = Output::features, .tokens = tokens})) << name;
   }
   EXPECT_EQ(embedded({}).f32, embedded({"--tokens", "pooled"}).f32);
-  EXPECT_EQ(embedded({"--tokens", "patch"}).shape, (std::vector<int64_t>{2, 16, 18}));
+  EXPECT_EQ(embedded({"--tokens", "patch"}).shape, (std::vector<int64_t>{2, 4, 4, 18}));
 }
 
 void check_layer_of_embed() {
@@ -148,6 +149,9 @@ void check_layer_of_embed() {
     EXPECT_EQ(embedded({"--tokens", "all", "--layer", std::to_string(layer)}).f32, want) << layer;
   }
   EXPECT_NE(embedded({"--layer", "0"}).f32, embedded({}).f32);
+  const NpyArray both = embedded({"--tokens", "patch", "--layer", "-1,0"});
+  EXPECT_EQ(both.shape, (std::vector<int64_t>{2, 2, 4, 4, 18}));
+  EXPECT_EQ(both.f32, library_values({.output = Output::features, .tokens = Tokens::patch, .layers = {-1, 0}}));
 }
 
 void check_no_norm() {
@@ -285,6 +289,90 @@ void check_raw() {
     want.insert(want.end(), dense.data<float>(), dense.data<float>() + dense.numel());
   }
   EXPECT_EQ(raw.f32, want);
+}
+
+// The folder that pca writes of both images.
+fs::path pca_folder(const Arguments& more) {
+  const fs::path folder = scratch_folder() / "overlays";
+  run(Arguments{"pca", "-m", small_model(), noise_folder(), "-o", folder} + more);
+  return folder;
+}
+
+NpyArray pca_scores_of(const char* name, const Arguments& more) {
+  return read_npy(pca_folder(more + Arguments{"--raw"}) / name);
+}
+
+std::vector<analysis::PcaMaps> library_maps(const Request& request, const analysis::Foreground& foreground = {}) {
+  std::vector<Tensor> grids;
+  for (const char* name : {"a.png", "b.png"}) grids.push_back(library().run(image(name), request)[0].select(0, 0));
+  return analysis::pca_maps(grids, foreground);
+}
+
+void expect_scores(const NpyArray& got, const analysis::PcaMaps& want) {
+  EXPECT_EQ(got.shape, (std::vector<int64_t>{4, 4, 3}));
+  ASSERT_EQ(static_cast<int64_t>(got.f32.size()), want.scores.numel());
+  for (size_t i = 0; i < got.f32.size(); ++i) {
+    const float value = want.scores.data<float>()[i];
+    EXPECT_TRUE(std::isnan(value) ? std::isnan(got.f32[i]) : got.f32[i] == value) << i;
+  }
+}
+
+constexpr Request kGrid{.output = Output::features, .tokens = Tokens::grid};
+
+// Overlays have the size of their images.  Images of one name have numbers.
+void check_output_of_pca() {
+  const fs::path folder = pca_folder({image("a.png")});
+  for (const auto& [name, source] : {std::pair{"a.png", "a.png"}, {"b.png", "b.png"}, {"a-2.png", "a.png"}}) {
+    EXPECT_EQ(image::read_image(folder / name).width, image::read_image(image(source)).width) << name;
+  }
+  EXPECT_FALSE(fs::exists(folder / "a.npy"));
+}
+
+void check_layer_of_pca() {
+  for (const int layer : {0, -1}) {
+    Request request = kGrid;
+    request.layer = layer;
+    expect_scores(pca_scores_of("b.npy", {"--layer", std::to_string(layer)}), library_maps(request)[1]);
+  }
+}
+
+void check_no_norm_of_pca() {
+  Request request = kGrid;
+  request.normalize = false;
+  expect_scores(pca_scores_of("a.npy", {"--no-norm"}), library_maps(request)[0]);
+  EXPECT_NE(pca_scores_of("a.npy", {"--no-norm"}).f32, pca_scores_of("a.npy", {}).f32);
+}
+
+void check_foreground() {
+  using Kind = analysis::Foreground::Kind;
+  expect_scores(pca_scores_of("a.npy", {"--foreground", "none"}), library_maps(kGrid)[0]);
+  expect_scores(pca_scores_of("a.npy", {"--foreground", "first"}), library_maps(kGrid, {.kind = Kind::first})[0]);
+  expect_scores(pca_scores_of("a.npy", {"--foreground", "0.4"}),
+                library_maps(kGrid, {.kind = Kind::threshold, .threshold = 0.4})[0]);
+  for (const char* wrong : {"second", "1.5", "-1"}) {
+    EXPECT_EQ(run_program({"pca", "-m", small_model(), image("a.png"), "-o", scratch_folder(),
+                           std::string("--foreground=") + wrong})
+                  .status,
+              2)
+        << wrong;
+  }
+}
+
+void check_invert() {
+  const Values above = pca_scores_of("a.npy", {"--foreground", "0.5"}).f32;
+  const Values below = pca_scores_of("a.npy", {"--foreground", "0.5", "--invert"}).f32;
+  for (size_t i = 0; i < above.size(); ++i) EXPECT_NE(std::isnan(above[i]), std::isnan(below[i])) << i;
+}
+
+void check_raw_of_pca() { expect_scores(pca_scores_of("b.npy", {}), library_maps(kGrid)[1]); }
+
+void check_opacity() {
+  const image::Image photo = image::read_image(image("a.png"));
+  const image::Image clear =
+      image::read_image(pca_folder({"--opacity", "0", "--crop-mode", "squash", "--crop-pct", "1"}) / "a.png");
+  EXPECT_EQ(clear.pixels, photo.pixels);
+  const fs::path usual = pca_folder({}) / "a.png", given = pca_folder({"--opacity", "0.75"}) / "a.png";
+  EXPECT_EQ(content_of(usual), content_of(given)) << "the default";
 }
 
 // ROOT/SPLIT/CLASS/N.png with another number of images in each split.
@@ -437,6 +525,13 @@ OptionEffects inference_option_effects() {
           {"attention", "--labels", check_labels_of_attention},
           {"attention", "--rollout", check_rollout},
           {"attention", "--raw", check_raw},
+          {"pca", "-o,--output", check_output_of_pca},
+          {"pca", "--layer", check_layer_of_pca},
+          {"pca", "--no-norm", check_no_norm_of_pca},
+          {"pca", "--foreground", check_foreground},
+          {"pca", "--invert", check_invert},
+          {"pca", "--raw", check_raw_of_pca},
+          {"pca", "--opacity", check_opacity},
           {"eval", "--split", check_split},
           {"eval", "--labels", check_labels_of_eval},
           {"eval", "--logits", check_logits_of_eval},

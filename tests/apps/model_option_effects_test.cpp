@@ -66,6 +66,11 @@ std::string observe(const std::string& command, const std::string& model, const 
   if (command == "classify") return written({images, "--logits", output});
   if (command == "embed") return written({images, "-o", output});
   if (command == "attention") return written({image, "--raw", output});
+  if (command == "pca") {
+    const fs::path folder = scratch_folder() / "overlays";
+    ran({images, "-o", folder, "--raw"});
+    return content_of(folder / "a.npy") + content_of(folder / "b.npy");
+  }
   if (command == "eval") return written({test, "--logits", output});
   if (command == "knn") return ran({train, test, "--k", "4", "--quiet"});
   if (command == "inspect") return ran({"--trace", image});
@@ -148,7 +153,8 @@ void check_key_map(const std::string& command) {
   const bool positional = command == "convert" || command == "bench";
   Arguments without{command, positional ? "" : "-m", model.string()};
   std::erase(without, "");
-  if (command == "convert" || command == "embed") without = without + Arguments{"-o", model / "out.npy"};
+  if (command == "convert" || command == "embed" || command == "pca")
+    without = without + Arguments{"-o", model / "out.npy"};
   if (command == "attention") without = without + Arguments{"--raw", model / "out.npy"};
   if (command == "knn") without.push_back(model);
   if (!positional && command != "inspect") without.push_back(model);
@@ -178,6 +184,10 @@ void check_exif(const std::string& command) {
   const TurnedImage images;
   const auto observed = [&](const fs::path& image, const Arguments& more) {
     const fs::path output = scratch_folder() / "x.npy";
+    if (command == "pca") {
+      run(Arguments{command, "-m", small_model(), image, "-o", output, "--raw"} + more);
+      return content_of(output / image.stem().replace_extension(".npy"));
+    }
     const fs::path input = command == "eval" ? image.parent_path().parent_path() : image;
     const std::string option = command == "embed" ? "-o" : command == "attention" ? "--raw" : "--logits";
     run(Arguments{command, "-m", small_model(), input, option, output} + more);
@@ -228,10 +238,10 @@ void check_batch(const std::string& command) {
   std::ofstream rows(csv);
   for (int i = 0; i < images; ++i) {
     rows << "a.png,0\n";
-    if (command == "classify" || command == "embed") arguments.push_back(folder / "a.png");
+    if (command == "classify" || command == "embed" || command == "pca") arguments.push_back(folder / "a.png");
   }
   rows.close();
-  if (command == "embed") arguments = arguments + Arguments{"-o", output};
+  if (command == "embed" || command == "pca") arguments = arguments + Arguments{"-o", output};
   if (command == "eval") arguments.push_back(csv);
   if (command == "knn") arguments = arguments + Arguments{csv, csv};
   const int64_t small = peak_memory(arguments + Arguments{"--batch", "1"});
@@ -286,14 +296,15 @@ OptionEffects model_option_effects() {
   const auto add = [&effects](const std::string& command, const std::string& names, auto check) {
     effects.push_back({command, names, [check, command] { check(command); }});
   };
-  for (const std::string command : {"classify", "embed", "attention", "eval", "knn", "inspect"})
+  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "inspect"})
     add(command, "-m,--model", check_model);
-  for (const std::string command : {"classify", "embed", "attention", "eval", "knn", "inspect", "convert"}) {
+  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "inspect", "convert"}) {
     for (const auto& [names, check] : shared) add(command, names, check);
   }
   for (const std::string command : {"classify", "embed", "eval", "bench"}) add(command, "--tome", check_tome);
-  for (const std::string command : {"classify", "embed", "attention", "eval"}) add(command, "--exif", check_exif);
-  for (const std::string command : {"classify", "embed", "eval", "knn"}) add(command, "--batch", check_batch);
+  for (const std::string command : {"classify", "embed", "attention", "pca", "eval"})
+    add(command, "--exif", check_exif);
+  for (const std::string command : {"classify", "embed", "pca", "eval", "knn"}) add(command, "--batch", check_batch);
   add("bench", "--config", check_config);
   add("bench", "--key-map", check_key_map);
   effects.push_back({"bench", "--image-size", check_image_size_of_bench});

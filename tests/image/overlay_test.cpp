@@ -49,6 +49,26 @@ TEST(Overlay, MinimumIsDarkestMaximumLightest) {
   EXPECT_EQ(pixel(result, 17, 10), heat_colors()[std::lround(255 * 1.25 / 3)]);
 }
 
+// Cells of 20 pixels; what is not shown is pale, and its colour does not bleed into its neighbour.
+TEST(Overlay, ColoursOfPatchesAreOverTheImage) {
+  Image image = make_image(40, 20, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{60});
+  const std::vector<float> colors{1, 0.5, 0, 0, 0, 1}, both{1, 1}, first{1, 0};
+  const auto drawn = [&](const std::vector<float>& shown, double opacity) {
+    return overlay(image, ColorMap{colors, shown, 2, 1}, {.opacity = opacity});
+  };
+  EXPECT_EQ(pixel(drawn(both, 1), 0, 0), (std::array<uint8_t, 3>{255, 128, 0}));
+  EXPECT_EQ(pixel(drawn(both, 1), 39, 19), (std::array<uint8_t, 3>{0, 0, 255}));
+  EXPECT_EQ(pixel(drawn(both, 0.5), 0, 0), (std::array<uint8_t, 3>{158, 94, 30}));
+  EXPECT_EQ(pixel(drawn(both, 0), 39, 19), (std::array<uint8_t, 3>{60, 60, 60}));
+  EXPECT_EQ(pixel(drawn(first, 1), 39, 19), (std::array<uint8_t, 3>{190, 190, 190}));
+  EXPECT_EQ(pixel(drawn(first, 1), 0, 0), (std::array<uint8_t, 3>{255, 128, 0}));
+  const auto between = pixel(drawn(first, 1), 20, 10);  // 0.475 of the first cell, 0.525 of the background
+  EXPECT_EQ(between[2], std::lround(190 * 0.525));
+  EXPECT_THROW(overlay(image, ColorMap{colors, both, 1, 1}, {}), Error);
+  EXPECT_THROW(overlay(image, ColorMap{both, both, 2, 1}, {}), Error);
+}
+
 TEST(Overlay, OpacityBlendsWithTheImage) {
   Image image = make_image(2, 2, 1);
   std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{200});

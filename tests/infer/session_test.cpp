@@ -153,6 +153,17 @@ TEST_P(SessionOfFixture, LowerPrecisionHasASmallError) {
   }
 }
 
+// Keys and values of attention pooling are rounded too, the rest of it is fp32.
+TEST(Session, AttentionPoolingHasASmallErrorInLowerPrecision) {
+  const Tensor input = testing::read_golden(testing::fixture("models/timm_map/golden.safetensors"))["input"];
+  const Tensor exact = Session(model_of("timm_map")).logits(input);
+  for (const auto& [precision, limit] :
+       {std::pair{kernels::Precision::half, half_limit()}, std::pair{kernels::Precision::int8, 0.06}}) {
+    EXPECT_LT(relative_error(Session(model_of("timm_map"), {.precision = precision}).logits(input), exact), limit)
+        << name_of(precision);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, SessionOfFixture, ::testing::ValuesIn(testing::model_fixtures()),
                          [](const auto& info) { return testing::test_name(info.param); });
 
@@ -208,6 +219,36 @@ TEST(Session, LayersCountFromBothEnds) {
   Request beyond = first;
   beyond.layer = 2;
   EXPECT_THROW(session.run(input, beyond), Error);
+}
+
+// One pass gives the features of each block that single requests give.
+TEST(Session, SeveralLayersAreComputedInOnePass) {
+  const Session session(model_of("timm_reg_tokens"));
+  const Tensor input = images(2, 3);
+  const std::vector<std::vector<int64_t>> lists{{-1, 0}, {0, 1, 0}, {-2}, {-1, 0}};
+  for (const Tokens tokens : {Tokens::pooled, Tokens::cls, Tokens::patch, Tokens::grid, Tokens::all}) {
+    for (const bool normalize : {true, false}) {
+      for (const std::vector<int64_t>& layers : lists) {
+        Request request{.output = Output::features, .tokens = tokens, .normalize = normalize, .layers = layers};
+        const Tensor together = session.run(input, request)[0];
+        ASSERT_EQ(together.size(1), static_cast<int64_t>(layers.size()));
+        for (size_t i = 0; i < layers.size(); ++i) {
+          Request single{.output = Output::features, .tokens = tokens, .layer = layers[i], .normalize = normalize};
+          EXPECT_TRUE(testing::close(together.select(1, static_cast<int64_t>(i)), session.run(input, single)[0], 1e-6));
+        }
+      }
+    }
+  }
+  EXPECT_THROW(session.run(input, {.output = Output::features, .layers = {0, 2}}), Error) << "two blocks";
+}
+
+TEST(Session, TheGridHasThePatchesInRows) {
+  const Session session(model_of("timm_non_square"));
+  const Tensor input = Tensor::randn({2, 3, 24, 16}, 5);
+  const Tensor patches = session.run(input, {.output = Output::features, .tokens = Tokens::patch})[0];
+  const Tensor grid = session.run(input, {.output = Output::features, .tokens = Tokens::grid})[0];
+  EXPECT_EQ(grid.shape(), (Shape{2, 6, 2, 18}));
+  EXPECT_TRUE(testing::close(grid.view({2, 12, 18}), patches, 0));
 }
 
 TEST(Session, AnUnsupportedImageSizeIsAnErrorThatNamesBothSizes) {

@@ -87,6 +87,9 @@ TEST(TokenMerging, RequestsForSinglePatchesAreErrors) {
   EXPECT_THROW(session.run(input, {.output = Output::attention}), Error);
   EXPECT_EQ(session.run(input, {.output = Output::features, .tokens = Tokens::cls})[0].size(1), 18);
   EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
+  EXPECT_THROW(Session(model_of("timm_map"), {.merged_per_block = 1}), Error) << "attention pooling";
+  EXPECT_THROW(Session(model_of("timm_beit"), {.merged_per_block = 1}), Error) << "relative position bias";
+  EXPECT_THROW(model_of("timm_beit_shared").drop_patches_in_training(0.5), Error);
 }
 
 }  // namespace

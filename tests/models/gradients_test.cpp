@@ -83,6 +83,30 @@ TEST(ModelGradient, WithAveragePoolingAndLayerScale) {
   expect_correct_gradients(config);
 }
 
+TEST(ModelGradient, WithAttentionPooling) {
+  VisionTransformerConfig config = small();
+  config.global_pool = GlobalPool::map;
+  config.attn_pool_num_heads = 4;
+  config.attn_pool_mlp_ratio = 1.5;
+  config.reg_tokens = 1;
+  expect_correct_gradients(config);
+  config.pool_include_prefix = true;
+  expect_correct_gradients(config);
+}
+
+TEST(ModelGradient, WithRelativePositionBiasAndWithoutABiasOfK) {
+  VisionTransformerConfig config = small();
+  config.pos_embed = PositionEmbedding::none;
+  config.attn_type = AttentionType::eva;
+  config.use_rel_pos_bias = config.use_shared_rel_pos_bias = true;
+  config.dynamic_img_size = true;
+  expect_correct_gradients(config);
+  expect_correct_gradients(config, {2, 3, 12, 8});
+  config.rel_pos_interp = nn::RelativePositionResampling::bilinear;
+  config.global_pool = GlobalPool::avg;
+  expect_correct_gradients(config, {2, 3, 4, 12});
+}
+
 TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
   VisionTransformerConfig config = small();
   config.global_pool = GlobalPool::token_avg;
@@ -154,6 +178,7 @@ std::vector<Tensor> gradients(const VisionTransformerConfig& config, bool checkp
 TEST(CheckpointedBlocks, GiveTheSameGradientsBitForBit) {
   VisionTransformerConfig config = small();
   config.proj_drop_rate = config.drop_path_rate = 0.3;  // recomputation repeats the draws
+  config.use_rel_pos_bias = config.use_shared_rel_pos_bias = true;
   for (const DType precision : {DType::f32, DType::bf16}) {
     const auto plain = gradients(config, false, precision), checkpointed = gradients(config, true, precision);
     for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(testing::close(checkpointed[i], plain[i], 0)) << i;

@@ -161,6 +161,12 @@ TEST(KeyMap, InvalidMapsAreErrorsThatNameTheRule) {
   has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a b"})~")), "rearrange");
   has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"c": 1}})~")), "\"c\"");
   has(error_of(map_with(R"~({"from": "a", "to": "b", "rearrange": "a -> a", "sizes": {"a": 0}})~")), "\"a\"");
+  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"]})~")), "\"split\"");
+  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1]})~")), "\"split\"");
+  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 0]})~")), "\"split\"");
+  has(error_of(map_with(R"~({"from": "a", "to": ["b", "c"], "split": [1, 64]})~")), "\"split\"");
+  has(error_of(map_with(R"~({"from": "a", "to": ["b", 1], "split": [1, 2]})~")), "\"to\"");
+  has(error_of(map_with(R"~({"from": "a", "to": "b", "split": [1, 2]})~")), "\"to\" as a list");
   has(error_of(map_with(R"~({"from": "a", "drop": true, "to": "b"})~")), "nothing beside");
   has(error_of(map_with(R"~({"from": "a", "to": "b", "wat": 1})~")), "\"wat\"");
   has(error_of(map_with(R"~({"from": "a", "to": [[[[[[[[[[1]]]]]]]]]]})~")), "nested deeper");
@@ -177,6 +183,33 @@ TEST(KeyMap, PartsAreConcatenatedInTheirOrder) {
   params.finish();
   const std::vector<float> expected{1, 1, 1, 1, 2, 2, 3, 3};
   for (int i = 0; i < 8; ++i) EXPECT_EQ(qkv.data<float>()[i], expected[i]);
+}
+
+TEST(KeyMap, ASplitTensorBecomesSeveralInTheGivenProportions) {
+  const Tensor in = Tensor::zeros({6, 2});
+  for (int i = 0; i < 12; ++i) in.data<float>()[i] = static_cast<float>(i);
+  const KeyMap map = KeyMap::parse(
+      map_with(R"~({"from": "in_(w|b)", "to": ["q.$1", "kv.$1"], "split": [1, 2]}, {"from": "other", "to": "o"})~"),
+      "map.json");
+  CheckpointParams params(checkpoint_of({{"in_w", in}, {"other", Tensor::full({1}, 7)}}), map);
+  const Tensor q = params.get("q.w", {2, 2}, {}), kv = params.get("kv.w", {4, 2}, {}), other = params.get("o", {1}, {});
+  params.finish();
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(q.data<float>()[i], static_cast<float>(i));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(kv.data<float>()[i], static_cast<float>(4 + i));
+  EXPECT_EQ(other.data<float>()[0], 7);
+}
+
+TEST(KeyMap, ATensorThatCannotBeSplitIsReportedWithItsShape) {
+  const KeyMap map = KeyMap::parse(map_with(R"~({"from": "in", "to": ["q", "kv"], "split": [1, 2]})~"), "map.json");
+  CheckpointParams params(checkpoint_of({{"in", Tensor::zeros({4, 2})}}), map);
+  params.get("q", {2, 2}, {});
+  try {
+    params.finish();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("expected a first extent that 3 divides, got [4, 2]"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(KeyMap, PartsThatDoNotFitAreReportedWithTheirSource) {
@@ -266,6 +299,17 @@ TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
       {"hf_dinov2_swiglu", {"huggingface_dinov2"}},
       {"hf_dinov2_registers", {"huggingface_dinov2_registers"}},
       {"hf_dinov2_registers_model", {"huggingface_dinov2_registers", "huggingface_dinov2"}},
+      {"timm_beit", {"timm_beit", "timm"}},
+      {"timm_beit_shared", {"timm_beit", "timm"}},
+      {"hf_beit", {"huggingface_beit"}},
+      {"hf_beit_model", {"huggingface_beit", "huggingface_vit"}},
+      {"hf_beit_token", {"huggingface_beit", "huggingface_vit"}},
+      {"hf_beit_masked", {"huggingface_beit"}},
+      {"hf_data2vec", {"huggingface_beit"}},
+      {"hf_data2vec_model", {"huggingface_beit", "huggingface_vit"}},
+      {"hf_siglip_vision", {"huggingface_siglip"}},
+      {"hf_siglip_no_head", {"huggingface_siglip"}},
+      {"hf_siglip_classifier", {"huggingface_siglip_classifier"}},
       {"torchvision_vit", {"torchvision"}},
       {"torchvision_vit_old_names", {"torchvision"}},
       {"google_npz", {"google"}},

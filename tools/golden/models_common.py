@@ -52,6 +52,7 @@ def randomise(model, name, embed_scale=0.01):
         "register_tokens",
         "pos_embed",
         "position_embedding",
+        "patch_embedding",
     )
     with torch.no_grad():
         for key, parameter in model.named_parameters():

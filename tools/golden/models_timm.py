@@ -159,6 +159,9 @@ def pooling():
     hub("avg_no_final_norm", {"global_pool": "avg", "final_norm": False})
     hub("token_fc_norm", {"fc_norm": True})
     hub("avg_norm_first", {"global_pool": "avg", "fc_norm": False})
+    hub("map", {"global_pool": "map", "class_token": False, "dynamic_img_size": True}, size2=(24, 12))
+    hub("map_prefix", {"global_pool": "map", "reg_tokens": 2, "pool_include_prefix": True})
+    hub("map_no_prefix", {"global_pool": "map", "reg_tokens": 2, "act_layer": "gelu_tanh"})
     for name, activation in (("tanh", torch.tanh), ("relu", torch.relu)):
         own(
             "pre_logits_" + name,

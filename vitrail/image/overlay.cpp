@@ -56,38 +56,73 @@ Scale scale_of(const HeatMap& map, const OverlayOptions& options) {
   return {low, high > low ? 255.0 / (high - low) : 0.0};
 }
 
-}  // namespace
+uint8_t pale(uint8_t value) { return static_cast<uint8_t>((value + 2 * 255) / 3); }
 
-Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& options) {
+// The image in RGB, with paint(y, x, pixel) for the pixels that the map covers.  The others are pale.
+template <class Paint>
+Image painted(const Image& image, int64_t width, int64_t height, const OverlayOptions& options, const Paint& paint) {
   check_image(image, "overlay");
-  check_map(map);
-  const double opacity = std::clamp(options.opacity, 0.0, 1.0);
   Image result = to_mode(image, ColorMode::rgb);
-  const Scale scale = scale_of(map, options);
   const Region region =
       options.region.value_or(Region{0, 0, static_cast<double>(image.width), static_cast<double>(image.height)});
   if (!(region.left < region.right && region.top < region.bottom)) throw Error("overlay", "a region", "an empty one");
-  const std::vector<Position> columns = positions(image.width, map.width, region.left, region.right);
-  const std::vector<Position> rows = positions(image.height, map.height, region.top, region.bottom);
+  const std::vector<Position> columns = positions(image.width, width, region.left, region.right);
+  const std::vector<Position> rows = positions(image.height, height, region.top, region.bottom);
   for (int64_t y = 0; y < result.height; ++y) {
-    const float* above = map.values.data() + rows[y].first * map.width;
-    const float* below = map.values.data() + rows[y].second * map.width;
     uint8_t* pixel = result.row(y);
     for (const Position& x : columns) {
-      if (!x.covered || !rows[y].covered) {
-        for (int channel = 0; channel < 3; ++channel, ++pixel) *pixel = static_cast<uint8_t>((*pixel + 2 * 255) / 3);
-        continue;
+      if (x.covered && rows[y].covered) {
+        paint(rows[y], x, pixel);
+      } else {
+        std::transform(pixel, pixel + 3, pixel, pale);
       }
-      const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
-      const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
-      const auto& color = heat_colors()[scale(top + (bottom - top) * rows[y].weight)];
-      for (const uint8_t channel : color) {
-        *pixel = static_cast<uint8_t>(std::lround(*pixel * (1 - opacity) + channel * opacity));
-        ++pixel;
-      }
+      pixel += 3;
     }
   }
   return result;
+}
+
+}  // namespace
+
+Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& options) {
+  check_map(map);
+  const double opacity = std::clamp(options.opacity, 0.0, 1.0);
+  const Scale scale = scale_of(map, options);
+  return painted(image, map.width, map.height, options, [&](const Position& y, const Position& x, uint8_t* pixel) {
+    const float *above = map.values.data() + y.first * map.width, *below = map.values.data() + y.second * map.width;
+    const double top = above[x.first] + (above[x.second] - above[x.first]) * x.weight;
+    const double bottom = below[x.first] + (below[x.second] - below[x.first]) * x.weight;
+    const auto& color = heat_colors()[scale(top + (bottom - top) * y.weight)];
+    for (size_t channel = 0; channel < 3; ++channel) {
+      pixel[channel] = static_cast<uint8_t>(std::lround(pixel[channel] * (1 - opacity) + color[channel] * opacity));
+    }
+  });
+}
+
+Image overlay(const Image& image, const ColorMap& map, const OverlayOptions& options) {
+  check_map({map.shown, map.width, map.height});
+  if (map.colors.size() != 3 * map.shown.size()) {
+    throw Error("overlay", str("colours of ", map.shown.size(), " patches"), str(map.colors.size(), " values"));
+  }
+  const double opacity = std::clamp(options.opacity, 0.0, 1.0);
+  return painted(image, map.width, map.height, options, [&](const Position& y, const Position& x, uint8_t* pixel) {
+    // The weights of the four patches around the pixel; colours of patches that are not shown have none.
+    const std::array<int64_t, 4> patches{y.first * map.width + x.first, y.first * map.width + x.second,
+                                         y.second * map.width + x.first, y.second * map.width + x.second};
+    const std::array<double, 4> weights{(1 - y.weight) * (1 - x.weight), (1 - y.weight) * x.weight,
+                                        y.weight * (1 - x.weight), y.weight * x.weight};
+    double shown = 0;
+    std::array<double, 3> color{};
+    for (size_t i = 0; i < 4; ++i) {
+      const double weight = weights[i] * map.shown[patches[i]];
+      shown += weight;
+      for (size_t c = 0; c < 3; ++c) color[c] += weight * map.colors[3 * patches[i] + static_cast<int64_t>(c)];
+    }
+    for (size_t c = 0; c < 3; ++c) {
+      const double mixed = shown * (1 - opacity) * pixel[c] + 255 * opacity * color[c] + (1 - shown) * pale(pixel[c]);
+      pixel[c] = static_cast<uint8_t>(std::clamp<int64_t>(std::lround(mixed), 0, 255));
+    }
+  });
 }
 
 Image color_bar(int64_t width, int64_t height) {

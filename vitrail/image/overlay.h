@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Visualisation of attention: heat maps over images, and grids of images.
+// Visualisation of attention and features: heat maps and colour maps over images, and grids of images.
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,6 +28,17 @@ struct OverlayOptions {
 // heat_colors() and blends it with the image.  A constant map gets the darkest colour.  Returns RGB.  Throws Error if
 // the map is empty, has not width · height values, or contains a non-finite value.
 Image overlay(const Image& image, const HeatMap& map, const OverlayOptions& options = {});
+
+// A colour per patch, [height, width, 3] row-major, each channel from 0 to 1.
+struct ColorMap {
+  std::span<const float> colors;
+  std::span<const float> shown;  // [height, width], 1: shown, 0: the image becomes pale there
+  int64_t width = 0, height = 0;
+};
+
+// Upsamples the colours bilinearly and blends them with the image, as the function above.  Of the options, low and high
+// have no effect.  Returns RGB.  Throws Error if the map is empty or its sizes do not agree.
+Image overlay(const Image& image, const ColorMap& map, const OverlayOptions& options = {});
 
 // The colours from the highest value (top) to the lowest.
 Image color_bar(int64_t width, int64_t height);

@@ -11,20 +11,7 @@
 namespace vitrail::infer {
 namespace {
 
-// Packs a request into an integer, so that finding its plan allocates nothing.
-uint64_t variant_of(const Request& request) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32 |
-         static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
-         static_cast<uint64_t>(request.normalize) << 1 | static_cast<uint64_t>(request.all_layers);
-}
-
-Request request_of(uint64_t variant) {
-  return {.output = static_cast<Output>(variant >> 16 & 0xff),
-          .tokens = static_cast<Tokens>(variant >> 8 & 0xff),
-          .layer = static_cast<int32_t>(variant >> 32),
-          .normalize = (variant >> 1 & 1) != 0,
-          .all_layers = (variant & 1) != 0};
-}
+constexpr uint64_t kHasLayerList = 4;  // a bit of the variant
 
 std::array<TensorSpec, 1> specs_of(const Shape& images) {
   if (images.rank() != 4) throw Error("session", "images [B, C, H, W]", images.to_string());
@@ -38,19 +25,23 @@ int64_t num_tokens_read(const models::VisionTransformer& model, const Request& r
   return few ? model.num_head_tokens() : 0;
 }
 
-// The tokens of a block.  select_tokens() and the heads read some of them.
-Tensor computed_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request,
-                       Tensor& shares) {
+void check_class_token(const models::VisionTransformer& model, const Request& request) {
   if (request.tokens == Tokens::cls && !model.config().class_token) {
     throw Error("tokens", "patch, pooled or all (the model has no class token)", "cls");
   }
+}
+
+// The tokens of a block.  select_tokens() and the heads read some of them.
+Tensor computed_tokens(const models::VisionTransformer& model, const Tensor& images, const Request& request,
+                       Tensor& shares) {
+  check_class_token(model, request);
   return model.intermediate(
       images, {.layer = request.layer, .normalize = request.normalize, .num_tokens = num_tokens_read(model, request)},
       &shares);
 }
 
 Tensor select_tokens(const models::VisionTransformer& model, const Tensor& tokens, const Tensor& shares,
-                     Tokens selection) {
+                     Tokens selection, std::array<int64_t, 2> grid) {
   const int64_t prefix = model.num_prefix_tokens();
   switch (selection) {
     case Tokens::pooled:
@@ -59,16 +50,31 @@ Tensor select_tokens(const models::VisionTransformer& model, const Tensor& token
       return ops::contiguous(tokens.select(1, 0));
     case Tokens::patch:
       return ops::contiguous(tokens.narrow(1, prefix, tokens.size(1) - prefix));
+    case Tokens::grid:
+      return ops::contiguous(tokens.narrow(1, prefix, tokens.size(1) - prefix))
+          .view({tokens.size(0), grid[0], grid[1], tokens.size(2)});
     case Tokens::all:
       break;
   }
   return tokens;
 }
 
+// The selected tokens of several blocks, [B, layers, …].
+Tensor features_of_layers(const models::VisionTransformer& model, const Tensor& images, const Request& request) {
+  check_class_token(model, request);
+  std::vector<Tensor> layers;
+  for (const Tensor& tokens : model.intermediates(images, request.layers, request.normalize)) {
+    const std::array<int64_t, 2> grid = model.grid_of(images.size(2), images.size(3));
+    layers.push_back(select_tokens(model, tokens, {}, request.tokens, grid).unsqueeze(1));
+  }
+  return ops::cat(layers, 1);
+}
+
 // True if the request needs one token per patch, which token merging does not keep.
 bool needs_patch_tokens(const Request& request) {
   if (request.output == Output::logits) return false;
-  return request.output == Output::attention || request.tokens == Tokens::patch || request.tokens == Tokens::all;
+  return request.output == Output::attention || !request.layers.empty() || request.tokens == Tokens::patch ||
+         request.tokens == Tokens::grid || request.tokens == Tokens::all;
 }
 
 // The head reads the normalised tokens of the last block.
@@ -84,7 +90,7 @@ Tensor checked(const Tensor& images) {
   return images.to(DType::f32).contiguous();
 }
 
-// Precision of the patch embedding and of attention.
+// Precision of the patch embedding, of attention and of the keys and values of attention pooling.
 kernels::Precision outer_precision(const SessionOptions& options) {
   return options.precision == kernels::Precision::int8 ? options.excluded_precision : options.precision;
 }
@@ -94,8 +100,8 @@ PackedWeights::Exceptions exceptions(const models::VisionTransformer& model, con
   PackedWeights::Exceptions result;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
     if (parameter.name.starts_with("blocks.")) continue;
-    const bool patch_embedding = parameter.name.starts_with("patch_embed.");
-    result[parameter.tensor.storage().get()] = patch_embedding ? outer_precision(options) : kernels::Precision::fp32;
+    const bool many_rows = parameter.name.starts_with("patch_embed.") || parameter.name.starts_with("attn_pool.kv.");
+    result[parameter.tensor.storage().get()] = many_rows ? outer_precision(options) : kernels::Precision::fp32;
   }
   if (options.precision != kernels::Precision::int8) return result;
   for (const std::string& layer : options.excluded_layers) {
@@ -119,6 +125,31 @@ Session::Session(models::VisionTransformer model, const SessionOptions& options)
 
 Session::~Session() = default;
 
+// Packs a request into an integer, so that finding its plan allocates nothing.
+uint64_t Session::variant_of(const Request& request) const {
+  uint64_t variant = static_cast<uint64_t>(request.output) << 16 | static_cast<uint64_t>(request.tokens) << 8 |
+                     static_cast<uint64_t>(request.normalize) << 1 | static_cast<uint64_t>(request.all_layers);
+  if (request.layers.empty()) return variant | static_cast<uint64_t>(static_cast<uint32_t>(request.layer)) << 32;
+  const std::lock_guard lock(layer_lists_mutex_);
+  auto list = std::find(layer_lists_.begin(), layer_lists_.end(), request.layers);
+  if (list == layer_lists_.end()) list = layer_lists_.insert(list, request.layers);
+  return variant | kHasLayerList | static_cast<uint64_t>(list - layer_lists_.begin()) << 32;
+}
+
+Request Session::request_of(uint64_t variant) const {
+  Request request{.output = static_cast<Output>(variant >> 16 & 0xff),
+                  .tokens = static_cast<Tokens>(variant >> 8 & 0xff),
+                  .normalize = (variant >> 1 & 1) != 0,
+                  .all_layers = (variant & 1) != 0};
+  if ((variant & kHasLayerList) == 0) {
+    request.layer = static_cast<int32_t>(variant >> 32);
+    return request;
+  }
+  const std::lock_guard lock(layer_lists_mutex_);
+  request.layers = layer_lists_.at(variant >> 32);
+  return request;
+}
+
 std::vector<Tensor> Session::trace(const Tensor& images, const Request& request) const {
   if (model_.merged_per_block() > 0 && needs_patch_tokens(request)) {
     throw Error("session", "a model without token merging (the request needs one token per patch)",
@@ -135,11 +166,13 @@ std::vector<Tensor> Session::trace(const Tensor& images, const Request& request)
       check_heads_layer(model_, request);
       break;
     case Output::features:
+      if (!request.layers.empty()) return {features_of_layers(model_, images, request)};
       break;
   }
   Tensor shares;
   const Tensor tokens = computed_tokens(model_, images, request, shares);
-  const Tensor features = select_tokens(model_, tokens, shares, request.tokens);
+  const Tensor features =
+      select_tokens(model_, tokens, shares, request.tokens, model_.grid_of(images.size(2), images.size(3)));
   if (request.output == Output::features) return {features};
   return {model_.forward_head(tokens, shares), features};
 }

@@ -3,6 +3,7 @@
 // Session: a Vision Transformer compiled for inference.
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ namespace vitrail::infer {
 // logits_and_features: two results of one pass.
 enum class Output : uint8_t { logits, features, attention, logits_and_features };
 
-// pooled: the head's input [B, D].  cls [B, D].  patch [B, N, D].  all [B, prefix + N, D].
-enum class Tokens : uint8_t { pooled, cls, patch, all };
+// pooled: the head's input [B, D].  cls [B, D].  patch [B, N, D].  grid: the same, [B, rows, columns, D].
+// all [B, prefix + N, D].
+enum class Tokens : uint8_t { pooled, cls, patch, grid, all };
 
 // The output of a run.  The fields after `output` apply to the outputs that their comments name.
 struct Request {
@@ -25,12 +27,15 @@ struct Request {
   int64_t layer = -1;              // features, attention: index of a block; negative indices count from the end
   bool normalize = true;           // features: apply the model's final norm
   bool all_layers = false;         // attention: the weights of every block instead of those of `layer`
+  // features: the tokens of these blocks instead of those of `layer`, in one pass: [B, layers, …].
+  std::vector<int64_t> layers = {};
 };
 
 struct SessionOptions {
   int threads = 0;  // 0: as many as the process may use
-  // Precision of the blocks' linear layers, of attention and of the patch embedding.  In an int8 session, attention and
-  // the patch embedding have `excluded_precision`.  The head and all operations between linear layers are fp32.
+  // Precision of the blocks' linear layers, of attention, of the patch embedding and of the keys and values of
+  // attention pooling.  In an int8 session, those outside the blocks' linear layers have `excluded_precision`.  The
+  // head and all operations between linear layers are fp32.
   kernels::Precision precision = kernels::Precision::fp32;
   std::vector<std::string> excluded_layers = {};  // linear layers of the blocks that are not int8: "blocks.0.mlp.fc2"
   kernels::Precision excluded_precision = kernels::Precision::half;
@@ -78,9 +83,13 @@ class Session {
 
  private:
   std::vector<Tensor> trace(const Tensor& images, const Request& request) const;
+  uint64_t variant_of(const Request& request) const;
+  Request request_of(uint64_t variant) const;
 
   models::VisionTransformer model_;
   kernels::Precision precision_;
+  mutable std::mutex layer_lists_mutex_;
+  mutable std::vector<std::vector<int64_t>> layer_lists_;  // the lists of requests; a variant has their index
   std::unique_ptr<Executor> executor_;
 };
 

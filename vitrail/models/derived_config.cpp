@@ -14,6 +14,17 @@ void check_range(const char* field, int64_t value, int64_t min, int64_t max) {
 // Above any published model; products of two limits do not overflow.
 constexpr int64_t kMaxPixels = 1 << 16, kMaxWidth = 1 << 20, kMaxDepth = 4096;
 
+void check_relative_positions(const VisionTransformerConfig& config) {
+  if (!config.use_rel_pos_bias && !config.use_shared_rel_pos_bias) return;
+  if (!config.class_token || config.dist_token || config.reg_tokens > 0) {
+    throw Error("use_rel_pos_bias", "a class token and no other prefix token", "another combination");
+  }
+  if (config.patch_drop_rate > 0) {
+    throw Error("patch_drop_rate", "0 with a relative position bias, which is for all patches",
+                str(config.patch_drop_rate));
+  }
+}
+
 }  // namespace
 
 const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
@@ -26,6 +37,12 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("num_heads", config.num_heads, 1, kMaxWidth);
   if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMaxWidth);
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
+  if (config.global_pool == GlobalPool::map) {
+    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 1, kMaxWidth * 16);
+  } else if (config.pool_include_prefix) {
+    throw Error("pool_include_prefix", "global_pool map", "another pooling");
+  }
+  check_relative_positions(config);
   check_range("reg_tokens", config.reg_tokens, 0, 4096);
   check_range("head_hidden", config.head_hidden, 0, kMaxWidth);
   if (!(config.norm_eps >= 0 && config.norm_eps < 1))
@@ -54,6 +71,12 @@ int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
       break;
   }
   return nominal;
+}
+
+int64_t pool_mlp_hidden_of(const VisionTransformerConfig& config) {
+  if (config.mlp_hidden && !config.attn_pool_mlp_ratio) return *config.mlp_hidden;
+  const double ratio = config.attn_pool_mlp_ratio.value_or(config.mlp_ratio);
+  return static_cast<int64_t>(static_cast<double>(config.embed_dim) * ratio);
 }
 
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config) {

@@ -10,6 +10,7 @@ namespace vitrail::models {
 const VisionTransformerConfig& checked(const VisionTransformerConfig& config);
 
 int64_t mlp_hidden_of(const VisionTransformerConfig& config);
+int64_t pool_mlp_hidden_of(const VisionTransformerConfig& config);
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config);
 kernels::Activation head_activation(const VisionTransformerConfig& config);
 

@@ -98,7 +98,11 @@ const std::vector<Field>& fields() {
                          {{"token", GlobalPool::token},
                           {"avg", GlobalPool::avg},
                           {"token_avg", GlobalPool::token_avg},
+                          {"map", GlobalPool::map},
                           {"", GlobalPool::none}}),
+      boolean("pool_include_prefix", &Config::pool_include_prefix),
+      optional("attn_pool_num_heads", &Config::attn_pool_num_heads, &JsonFields::integer),
+      optional("attn_pool_mlp_ratio", &Config::attn_pool_mlp_ratio, &JsonFields::number),
       integer("embed_dim", &Config::embed_dim),
       integer("depth", &Config::depth),
       integer("num_heads", &Config::num_heads),
@@ -108,6 +112,8 @@ const std::vector<Field>& fields() {
       boolean("qkv_bias", &Config::qkv_bias),
       optional("qk_scale", &Config::qk_scale, &JsonFields::number),
       boolean("qk_norm", &Config::qk_norm),
+      choice<AttentionType>("attn_type", &Config::attn_type,
+                            {{"", AttentionType::plain}, {"rope", AttentionType::plain}, {"eva", AttentionType::eva}}),
       boolean("norm_first", &Config::norm_first),
       number("norm_eps", &Config::norm_eps),
       boolean("pre_norm", &Config::pre_norm),
@@ -124,6 +130,11 @@ const std::vector<Field>& fields() {
       position_interpolation(),
       boolean("no_embed_class", &Config::no_embed_class),
       boolean("no_embed_reg", &Config::no_embed_reg),
+      boolean("use_rel_pos_bias", &Config::use_rel_pos_bias),
+      boolean("use_shared_rel_pos_bias", &Config::use_shared_rel_pos_bias),
+      choice<nn::RelativePositionResampling>("rel_pos_interp", &Config::rel_pos_interp,
+                                             {{"geometric", nn::RelativePositionResampling::geometric},
+                                              {"bilinear", nn::RelativePositionResampling::bilinear}}),
       boolean("dynamic_img_size", &Config::dynamic_img_size),
       boolean("allow_remainder", &Config::allow_remainder),
       choice<PatchNorm>(
@@ -155,9 +166,9 @@ const std::vector<Field>& fields() {
 // Arguments of timm's VisionTransformer whose default is the only value that is supported.
 const std::map<std::string, Json>& fixed_arguments() {
   static const std::map<std::string, Json> table{{"proj_bias", true},           {"scale_attn_norm", false},
-                                                 {"scale_mlp_norm", false},     {"pool_include_prefix", false},
-                                                 {"dynamic_img_pad", false},    {"fix_init", false},
-                                                 {"embed_norm_layer", nullptr}, {"norm_layer", nullptr}};
+                                                 {"scale_mlp_norm", false},     {"dynamic_img_pad", false},
+                                                 {"fix_init", false},           {"embed_norm_layer", nullptr},
+                                                 {"norm_layer", nullptr}};
   return table;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/vision_transformer.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/nn/checkpointed.h"
@@ -30,18 +32,27 @@ nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
   return patch;
 }
 
+std::array<int64_t, 2> own_grid(const VisionTransformerConfig& config) {
+  return {config.img_size[0] / config.patch_size[0], config.img_size[1] / config.patch_size[1]};
+}
+
 nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t layer) {
   nn::BlockConfig block;
   block.attention = {.dim = config.embed_dim,
                      .num_heads = config.num_heads,
                      .head_dim = config.head_dim,
                      .qkv_bias = config.qkv_bias,
+                     .k_bias = config.attn_type != AttentionType::eva,
                      .qk_scale = config.qk_scale,
                      .qk_norm = config.qk_norm,
                      .norm_eps = config.norm_eps,
                      .attn_drop = config.attn_drop_rate,
                      .proj_drop = config.proj_drop_rate,
                      .init = scheme_of(config)};
+  if (config.use_rel_pos_bias) {
+    block.attention.rel_pos_grid = own_grid(config);
+    block.attention.rel_pos_resampling = config.rel_pos_interp;
+  }
   block.mlp_hidden = mlp_hidden_of(config);
   block.activation = config.act_layer;
   block.swiglu = config.mlp_layer != MlpLayer::mlp;
@@ -53,6 +64,15 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
     block.drop_path = config.drop_path_rate * static_cast<double>(layer) / static_cast<double>(config.depth - 1);
   }
   return block;
+}
+
+nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& config) {
+  return {.dim = config.embed_dim,
+          .num_heads = config.attn_pool_num_heads.value_or(config.num_heads),
+          .mlp_hidden = pool_mlp_hidden_of(config),
+          .activation = config.act_layer,
+          .norm_eps = config.norm_eps,
+          .init = scheme_of(config)};
 }
 
 int64_t prefix_of(const VisionTransformerConfig& config) {
@@ -85,14 +105,21 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
   if (config.dist_token) dist_token_ = params.get("dist_token", {1, 1, dim}, token_init.tokens);
   if (config.reg_tokens > 0) reg_token_ = params.get("reg_token", {1, config.reg_tokens, dim}, token_init.tokens);
   if (config.pos_embed == PositionEmbedding::learned) {
-    const int64_t patches = (config.img_size[0] / config.patch_size[0]) * (config.img_size[1] / config.patch_size[1]);
+    const std::array<int64_t, 2> grid = own_grid(config);
+    const int64_t patches = grid[0] * grid[1];
     pos_embed_ = params.get("pos_embed", {1, embedded_prefix_of(config) + patches, dim}, token_init.positions);
+  }
+  if (config.use_shared_rel_pos_bias) {
+    rel_pos_bias_.emplace(nn::RelativePositionBiasConfig{own_grid(config), config.num_heads, config.rel_pos_interp},
+                          params.child("rel_pos_bias"));
   }
   if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"));
   for (int64_t i = 0; i < config.depth; ++i)
     blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
   const bool after_pool = config.fc_norm.value_or(config.global_pool == GlobalPool::avg);
   if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"));
+  if (config.global_pool == GlobalPool::map)
+    attn_pool_.emplace(attention_pool_config(config), params.child("attn_pool"));
   if (config.final_norm && after_pool) fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"));
   int64_t width = pooled_width(config);
   if (config.head_hidden > 0) {
@@ -119,9 +146,7 @@ Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   if (config_.pos_embed == PositionEmbedding::sinusoidal) {
     return nn::sinusoidal_positions(prefix + patches, config_.embed_dim);
   }
-  const std::array<int64_t, 2> own{config_.img_size[0] / config_.patch_size[0],
-                                   config_.img_size[1] / config_.patch_size[1]};
-  return nn::resample_positions(pos_embed_, prefix, own, grid, config_.pos_interp);
+  return nn::resample_positions(pos_embed_, prefix, own_grid(config_), grid, config_.pos_interp);
 }
 
 // Adds positions and prepends CLS, distillation and register tokens: [B, N, D] → [B, prefix + N, D].  The prefix is
@@ -181,11 +206,35 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const {
-  auto forward = [&block, num_tokens](const Tensor& input) {
-    return block.feed_forward(block.attend(input, {.num_queries = num_tokens}));
+// The bias that all blocks share is computed in each, so that gradient checkpointing computes it again with its block.
+nn::AttentionOptions VisionTransformer::with_shared_bias(nn::AttentionOptions options) const {
+  if (rel_pos_bias_) options.bias = rel_pos_bias_->forward(options.grid);
+  return options;
+}
+
+Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x,
+                                    const nn::AttentionOptions& options) const {
+  auto forward = [this, &block, options](const Tensor& input) {
+    return block.feed_forward(block.attend(input, with_shared_bias(options)));
   };
   return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
+}
+
+void VisionTransformer::drop_patches_in_training(double rate) {
+  if (rate > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
+    throw Error("patch dropout", "a model without a relative position bias, which is for all patches", "one");
+  }
+  patch_drop_rate_ = rate;
+}
+
+void VisionTransformer::merge_tokens(int64_t per_block) {
+  if (per_block > 0 && attn_pool_) {
+    throw Error("token merging", "a model whose global_pool is not map (attention pooling)", "map");
+  }
+  if (per_block > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
+    throw Error("token merging", "a model without a relative position bias, which merged tokens do not have", "one");
+  }
+  merged_per_block_ = per_block;
 }
 
 // Runs blocks 0 to `last`.  The last one computes only the first `num_tokens` tokens (0: all), because nothing reads
@@ -193,10 +242,12 @@ Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x, int
 Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
+  const std::array<int64_t, 2> grid = grid_of(images.size(2), images.size(3));
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) {
     const int64_t computed = i == last ? num_tokens : 0;
-    x = merges ? merging.forward(blocks_[i], x, computed) : run_block(blocks_[i], x, computed);
+    x = merges ? merging.forward(blocks_[i], x, computed)
+               : run_block(blocks_[i], x, {.grid = grid, .num_queries = computed});
   }
   if (shares) *shares = merging.shares();
   return nn::traced(blocks_, x);
@@ -214,6 +265,22 @@ Tensor VisionTransformer::intermediate(const Tensor& images, const IntermediateO
   const int64_t last = config_.depth == 0 ? -1 : block_index(options.layer);
   const Tensor x = run_blocks(images, last, nn::tracing() ? 0 : options.num_tokens, shares);
   return options.normalize ? forward_or_pass(norm_, "norm", x) : x;
+}
+
+std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const std::vector<int64_t>& layers,
+                                                     bool normalize) const {
+  std::vector<int64_t> wanted;
+  for (const int64_t layer : layers) wanted.push_back(block_index(layer));
+  if (wanted.empty()) throw Error("layers", "at least one block", "none");
+  std::vector<Tensor> results(wanted.size());
+  Tensor x = embed(images);
+  for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
+    x = run_block(blocks_[i], x, {.grid = grid_of(images.size(2), images.size(3))});
+    for (size_t at = 0; at < wanted.size(); ++at) {
+      if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
+    }
+  }
+  return results;
 }
 
 // The tokens that the heads read.  Without patch pooling these are few, so the last block computes little more than
@@ -249,6 +316,11 @@ Tensor VisionTransformer::head_features(const Tensor& tokens, const Tensor& shar
     case GlobalPool::token_avg:
       x = ops::cat({tokens.select(1, 0), patch_mean(tokens, shares)}, 1);
       break;
+    case GlobalPool::map: {
+      const int64_t first = config_.pool_include_prefix ? 0 : num_prefix_tokens();
+      x = attn_pool_->forward(ops::contiguous(tokens.narrow(1, first, tokens.size(1) - first)));
+      break;
+    }
     case GlobalPool::none:
       x = tokens;
       break;
@@ -305,7 +377,8 @@ std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std:
   Tensor x = embed(images);
   for (int64_t i = 0; i <= last; ++i) {
     nn::AttentionOutput attention;
-    x = blocks_[i].feed_forward(blocks_[i].attend(x, {.need_weights = i >= first}, &attention));
+    const nn::AttentionOptions options{.need_weights = i >= first, .grid = grid_of(images.size(2), images.size(3))};
+    x = blocks_[i].feed_forward(blocks_[i].attend(x, with_shared_bias(options), &attention));
     if (i >= first) maps.push_back(attention.weights);
   }
   return maps;
@@ -318,9 +391,11 @@ void VisionTransformer::visit(nn::Visitor& visitor) {
   visitor.parameter("pos_embed", pos_embed_);
   visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
   visitor.child("pos_drop", static_cast<nn::Module&>(pos_drop_));
+  if (rel_pos_bias_) visitor.child("rel_pos_bias", rel_pos_bias_);
   visitor.child("norm_pre", norm_pre_);
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
   visitor.child("norm", norm_);
+  if (attn_pool_) visitor.child("attn_pool", attn_pool_);
   visitor.child("fc_norm", fc_norm_);
   if (pre_logits_) visitor.child("pre_logits.fc", pre_logits_);
   visitor.child("head_drop", static_cast<nn::Module&>(head_drop_));

@@ -3,6 +3,7 @@
 // The Vision Transformer (Dosovitskiy et al. 2021, "An image is worth 16x16 words") in all variants of
 // VisionTransformerConfig.
 #include "vitrail/models/vision_transformer_config.h"
+#include "vitrail/nn/attention_pool.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
 #include "vitrail/nn/token_merging.h"
@@ -10,10 +11,10 @@
 namespace vitrail::models {
 
 // Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
-// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, fc_norm.*, pre_logits.fc.*, head.*, head_dist.*.
-// The order of tokens is CLS, distillation, registers, patches.
-// Traced besides the modules: embedded (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm
-// and head also where the model has none.
+// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*, head.*,
+// head_dist.*. The order of tokens is CLS, distillation, registers, patches. Traced besides the modules: embedded
+// (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm and head also where the model has
+// none.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
@@ -46,6 +47,10 @@ class VisionTransformer : public nn::Module {
   };
   Tensor intermediate(const Tensor& images, const IntermediateOptions& options, Tensor* shares = nullptr) const;
 
+  // The tokens after each of `layers` in one pass, in their order, [B, tokens, D] each; as timm's
+  // forward_intermediates.
+  std::vector<Tensor> intermediates(const Tensor& images, const std::vector<int64_t>& layers, bool normalize) const;
+
   // The attention weights of every block, or of block `only` (negative indices count from the end), [B, H, N, N] each.
   std::vector<Tensor> attention_maps(const Tensor& images, std::optional<int64_t> only = std::nullopt) const;
 
@@ -55,11 +60,13 @@ class VisionTransformer : public nn::Module {
 
   // Sets the rate of patch dropout in training, in [0, 1).  The initial rate is the configuration's, which this does
   // not change.
-  void drop_patches_in_training(double rate) { patch_drop_rate_ = rate; }
+  // Throws Error for a model with a relative position bias, which is for all patches.
+  void drop_patches_in_training(double rate);
 
   // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves
-  // time and costs accuracy; 0: none.
-  void merge_tokens(int64_t per_block) { merged_per_block_ = per_block; }
+  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling or a relative position bias,
+  // which do not know the patches that a token represents.
+  void merge_tokens(int64_t per_block);
   int64_t merged_per_block() const { return merged_per_block_; }
 
   const VisionTransformerConfig& config() const { return config_; }
@@ -80,7 +87,8 @@ class VisionTransformer : public nn::Module {
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   Tensor drop_patches(const Tensor& tokens) const;
-  Tensor run_block(const nn::Block& block, const Tensor& x, int64_t num_tokens) const;
+  Tensor run_block(const nn::Block& block, const Tensor& x, const nn::AttentionOptions& options) const;
+  nn::AttentionOptions with_shared_bias(nn::AttentionOptions options) const;
   Tensor head_features(const Tensor& tokens, const Tensor& shares) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;
@@ -89,9 +97,12 @@ class VisionTransformer : public nn::Module {
   nn::PatchEmbed patch_embed_;
   Tensor cls_token_, dist_token_, reg_token_, pos_embed_;
   nn::Dropout pos_drop_;
+  std::optional<nn::RelativePositionBias> rel_pos_bias_;
   std::optional<nn::LayerNorm> norm_pre_;
   nn::ModuleList<nn::Block> blocks_;
-  std::optional<nn::LayerNorm> norm_, fc_norm_;
+  std::optional<nn::LayerNorm> norm_;
+  std::optional<nn::AttentionPoolLatent> attn_pool_;
+  std::optional<nn::LayerNorm> fc_norm_;
   nn::Dropout head_drop_;
   std::optional<nn::Linear> pre_logits_, head_, head_dist_;
   bool checkpoint_blocks_ = false;

@@ -8,15 +8,17 @@
 
 #include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/nn/positional_encoding.h"
+#include "vitrail/nn/relative_position_bias.h"
 
 namespace vitrail::models {
 
-enum class GlobalPool { none, token, avg, token_avg };       // "", "token", "avg", "token_avg"
+enum class GlobalPool { none, token, avg, token_avg, map };  // "", "token", "avg", "token_avg", "map" (attention)
 enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
 // "mlp"; SwiGLU with DINOv2's hidden width ("swiglu"), or with mlp_ratio for both halves of fc1 ("swiglu_packed", as
 // the argument of timm's SwiGLUPacked).
 enum class MlpLayer { mlp, swiglu, swiglu_packed };
+enum class AttentionType { plain, eva };  // "" or "rope"; "eva": biases of q and v, none of k
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
@@ -24,6 +26,9 @@ struct VisionTransformerConfig {
   int64_t in_chans = 3;
   int64_t num_classes = 1000;  // 0: no head
   GlobalPool global_pool = GlobalPool::token;
+  bool pool_include_prefix = false;              // map: pool the prefix tokens too, not only patches
+  std::optional<int64_t> attn_pool_num_heads{};  // map; none: num_heads
+  std::optional<double> attn_pool_mlp_ratio{};   // map; none: the width of the blocks' MLP
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;
@@ -33,6 +38,7 @@ struct VisionTransformerConfig {
   bool qkv_bias = true;
   std::optional<double> qk_scale{};  // none: head_dim^-0.5
   bool qk_norm = false;
+  AttentionType attn_type = AttentionType::plain;
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding
@@ -44,8 +50,11 @@ struct VisionTransformerConfig {
   bool dist_token = false;
   PositionEmbedding pos_embed = PositionEmbedding::learned;
   nn::PositionResampling pos_interp{};
-  bool no_embed_class = false;  // positions for patches only
-  bool no_embed_reg = false;    // positions for CLS and patches, not for registers (DINOv2)
+  bool no_embed_class = false;           // positions for patches only
+  bool no_embed_reg = false;             // positions for CLS and patches, not for registers (DINOv2)
+  bool use_rel_pos_bias = false;         // a relative position bias in every block
+  bool use_shared_rel_pos_bias = false;  // one for all blocks
+  nn::RelativePositionResampling rel_pos_interp = nn::RelativePositionResampling::geometric;
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;

@@ -14,18 +14,18 @@ namespace {
 // Fields that are arguments of timm's VisionTransformer with the same name and meaning.
 const std::set<std::string>& timm_fields() {
   static const std::set<std::string> names{
-      "img_size",       "patch_size",      "in_chans",      "num_classes",     "global_pool",    "embed_dim",
-      "depth",          "num_heads",       "mlp_ratio",     "qkv_bias",        "qk_norm",        "pre_norm",
-      "final_norm",     "fc_norm",         "init_values",   "class_token",     "reg_tokens",     "no_embed_class",
-      "act_layer",      "drop_rate",       "pos_drop_rate", "patch_drop_rate", "attn_drop_rate", "proj_drop_rate",
-      "drop_path_rate", "dynamic_img_size"};
+      "img_size",       "patch_size",       "in_chans",           "num_classes",     "global_pool",    "embed_dim",
+      "depth",          "num_heads",        "mlp_ratio",          "qkv_bias",        "qk_norm",        "pre_norm",
+      "final_norm",     "fc_norm",          "init_values",        "class_token",     "reg_tokens",     "no_embed_class",
+      "act_layer",      "drop_rate",        "pos_drop_rate",      "patch_drop_rate", "attn_drop_rate", "proj_drop_rate",
+      "drop_path_rate", "dynamic_img_size", "pool_include_prefix"};
   return names;
 }
 
 // Fields that do not change the name or shape of any parameter: timm can open the file without them, with slightly
 // different outputs.
 const std::set<std::string>& harmless_fields() {
-  static const std::set<std::string> names{"norm_eps", "pos_interp", "weight_init"};
+  static const std::set<std::string> names{"norm_eps", "pos_interp", "rel_pos_interp", "weight_init"};
   return names;
 }
 

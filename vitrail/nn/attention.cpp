@@ -43,13 +43,39 @@ Attention::Attention(const AttentionConfig& config, const ParamSource& params)
     key_.emplace(config.dim, inner, config.qkv_bias, params.child("key"), part_init);
     value_.emplace(config.dim, inner, config.qkv_bias, params.child("value"), part_init);
   } else {
-    qkv_.emplace(config.dim, 3 * inner, config.qkv_bias, params.child("qkv"),
+    qkv_.emplace(config.dim, 3 * inner, config.qkv_bias && config.k_bias, params.child("qkv"),
                  init::linear(config.init, init::Role::qkv, config.dim, 3 * inner));
+    if (config.qkv_bias && !config.k_bias) {
+      q_bias_ = params.get("q_bias", {inner}, init::zeros());
+      v_bias_ = params.get("v_bias", {inner}, init::zeros());
+    }
   }
   if (config.qk_norm) {
     q_norm_.emplace(head_dim_, config.norm_eps, params.child("q_norm"));
     k_norm_.emplace(head_dim_, config.norm_eps, params.child("k_norm"));
   }
+  if (config.rel_pos_grid) {
+    rel_pos_bias_.emplace(RelativePositionBiasConfig{*config.rel_pos_grid, config.num_heads, config.rel_pos_resampling},
+                          params);
+  }
+}
+
+// x [B, N, C] → q, k and v [B, N, 3·H·d].
+Tensor Attention::fused_projection(const Tensor& x) const {
+  Tensor bias;
+  if (q_bias_.defined()) bias = ops::cat({q_bias_, Tensor::zeros(q_bias_.shape(), q_bias_.dtype()), v_bias_}, 0);
+  return qkv_->forward_with_bias(x, bias);
+}
+
+// The sum of the given bias and that of the relative positions; undefined if there is none.
+Tensor Attention::score_bias(const AttentionOptions& options) const {
+  Tensor bias = options.bias;
+  if (rel_pos_bias_) {
+    const Tensor own = rel_pos_bias_->forward(options.grid);
+    bias = bias.defined() ? ops::add(own, bias) : own;
+  }
+  const bool narrowed = bias.defined() && options.num_queries > 0 && bias.size(2) > 1;
+  return narrowed ? ops::contiguous(bias.narrow(2, 0, options.num_queries)) : bias;
 }
 
 Attention::Heads Attention::project(const Tensor& x) const {
@@ -59,7 +85,7 @@ Attention::Heads Attention::project(const Tensor& x) const {
     result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
               split_heads(value_->forward(x), heads)};
   } else {
-    const Tensor reshaped = qkv_->forward(x).view({x.size(0), x.size(1), 3, heads, head_dim_});
+    const Tensor reshaped = fused_projection(x).view({x.size(0), x.size(1), 3, heads, head_dim_});
     trace(*this, "qkv_reshaped", reshaped);
     const Tensor qkv = reshaped.permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
     trace(*this, "qkv_permuted", qkv);
@@ -72,11 +98,12 @@ Attention::Heads Attention::project(const Tensor& x) const {
 
 AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {
   const bool fused = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !options.need_weights &&
-                     !options.need_keys && !options.bias.defined() && options.num_queries == 0;
-  if (fused) return {ops::self_attention(qkv_->forward(x), config_.num_heads, scale_), {}, {}};
+                     !options.need_keys && !options.bias.defined() && !rel_pos_bias_ && options.num_queries == 0;
+  if (fused) return {ops::self_attention(fused_projection(x), config_.num_heads, scale_), {}, {}};
   const Heads heads = project(x);
   const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
-  AttentionOutput result = attend(*this, q, heads.k, heads.v, scale_, options.bias, &attn_drop_, options.need_weights);
+  AttentionOutput result =
+      attend(*this, q, heads.k, heads.v, scale_, score_bias(options), &attn_drop_, options.need_weights);
   if (!q_norm_) trace(*this, "q_norm", q);
   if (!k_norm_) trace(*this, "k_norm", heads.k);
   if (options.need_keys) result.keys = heads.k;
@@ -100,8 +127,11 @@ void Attention::visit(Visitor& visitor) {
     visitor.child("value", value_);
     visitor.child("out", static_cast<Module&>(proj_));
   } else {
+    visitor.parameter("q_bias", q_bias_);
+    visitor.parameter("v_bias", v_bias_);
     visitor.child("qkv", qkv_);
   }
+  if (rel_pos_bias_) rel_pos_bias_->visit(visitor);
   visitor.child("q_norm", q_norm_);
   visitor.child("k_norm", k_norm_);
   visitor.child("attn_drop", static_cast<Module&>(attn_drop_));

@@ -24,6 +24,10 @@ Tensor Linear::forward(const Tensor& x, kernels::Activation activation) const {
   return activation == kernels::Activation::none ? out : ops::activation(out, activation);
 }
 
+Tensor Linear::forward_with_bias(const Tensor& x, const Tensor& bias) const {
+  return traced(*this, ops::linear(x, weight_, bias.defined() ? bias : bias_));
+}
+
 std::string Linear::extra() const {
   return str("in_features=", in_features(), ", out_features=", out_features(),
              ", bias=", bias_.defined() ? "True" : "False");

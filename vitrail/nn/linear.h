@@ -15,6 +15,8 @@ class Linear : public Module {
 
   // The activation is fused into the layer.  A trace gets the value before it.
   Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
+  // The same with another bias [out], unless it is undefined.
+  Tensor forward_with_bias(const Tensor& x, const Tensor& bias) const;
 
   std::string type() const override { return "Linear"; }
   std::string extra() const override;

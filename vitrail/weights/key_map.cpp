@@ -110,6 +110,16 @@ bool KeyMap::recognises(const std::vector<std::string>& keys) const {
 
 KeyMatch KeyMap::match(const std::string& key) const { return first_match(impl_->text.rules, impl_->patterns, key); }
 
+std::vector<KeyMatch> KeyMap::match_all(const std::string& key) const {
+  std::vector<KeyMatch> matches{match(key)};
+  if (!matches.front().rule || matches.front().rule->cuts == 1) return matches;
+  const std::vector<KeyRule>& all = rules();
+  for (size_t i = static_cast<size_t>(matches.front().rule - all.data()); all[i].last < all[i].cuts; ++i) {
+    matches.push_back({*impl_->patterns[i + 1].replace(key, all[i + 1].to), &all[i + 1]});
+  }
+  return matches;
+}
+
 KeyMatch KeyMap::match_module(const std::string& path) const {
   KeyMatch module = first_match(impl_->text.modules, impl_->module_patterns, path);
   if (module.rule) return module;

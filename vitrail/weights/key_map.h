@@ -19,6 +19,9 @@ struct KeyRule {
   std::string from, to;
   bool drop = false;
   int64_t part = 0, parts = 1;  // the source is part `part` of `parts` that are concatenated along axis 0
+  // The native tensor is rows [first, last) of the source when it is cut into `cuts` equal parts along axis 0.  The
+  // rules of the source's other parts follow this one.
+  int64_t first = 0, last = 1, cuts = 1;
   std::optional<Rearrange> rearrange;
   AxisSizes sizes;  // sizes of axes that cannot be inferred from the shape
   std::string label;
@@ -53,6 +56,8 @@ class KeyMap {
   // The first rule that matches the complete key applies.  A key that no rule matches keeps its name.  Throws Error if
   // the new name has more than 4,096 characters.
   KeyMatch match(const std::string& key) const;
+  // The native names of all tensors that a source tensor is split into: one, unless its rule has "split".
+  std::vector<KeyMatch> match_all(const std::string& key) const;
   // The native path of a module: by the map's "modules", else by the rule for its weight.  Null rule: none.
   KeyMatch match_module(const std::string& path) const;
 

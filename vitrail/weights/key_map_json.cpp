@@ -59,30 +59,65 @@ void read_sizes(const json& value, KeyRule& rule) {
   }
 }
 
-KeyRule read_rule(const json& object, const std::string& where) {
+// {"to": [a, b], "split": [1, 2]}: the first third of the source is a, the other two are b.  One rule per target.
+std::vector<KeyRule> split_rules(const json& object, const KeyRule& rule) {
+  const json& to = object["to"];
+  const json split = object.value("split", json());
+  int64_t cuts = 0;
+  for (const json& count : split.is_array() ? split : json::array()) {
+    const bool valid = count.is_number_integer() && count.get<int64_t>() >= 1 && count.get<int64_t>() <= kMaxParts;
+    cuts = valid ? cuts + count.get<int64_t>() : kMaxParts + 1;
+    if (cuts > kMaxParts) break;
+  }
+  if (split.size() != to.size() || cuts < 2 || cuts > kMaxParts) {
+    throw Error(rule.label, str("\"split\" as one positive number per name in \"to\", of sum 2 to ", kMaxParts),
+                split.dump(-1, ' ', true).substr(0, 80));
+  }
+  std::vector<KeyRule> rules;
+  int64_t first = 0;
+  for (size_t i = 0; i < to.size(); ++i) {
+    KeyRule& target = rules.emplace_back(rule);
+    target.to = text_of(json{{"to", to[i]}}, "to", rule.label);
+    target.first = first;
+    target.last = first += split[i].get<int64_t>();
+    target.cuts = cuts;
+  }
+  return rules;
+}
+
+// The rules of an element of "rules": one, or one per name in "to".
+std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
   if (!object.is_object()) throw Error(where, "an object", object.type_name());
   KeyRule rule;
   rule.label = where;
   rule.from = text_of(object, "from", where);
   rule.label = str(where, " (\"", rule.from.substr(0, 80), "\")");
-  check_keys(object, {"from", "to", "part", "rearrange", "sizes", "drop"}, rule.label);
+  check_keys(object, {"from", "to", "part", "split", "rearrange", "sizes", "drop"}, rule.label);
   if (const auto drop = object.find("drop"); drop != object.end()) {
     if (!drop->is_boolean()) throw Error(rule.label, "\"drop\" as true or false", drop->type_name());
     rule.drop = drop->get<bool>();
   }
   if (rule.drop) {
     if (object.size() != 2) throw Error(rule.label, "nothing beside \"from\" and \"drop\"", "more");
-    return rule;
+    return {rule};
   }
-  rule.to = text_of(object, "to", rule.label);
-  if (rule.to.size() > kMaxTo)
-    throw Error(rule.label, str("\"to\" of at most ", kMaxTo, " characters"), str(rule.to.size()));
   if (object.contains("part")) read_part(object["part"], rule);
   if (object.contains("rearrange")) {
     rule.rearrange = Rearrange::parse(text_of(object, "rearrange", rule.label), rule.label);
   }
   if (object.contains("sizes")) read_sizes(object["sizes"], rule);
-  return rule;
+  std::vector<KeyRule> rules{rule};
+  if (object.contains("to") && object["to"].is_array()) {
+    rules = split_rules(object, rule);
+  } else {
+    if (object.contains("split")) throw Error(rule.label, "\"to\" as a list of names with \"split\"", "one name");
+    rules[0].to = text_of(object, "to", rule.label);
+  }
+  for (const KeyRule& target : rules) {
+    if (target.to.size() <= kMaxTo) continue;
+    throw Error(rule.label, str("\"to\" of at most ", kMaxTo, " characters"), str(target.to.size()));
+  }
+  return rules;
 }
 
 json parse_json(const std::string& text, const std::string& where) {
@@ -102,8 +137,9 @@ json parse_json(const std::string& text, const std::string& where) {
 
 // The path of a module without parameters, such as an activation: {"from": …, "to": …}.
 KeyRule read_module(const json& object, const std::string& where) {
-  KeyRule rule = read_rule(object, where);
-  if (rule.drop || rule.rearrange) throw Error(rule.label, "only \"from\", \"to\" and \"part\"", "more");
+  const KeyRule rule = read_rule(object, where).front();
+  if (rule.drop || rule.rearrange || rule.cuts > 1)
+    throw Error(rule.label, "only \"from\", \"to\" and \"part\"", "more");
   return rule;
 }
 
@@ -136,7 +172,7 @@ ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bo
   const auto rules = map.find("rules");
   if (rules == map.end() || !rules->is_array()) throw Error(where, "\"rules\" as an array", "none");
   for (size_t i = 0; !only_detect && i < rules->size(); ++i) {
-    result.rules.push_back(read_rule((*rules)[i], str(where, ": rule ", i + 1)));
+    for (KeyRule& rule : read_rule((*rules)[i], str(where, ": rule ", i + 1))) result.rules.push_back(std::move(rule));
   }
   const json modules = map.value("modules", json::array());
   if (!modules.is_array()) throw Error(where, "\"modules\" as an array", modules.type_name());

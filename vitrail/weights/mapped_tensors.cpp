@@ -29,16 +29,9 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
     : map_(map), sizes_(std::move(sizes)) {
   for (const TensorInfo& info : checkpoint.tensors()) {
     if (info.shape.numel() == 0) continue;
-    const KeyMatch match = map_.match(info.name);
-    if (match.dropped()) continue;
-    MappedTensor& tensor = tensors_[match.native];
-    const MappedPart part{info.name, match.rule, match.rule == nullptr ? 0 : match.rule->part};
-    for (const MappedPart& other : tensor.parts) {
-      if (other.part != part.part && parts_of(other) == parts_of(part)) continue;
-      throw Error(checkpoint.path(), str("one tensor for ", match.native, " (key map ", map_.name(), ")"),
-                  str("two: ", other.source, " and ", part.source));
+    for (const KeyMatch& match : map_.match_all(info.name)) {
+      if (!match.dropped()) add(checkpoint, info.name, match);
     }
-    tensor.parts.push_back(part);
   }
   for (auto& [native, tensor] : tensors_) resolve(checkpoint, tensor);
   for (const auto& [name, global] : checkpoint.objects()) {
@@ -49,6 +42,17 @@ MappedTensors::MappedTensors(const Checkpoint& checkpoint, const KeyMap& map, Fi
                                                 .problem = "expected a tensor, got an object of " + global,
                                                 .object = true});
   }
+}
+
+void MappedTensors::add(const Checkpoint& checkpoint, const std::string& source, const KeyMatch& match) {
+  MappedTensor& tensor = tensors_[match.native];
+  const MappedPart part{source, match.rule, match.rule == nullptr ? 0 : match.rule->part};
+  for (const MappedPart& other : tensor.parts) {
+    if (other.part != part.part && parts_of(other) == parts_of(part)) continue;
+    throw Error(checkpoint.path(), str("one tensor for ", match.native, " (key map ", map_.name(), ")"),
+                str("two: ", other.source, " and ", part.source));
+  }
+  tensor.parts.push_back(part);
 }
 
 void MappedTensors::resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const {
@@ -79,9 +83,16 @@ std::map<std::string, int64_t> MappedTensors::axis_sizes(const KeyRule& rule) co
 }
 
 Shape MappedTensors::part_shape(const Checkpoint& checkpoint, const MappedPart& part) const {
-  const Shape& shape = checkpoint.info(part.source).shape;
-  if (part.rule == nullptr || !part.rule->rearrange) return shape;
-  return part.rule->rearrange->shape(shape, axis_sizes(*part.rule), str(part.rule->label, ": ", part.source));
+  Shape shape = checkpoint.info(part.source).shape;
+  if (part.rule == nullptr) return shape;
+  const std::string where = str(part.rule->label, ": ", part.source);
+  if (part.rule->rearrange) shape = part.rule->rearrange->shape(shape, axis_sizes(*part.rule), where);
+  if (part.rule->cuts == 1) return shape;
+  if (shape.rank() == 0 || shape[0] % part.rule->cuts != 0) {
+    throw Error(where, str("a first extent that ", part.rule->cuts, " divides"), shape.to_string());
+  }
+  shape[0] = shape[0] / part.rule->cuts * (part.rule->last - part.rule->first);
+  return shape;
 }
 
 // Parts are concatenated along axis 0; all other extents must be equal.
@@ -100,9 +111,13 @@ void MappedTensors::resolve_shape(const Checkpoint& checkpoint, MappedTensor& te
 
 Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& tensor, DType dtype) const {
   const auto read_part = [&](const MappedPart& part) {
-    const Tensor source = checkpoint.tensor(part.source);
-    if (part.rule == nullptr || !part.rule->rearrange) return source;
-    return part.rule->rearrange->apply(source, axis_sizes(*part.rule), str(part.rule->label, ": ", part.source));
+    Tensor source = checkpoint.tensor(part.source);
+    if (part.rule == nullptr) return source;
+    const std::string where = str(part.rule->label, ": ", part.source);
+    if (part.rule->rearrange) source = part.rule->rearrange->apply(source, axis_sizes(*part.rule), where);
+    if (part.rule->cuts == 1) return source;
+    const int64_t rows = source.size(0) / part.rule->cuts;
+    return source.narrow(0, rows * part.rule->first, rows * (part.rule->last - part.rule->first));
   };
   if (tensor.parts.size() == 1) {
     const Tensor part = read_part(tensor.parts.front());

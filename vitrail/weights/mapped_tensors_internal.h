@@ -43,6 +43,7 @@ class MappedTensors {
 
  private:
   std::map<std::string, int64_t> axis_sizes(const KeyRule& rule) const;
+  void add(const Checkpoint& checkpoint, const std::string& source, const KeyMatch& match);
   void resolve(const Checkpoint& checkpoint, MappedTensor& tensor) const;
   void resolve_shape(const Checkpoint& checkpoint, MappedTensor& tensor) const;
   Shape part_shape(const Checkpoint& checkpoint, const MappedPart& part) const;

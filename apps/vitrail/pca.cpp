@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "apps/vitrail/commands.h"
+#include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/output.h"
+#include "vitrail/analysis/pca.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/image/overlay.h"
+
+namespace vitrail::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  ModelOptions model;
+  std::vector<std::string> inputs;
+  std::string output, foreground = "none";
+  int64_t layer = -1, batch = 8;
+  double opacity = 0.75;
+  bool no_norm = false, invert = false, raw = false, exif = false;
+};
+
+analysis::Foreground foreground_of(const Options& options) {
+  using Kind = analysis::Foreground::Kind;
+  if (options.foreground == "none") {
+    if (options.invert) throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it");
+    return {};
+  }
+  if (options.foreground == "first") return {.kind = Kind::first, .invert = options.invert};
+  double threshold = -1;
+  if (CLI::detail::lexical_cast(options.foreground, threshold) && threshold >= 0 && threshold < 1) {
+    return {.kind = Kind::threshold, .threshold = threshold, .invert = options.invert};
+  }
+  throw CLI::ValidationError("--foreground", "expected none, first or a number from 0 to 1, got " + options.foreground);
+}
+
+// The images whose features were computed.
+struct Features {
+  std::vector<size_t> index;
+  std::vector<std::string> paths;
+  std::vector<Tensor> grids;  // [rows, columns, D]
+};
+
+// The name of an image's files: that of the image, with a number if another image has it too.
+std::string unique_name(const std::string& path, std::set<std::string>& taken) {
+  const std::string stem = path == "-" ? "image" : fs::path(path).stem().string();
+  std::string name = stem;
+  for (int number = 2; !taken.insert(name).second; ++number) name = str(stem, "-", number);
+  return name;
+}
+
+void write_raw(const fs::path& file, const Tensor& scores) {
+  const Shape shape = scores.shape();
+  write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
+}
+
+image::Image overlay_of(const image::Image& photo, const analysis::PcaMaps& maps, const Options& options,
+                        const image::EvalTransform& transform) {
+  const int64_t rows = maps.scores.size(0), columns = maps.scores.size(1);
+  std::vector<float> shown(static_cast<size_t>(rows * columns));
+  for (size_t i = 0; i < shown.size(); ++i) shown[i] = std::isfinite(maps.scores.data<float>()[3 * i]) ? 1.0F : 0.0F;
+  const image::ColorMap colors{{maps.colors.data<float>(), 3 * shown.size()}, shown, columns, rows};
+  return image::overlay(photo, colors,
+                        {.opacity = options.opacity, .region = visible_region(transform, photo.width, photo.height)});
+}
+
+void create_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Error(folder.string(), "a folder for the overlays", error.message());
+}
+
+int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
+  create_folder(options.output);
+  const Model model = load_model(options.model, global);
+  const ImageSource source = image_source(options.inputs, model, options.exif);
+  const infer::Request request{.output = infer::Output::features,
+                               .tokens = infer::Tokens::grid,
+                               .layer = options.layer,
+                               .normalize = !options.no_norm};
+  Features features;
+  const size_t failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
+    if (!outcome.error.empty()) return;
+    features.index.push_back(outcome.index);
+    features.paths.push_back(outcome.path);
+    features.grids.push_back(outcome.result);
+  });
+  if (features.grids.empty())
+    throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");
+  const std::vector<analysis::PcaMaps> maps = analysis::pca_maps(features.grids, foreground);
+  std::set<std::string> taken;
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const fs::path base = fs::path(options.output) / unique_name(features.paths[i], taken);
+    const image::Image photo = source.read(features.index[i]);
+    image::write_png(base.string() + ".png", overlay_of(photo, maps[i], options, model.transform()));
+    if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);
+  }
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("pca", "Show patch features as colours");
+  command->footer("Example: vitrail pca -m MODEL photos/ -o colors --foreground first");
+  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
+  options->model.add_to(*command);
+  command
+      ->add_option("-o,--output", options->output,
+                   "Folder for NAME.png of each image: the first three principal components of the patch features of "
+                   "all images as red, green and blue, over the image")
+      ->required();
+  command->add_option("--layer", options->layer, "Index of the block; negative counts from the end")
+      ->capture_default_str();
+  command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
+  command
+      ->add_option("--foreground", options->foreground,
+                   "none: all patches; first: those on the side of the first component that has fewer patches at the "
+                   "images' borders; a number: those whose first component, scaled to 0 to 1, is above it")
+      ->capture_default_str();
+  command->add_flag("--invert", options->invert, "Take the other side of the first component as foreground");
+  command->add_flag("--raw", options->raw,
+                    "Write NAME.npy too: the unscaled scores, float32 [rows, columns, 3], NaN in the background");
+  command->add_option("--opacity", options->opacity, "Opacity of the colours over the image")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  command->callback([options, &global, &run] {
+    const analysis::Foreground foreground = foreground_of(*options);
+    run = [options, foreground, &global] { return pca(*options, foreground, global); };
+  });
+}
+
+}  // namespace vitrail::app

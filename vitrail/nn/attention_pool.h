@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "vitrail/nn/attention.h"
+#include "vitrail/nn/mlp.h"
+
+namespace vitrail::nn {
+
+struct AttentionPoolConfig {
+  int64_t dim = 0;
+  int64_t num_heads = 8;
+  std::optional<int64_t> mlp_hidden = {};  // none: 4 × dim
+  kernels::Activation activation = kernels::Activation::gelu;
+  double norm_eps = 1e-6;
+  double proj_drop = 0;
+  init::Scheme init = init::Scheme::torch;
+};
+
+// Multi-head attention pooling (Lee et al. 2019, "Set Transformer", PMA with one seed; Zhai et al. 2022, "Scaling
+// Vision Transformers"): a learned latent is the only query.  x [B, N, C] → [B, C].
+//   o = proj(attention(q(latent), kv(x))),  then  o + mlp(norm(o))
+// Parameters: latent [1, 1, C], q.* [C, C], kv.* [2·C, C], proj.* [C, C], norm.*, mlp.*.  Sources: timm's
+// AttentionPoolLatent, transformers' SiglipMultiheadAttentionPoolingHead.
+// Traced besides the modules: those of attend(), and residual, the sum.
+class AttentionPoolLatent : public Module {
+ public:
+  AttentionPoolLatent(const AttentionPoolConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+
+  std::string type() const override { return "AttentionPoolLatent"; }
+  void visit(Visitor& visitor) override;
+
+ private:
+  AttentionPoolConfig config_;
+  Tensor latent_;
+  Linear q_, kv_, proj_;
+  Dropout proj_drop_;
+  LayerNorm norm_;
+  Mlp mlp_;
+};
+
+}  // namespace vitrail::nn
