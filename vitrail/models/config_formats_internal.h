@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Readers of the two formats of config.json.  All throw Error naming the field's path.
+// Readers of the formats of config.json.  All throw Error naming the field's path.
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/model_config.h"
 
@@ -11,6 +11,14 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// CLIP's: a nested vision_config, and text_config if the model has a text tower.
+bool is_clip(const std::string& model_type);
+ModelConfig read_clip_config(const Json& json, const Json& preprocessor, const std::string& where);
+
+// Parts of Hugging Face's format.  read_labels(): id2label {"0": "tench", …} in index order.
+kernels::Activation read_hidden_act(const JsonFields& file, const char* by_default);
+bool architecture_ends_with(const JsonFields& file, const std::string& ending);
+std::vector<std::string> read_labels(const JsonFields& file);
 // preprocessor_config.json.
 Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig& vit, const std::string& where);
 

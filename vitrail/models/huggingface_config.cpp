@@ -13,46 +13,6 @@ int64_t integer_or(const JsonFields& file, const char* key, int64_t transformers
   return file.integer(key).value_or(transformers_default);
 }
 
-kernels::Activation activation_of(const JsonFields& file) {
-  using kernels::Activation;
-  const std::string name = file.text("hidden_act").value_or("gelu");
-  if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
-  if (name == "quick_gelu") return Activation::quick_gelu;
-  if (name == "relu") return Activation::relu;
-  if (name == "silu" || name == "swish") return Activation::silu;
-  throw Error(file.path("hidden_act"), "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu",
-              "\"" + name + "\"");
-}
-
-bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
-  if (!file.has("architectures") || !file.at("architectures").is_array()) return false;
-  for (const Json& item : file.at("architectures")) {
-    if (item.is_string() && item.get<std::string>().ends_with(ending)) return true;
-  }
-  return false;
-}
-
-// id2label {"0": "tench", …} in index order.
-std::vector<std::string> labels_of(const JsonFields& file) {
-  std::vector<std::string> labels;
-  if (!file.has("id2label")) return labels;
-  const JsonFields map(file.at("id2label"), file.path("id2label"));
-  labels.resize(map.object().size());
-  for (const auto& item : map.object().items()) {
-    size_t index = labels.size();
-    const bool number = !item.key().empty() && item.key().size() < 9 &&
-                        std::all_of(item.key().begin(), item.key().end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (number) index = std::stoul(item.key());
-    if (index >= labels.size() || !item.value().is_string()) {
-      throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"),
-                  "\"" + item.key() + "\"");
-    }
-    labels[index] = item.value().get<std::string>();
-  }
-  return labels;
-}
-
 void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
   if (const auto size = file.size("image_size")) vit.img_size = *size;
   if (const auto size = file.size("patch_size")) vit.patch_size = *size;
@@ -61,7 +21,7 @@ void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
   vit.depth = integer_or(file, "num_hidden_layers", 12);
   vit.num_heads = integer_or(file, "num_attention_heads", 12);
   vit.qkv_bias = file.boolean("qkv_bias").value_or(true);
-  vit.act_layer = activation_of(file);
+  vit.act_layer = read_hidden_act(file, "gelu");
   vit.attn_drop_rate = file.number("attention_probs_dropout_prob").value_or(0.0);
   vit.proj_drop_rate = file.number("hidden_dropout_prob").value_or(0.0);
   vit.pos_drop_rate = vit.proj_drop_rate;
@@ -97,8 +57,48 @@ void read_dinov2(const JsonFields& file, bool registers, VisionTransformerConfig
 
 }  // namespace
 
+kernels::Activation read_hidden_act(const JsonFields& file, const char* by_default) {
+  using kernels::Activation;
+  const std::string name = file.text("hidden_act").value_or(by_default);
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return Activation::gelu_tanh;
+  if (name == "quick_gelu") return Activation::quick_gelu;
+  if (name == "relu") return Activation::relu;
+  if (name == "silu" || name == "swish") return Activation::silu;
+  throw Error(file.path("hidden_act"), "gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu or silu",
+              "\"" + name + "\"");
+}
+
+bool architecture_ends_with(const JsonFields& file, const std::string& ending) {
+  if (!file.has("architectures") || !file.at("architectures").is_array()) return false;
+  for (const Json& item : file.at("architectures")) {
+    if (item.is_string() && item.get<std::string>().ends_with(ending)) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> read_labels(const JsonFields& file) {
+  std::vector<std::string> labels;
+  if (!file.has("id2label")) return labels;
+  const JsonFields map(file.at("id2label"), file.path("id2label"));
+  labels.resize(map.object().size());
+  for (const auto& item : map.object().items()) {
+    size_t index = labels.size();
+    const bool number = !item.key().empty() && item.key().size() < 9 &&
+                        std::all_of(item.key().begin(), item.key().end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (number) index = std::stoul(item.key());
+    if (index >= labels.size() || !item.value().is_string()) {
+      throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"),
+                  "\"" + item.key() + "\"");
+    }
+    labels[index] = item.value().get<std::string>();
+  }
+  return labels;
+}
+
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
   const JsonFields file(json, where);
+  if (is_clip(*file.text("model_type"))) return read_clip_config(json, preprocessor, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
   read_common(file, config.vit);
@@ -108,13 +108,13 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"), "vit, vit_mae, deit, dinov2 or dinov2_with_registers",
+    throw Error(file.path("model_type"), "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model or metaclip_2",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
   config.vit.num_classes = 0;
   if (classifies) {
-    config.labels = labels_of(file);
+    config.labels = read_labels(file);
     config.vit.num_classes =
         config.labels.empty() ? file.integer("num_labels").value_or(2) : static_cast<int64_t>(config.labels.size());
     if (dinov2) config.vit.global_pool = GlobalPool::token_avg;
