@@ -2,16 +2,18 @@
 """Fixtures of transformers' CLIP: image towers alone, and dual models with texts.
 
 A dual fixture has in golden.safetensors also ids [T, N] (padded), text_embeds [T, D] and logits_per_image [B, T].
+hf_clip also has the tokenizer of tests/fixtures/text/clip (text_tokenizers.py), and the texts of its ids in texts.json.
 """
 
 import json
 import pathlib
+import shutil
 import tempfile
 
 import safetensors.torch
 import torch
 import transformers
-from models_common import randomise, report, write_fixture
+from models_common import ROOT, randomise, report, write_fixture
 
 transformers.logging.disable_progress_bar()
 VISION = dict(
@@ -32,6 +34,7 @@ PROCESSOR = {
     "resample": 3,
     "size": 16,
 }
+TEXTS = ["a photo of a cat", "a photo of two dogs playing in the snow", "猫の写真です", "It isn't the Fox's bone!"]
 IDS = [[38, 5, 17, 3, 39, 39, 39, 39], [38, 2, 39, 39, 39, 39, 39, 39], [38, 1, 30, 31, 8, 9, 22, 39]]
 
 
@@ -42,7 +45,7 @@ def saved(model):
         return state, json.loads((pathlib.Path(folder) / "config.json").read_text())
 
 
-def write(name, model_class, config, logits_of, *, size2=(20, 28), extra=None):
+def write(name, model_class, config, logits_of, *, size2=(20, 28), ids=None, extra_files=None):
     model = randomise(model_class(config), name)
     if hasattr(model, "logit_scale"):
         torch.nn.init.constant_(model.logit_scale, 2.5)
@@ -51,8 +54,12 @@ def write(name, model_class, config, logits_of, *, size2=(20, 28), extra=None):
     def forward(model, image):
         tower = getattr(model, "vision_model", model)
         hidden = tower(image, interpolate_pos_encoding=True).last_hidden_state
-        tokens = hidden if "classifier" in name else tower.post_layernorm(hidden)
-        return logits_of(model, image), tokens
+        return logits_of(model, image), tower.post_layernorm(hidden)
+
+    def text_outputs(model, image):
+        out = model(input_ids=torch.tensor(ids), pixel_values=image)
+        embeds = pooled(model.get_text_features(input_ids=torch.tensor(ids)))
+        return {"ids": torch.tensor(ids), "text_embeds": embeds, "logits_per_image": out.logits_per_image}
 
     write_fixture(
         name,
@@ -62,19 +69,10 @@ def write(name, model_class, config, logits_of, *, size2=(20, 28), extra=None):
         size=16,
         size2=size2,
         state=state,
-        extra_files={"preprocessor_config.json": PROCESSOR},
-        extra=extra,
+        extra_files={"preprocessor_config.json": PROCESSOR} | (extra_files or {}),
+        extra=text_outputs if ids else None,
         reference=f"transformers {transformers.__version__} {model_class.__name__}",
     )
-
-
-def text_outputs(model, image):
-    out = model(input_ids=torch.tensor(IDS), pixel_values=image)
-    return {"ids": torch.tensor(IDS), "text_embeds": text_embeds(model), "logits_per_image": out.logits_per_image}
-
-
-def text_embeds(model):
-    return pooled(model.get_text_features(input_ids=torch.tensor(IDS)))
 
 
 def pooled(output):
@@ -91,15 +89,35 @@ def clip_config(text=None, vision=None):
     )
 
 
+def with_tokenizer(name):
+    folder = ROOT.parent / "text" / "clip"
+    vocab = json.loads((folder / "vocab.json").read_text())
+    merges = [tuple(line.split()) for line in (folder / "merges.txt").read_text().splitlines()[1:]]
+    tokenizer = transformers.CLIPTokenizer(vocab=vocab, merges=merges)
+    ids = tokenizer(TEXTS, padding=True, truncation=True, max_length=24)["input_ids"]
+    text = dict(vocab_size=len(vocab), max_position_embeddings=24, bos_token_id=tokenizer.bos_token_id)
+    text |= dict(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    write(
+        name,
+        transformers.CLIPModel,
+        clip_config(text),
+        image_features,
+        ids=ids,
+        extra_files={"texts.json": TEXTS},
+    )
+    for file in ("vocab.json", "merges.txt"):
+        shutil.copy(folder / file, ROOT / name / file)
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
-    write("hf_clip", transformers.CLIPModel, clip_config(), image_features, extra=text_outputs)
+    with_tokenizer("hf_clip")
     write(
         "hf_clip_old_eos",
         transformers.CLIPModel,
         clip_config(text=dict(eos_token_id=2, hidden_act="gelu"), vision=dict(hidden_act="gelu")),
         image_features,
-        extra=text_outputs,
+        ids=IDS,
         size2=None,
     )
     vision = transformers.CLIPVisionConfig(**VISION, projection_dim=10)
@@ -116,5 +134,5 @@ if __name__ == "__main__":
         lambda model, image: model(image, interpolate_pos_encoding=True).image_embeds,
     )
     metaclip = transformers.MetaClip2Config(text_config=TEXT, vision_config=VISION, projection_dim=10)
-    write("hf_metaclip_2", transformers.MetaClip2Model, metaclip, image_features, extra=text_outputs)
+    write("hf_metaclip_2", transformers.MetaClip2Model, metaclip, image_features, ids=IDS)
     report()

@@ -27,27 +27,6 @@ void read_vision(const JsonFields& file, VisionTransformerConfig& vit) {
   vit.pos_interp = {.antialias = false, .offset = 0};
 }
 
-// Files of before transformers' correction (pull request 24773) have eos_token_id 2, which no text has.
-void read_pooling(const JsonFields& file, TextTransformerConfig& text) {
-  text.eos_token_id = file.integer("eos_token_id").value_or(49407);
-  text.pool = text.eos_token_id == 2 ? TextPool::largest_id : TextPool::first_eos;
-}
-
-TextTransformerConfig read_text(const JsonFields& file, int64_t projection_dim) {
-  TextTransformerConfig text;
-  text.vocab_size = file.integer("vocab_size").value_or(49408);
-  text.context_length = file.integer("max_position_embeddings").value_or(77);
-  text.embed_dim = file.integer("hidden_size").value_or(512);
-  text.depth = file.integer("num_hidden_layers").value_or(12);
-  text.num_heads = file.integer("num_attention_heads").value_or(8);
-  text.mlp_hidden = file.integer("intermediate_size").value_or(2048);
-  text.norm_eps = file.number("layer_norm_eps").value_or(1e-5);
-  text.act_layer = read_hidden_act(file, "quick_gelu");
-  text.output_dim = projection_dim;
-  read_pooling(file, text);
-  return text;
-}
-
 // CLIPForImageClassification: a linear layer on the mean of the patches, which no norm precedes.
 void read_classifier(const JsonFields& file, ModelConfig& config) {
   config.labels = read_labels(file);
@@ -83,7 +62,7 @@ ModelConfig read_clip_config(const Json& json, const Json& preprocessor, const s
   } else if (!tower_alone) {
     project_to(projection_dim, config.vit);
     const Json text = nested(file, "text_config");
-    config.text = read_text(JsonFields(text, file.path("text_config")), projection_dim);
+    config.text = read_clip_text(JsonFields(text, file.path("text_config")), projection_dim);
   } else if (architecture_ends_with(file, "WithProjection")) {
     project_to(projection_dim, config.vit);
   }

@@ -108,7 +108,8 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"), "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model or metaclip_2",
+    throw Error(file.path("model_type"),
+                "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model or metaclip_2",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;

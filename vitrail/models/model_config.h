@@ -41,6 +41,9 @@ bool gives_sigmoid(const ModelConfig& config);
 // Whether the classes are ImageNet-1k's: there are 1,000, and the tag says that the weights were trained on them.
 bool has_imagenet_classes(const ModelConfig& config);
 
+// Throws Error naming `where` for a model without a head, and for one whose head is a projection (CLIP).
+void require_classifier(const ModelConfig& config, const std::string& where);
+
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
 // preprocessor_config.json (empty if there is none).  `where` names the file in errors.  family_args: model_args of the
 // weights' family (KeyMap::model_args()), which are between the architecture's and the file's own in the first two

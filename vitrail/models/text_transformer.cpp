@@ -61,10 +61,10 @@ int64_t pooled_position(const int64_t* ids, int64_t length, const TextTransforme
 TextTransformer::TextTransformer(const TextTransformerConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(checked(config)),
-      token_embedding_(params.get("token_embedding.weight", {config.vocab_size, config.embed_dim},
-                                  nn::init::normal(0.02))),
-      positional_embedding_(params.get("positional_embedding", {config.context_length, config.embed_dim},
-                                       nn::init::normal(0.01))),
+      token_embedding_(
+          params.get("token_embedding.weight", {config.vocab_size, config.embed_dim}, nn::init::normal(0.02))),
+      positional_embedding_(
+          params.get("positional_embedding", {config.context_length, config.embed_dim}, nn::init::normal(0.01))),
       blocks_("blocks"),
       norm_(config.embed_dim, config.norm_eps, params.child("norm")),
       proj_(config.embed_dim, config.output_dim, config.projection_bias, params.child("proj")) {
