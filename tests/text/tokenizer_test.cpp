@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "tests/support/program.h"
 #include "vitrail/base/read_file.h"
 
 namespace vitrail::text {
@@ -85,6 +87,37 @@ fs::path folder_with(const std::string& name, const std::string& content) {
   return folder;
 }
 
+// OpenCLIP's file has the merges alone; the order of the other tokens is fixed.
+TEST(OpenTokenizer, ReadsOpenClipsFileOfMerges) {
+  const fs::path files = testing::fixture("text/clip");
+  std::string merges = read_text_file(files / "merges.txt");
+  merges.replace(0, merges.find('\n'), "\"bpe_simple_vocab_16e6.txt#version: 0.2");
+  const auto tokenizer = open_tokenizer(folder_with("bpe_simple_vocab_16e6.txt", merges));
+  const auto same = open_tokenizer(files);
+  EXPECT_EQ(tokenizer->vocab_size(), same->vocab_size());
+  const std::string text = "A photo of two dogs, isn't it? 猫";
+  EXPECT_EQ(tokenizer->encode(text, 77), same->encode(text, 77));
+}
+
+// tokenizer.json of CLIP lists the special tokens itself.
+TEST(OpenTokenizer, ReadsTokenizerJsonOfClip) {
+  const fs::path files = testing::fixture("text/clip");
+  Json model{
+      {"type", "BPE"}, {"end_of_word_suffix", "</w>"}, {"unk_token", "<|endoftext|>"}, {"merges", Json::array()}};
+  model["vocab"] = Json::parse(read_text_file(files / "vocab.json"));
+  std::istringstream lines(read_text_file(files / "merges.txt"));
+  std::string line;
+  for (std::getline(lines, line); std::getline(lines, line);) model["merges"].push_back(line);
+  const auto id = [&](const char* token) { return model["vocab"][token]; };
+  const Json added{{{"content", "<|startoftext|>"}, {"id", id("<|startoftext|>")}, {"normalized", true}},
+                   {{"content", "<|endoftext|>"}, {"id", id("<|endoftext|>")}, {"normalized", false}}};
+  const Json json{{"model", model}, {"added_tokens", added}};
+  const auto tokenizer = open_tokenizer(folder_with("tokenizer.json", json.dump())), same = open_tokenizer(files);
+  for (const std::string text : {"a photo of a cat", "the <|endoftext|> and <|startoftext|>!"}) {
+    EXPECT_EQ(tokenizer->encode(text, 77), same->encode(text, 77)) << text;
+  }
+}
+
 TEST(OpenTokenizer, NamesWhatAFolderLacks) {
   const fs::path empty = testing::scratch_folder();
   const std::string message = testing::error_of([&] { open_tokenizer(empty); });
@@ -103,6 +136,16 @@ TEST(OpenTokenizer, RefusesFilesOfOtherKinds) {
                                     "end_of_word_suffix": "</w>"}})";
   EXPECT_TRUE(testing::contains(message_of("tokenizer.json", bad_merge), "merges of tokens in the vocabulary"));
   EXPECT_TRUE(testing::contains(message_of("spiece.model", "no model"), "a SentencePiece model"));
+}
+
+TEST(SiglipTokenizer, NamesTheMissingModule) {
+  const std::string model = testing::fixture("text/siglip/spiece.model"), empty = testing::scratch_folder();
+  const testing::ProgramResult result =
+      testing::run_program({"embed", "-m", testing::fixture("models/hf_clip"), "--text", "a cat", "--tokenizer", model,
+                            "-o", empty + "/rows.npy"},
+                           "", {{"VITRAIL_MODULES", empty}});
+  EXPECT_TRUE(testing::contains(result.err, "the module vitrail_sentencepiece.so in " + empty)) << result.err;
+  EXPECT_TRUE(testing::contains(result.err, "VITRAIL_SENTENCEPIECE is ON")) << result.err;
 }
 
 TEST(OpenTokenizer, RefusesAVocabularyWithoutSpecialTokens) {

@@ -54,7 +54,8 @@ def write(name, model_class, config, logits_of, *, size2=(20, 28), ids=None, ext
     def forward(model, image):
         tower = getattr(model, "vision_model", model)
         hidden = tower(image, interpolate_pos_encoding=True).last_hidden_state
-        return logits_of(model, image), tower.post_layernorm(hidden)
+        tokens = hidden if hasattr(model, "classifier") else tower.post_layernorm(hidden)
+        return logits_of(model, image), tokens
 
     def text_outputs(model, image):
         out = model(input_ids=torch.tensor(ids), pixel_values=image)
@@ -132,6 +133,16 @@ if __name__ == "__main__":
         transformers.CLIPVisionModelWithProjection,
         vision,
         lambda model, image: model(image, interpolate_pos_encoding=True).image_embeds,
+    )
+    config = clip_config()
+    config.id2label = {i: f"class number {i}" for i in range(10)}
+    config.label2id = {label: i for i, label in config.id2label.items()}
+    write(
+        "hf_clip_classifier",
+        transformers.CLIPForImageClassification,
+        config,
+        lambda model, image: model(image).logits,
+        size2=None,
     )
     metaclip = transformers.MetaClip2Config(text_config=TEXT, vision_config=VISION, projection_dim=10)
     write("hf_metaclip_2", transformers.MetaClip2Model, metaclip, image_features, ids=IDS)

@@ -5,7 +5,8 @@ set(VITRAIL_KEY_MAPS
   dino_hub dinov2_hub_registers dinov2_hub mae ibot deit3 masked_image_model timm
   huggingface_dinov2_registers huggingface_dinov2
   huggingface_deit_teacher huggingface_deit huggingface_vit
-  huggingface_clip huggingface_text mmpretrain open_clip open_clip_text
+  huggingface_clip_classifier huggingface_clip huggingface_text
+  mmpretrain open_clip open_clip_text
   torchvision google document_000 document_003 document_004 torch_encoder
   vit_pytorch vit_pytorch_fn vit_pytorch_plain)
 
