@@ -29,6 +29,7 @@ LIBRARIES = {
     "gif": r"gif_lib\.h",
     "tiff": r"tiff(io)?\.h",
     "utf8proc": r"utf8proc\.h",
+    "sentencepiece": r"sentencepiece.*\.h",
     "boost": r"boost/.*",
     "mpi": r"mpi\.h",
     "cuda": r"(cuda|cublas|cudnn|cutlass|nvrtc|nvml).*",

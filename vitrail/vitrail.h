@@ -4,6 +4,7 @@
 //
 //   base/error.h              Error, which every function throws for invalid input
 //   pipeline/model.h          Model: predictions, features and attention maps of images, as the command line's
+//   pipeline/dual_model.h     DualModel: images and texts in one embedding space, zero-shot classification
 //   image/image_view.h        ImageView: images in memory of other libraries, without a copy
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
 //   models/load.h             open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
@@ -30,6 +31,7 @@
 #include "vitrail/infer/session.h"
 #include "vitrail/models/load.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/recipe.h"

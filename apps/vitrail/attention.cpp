@@ -121,7 +121,7 @@ std::vector<AttentionMap> attention_maps(const Options& options, const std::vect
 // "photo.jpg: tabby 87.3 %"
 std::string prediction_line(const Options& options, const Model& model, const Tensor& input) {
   const std::string name = escaped(std::filesystem::path(options.image).filename().string());
-  if (model.config().vit.num_classes == 0) return name;
+  if (model.config().vit.num_classes == 0 || model.config().vit.projection_head) return name;
   const Tensor logits = model.session().logits(input);
   const std::span<const float> values(logits.data<float>(), static_cast<size_t>(logits.numel()));
   const Prediction best = model.predictions(values, 1, options.image).front();

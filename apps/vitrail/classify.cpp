@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/core.h>
-
 #include <limits>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -21,57 +20,11 @@ struct Options {
   bool exif = false;
 };
 
-// Prints the predictions for each image in the requested format.
-class PredictionPrinter {
- public:
-  PredictionPrinter(Format format, bool sigmoid) : format_(format), activation_(sigmoid ? "sigmoid" : "softmax") {
-    if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
-  }
-
-  void print(const std::string& path, const std::vector<Prediction>& predictions) const {
-    switch (format_) {
-      case Format::text:
-        return print_text(path, predictions);
-      case Format::json:
-        return print_object(path, predictions);
-      case Format::csv:
-        break;
-    }
-    for (size_t rank = 0; rank < predictions.size(); ++rank) {
-      const Prediction& p = predictions[rank];
-      print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(p.label), p.probability);
-    }
-  }
-
-  void print_failure(const std::string& path, const std::string& message) const {
-    if (format_ == Format::json) print_json({{"path", path}, {"error", message}});
-    if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
-  }
-
- private:
-  void print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
-    print_output("{}\n", escaped(path));
-    for (const Prediction& p : predictions) {
-      print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
-    }
-  }
-  void print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Prediction& p : predictions) {
-      list.push_back({{"index", p.index}, {"label", p.label}, {"probability", p.probability}});
-    }
-    print_json({{"path", path}, {"activation", activation_}, {"predictions", list}});
-  }
-
-  Format format_;
-  const char* activation_;
-};
-
 int classify(const Options& options, const GlobalOptions& global) {
   const Format format = format_from_name(options.format);
   const Model model = load_model(options.model, global, options.labels);
+  models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
-  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head (use embed)");
   const PredictionPrinter printer(format, models::gives_sigmoid(model.config()));
   const ImageSource source = image_source(options.inputs, model, options.exif);
   std::optional<NpyWriter> logits;

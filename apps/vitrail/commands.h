@@ -8,6 +8,7 @@ namespace vitrail::app {
 // The commands, in the order of the help text: add_NAME() is defined in NAME.cpp.
 #define VITRAIL_COMMANDS(COMMAND) \
   COMMAND(classify)               \
+  COMMAND(zeroshot)               \
   COMMAND(embed)                  \
   COMMAND(attention)              \
   COMMAND(pca)                    \

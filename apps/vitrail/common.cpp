@@ -96,10 +96,16 @@ models::ModelConfig ModelOptions::read_config(const std::string& from) const {
   return result;
 }
 
-Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels) {
+vitrail::ModelOptions session_options_of(const ModelOptions& options, const GlobalOptions& global) {
   vitrail::ModelOptions model{
-      .threads = global.threads, .load = options.load_options(), .labels = labels, .merged_per_block = options.tome};
+      .threads = global.threads, .load = options.load_options(), .merged_per_block = options.tome};
   if (!global.precision.empty()) model.precision = kernels::precision_from_name(global.precision);
+  return model;
+}
+
+Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels) {
+  vitrail::ModelOptions model = session_options_of(options, global);
+  model.labels = labels;
   return Model(options.path(), model);
 }
 

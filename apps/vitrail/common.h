@@ -45,6 +45,9 @@ struct ModelOptions {
   std::optional<std::array<int64_t, 2>> given_image_size() const;
 };
 
+// The options of the library's Model.
+vitrail::ModelOptions session_options_of(const ModelOptions& options, const GlobalOptions& global);
+
 // labels: a file of class names, or empty.
 Model load_model(const ModelOptions& options, const GlobalOptions& global, const std::string& labels = "");
 

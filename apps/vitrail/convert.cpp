@@ -45,6 +45,7 @@ int convert(const Options& options, const GlobalOptions& global) {
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   models::OpenedModel opened = options.model.open();
+  if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <memory>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 
@@ -13,8 +15,9 @@ namespace {
 
 struct Options {
   ModelOptions model;
+  ZeroShotOptions texts;
   std::vector<std::string> inputs;
-  std::string output, tokens = "pooled";
+  std::string output, text, tokens = "pooled";
   std::vector<int64_t> layers{-1};
   int64_t batch = 8;
   bool no_norm = false, normalize = false, exif = false;
@@ -26,12 +29,16 @@ infer::Tokens tokens_from_name(const std::string& name) {
   return name == "all" ? infer::Tokens::all : infer::Tokens::pooled;
 }
 
-infer::Request request_of(const Options& options) {
-  infer::Request request{
-      .output = infer::Output::features, .tokens = tokens_from_name(options.tokens), .normalize = !options.no_norm};
-  request.layer = options.layers.front();
-  if (options.layers.size() > 1) request.layers = options.layers;
-  return request;
+infer::Request request_of(const Options& options, const Model& model) {
+  const infer::Tokens tokens = tokens_from_name(options.tokens);
+  if (options.layers.size() == 1) {
+    return model.request_of({.tokens = tokens, .layer = options.layers.front(), .final_norm = !options.no_norm});
+  }
+  return {.output = infer::Output::features,
+          .tokens = tokens,
+          .layer = options.layers.front(),
+          .normalize = !options.no_norm,
+          .layers = options.layers};
 }
 
 // The shape of the features of an image, without one.
@@ -41,11 +48,26 @@ Shape row_shape(const Model& model, const infer::Request& request) {
   return model.session().run(blank, request)[0].select(0, 0).shape();
 }
 
+// A row for each text, under the text where images have their path.
+int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile& rows) {
+  if (!options.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
+  std::error_code unknown;
+  const bool is_file = std::filesystem::is_regular_file(options.text, unknown);
+  const std::vector<std::string> texts = is_file ? read_lines(options.text) : std::vector{options.text};
+  const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
+  const Tensor embeddings = model.embed_texts(texts, options.normalize);
+  for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
+  rows.finish([&] { return embeddings.select(0, 0).shape(); });
+  return 0;
+}
+
 int embed(const Options& options, const GlobalOptions& global) {
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
+  if (!options.text.empty()) return embed_texts(options, global, *rows);
+  if (options.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.inputs, model, options.exif);
-  const infer::Request request = request_of(options);
+  const infer::Request request = request_of(options, model);
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
     ++images;
@@ -69,7 +91,9 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
-  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
+  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input");
+  command->add_option("--text", options->text, "Embed a text instead, or each line of a text file (CLIP, SigLIP)");
+  options->texts.add_tokenizer_to(*command);
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
   command
@@ -79,7 +103,9 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
           "the second axis, [n, layers, …].  The image paths are in FILE.txt; - is standard output.  FILE.csv: a row "
           "of path, features and error for each image")
       ->required();
-  command->add_option("--tokens", options->tokens, "Tokens: pooled (the input of the head), cls, patch or all")
+  command
+      ->add_option("--tokens", options->tokens,
+                   "Tokens: pooled (the input of the head; the embedding of a dual model), cls, patch or all")
       ->capture_default_str()
       ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
   command

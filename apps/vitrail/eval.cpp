@@ -9,6 +9,7 @@
 #include "apps/vitrail/eval_output.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/dataset.h"
@@ -19,9 +20,10 @@ namespace {
 
 struct Options {
   ModelOptions model;
+  ZeroShotOptions texts;
   std::string dataset, split, logits, labels, predictions, report, format = "table";
   int64_t batch = 8;
-  bool exif = false;
+  bool exif = false, zeroshot = false;
 };
 
 data::DatasetOptions dataset_options(const Options& options, const Model& model) {
@@ -125,27 +127,67 @@ class Evaluation {
   int64_t failures_ = 0;
 };
 
+// What turns an image into logits of classes: a classifier, or a dual model with the names of the classes.
+struct Classifier {
+  const Model& model;
+  int64_t classes;
+  const std::vector<std::string>& names;
+  infer::Request request{};
+  std::function<Tensor(const Tensor&)> logits_of = [](const Tensor& result) { return result; };
+};
+
+int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+                const GlobalOptions& global) {
+  if (!global.quiet) print_note("vitrail: evaluating " + data::summary(dataset, options.dataset));
+  const ImageSource source{static_cast<size_t>(dataset.size()),
+                           [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
+                           [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
+  Evaluation evaluation(options, global.command_line, dataset, classifier.classes, classifier.names);
+  const auto start = std::chrono::steady_clock::now();
+  run_images(source, classifier.model, classifier.request, options.batch, global, [&](Outcome outcome) {
+    if (outcome.error.empty()) outcome.result = classifier.logits_of(outcome.result);
+    evaluation.add(outcome);
+  });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  evaluation.finish(seconds);
+  return evaluation.failures() == 0 ? 0 : 1;
+}
+
+// Classes are the labels, by default those that the dataset names.
+int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
+  const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
+  data::DatasetOptions settings{.split = options.split};
+  if (!options.labels.empty()) settings.labels = read_lines(options.labels);
+  settings.decode.mode = model.images().color_mode();
+  settings.decode.apply_exif = options.exif;
+  const auto dataset = data::open_dataset(options.dataset, settings);
+  const std::vector<std::string>& names = settings.labels.empty() ? dataset->class_names() : settings.labels;
+  if (names.empty()) {
+    throw Error(options.dataset, "names of the classes, for zero-shot classification", "none (pass --labels FILE)");
+  }
+  const Tensor texts = model.embed_labels(names, options.texts.templates());
+  const auto logits_of = [&](const Tensor& row) { return model.logits(row.unsqueeze(0), texts).select(0, 0); };
+  return evaluate_on(*dataset,
+                     {.model = model.images(),
+                      .classes = static_cast<int64_t>(names.size()),
+                      .names = names,
+                      .request = model.images().request_of({}),
+                      .logits_of = logits_of},
+                     options, global);
+}
+
 int evaluate(const Options& options, const GlobalOptions& global) {
+  if (options.zeroshot) return evaluate_zero_shot(options, global);
   const Model model = load_model(options.model, global, options.labels);
+  models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
-  if (classes == 0) throw Error(options.model.model, "a model with a classifier", "a model without a head");
   if (models::gives_sigmoid(model.config())) {
     throw Error(options.model.model, "a model that chooses one of several classes, for top-1 and top-5 accuracy",
                 classes == 1 ? "a head with one class (use classify)"
                              : "one that gives each label its own probability (use classify)");
   }
   const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
-  const std::vector<std::string>& names = model.class_names();
-  if (!global.quiet) print_note("vitrail: evaluating " + data::summary(*dataset, options.dataset));
-  const ImageSource source{static_cast<size_t>(dataset->size()),
-                           [&](size_t i) { return dataset->path(static_cast<int64_t>(i)); },
-                           [&](size_t i) { return dataset->image(static_cast<int64_t>(i)); }};
-  Evaluation evaluation(options, global.command_line, *dataset, classes, names);
-  const auto start = std::chrono::steady_clock::now();
-  run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) { evaluation.add(outcome); });
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  evaluation.finish(seconds);
-  return evaluation.failures() == 0 ? 0 : 1;
+  return evaluate_on(*dataset, {.model = model, .classes = classes, .names = model.class_names()}, options, global);
 }
 
 }  // namespace
@@ -162,6 +204,8 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_merging_to(*command);
   command->add_option("--split", options->split,
                       "Dataset split (default: test, else val; \".\": none, the folders are classes)");
+  command->add_flag("--zeroshot", options->zeroshot, "Classify by the names of the classes as texts (CLIP, SigLIP)");
+  options->texts.add_to(*command);
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");

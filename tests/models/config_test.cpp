@@ -32,7 +32,7 @@ void expect_error(const std::string& json, const std::string& part) {
 TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error("", "JSON");
   expect_error("[1]", "a JSON object");
-  expect_error("{}", "\"architecture\" (timm) or \"model_type\" (Hugging Face)");
+  expect_error("{}", "\"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" (OpenCLIP)");
   expect_error(R"({"architecture": "vit_bse_patch16_224"})", "vit_base_patch16_224");
   expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})",
                "config.json: model_args: expected one of the keys");

@@ -21,7 +21,8 @@ std::vector<std::string> model_fixtures() {
 
 fs::path model_fixture(const std::string& name) {
   const fs::path folder = fixture("models/" + name);
-  for (const char* file : {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz"}) {
+  for (const char* file :
+       {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors"}) {
     if (fs::exists(folder / file)) return folder / file;
   }
   throw std::runtime_error("no weights in " + folder.string());

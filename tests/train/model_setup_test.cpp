@@ -119,6 +119,19 @@ TEST(ModelSetup, OtherClassesGetANewHeadWithANote) {
   EXPECT_EQ(made.notes[0], "head: new, 4 classes");
 }
 
+// The projection of CLIP has as many outputs as there are classes here; it is no classifier.
+TEST(ModelSetup, AnImageTowerWithAProjectionGetsAClassifier) {
+  const std::string source = testing::fixture("models/hf_clip").string();
+  std::vector<std::string> classes;
+  for (int i = 0; i < 10; ++i) classes.push_back(str("class ", i));
+  const PreparedModel made = prepare_model(recipe_of(R"({"init": ")" + source + "\"}"), classes, 9);
+  EXPECT_EQ(made.model.parameter("head.bias").size(0), 10);
+  EXPECT_FALSE(made.config.vit.projection_head);
+  EXPECT_FALSE(made.config.text);
+  ASSERT_EQ(made.notes.size(), 1u);
+  EXPECT_EQ(made.notes[0], "head: new, 10 classes");
+}
+
 TEST(ModelSetup, AnotherImageAndPatchSizeResamplePositionsAndPatchEmbedding) {
   const PreparedModel made =
       prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "img_size": 48, "patch_size": 8})"),

@@ -108,12 +108,16 @@ def write_json(path, value):
 
 
 def write_weights(folder, state, form, wrap=lambda state: state):
-    """form: safetensors, pth (PyTorch's zip), legacy_pth (before 1.6) or npz; wrap puts the state into a checkpoint."""
+    """Writes the weights; wrap puts the state into a checkpoint.
+
+    form: safetensors, open_clip (the same under OpenCLIP's name), pth (PyTorch's zip), legacy_pth (before 1.6) or npz.
+    """
     state = {
         key: value.detach().clone().contiguous() if torch.is_tensor(value) else value for key, value in state.items()
     }
-    if form == "safetensors":
-        safetensors.torch.save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    if form in ("safetensors", "open_clip"):
+        file = "open_clip_model.safetensors" if form == "open_clip" else "model.safetensors"
+        safetensors.torch.save_file(state, folder / file, metadata={"format": "pt"})
     elif form == "pth":
         torch.save(wrap(state), folder / "model.pth")
     elif form == "legacy_pth":

@@ -1,60 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <dlfcn.h>
-
-#include <filesystem>
 #include <mutex>
-#include <vector>
 
 #include "vitrail/base/callbacks.h"
-#include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/installation_internal.h"
+#include "vitrail/base/module_loader_internal.h"
 #include "vitrail/dist/mpi_communicator_internal.h"
 #include "vitrail/dist/mpi_module_internal.h"
 
 namespace vitrail::dist {
 namespace {
 
-namespace fs = std::filesystem;
-
-// The folders that are searched for the module: the program's own folder and its parent (a build tree), the
-// installations of the program and of the shared library, and the installation that this library was built for.
-std::vector<fs::path> module_folders() {
-  if (const auto folder = environment("VITRAIL_MODULES")) return {*folder};
-  const fs::path program = program_folder();
-  std::vector<fs::path> folders{program, program.parent_path()};
-  for (const fs::path& prefix : installation_prefixes()) folders.push_back(prefix / VITRAIL_LIBRARY_FOLDER / "vitrail");
-  folders.push_back(fs::path(VITRAIL_LIBRARY_PATH) / "vitrail");
-  return folders;
-}
-
-// Loads the module and keeps it loaded, because MPI cannot be initialised twice in a process.
-const MpiModule& load_module() {
-  std::string searched;
-  for (const fs::path& folder : module_folders()) {
-    const fs::path path = folder / kMpiModuleFile;
-    searched += (searched.empty() ? "" : ", ") + folder.string();
-    std::error_code unknown;
-    if (!fs::exists(path, unknown)) continue;
-    // RTLD_GLOBAL, because Open MPI's own plug-ins look up its symbols globally.
-    void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-    void* const entry = handle ? ::dlsym(handle, kMpiModuleEntry) : nullptr;
-    if (!entry) throw Error("mpi", "a module that loads", std::string(::dlerror()));
-    const MpiModule* const module = reinterpret_cast<MpiModuleEntry>(entry)();
-    if (module->version != kMpiModuleVersion) {
-      throw Error("mpi", str("version ", kMpiModuleVersion, " of ", path.string()), str(module->version));
-    }
-    return *module;
+// The module remains loaded, because MPI cannot be initialised twice in a process.  Its symbols are global, because
+// Open MPI's own plug-ins look them up globally.
+const MpiModule& load_mpi_module() {
+  void* const entry = load_module({.where = "mpi",
+                                   .file = kMpiModuleFile,
+                                   .entry = kMpiModuleEntry,
+                                   .built = "where CMake finds MPI and VITRAIL_MPI is ON",
+                                   .global = true});
+  const MpiModule* const module = reinterpret_cast<MpiModuleEntry>(entry)();
+  if (module->version != kMpiModuleVersion) {
+    throw Error("mpi", str("version ", kMpiModuleVersion, " of ", kMpiModuleFile), str(module->version));
   }
-  throw Error("mpi",
-              str("the module ", kMpiModuleFile, " in ", searched,
-                  " (VITRAIL_MODULES names another folder; it is built where CMake finds MPI and VITRAIL_MPI is ON)"),
-              "none");
+  return *module;
 }
 
 class MpiCommunicator : public Communicator {
  public:
-  explicit MpiCommunicator(const Launch& launch) : module_(load_module()) {
+  explicit MpiCommunicator(const Launch& launch) : module_(load_mpi_module()) {
     call("start", [&](char* message) { return module_.start(&rank_, &size_, message); });
     running_ = true;
     if (size_ != launch.size || rank_ != launch.rank) {

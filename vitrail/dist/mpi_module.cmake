@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The MPI module, which is loaded when a run has several processes, so that the library and the program do not link MPI.
 # Without MPI's development files (Debian: libopenmpi-dev) it is not built, and a run of several processes is an error.
-target_compile_definitions(vitrail_lib PRIVATE VITRAIL_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}"
-                                               VITRAIL_LIBRARY_PATH="${CMAKE_INSTALL_FULL_LIBDIR}")
-target_link_libraries(vitrail_lib PRIVATE ${CMAKE_DL_LIBS})
-
 if(VITRAIL_MPI)
   set(MPI_CXX_SKIP_MPICXX TRUE)  # only the C interface is used
   find_package(MPI QUIET COMPONENTS CXX)

@@ -17,6 +17,17 @@ ModelConfig read_beit_config(const Json& json, const Json& preprocessor, const s
 // SigLIP's and fixed-size SigLIP 2's: a nested vision_config unless the image tower is alone.
 bool is_siglip(const std::string& model_type);
 ModelConfig read_siglip_config(const Json& json, const Json& preprocessor, const std::string& where);
+// CLIP's: a nested vision_config, and text_config if the model has a text tower.
+bool is_clip(const std::string& model_type);
+ModelConfig read_clip_config(const Json& json, const Json& preprocessor, const std::string& where);
+
+// OpenCLIP's open_clip_config.json: model_cfg with vision_cfg and text_cfg, and preprocess_cfg.
+bool is_open_clip(const JsonFields& file);
+ModelConfig read_open_clip_config(const Json& json, const std::string& where);
+
+// The text_config of a dual model.
+TextTransformerConfig read_clip_text(const JsonFields& file, int64_t projection_dim);
+TextTransformerConfig read_siglip_text(const JsonFields& file);
 
 // Parts of Hugging Face's format.  read_labels(): id2label {"0": "tench", …} in index order.
 kernels::Activation read_hidden_act(const JsonFields& file, const char* by_default);

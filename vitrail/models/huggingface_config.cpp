@@ -99,6 +99,7 @@ std::vector<std::string> read_labels(const JsonFields& file) {
 
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where) {
   const JsonFields file(json, where);
+  if (is_clip(*file.text("model_type"))) return read_clip_config(json, preprocessor, where);
   if (is_beit(*file.text("model_type"))) return read_beit_config(json, preprocessor, where);
   if (is_siglip(*file.text("model_type"))) return read_siglip_config(json, preprocessor, where);
   ModelConfig config;
@@ -110,10 +111,10 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(
-        file.path("model_type"),
-        "vit, vit_mae, deit, dinov2, dinov2_with_registers, siglip, siglip_vision_model, beit or data2vec-vision",
-        "\"" + config.architecture + "\"");
+    throw Error(file.path("model_type"),
+                "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, metaclip_2, siglip, "
+                "siglip_vision_model, beit or data2vec-vision",
+                "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
   config.vit.num_classes = 0;

@@ -41,7 +41,9 @@ Files find_files(const fs::path& given) {
   if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))
     path /= "model";
   const fs::path folder = is_folder ? path : path.parent_path();
-  Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
+  const fs::path open_clip = folder / "open_clip_config.json";
+  const bool uses_open_clip = !weights::is_present(folder / "config.json") && weights::is_present(open_clip);
+  Files files{{path}, uses_open_clip ? open_clip : folder / "config.json", folder / "preprocessor_config.json"};
   if (is_folder) files.weights = weights::find_hub_files(path).weights;
   return files;
 }
@@ -99,6 +101,23 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
   config.vit.dynamic_img_size = true;
 }
 
+// The key map of the text tower; the image tower's leaves its keys out.
+weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
+  for (const std::string& name : weights::KeyMap::builtin_names()) {
+    if (!name.ends_with("_text")) continue;
+    weights::KeyMap map = weights::KeyMap::builtin(name);
+    if (map.recognises(checkpoint.names())) return map;
+  }
+  throw Error(checkpoint.path(), "the tensors of a text tower beside the image tower's, as config.json says", "none");
+}
+
+// A number of a dual model, such as logit_scale.
+double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name) {
+  const Tensor value = checkpoint.tensor(name);
+  if (value.numel() != 1) throw Error(checkpoint.path() + ": " + name, "one number", value.shape().to_string());
+  return value.to(DType::f64).item<double>();
+}
+
 }  // namespace
 
 ModelConfig read_config(const std::string& file_or_name, const std::optional<std::array<int64_t, 2>>& image_size) {
@@ -120,7 +139,7 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size);
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
-  return {std::move(config), std::move(checkpoint), std::move(key_map)};
+  return {files.weights.front().parent_path(), std::move(config), std::move(checkpoint), std::move(key_map)};
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {
@@ -141,6 +160,19 @@ VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights in
   VisionTransformer model(opened.config.vit, ParamSource(params));
   params.finish();
   return model;
+}
+
+TextTower build_text_tower(const OpenedModel& opened) {
+  const weights::Checkpoint& checkpoint = *opened.checkpoint;
+  if (!opened.config.text) {
+    throw Error(checkpoint.path(), "a dual model with a text tower (CLIP, SigLIP)",
+                "an image model alone (\"" + opened.config.architecture + "\")");
+  }
+  weights::CheckpointParams params(opened.checkpoint, text_key_map(checkpoint));
+  TextTower tower{TextTransformer(*opened.config.text, ParamSource(params)), scalar_of(checkpoint, "logit_scale")};
+  if (checkpoint.has("logit_bias")) tower.logit_bias = scalar_of(checkpoint, "logit_bias");
+  params.finish();
+  return tower;
 }
 
 }  // namespace vitrail::models

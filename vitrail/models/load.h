@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "vitrail/models/model_config.h"
+#include "vitrail/models/text_transformer.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/int8_tensors.h"
@@ -23,6 +24,7 @@ struct LoadOptions {
 
 // A model's files, opened: the configuration, the weights (not read yet) and the map of their keys.
 struct OpenedModel {
+  std::filesystem::path folder;  // has the weights, and a dual model's tokenizer
   ModelConfig config;
   std::shared_ptr<const weights::Checkpoint> checkpoint;
   weights::KeyMap key_map;
@@ -45,6 +47,17 @@ std::shared_ptr<weights::Checkpoint> open_weights(const std::filesystem::path& p
 // (weights::Int8Weights::keep); vitrail::Model does, and runs an int8 model in int8.  Throws one Error that lists all
 // missing, extra and misshapen keys.
 VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8 = weights::Int8Weights::dequantize);
+
+// The text tower of a dual model and what turns similarities into logits:
+//   logits = exp(logit_scale) · cos(image, text) + logit_bias
+struct TextTower {
+  TextTransformer model;
+  double logit_scale = 0, logit_bias = 0;
+};
+
+// Builds the text tower of an opened dual model, as build_model() does the image tower.  Throws Error for an image
+// model alone, and for a checkpoint without a text tower.
+TextTower build_text_tower(const OpenedModel& opened);
 
 // The fields that key maps may use in their "sizes".
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config);

@@ -32,6 +32,13 @@ bool gives_sigmoid(const ModelConfig& config) {
   return config.problem_type == ProblemType::multi_label || config.vit.num_classes == 1;
 }
 
+void require_classifier(const ModelConfig& config, const std::string& where) {
+  if (config.vit.num_classes > 0 && !config.vit.projection_head) return;
+  throw Error(
+      where, "a model with a classifier",
+      str("a model without a head (use embed", config.text ? ", or zeroshot with the names of the classes)" : ")"));
+}
+
 bool has_imagenet_classes(const ModelConfig& config) {
   return config.vit.num_classes == 1000 && ("_" + config.tag + "_").find("_in1k_") != std::string::npos;
 }
@@ -50,8 +57,11 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
     }
   } else if (file.text("model_type")) {
     config = read_huggingface_config(json, preprocessor, where);
+  } else if (is_open_clip(file)) {
+    config = read_open_clip_config(json, where);
   } else {
-    throw Error(where, "\"architecture\" (timm) or \"model_type\" (Hugging Face)", "neither");
+    throw Error(where, "\"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" (OpenCLIP)",
+                "none of them");
   }
   config.key_map = key_map_of(file);
   config.problem_type = problem_type_of(file);

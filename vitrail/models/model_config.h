@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vitrail/models/preprocessing.h"
+#include "vitrail/models/text_transformer_config.h"
 #include "vitrail/models/vision_transformer_config.h"
 
 namespace vitrail::models {
@@ -29,6 +30,7 @@ struct ModelConfig {
   std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says
   std::optional<Int8Config> int8{};
   std::string tag{};      // of timm's weights: the data that they were trained on, "augreg_in21k_ft_in1k"
+  std::optional<TextTransformerConfig> text{};  // the text tower of a dual model; unset: an image model alone
   std::string key_map{};  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
 
@@ -38,6 +40,9 @@ bool gives_sigmoid(const ModelConfig& config);
 
 // Whether the classes are ImageNet-1k's: there are 1,000, and the tag says that the weights were trained on them.
 bool has_imagenet_classes(const ModelConfig& config);
+
+// Throws Error naming `where` for a model without a head, and for one whose head is a projection (CLIP).
+void require_classifier(const ModelConfig& config, const std::string& where);
 
 // Reads timm's config.json, the "vit" form, or Hugging Face transformers' config.json with its
 // preprocessor_config.json (empty if there is none).  `where` names the file in errors.  family_args: model_args of the

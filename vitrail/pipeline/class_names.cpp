@@ -9,6 +9,7 @@
 namespace vitrail::pipeline {
 
 std::vector<std::string> class_names(const models::ModelConfig& config, const std::string& labels_file) {
+  if (config.vit.projection_head) return {};
   const auto classes = static_cast<size_t>(config.vit.num_classes);
   if (!labels_file.empty()) {
     std::vector<std::string> names = models::parse_labels(read_text_file(labels_file), labels_file, classes);

@@ -39,11 +39,13 @@ float sigmoid(float logit) { return static_cast<float>(1 / (1 + std::exp(-static
 
 }  // namespace
 
-Model::Model(const std::filesystem::path& path, const ModelOptions& options) {
-  const models::OpenedModel opened = models::open_model(path, options.load);
+Model::Model(const std::filesystem::path& path, const ModelOptions& options)
+    : Model(models::open_model(path, options.load), options) {}
+
+Model::Model(const models::OpenedModel& opened, const ModelOptions& options) {
   config_ = opened.config;
   class_names_ = pipeline::class_names(config_, options.labels);
-  transform_ = infer::transform_of(config_.preprocessing, path.string());
+  transform_ = infer::transform_of(config_.preprocessing, opened.checkpoint->path());
   color_mode_ = infer::color_mode_of(config_.vit.in_chans);
   session_ = std::make_unique<infer::Session>(models::build_model(opened, weights::Int8Weights::keep),
                                               session_options(config_, options));
@@ -120,8 +122,8 @@ std::vector<Prediction> Model::classify(const ImageView& image, int64_t top) con
 }
 
 std::vector<std::vector<Prediction>> Model::classify(Images images, int64_t top) const {
+  models::require_classifier(config_, "classify");
   const int64_t classes = config_.vit.num_classes;
-  if (classes == 0) throw Error("classify", "a model with a classifier", "a model without a head (use embed)");
   const Tensor rows = logits(images);
   std::vector<std::vector<Prediction>> results;
   for (int64_t i = 0; i < rows.size(0); ++i) {
@@ -135,11 +137,18 @@ Tensor Model::embed(const ImageView& image, const EmbedOptions& options) const {
   return embed(Images(&image, 1), options).select(0, 0);
 }
 
+infer::Request Model::request_of(const EmbedOptions& options) const {
+  const bool last = options.layer == -1 || options.layer == config_.vit.depth - 1;
+  const bool projects = config_.vit.projection_head && options.tokens == infer::Tokens::pooled && last;
+  if (projects && options.final_norm) return {.output = infer::Output::logits};
+  return {.output = infer::Output::features,
+          .tokens = options.tokens,
+          .layer = options.layer,
+          .normalize = options.final_norm};
+}
+
 Tensor Model::embed(Images images, const EmbedOptions& options) const {
-  const Tensor features = run(images, {.output = infer::Output::features,
-                                       .tokens = options.tokens,
-                                       .layer = options.layer,
-                                       .normalize = options.final_norm})[0];
+  const Tensor features = run(images, request_of(options))[0];
   return options.l2_normalize ? analysis::normalized_rows(features) : features;
 }
 

@@ -55,6 +55,7 @@ class Model {
   // path: as for models::open_model(): a folder, a weights file, a training run's folder, or the name of a bundled
   // model. Throws Error for a missing or malformed file, and if the files leave preprocessing settings open.
   explicit Model(const std::filesystem::path& path, const ModelOptions& options = {});
+  explicit Model(const models::OpenedModel& opened, const ModelOptions& options = {});  // options.load is not used
 
   // Decodes an image in the model's colour mode, which replaces that of the options.  Throws Error.
   image::Image read(const std::filesystem::path& path, image::DecodeOptions options = {}) const;
@@ -64,7 +65,8 @@ class Model {
   std::vector<Prediction> classify(const image::ImageView& image, int64_t top = 5) const;
   std::vector<std::vector<Prediction>> classify(std::span<const image::ImageView> images, int64_t top = 5) const;
 
-  // Features of one image [D], or [N, D] for several tokens, and of a batch [B, D] or [B, N, D].
+  // Features of one image [D], or [N, D] for several tokens, and of a batch [B, D] or [B, N, D].  The pooled features
+  // of the last block of a model with a projection (CLIP) are projected: comparable with those of texts.
   Tensor embed(const image::ImageView& image, const EmbedOptions& options = {}) const;
   Tensor embed(std::span<const image::ImageView> images, const EmbedOptions& options = {}) const;
 
@@ -78,6 +80,8 @@ class Model {
   };
   LogitsAndFeatures logits_and_features(std::span<const image::ImageView> images) const;  // computed in one pass
 
+  // The request whose result embed() returns, before the scaling to length 1.
+  infer::Request request_of(const EmbedOptions& options) const;
   // The results of a request, each [B, …].  Images whose inputs differ in size run in several batches.
   std::vector<Tensor> run(std::span<const image::ImageView> images, const infer::Request& request = {}) const;
   // The input [B, C, H, W] of images whose inputs have one size.

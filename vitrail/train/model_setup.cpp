@@ -50,6 +50,7 @@ bool are_placeholders(const std::vector<std::string>& names) {
 // names, classes are matched by index if their number is the same.
 std::vector<int64_t> head_rows(const ModelConfig& source, const std::vector<std::string>& classes, int64_t count) {
   std::vector<int64_t> rows(static_cast<size_t>(count), -1);
+  if (source.vit.projection_head) return rows;  // its rows are no classes
   const std::vector<std::string> known = class_names(source);
   if (known.empty() || are_placeholders(known) || are_placeholders(classes)) {
     if (source.vit.num_classes != count) return rows;
@@ -223,6 +224,8 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   const auto count = static_cast<int64_t>(classes.size());
   const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
   config.vit.num_classes = count;
+  config.vit.projection_head = false;  // a dual model's image tower gets a classifier
+  config.text.reset();
   models::read_model_args(models::JsonFields(args, "model"), config.vit);
   if (config.vit.num_classes != count)
     throw Error("model.num_classes", str(count, ", the classes of the data"), str(config.vit.num_classes));

@@ -21,10 +21,15 @@ using nlohmann::json;
 constexpr size_t kMaxIndexBytes = 16 << 20;
 constexpr int kMaxIndexDepth = 8;
 
-constexpr const char* kWeightFiles[] = {"model.safetensors", "model.safetensors.index.json",
-                                        "pytorch_model.bin", "pytorch_model.bin.index.json",
-                                        "model.pth",         "model.pt",
-                                        "model.npz"};
+constexpr const char* kWeightFiles[] = {"model.safetensors",
+                                        "model.safetensors.index.json",
+                                        "pytorch_model.bin",
+                                        "pytorch_model.bin.index.json",
+                                        "model.pth",
+                                        "model.pt",
+                                        "model.npz",
+                                        "open_clip_model.safetensors",
+                                        "open_clip_pytorch_model.bin"};
 
 // A shard's name must be a plain file name, so that an index cannot refer to files outside its folder.
 fs::path shard_in(const fs::path& folder, const std::string& name, const fs::path& index) {

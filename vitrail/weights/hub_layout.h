@@ -22,7 +22,8 @@ struct HubFiles {
 };
 
 // The weights are the first existing one of model.safetensors, model.safetensors.index.json (shards),
-// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz.  Throws Error if the path
+// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz, and OpenCLIP's
+// open_clip_model.safetensors and open_clip_pytorch_model.bin.  Throws Error if the path
 // is not a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing or
 // outside the folder.
 HubFiles find_hub_files(const std::filesystem::path& folder);

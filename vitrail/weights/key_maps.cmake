@@ -6,7 +6,9 @@ set(VITRAIL_KEY_MAPS
   huggingface_dinov2_registers huggingface_dinov2
   huggingface_beit huggingface_siglip_classifier huggingface_siglip
   huggingface_deit_teacher huggingface_deit huggingface_vit
-  mmpretrain open_clip torchvision google document_000 document_003 document_004 torch_encoder
+  huggingface_clip_classifier huggingface_clip huggingface_text
+  mmpretrain open_clip open_clip_text
+  torchvision google document_000 document_003 document_004 torch_encoder
   vit_pytorch vit_pytorch_fn vit_pytorch_plain)
 
 set(key_maps_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_key_maps.cpp)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/prediction_printer.h"
+
+namespace vitrail::app {
+
+PredictionPrinter::PredictionPrinter(Format format, bool sigmoid)
+    : format_(format), activation_(sigmoid ? "sigmoid" : "softmax") {
+  if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
+}
+
+void PredictionPrinter::print(const std::string& path, const std::vector<Prediction>& predictions) const {
+  switch (format_) {
+    case Format::text:
+      return print_text(path, predictions);
+    case Format::json:
+      return print_object(path, predictions);
+    case Format::csv:
+      break;
+  }
+  for (size_t rank = 0; rank < predictions.size(); ++rank) {
+    const Prediction& p = predictions[rank];
+    print_output("{},{},{},{},{:.6g},\n", csv_field(path), rank + 1, p.index, csv_field(p.label), p.probability);
+  }
+}
+
+void PredictionPrinter::print_failure(const std::string& path, const std::string& message) const {
+  if (format_ == Format::json) print_json({{"path", path}, {"error", message}});
+  if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
+}
+
+void PredictionPrinter::print_text(const std::string& path, const std::vector<Prediction>& predictions) const {
+  print_output("{}\n", escaped(path));
+  for (const Prediction& p : predictions) {
+    print_output("  {:5.1f} %  {}\n", 100 * p.probability, escaped(p.label));
+  }
+}
+
+void PredictionPrinter::print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Prediction& p : predictions) {
+    list.push_back({{"index", p.index}, {"label", p.label}, {"probability", p.probability}});
+  }
+  print_json({{"path", path}, {"activation", activation_}, {"predictions", list}});
+}
+
+}  // namespace vitrail::app

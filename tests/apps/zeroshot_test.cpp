@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// `vitrail zeroshot`, `embed --text` and `eval --zeroshot`, compared with the library.
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/pipeline/dual_model.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string clip() { return fixture("models/hf_clip").string(); }
+
+Tensor probabilities_of(const DualModel& model, const fs::path& image, const Tensor& labels) {
+  return model.probabilities(model.logits(model.embed_image(model.images().read(image)), labels));
+}
+
+TEST(ZeroShot, ProbabilitiesAreTheLibrarysAndSumToOne) {
+  const fs::path folder = image_folder(3);
+  const ProgramResult result =
+      run_program({"zeroshot", "-m", clip(), folder, "--labels", "cat, dog,bone", "--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto objects = json_lines(result.out);
+  ASSERT_EQ(objects.size(), 3u);
+  const DualModel model(clip());
+  const Tensor labels = model.embed_labels({"cat", "dog", "bone"}, {"a photo of a {}"});
+  for (const auto& object : objects) {
+    const Tensor want = probabilities_of(model, object["path"].get<std::string>(), labels);
+    EXPECT_EQ(object["activation"], "softmax");
+    double sum = 0, before = 1;
+    for (const auto& prediction : object["predictions"]) {
+      const auto probability = prediction["probability"].get<double>();
+      EXPECT_NEAR(probability, want.data<float>()[prediction["index"].get<int>()], 1e-6);
+      EXPECT_LE(probability, before);
+      sum += before = probability;
+    }
+    EXPECT_NEAR(sum, 1, 1e-6);
+  }
+}
+
+TEST(ZeroShot, ABadImageIsReportedInItsPlace) {
+  const fs::path folder = image_folder(2);
+  std::ofstream(folder / "a.png", std::ios::trunc) << "not an image";
+  const ProgramResult result =
+      run_program({"zeroshot", "-m", clip(), folder, "--labels", "cat,dog", "--format", "json"});
+  EXPECT_EQ(result.status, 1);
+  const auto objects = json_lines(result.out);
+  ASSERT_EQ(objects.size(), 2u);
+  EXPECT_TRUE(objects[0].contains("error"));
+  EXPECT_TRUE(objects[1].contains("predictions"));
+}
+
+TEST(ZeroShot, ErrorsNameWhatIsMissing) {
+  const fs::path image = image_folder(1) / "a.png";
+  const auto error_with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"zeroshot", image.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_program(arguments);
+    EXPECT_NE(result.status, 0);
+    return result.err;
+  };
+  EXPECT_TRUE(contains(error_with({"-m", small_model(), "--labels", "cat"}), "a dual model with a text tower"));
+  EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "cat,,dog"}), "names with commas between them"));
+  EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "cat", "--template", "a photo"}), "{} where the label"));
+  EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "a\xff"}), "expected UTF-8"));
+}
+
+TEST(EmbedText, RowsAreTheTextsEmbeddings) {
+  const fs::path texts = scratch_folder() / "texts.txt", output = scratch_folder() / "texts.npy";
+  std::ofstream(texts) << "a photo of a cat\n\nthe dog\n";
+  const ProgramResult result = run_program({"embed", "-m", clip(), "--text", texts, "-o", output, "--normalize"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const NpyArray rows = read_npy(output);
+  ASSERT_EQ(rows.shape, (std::vector<int64_t>{2, 10}));
+  const Tensor want = DualModel(clip()).embed_texts({"a photo of a cat", "the dog"});
+  for (int64_t i = 0; i < 20; ++i) EXPECT_NEAR(rows.f32[static_cast<size_t>(i)], want.data<float>()[i], 1e-6);
+}
+
+TEST(EmbedText, NeedsTextsOrImagesButNotBoth) {
+  const fs::path output = scratch_folder() / "rows.npy";
+  EXPECT_NE(run_program({"embed", "-m", clip(), "-o", output}).status, 0);
+  const std::string image = (image_folder(1) / "a.png").string();
+  EXPECT_NE(run_program({"embed", "-m", clip(), image, "--text", "a cat", "-o", output}).status, 0);
+  const ProgramResult alone = run_program({"embed", "-m", small_model(), "--text", "a cat", "-o", output});
+  EXPECT_TRUE(contains(alone.err, "a dual model with a text tower")) << alone.err;
+}
+
+// The class folders name the classes; the accuracy is that of the largest probability.
+TEST(EvalZeroShot, AccuracyIsThatOfTheLargestProbability) {
+  const fs::path root = scratch_folder(), images = image_folder(4);
+  const DualModel model(clip());
+  const Tensor labels = model.embed_labels({"cat", "dog"}, {"a photo of a {}"});
+  int right = 0;
+  for (int i = 0; i < 4; ++i) {
+    const fs::path file = images / (std::string(1, static_cast<char>('a' + i)) + ".png");
+    const fs::path folder = root / (i < 2 ? "cat" : "dog");
+    fs::create_directories(folder);
+    fs::copy_file(file, folder / file.filename());
+    const Tensor probabilities = probabilities_of(model, file, labels);
+    right += (probabilities.data<float>()[0] > probabilities.data<float>()[1]) == (i < 2);
+  }
+  const ProgramResult result = run_program({"eval", "-m", clip(), root, "--zeroshot", "--format", "json", "--quiet"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_NEAR(json_lines(result.out).at(0)["top1"].get<double>(), right / 4.0, 1e-9);
+}
+
+}  // namespace
+}  // namespace vitrail::testing

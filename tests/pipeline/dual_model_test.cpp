@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// DualModel against the reference's embeddings and logits, and the program, whose results are the library's.
+#include "vitrail/pipeline/dual_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+#include "tests/support/golden.h"
+#include "vitrail/analysis/knn.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path clip() { return fixture("models/hf_clip"); }
+Golden clip_golden() { return read_golden(clip() / "golden.safetensors"); }
+
+std::vector<std::string> clip_texts() {
+  std::ifstream in(clip() / "texts.json");
+  return nlohmann::json::parse(in).get<std::vector<std::string>>();
+}
+
+// From texts to embeddings: the tokenizer, the padding and the compiled tower.
+TEST(DualModel, TextEmbeddingsEqualTheReference) {
+  const DualModel model(clip());
+  EXPECT_TRUE(close(model.embed_texts(clip_texts(), false), clip_golden()["text_embeds"], 1e-5, 1e-5));
+}
+
+TEST(DualModel, LogitsPerImageEqualTheReference) {
+  const DualModel model(clip());
+  const Golden golden = clip_golden();
+  const Tensor images = model.images().session().logits(golden["input"]);
+  EXPECT_TRUE(close(images, golden["logits"], 1e-5, 1e-5));
+  const Tensor logits = model.logits(images, model.embed_texts(clip_texts()));
+  EXPECT_TRUE(close(logits, golden["logits_per_image"], 1e-4, 1e-5));
+  const Tensor probabilities = model.probabilities(logits);
+  double sum = 0;
+  for (int64_t i = 0; i < logits.size(1); ++i) sum += probabilities.data<float>()[i];
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_FALSE(model.independent_scores());
+}
+
+// The features of a dual model's images are the projected ones, of length 1 on request.
+TEST(DualModel, EmbedOfItsImageTowerIsTheProjection) {
+  const DualModel model(clip());
+  const image::Image image = model.images().read(image_folder(1) / "a.png");
+  const Tensor projected = model.images().embed(image);
+  EXPECT_EQ(projected.shape(), (Shape{10}));
+  EXPECT_TRUE(close(model.embed_image(image).select(0, 0), analysis::normalized_rows(projected), 1e-7));
+  EXPECT_EQ(model.images().embed(image, {.final_norm = false}).shape(), (Shape{20})) << "unprojected";
+  EXPECT_EQ(model.images().embed(image, {.layer = 0}).shape(), (Shape{20}));
+}
+
+// OpenCLIP's way: normalise, mean, normalise.
+TEST(DualModel, LabelsAreMeansOverTemplates) {
+  const DualModel model(clip());
+  const Tensor each = model.embed_texts({"a photo of a cat", "the cat"});
+  Tensor mean = Tensor::zeros({1, 10});
+  for (int64_t i = 0; i < 10; ++i) {
+    mean.data<float>()[i] = (each.data<float>()[i] + each.data<float>()[10 + i]) / 2;
+  }
+  EXPECT_TRUE(close(model.embed_labels({"cat"}, {"a photo of a {}", "the {}"}), analysis::normalized_rows(mean), 1e-6));
+}
+
+// Texts of different lengths share a batch: padding changes nothing.
+TEST(DualModel, ATextHasTheSameEmbeddingAloneAndInABatch) {
+  const DualModel model(clip());
+  const Tensor together = model.embed_texts(clip_texts());
+  for (size_t i = 0; i < clip_texts().size(); ++i) {
+    const Tensor alone = model.embed_texts({clip_texts()[i]});
+    EXPECT_TRUE(close(alone, together.narrow(0, static_cast<int64_t>(i), 1), 1e-6)) << i;
+  }
+}
+
+TEST(DualModel, CutsALongTextWithAWarning) {
+  const DualModel model(clip());
+  const Warnings warnings;
+  std::string text = "a photo of a cat";
+  for (int i = 0; i < 5; ++i) text += " " + text;
+  model.embed_texts({text});
+  EXPECT_TRUE(warnings.any("cut to the model's context of 24 tokens"));
+}
+
+TEST(DualModel, RefusesTextsWithoutWordsAndTemplatesWithoutAPlace) {
+  const DualModel model(clip());
+  const auto message_of = [&](const std::vector<std::string>& texts) {
+    return error_of([&] { model.embed_texts(texts); });
+  };
+  EXPECT_TRUE(contains(message_of({}), "at least one text"));
+  EXPECT_TRUE(contains(message_of({"a", ""}), "text 1: expected words, got \"\"")) << message_of({"a", ""});
+  EXPECT_TRUE(contains(message_of({" \t"}), "expected words"));
+  EXPECT_TRUE(contains(message_of({"\xff"}), "expected UTF-8"));
+  EXPECT_TRUE(contains(error_of([&] { model.embed_labels({"cat"}, {"a photo"}); }), "{} where the label goes"));
+}
+
+TEST(DualModel, RefusesAnImageModelAloneAndTheTokenizerOfAnotherModel) {
+  const std::string alone = error_of([] { DualModel(fs::path(small_model())); });
+  EXPECT_TRUE(contains(alone, "expected a dual model with a text tower")) << alone;
+  const std::string other = error_of([] { DualModel(clip(), {}, fixture("text/gemma/tokenizer.json")); });
+  EXPECT_TRUE(contains(other, "the model's tokenizer, with ")) << other;
+  EXPECT_TRUE(contains(other, "of another model")) << other;
+  const fs::path without = scratch_folder();
+  for (const char* file : {"config.json", "model.safetensors", "preprocessor_config.json"}) {
+    fs::copy_file(clip() / file, without / file);
+  }
+  EXPECT_TRUE(contains(error_of([&] { DualModel{without}; }), "a tokenizer for texts"));
+}
+
+TEST(DualModel, ADualConfigurationWithoutTheTextTowersWeightsIsAnError) {
+  const fs::path folder = scratch_folder();
+  for (const char* file : {"config.json", "preprocessor_config.json", "vocab.json", "merges.txt"}) {
+    fs::copy_file(clip() / file, folder / file);
+  }
+  fs::copy_file(fixture("models/hf_clip_vision_projection/model.safetensors"), folder / "model.safetensors");
+  const std::string message = error_of([&] { DualModel{folder}; });
+  EXPECT_TRUE(contains(message, "the tensors of a text tower beside the image tower's")) << message;
+}
+
+TEST(Model, AProjectionIsNoClassifier) {
+  const Model model(clip());
+  const image::Image image = model.read(image_folder(1) / "a.png");
+  EXPECT_TRUE(contains(error_of([&] { model.classify(image); }), "zeroshot with the names of the classes"));
+}
+
+}  // namespace
+}  // namespace vitrail::testing

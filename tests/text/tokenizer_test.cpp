@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "tests/support/program.h"
+#include "vitrail/base/read_file.h"
+
+namespace vitrail::text {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+int64_t context_of(const fs::path& folder) { return folder.filename().string().starts_with("clip") ? 77 : 64; }
+
+// Compares the tokenizer of a folder with the ids in its cases.json, which its reference gave.
+void expect_ids_of_cases(const fs::path& folder) {
+  const testing::Warnings of_long_texts;
+  const auto tokenizer = open_tokenizer(folder);
+  const Json cases = Json::parse(read_text_file(folder / "cases.json", 1'000'000'000));
+  ASSERT_GT(cases.size(), 0U);
+  size_t different = 0;
+  for (const Json& item : cases) {
+    const auto text = item[0].get<std::string>();
+    const auto want = item[1].get<std::vector<int64_t>>();
+    const std::vector<int64_t> got = tokenizer->encode(text, context_of(folder));
+    if (got == want) continue;
+    if (++different <= 5) ADD_FAILURE() << item[0] << "\n  got  " << Json(got) << "\n  want " << item[1];
+  }
+  EXPECT_EQ(different, 0U) << "of " << cases.size() << " texts";
+}
+
+// The fixtures, and the folders in VITRAIL_TOKENIZER_CASES, which tools/golden/text_tokenizers.py makes.
+std::vector<fs::path> folders_of_cases() {
+  std::vector<fs::path> folders;
+  for (const char* name : {"clip", "gemma", "siglip"}) folders.push_back(testing::fixture(str("text/", name)));
+  if (const char* const given = std::getenv("VITRAIL_TOKENIZER_CASES")) {
+    for (const auto& entry : fs::directory_iterator(given)) folders.push_back(entry.path());
+  }
+  return folders;
+}
+
+TEST(Tokenizer, IdsEqualTheReference) {
+  for (const fs::path& folder : folders_of_cases()) {
+    SCOPED_TRACE(folder);
+    expect_ids_of_cases(folder);
+  }
+}
+
+TEST(Tokenizer, CutsATextToTheContextWithAWarningAndKeepsTheEnd) {
+  const auto tokenizer = open_tokenizer(testing::fixture("text/clip"));
+  const testing::Warnings warnings;
+  const std::vector<int64_t> all = tokenizer->encode("a photo of a cat", 77);
+  ASSERT_GT(all.size(), 5U);
+  EXPECT_TRUE(warnings.messages.empty());
+  std::vector<int64_t> want(all.begin(), all.begin() + 4);
+  want.push_back(tokenizer->eos_id());
+  EXPECT_EQ(tokenizer->encode("a photo of a cat", 5), want);
+  EXPECT_TRUE(warnings.any("cut to the model's context of 5 tokens")) << warnings.messages.size();
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
+  for (const char* name : {"clip", "gemma", "siglip"}) {
+    const auto tokenizer = open_tokenizer(testing::fixture(str("text/", name)));
+    const std::string message = testing::error_of([&] { tokenizer->encode("a \xff cat", 64); });
+    EXPECT_TRUE(testing::contains(message, "text: expected UTF-8, got \"a \\xFF cat\"")) << message;
+  }
+}
+
+// A word of many letters takes O(n log n) merges, not O(n²).
+TEST(Tokenizer, EncodesALongWord) {
+  const auto tokenizer = open_tokenizer(testing::fixture("text/clip"));
+  EXPECT_GT(tokenizer->encode(std::string(1'000'000, 'a'), 10'000'000).size(), 1000U);
+}
+
+fs::path folder_with(const std::string& name, const std::string& content) {
+  const fs::path folder = testing::scratch_folder();
+  std::ofstream(folder / name) << content;
+  return folder;
+}
+
+// OpenCLIP's file has the merges alone; the order of the other tokens is fixed.
+TEST(OpenTokenizer, ReadsOpenClipsFileOfMerges) {
+  const fs::path files = testing::fixture("text/clip");
+  std::string merges = read_text_file(files / "merges.txt");
+  merges.replace(0, merges.find('\n'), "\"bpe_simple_vocab_16e6.txt#version: 0.2");
+  const auto tokenizer = open_tokenizer(folder_with("bpe_simple_vocab_16e6.txt", merges));
+  const auto same = open_tokenizer(files);
+  EXPECT_EQ(tokenizer->vocab_size(), same->vocab_size());
+  const std::string text = "A photo of two dogs, isn't it? 猫";
+  EXPECT_EQ(tokenizer->encode(text, 77), same->encode(text, 77));
+}
+
+// tokenizer.json of CLIP lists the special tokens itself.
+TEST(OpenTokenizer, ReadsTokenizerJsonOfClip) {
+  const fs::path files = testing::fixture("text/clip");
+  Json model{
+      {"type", "BPE"}, {"end_of_word_suffix", "</w>"}, {"unk_token", "<|endoftext|>"}, {"merges", Json::array()}};
+  model["vocab"] = Json::parse(read_text_file(files / "vocab.json"));
+  std::istringstream lines(read_text_file(files / "merges.txt"));
+  std::string line;
+  for (std::getline(lines, line); std::getline(lines, line);) model["merges"].push_back(line);
+  const auto id = [&](const char* token) { return model["vocab"][token]; };
+  const Json added{{{"content", "<|startoftext|>"}, {"id", id("<|startoftext|>")}, {"normalized", true}},
+                   {{"content", "<|endoftext|>"}, {"id", id("<|endoftext|>")}, {"normalized", false}}};
+  const Json json{{"model", model}, {"added_tokens", added}};
+  const auto tokenizer = open_tokenizer(folder_with("tokenizer.json", json.dump())), same = open_tokenizer(files);
+  for (const std::string text : {"a photo of a cat", "the <|endoftext|> and <|startoftext|>!"}) {
+    EXPECT_EQ(tokenizer->encode(text, 77), same->encode(text, 77)) << text;
+  }
+}
+
+TEST(OpenTokenizer, NamesWhatAFolderLacks) {
+  const fs::path empty = testing::scratch_folder();
+  const std::string message = testing::error_of([&] { open_tokenizer(empty); });
+  EXPECT_TRUE(testing::contains(message, "tokenizer.json, vocab.json")) << message;
+}
+
+TEST(OpenTokenizer, RefusesFilesOfOtherKinds) {
+  const auto message_of = [](const std::string& name, const std::string& content) {
+    return testing::error_of([&] { open_tokenizer(folder_with(name, content)); });
+  };
+  EXPECT_TRUE(testing::contains(message_of("tokenizer.json", "{"), "expected JSON"));
+  EXPECT_TRUE(testing::contains(message_of("tokenizer.json", R"({"model": {"type": "Unigram"}})"), "spiece.model"));
+  EXPECT_TRUE(testing::contains(
+      message_of("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})"), "another BPE"));
+  const std::string bad_merge = R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"],
+                                    "end_of_word_suffix": "</w>"}})";
+  EXPECT_TRUE(testing::contains(message_of("tokenizer.json", bad_merge), "merges of tokens in the vocabulary"));
+  EXPECT_TRUE(testing::contains(message_of("spiece.model", "no model"), "a SentencePiece model"));
+}
+
+TEST(SiglipTokenizer, NamesTheMissingModule) {
+  const std::string model = testing::fixture("text/siglip/spiece.model"), empty = testing::scratch_folder();
+  const testing::ProgramResult result =
+      testing::run_program({"embed", "-m", testing::fixture("models/hf_clip"), "--text", "a cat", "--tokenizer", model,
+                            "-o", empty + "/rows.npy"},
+                           "", {{"VITRAIL_MODULES", empty}});
+  EXPECT_TRUE(testing::contains(result.err, "the module vitrail_sentencepiece.so in " + empty)) << result.err;
+  EXPECT_TRUE(testing::contains(result.err, "VITRAIL_SENTENCEPIECE is ON")) << result.err;
+}
+
+TEST(OpenTokenizer, RefusesAVocabularyWithoutSpecialTokens) {
+  const std::string content =
+      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>"}})";
+  const std::string message = testing::error_of([&] { open_tokenizer(folder_with("tokenizer.json", content)); });
+  EXPECT_TRUE(testing::contains(message, "<|startoftext|>")) << message;
+}
+
+}  // namespace
+}  // namespace vitrail::text

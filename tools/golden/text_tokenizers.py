@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokenizers of CLIP, SigLIP and SigLIP 2, and the ids that they give for multilingual and random texts.
+
+    text_tokenizers.py                           the fixtures tests/fixtures/text/{clip,gemma,siglip}
+    text_tokenizers.py --cases N --output DIR    the same with N texts each, and clip_full with OpenCLIP's vocabulary
+
+There are no published vocabularies on PyPI but OpenCLIP's, so small ones are trained here.  cases.json is a list of
+[text, ids] with the special tokens and without padding, at a context of 77 (CLIP) or 64.  To compare all texts:
+
+    VITRAIL_TOKENIZER_CASES=DIR build/release/tests/text_tests --gtest_filter='*Reference'
+"""
+
+import argparse
+import gzip
+import json
+import pathlib
+import random
+import shutil
+
+import open_clip
+import sentencepiece
+import tokenizers
+import transformers
+from tokenizers import models, trainers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "text"
+CONTEXT = {"clip": 77, "gemma": 64, "siglip": 64}
+SENTENCES = """a photo of a cat
+a photo of two dogs playing in the snow, isn't it?
+The quick brown fox jumps over the lazy dog.
+an image of the number 12345: “seventeen”, 3.14 and 50%
+we'll see what they've done; I'd say it's the dog's bone
+Ein Foto von einer Straße in München
+une photo d'un château à l'été, déjà vu
+una foto de un niño en España ¿verdad?
+фотография кошки на столе
+Ο ΣΚΎΛΟΣ ΕΊΝΑΙ ΜΕΓΆΛΟΣ
+一张猫的照片
+猫の写真です。とてもかわいい
+고양이 사진
+صورة قطة صغيرة
+תמונה של חתול
+एक बिल्ली की तस्वीर
+รูปแมว
+İstanbul'da bir kedi, IĞDIR
+🐈 a cat emoji 👩‍👩‍👧 and 🇩🇪 flags
+low  spacing\tand\nnew lines\u3000here\u00a0too
+e\u0301 cafe\u0301 ﬁ ligature Ａ fullwidth ½ ²
+""".splitlines()
+RANGES = [(0x20, 0x7F)] * 6 + [(0xA0, 0x180), (0x370, 0x400), (0x400, 0x530), (0x590, 0x700), (0x900, 0xA00)]
+RANGES += [(0xE00, 0xE80), (0x1E00, 0x2000), (0x2000, 0x2070), (0x2150, 0x2190), (0x3000, 0x3100), (0x4E00, 0x5200)]
+RANGES += [(0xAC00, 0xAD00), (0x300, 0x370), (0xFB00, 0xFB50), (0xFF00, 0xFFF0), (0x1F300, 0x1F650), (0x10400, 0x10450)]
+PIECES = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "<|", "|>", " ", "  ", "\t", "\n", "▁", "'", "''", "...", "!?"]
+
+
+def random_text(draw):
+    kind = draw.random()
+    if kind < 0.35:  # words of the sentences, shuffled, in another case
+        words = [draw.choice(draw.choice(SENTENCES).split()) for _ in range(draw.randint(0, 20))]
+        text = draw.choice([" ", "  ", ", "]).join(words)
+        return draw.choice([str.upper, str.lower, str.title, str])(text)
+    if kind < 0.45:
+        return "".join(draw.choice(SENTENCES) for _ in range(draw.randint(3, 8)))  # longer than the context
+    characters = []
+    for _ in range(draw.randint(0, 40)):
+        if draw.random() < 0.2:
+            characters.append(draw.choice(PIECES))
+        else:
+            first, last = draw.choice(RANGES if kind < 0.8 else RANGES[:8])
+            characters.append(chr(draw.randrange(first, last)))
+    # U+09FE is a combining mark since Unicode 11; the NFC of `tokenizers` is older and does not reorder it.
+    return "".join(c for c in "".join(characters) if c != "\u09fe")
+
+
+def texts(count):
+    draw = random.Random(30)
+    made = ["", " ", "!!!", "a", "<|endoftext|>", "a <|startoftext|> b", "<|ENDOFTEXT|>!", *SENTENCES]
+    while len(made) < count:
+        made.append(random_text(draw))
+    return made[:count]
+
+
+def write(folder, name, tokenizer, samples, skip=()):
+    samples = [text for text in samples if not any(token in text for token in skip)]
+    context = CONTEXT[name.split("_")[0]]
+    cases = []
+    for first in range(0, len(samples), 1000):
+        batch = samples[first : first + 1000]
+        ids = tokenizer(batch, truncation=True, max_length=context, padding=False)["input_ids"]
+        cases += [[text, numbers] for text, numbers in zip(batch, ids, strict=True)]
+    (folder / "cases.json").write_text(json.dumps(cases, ensure_ascii=False) + "\n")
+    print(name, len(cases), "texts")
+
+
+def clip(folder, samples):
+    """A vocabulary in vocab.json and merges.txt: the 512 byte tokens, merges, two special tokens."""
+    trained = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
+    template = transformers.CLIPTokenizer().backend_tokenizer
+    trained.normalizer, trained.pre_tokenizer = template.normalizer, template.pre_tokenizer
+    trained.train_from_iterator(
+        SENTENCES * 3, trainers.BpeTrainer(vocab_size=420, end_of_word_suffix="</w>", show_progress=False)
+    )
+    merges = [tuple(pair) for pair in json.loads(trained.to_str())["model"]["merges"]]
+    symbols = list(open_clip.tokenizer.bytes_to_unicode().values())
+    tokens = symbols + [symbol + "</w>" for symbol in symbols] + ["".join(pair) for pair in merges]
+    tokens += ["<|startoftext|>", "<|endoftext|>"]
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+    (folder / "vocab.json").write_text(json.dumps(vocab, ensure_ascii=False))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges))
+    tokenizer = transformers.CLIPTokenizer(vocab=vocab, merges=merges)
+    write(folder, "clip", tokenizer, samples)
+    return tokenizer
+
+
+def clip_full(folder, samples):
+    """OpenCLIP's vocabulary, which the package has, with transformers' tokenizer."""
+    file = pathlib.Path(open_clip.tokenizer.default_bpe())
+    shutil.copy(file, folder / file.name)
+    lines = gzip.decompress(file.read_bytes()).decode().split("\n")[1 : 49152 - 256 - 2 + 1]
+    merges = [tuple(line.split()) for line in lines]
+    vocab = open_clip.SimpleTokenizer().encoder
+    vocab = {
+        {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}.get(token, token): i
+        for token, i in vocab.items()
+    }
+    write(folder, "clip_full", transformers.CLIPTokenizer(vocab=vocab, merges=merges), samples)
+
+
+def gemma(folder, samples):
+    special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+    byte_tokens = [f"<0x{byte:02X}>" for byte in range(256)]
+    trained = tokenizers.Tokenizer(models.BPE())
+    trained.normalizer = transformers.Siglip2Tokenizer().backend_tokenizer.normalizer
+    trained.train_from_iterator(
+        SENTENCES[:12] * 3, trainers.BpeTrainer(vocab_size=250, show_progress=False, max_token_length=8)
+    )
+    parsed = json.loads(trained.to_str())["model"]
+    tokens = special + byte_tokens + sorted(parsed["vocab"], key=parsed["vocab"].get)
+    vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
+    merges = [tuple(pair) for pair in parsed["merges"]]
+    tokenizer = transformers.Siglip2Tokenizer(vocab=vocab, merges=merges, padding_side="right")
+    tokenizer.backend_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="$A <eos>", special_tokens=[("<eos>", vocab["<eos>"])]
+    )
+    (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str())
+    write(folder, "gemma", tokenizer, samples)
+
+
+def siglip(folder, samples):
+    corpus = folder / "corpus.txt"
+    corpus.write_text("\n".join(SENTENCES * 5))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(corpus),
+        model_prefix=str(folder / "spiece"),
+        vocab_size=300,
+        hard_vocab_limit=False,
+        normalization_rule_name="identity" if folder.parent == ROOT else "nmt_nfkc",  # the table of NFKC has 240 kB
+        character_coverage=0.98,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        minloglevel=9,
+    )
+    corpus.unlink()
+    (folder / "spiece.vocab").unlink()
+    tokenizer = transformers.SiglipTokenizer(str(folder / "spiece.model"))
+    write(folder, "siglip", tokenizer, samples, skip=("</s>", "<unk>"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT)
+    arguments = parser.parse_args()
+    samples = texts(arguments.cases)
+    for make in (clip, gemma, siglip) + ((clip_full,) if arguments.output != ROOT else ()):
+        folder = arguments.output / make.__name__
+        folder.mkdir(parents=True, exist_ok=True)
+        make(folder, samples)
+
+
+if __name__ == "__main__":
+    main()

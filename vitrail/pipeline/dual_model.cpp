@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/pipeline/dual_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "vitrail/analysis/knn.h"
+#include "vitrail/base/error.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/softmax.h"
+#include "vitrail/ops/tokens.h"
+
+namespace vitrail {
+namespace {
+
+constexpr size_t kTextsPerPass = 64;
+// Texts of a causal tower are padded to a multiple, so that few programs serve texts of all lengths.
+constexpr int64_t kLengthStep = 8;
+
+std::unique_ptr<text::Tokenizer> open_tokenizer(const models::OpenedModel& opened,
+                                                const std::filesystem::path& chosen) {
+  const std::filesystem::path path = chosen.empty() ? opened.folder : chosen;
+  std::unique_ptr<text::Tokenizer> tokenizer = text::open_tokenizer(path);
+  const models::TextTransformerConfig& config = *opened.config.text;
+  if (tokenizer->vocab_size() != config.vocab_size) {
+    throw Error(path.string(), str("the model's tokenizer, with ", config.vocab_size, " tokens"),
+                str("one with ", tokenizer->vocab_size(), ", of another model"));
+  }
+  if (config.pool == models::TextPool::first_eos && tokenizer->eos_id() != config.eos_token_id) {
+    throw Error(path.string(), str("the model's tokenizer, whose end-of-text token is ", config.eos_token_id),
+                str("one whose is ", tokenizer->eos_id()));
+  }
+  if (!config.causal && !tokenizer->pads_to_context()) {
+    throw Error(path.string(), "a tokenizer that pads to the context, for a text tower without causal mask", "CLIP's");
+  }
+  return tokenizer;
+}
+
+infer::FunctionOptions session_options(const ModelOptions& options) {
+  return {.threads = options.threads, .precision = options.precision.value_or(kernels::Precision::fp32)};
+}
+
+infer::Function forward_of(const models::TextTransformer& tower) {
+  return [&tower](const infer::NamedTensors& in) -> infer::NamedTensors {
+    return {{"embeddings", tower.forward(infer::find_tensor(in, "ids"), infer::find_tensor(in, "rows"))}};
+  };
+}
+
+std::string filled(const std::string& text, const std::string& label) {
+  constexpr std::string_view kPlace = "{}";
+  std::string result;
+  size_t at = 0, found = text.find(kPlace);
+  if (found == text.npos)
+    throw Error("template", "{} where the label goes, as in \"a photo of a {}\"", "\"" + text + "\"");
+  for (; found != text.npos; found = text.find(kPlace, at)) {
+    result += text.substr(at, found - at) + label;
+    at = found + kPlace.size();
+  }
+  return result + text.substr(at);
+}
+
+models::OpenedModel open_dual(const std::filesystem::path& path, const ModelOptions& options) {
+  models::OpenedModel opened = models::open_model(path, options.load);
+  if (opened.config.text) return opened;
+  throw Error(path.string(), "a dual model with a text tower (CLIP, SigLIP)",
+              "an image model alone (\"" + opened.config.architecture + "\")");
+}
+
+}  // namespace
+
+DualModel::DualModel(const std::filesystem::path& path, const ModelOptions& options,
+                     const std::filesystem::path& tokenizer)
+    : DualModel(open_dual(path, options), options, tokenizer) {}
+
+DualModel::DualModel(const models::OpenedModel& opened, const ModelOptions& options,
+                     const std::filesystem::path& tokenizer)
+    : images_(opened, options),
+      tokenizer_(open_tokenizer(opened, tokenizer)),
+      text_(std::make_unique<models::TextTower>(models::build_text_tower(opened))),
+      text_session_(
+          std::make_unique<infer::FunctionSession>(text_->model, forward_of(text_->model), session_options(options))) {}
+
+Tensor DualModel::embed_images(std::span<const image::ImageView> images) const {
+  return images_.embed(images, {.l2_normalize = true});
+}
+
+// [T, length]
+Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
+  int64_t length = text_config().context_length;
+  if (!tokenizer_->pads_to_context()) {
+    size_t longest = 0;
+    for (const std::vector<int64_t>& text : ids) longest = std::max(longest, text.size());
+    length = std::min(length, (static_cast<int64_t>(longest) + kLengthStep - 1) / kLengthStep * kLengthStep);
+  }
+  const Tensor result = Tensor::empty({static_cast<int64_t>(ids.size()), length}, DType::i64);
+  auto* to = result.data<int64_t>();
+  for (const std::vector<int64_t>& text : ids) {
+    std::fill(std::ranges::copy(text, to).out, to + length, tokenizer_->pad_id());
+    to += length;
+  }
+  return result;
+}
+
+Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize) const {
+  if (texts.empty()) throw Error("texts", "at least one text", "none");
+  const int64_t context = text_config().context_length;
+  const std::vector<int64_t> without_content = tokenizer_->encode("", context);
+  std::vector<Tensor> batches;
+  for (size_t first = 0; first < texts.size(); first += kTextsPerPass) {
+    std::vector<std::vector<int64_t>> ids;
+    for (size_t i = first; i < std::min(first + kTextsPerPass, texts.size()); ++i) {
+      ids.push_back(tokenizer_->encode(texts[i], context));
+      if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
+    }
+    const Tensor batch = padded(ids);
+    batches.push_back(text_session_->run({{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}})[0].tensor);
+  }
+  const Tensor embeddings = ops::cat(batches, 0);
+  return l2_normalize ? analysis::normalized_rows(embeddings) : embeddings;
+}
+
+Tensor DualModel::embed_labels(const std::vector<std::string>& labels,
+                               const std::vector<std::string>& templates) const {
+  if (templates.empty()) throw Error("templates", "at least one template", "none");
+  std::vector<std::string> texts;
+  for (const std::string& label : labels) {
+    for (const std::string& text : templates) texts.push_back(filled(text, label));
+  }
+  const Tensor embeddings = embed_texts(texts);
+  const auto count = static_cast<int64_t>(labels.size()), each = static_cast<int64_t>(templates.size());
+  return analysis::normalized_rows(ops::mean(embeddings.view({count, each, embeddings.size(1)}), 1));
+}
+
+Tensor DualModel::similarity(const Tensor& images, const Tensor& texts) const {
+  return ops::linear(analysis::normalized_rows(images), analysis::normalized_rows(texts), {});
+}
+
+Tensor DualModel::logits(const Tensor& images, const Tensor& texts) const {
+  const Tensor scaled = ops::mul(similarity(images, texts), Tensor::full({1}, std::exp(text_->logit_scale)));
+  return ops::add(scaled, Tensor::full({1}, text_->logit_bias));
+}
+
+Tensor DualModel::probabilities(const Tensor& logits) const {
+  if (!independent_scores()) return ops::softmax(logits);
+  const Tensor result = logits.clone();
+  float* const values = result.data<float>();
+  std::transform(values, values + result.numel(), values,
+                 [](float logit) { return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))); });
+  return result;
+}
+
+}  // namespace vitrail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// DualModel: images and texts in one embedding space (CLIP, SigLIP), for zero-shot classification and retrieval.
+//
+//   const vitrail::DualModel model("clip-vit-base-patch32");
+//   const Tensor images = model.embed_image(model.images().read("photo.jpg"));
+//   const Tensor texts = model.embed_texts({"a photo of a cat", "a photo of a dog"});
+//   const Tensor probabilities = model.probabilities(model.logits(images, texts));  // [1, 2]
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/infer/function_session.h"
+#include "vitrail/pipeline/model.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail {
+
+// Thread-safe, as Model.  Embeddings have length 1, so that the product of two is their cosine similarity, unless
+// `l2_normalize` is false.
+class DualModel {
+ public:
+  // path and options: as for Model.  tokenizer: a file or folder for text::open_tokenizer(), by default the model's
+  // folder.  Throws Error also for an image model alone, and for a tokenizer that is not the model's.
+  explicit DualModel(const std::filesystem::path& path, const ModelOptions& options = {},
+                     const std::filesystem::path& tokenizer = {});
+
+  Tensor embed_image(const image::ImageView& image) const { return embed_images({&image, 1}); }  // [1, D]
+  Tensor embed_images(std::span<const image::ImageView> images) const;                           // [B, D]
+  // Texts in UTF-8 → [T, D].  A text longer than the model's context is cut, with a warning.  Throws Error for no text
+  // and for one without tokens.
+  Tensor embed_texts(const std::vector<std::string>& texts, bool l2_normalize = true) const;
+  // An embedding for each label: the mean over the templates, "a photo of a {}", of embeddings of length 1, scaled to
+  // length 1 (Radford et al. 2021, section 3.1.4).  Each {} stands for the label.  Throws Error for a template without.
+  Tensor embed_labels(const std::vector<std::string>& labels, const std::vector<std::string>& templates) const;
+
+  // The cosine of each pair: images [B, D], texts [T, D] → [B, T].
+  Tensor similarity(const Tensor& images, const Tensor& texts) const;
+  // exp(logit_scale) · similarity + logit_bias: the logits per image [B, T].
+  Tensor logits(const Tensor& images, const Tensor& texts) const;
+  // For each row of logits, the softmax over the texts, or for a model of independent_scores() each one's sigmoid.
+  Tensor probabilities(const Tensor& logits) const;
+  bool independent_scores() const { return text_config().loss == models::DualLoss::sigmoid; }
+
+  // The image tower: reading images, preprocessing, and features other than the embedding.
+  const Model& images() const { return images_; }
+  const models::TextTransformerConfig& text_config() const { return text_->model.config(); }
+
+ private:
+  DualModel(const models::OpenedModel& opened, const ModelOptions& options, const std::filesystem::path& tokenizer);
+  Tensor padded(const std::vector<std::vector<int64_t>>& ids) const;
+
+  Model images_;
+  std::unique_ptr<text::Tokenizer> tokenizer_;
+  std::unique_ptr<models::TextTower> text_;  // the session refers to it
+  std::unique_ptr<infer::FunctionSession> text_session_;
+};
+
+}  // namespace vitrail

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "vitrail/text/added_tokens_internal.h"
+
+namespace vitrail::text {
+
+AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, bool normalized) {
+  for (const AddedToken& token : tokens) {
+    if (token.normalized == normalized && !token.content.empty())
+      by_first_byte_[token.content.front()].push_back(token);
+  }
+  for (auto& [first, list] : by_first_byte_) {
+    std::ranges::stable_sort(list, std::greater<>(), [](const AddedToken& token) { return token.content.size(); });
+  }
+}
+
+std::vector<TextPart> AddedTokens::split(std::string_view text) const {
+  std::vector<TextPart> parts;
+  size_t begin = 0;  // where the text after the last token begins
+  for (size_t at = 0; at < text.size();) {
+    const auto list = by_first_byte_.find(text[at]);
+    const AddedToken* found = nullptr;
+    if (list != by_first_byte_.end()) {
+      const auto starts = [&](const AddedToken& token) { return text.substr(at).starts_with(token.content); };
+      const auto token = std::ranges::find_if(list->second, starts);
+      if (token != list->second.end()) found = &*token;
+    }
+    if (!found) {
+      ++at;
+      continue;
+    }
+    if (at > begin) parts.push_back({text.substr(begin, at - begin)});
+    parts.push_back({text.substr(at, found->content.size()), found->id});
+    begin = at += found->content.size();
+  }
+  if (begin < text.size()) parts.push_back({text.substr(begin)});
+  return parts;
+}
+
+}  // namespace vitrail::text

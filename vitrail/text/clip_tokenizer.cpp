@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "vitrail/base/error.h"
+#include "vitrail/text/clip_tokenizer_internal.h"
+#include "vitrail/text/unicode_internal.h"
+
+namespace vitrail::text {
+namespace {
+
+constexpr const char *kStart = "<|startoftext|>", *kEnd = "<|endoftext|>";
+
+std::u32string single_spaces(std::u32string_view text) {
+  std::u32string result;
+  for (const char32_t c : text) {
+    if (!is_white_space(c)) {
+      result += c;
+    } else if (result.empty() || result.back() != U' ') {
+      result += U' ';
+    }
+  }
+  return result;
+}
+
+std::u32string normalize(std::string_view text) { return lower_each(single_spaces(nfc(code_points(text)))); }
+
+// The pattern has these as words, so that what follows them is another word.
+size_t special_length(std::u32string_view text) {
+  for (const std::u32string_view special : {U"<|startoftext|>", U"<|endoftext|>"}) {
+    if (text.starts_with(special)) return special.size();
+  }
+  return 0;
+}
+
+bool is_other(char32_t c) { return !is_white_space(c) && !is_letter(c) && !is_number(c); }
+
+// The length of the word at the beginning of a text that does not begin with white space.
+size_t word_length(std::u32string_view text) {
+  static constexpr std::array<std::u32string_view, 7> kEndings{U"'s", U"'t", U"'re", U"'ve", U"'m", U"'ll", U"'d"};
+  for (const std::u32string_view ending : kEndings) {
+    if (text.starts_with(ending)) return ending.size();
+  }
+  if (is_number(text.front())) return 1;
+  const auto same = is_letter(text.front()) ? is_letter : is_other;
+  return static_cast<size_t>(std::ranges::find_if_not(text, same) - text.begin());
+}
+
+}  // namespace
+
+ClipTokenizer::ClipTokenizer(BpeFile file, const std::string& where)
+    : bpe_(file.vocabulary, file.merges, where), added_(file.added, false), added_normalized_(file.added, true) {
+  const auto required = [&](const std::string& token) {
+    const auto id = bpe_.id_of(token);
+    if (!id) throw Error(where, "CLIP's token " + token, "a vocabulary without it");
+    return *id;
+  };
+  bos_ = required(kStart);
+  eos_ = required(kEnd);
+  const int64_t unknown = file.unknown_token.empty() ? eos_ : required(file.unknown_token);
+  for (const std::string& symbol : byte_symbols()) {
+    byte_ids_.push_back(bpe_.id_of(symbol).value_or(unknown));
+    last_byte_ids_.push_back(bpe_.id_of(symbol + file.end_of_word_suffix).value_or(unknown));
+  }
+}
+
+std::vector<int64_t> ClipTokenizer::encode_content(std::string_view text) const {
+  std::vector<int64_t> ids;
+  for (const TextPart& part : added_.split(text)) {
+    if (part.id) {
+      ids.push_back(*part.id);
+      continue;
+    }
+    const std::string normalized = to_utf8(normalize(part.text));
+    for (const TextPart& inner : added_normalized_.split(normalized)) {
+      inner.id ? ids.push_back(*inner.id) : encode_words(code_points(inner.text), ids);
+    }
+  }
+  return ids;
+}
+
+void ClipTokenizer::encode_words(std::u32string_view text, std::vector<int64_t>& ids) const {
+  while (!text.empty()) {
+    if (is_white_space(text.front())) {
+      text.remove_prefix(1);
+      continue;
+    }
+    // A special token in capitals is three words: "<|", the letters and "|>".
+    for (size_t end = std::max(special_length(text), word_length(text)); end > 0;) {
+      const size_t length = word_length(text.substr(0, end));
+      encode_word(text.substr(0, length), ids);
+      text.remove_prefix(length);
+      end -= length;
+    }
+  }
+}
+
+void ClipTokenizer::encode_word(std::u32string_view word, std::vector<int64_t>& ids) const {
+  std::vector<int64_t> symbols;
+  const std::string bytes = to_utf8(word);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    symbols.push_back(i + 1 < bytes.size() ? byte_ids_[byte] : last_byte_ids_[byte]);
+  }
+  const std::vector<int64_t> merged = bpe_.merge(symbols);
+  ids.insert(ids.end(), merged.begin(), merged.end());
+}
+
+}  // namespace vitrail::text

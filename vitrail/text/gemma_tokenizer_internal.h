@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// SigLIP 2's tokenizer: Gemma's BPE of characters, of a lower-case text.
+#include "vitrail/text/bpe_files_internal.h"
+#include "vitrail/text/tokenizer.h"
+
+namespace vitrail::text {
+
+// Source: transformers' Siglip2Tokenizer, with <eos> behind and padding with <pad> as in the training of the models
+// (Tschannen et al. 2025, "SigLIP 2", section 2.1; big_vision's tokenize(bos="no", eos="sticky")).
+// Lower case, "▁" for spaces; characters that are no token become the tokens of their bytes, "<0xE2>".
+class GemmaTokenizer : public Tokenizer {
+ public:
+  // Throws Error naming `where` if the vocabulary lacks a special token.
+  GemmaTokenizer(BpeFile file, const std::string& where);
+
+  int64_t vocab_size() const override { return bpe_.size(); }
+  int64_t eos_id() const override { return eos_; }
+  int64_t pad_id() const override { return pad_; }
+  bool pads_to_context() const override { return true; }
+
+ protected:
+  std::vector<int64_t> encode_content(std::string_view text) const override;
+  std::vector<int64_t> prefix() const override { return {}; }
+  std::vector<int64_t> suffix() const override { return {eos_}; }
+
+ private:
+  void encode_text(std::string_view text, std::vector<int64_t>& ids) const;
+  std::vector<int64_t> symbols_of(std::string_view normalized) const;
+
+  Bpe bpe_;
+  AddedTokens added_, added_normalized_;
+  std::vector<int64_t> byte_ids_;  // the tokens "<0x00>" to "<0xFF>"
+  int64_t eos_, pad_, unknown_;
+};
+
+}  // namespace vitrail::text

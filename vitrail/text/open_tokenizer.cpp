@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/error.h"
+#include "vitrail/text/clip_tokenizer_internal.h"
+#include "vitrail/text/gemma_tokenizer_internal.h"
+#include "vitrail/text/siglip_tokenizer_internal.h"
+
+namespace vitrail::text {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kFiles[] = {"tokenizer.json",
+                                  "vocab.json",
+                                  "spiece.model",
+                                  "sentencepiece.model",
+                                  "bpe_simple_vocab_16e6.txt",
+                                  "bpe_simple_vocab_16e6.txt.gz"};
+
+bool is_present(const fs::path& path) {
+  std::error_code unknown;
+  return fs::exists(path, unknown);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code unknown;
+  return fs::is_directory(path, unknown);
+}
+
+fs::path find_file(const fs::path& folder) {
+  std::string names;
+  for (const char* name : kFiles) {
+    if (is_present(folder / name)) return folder / name;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  throw Error(folder.string(), "a tokenizer for texts: one of " + names, "none of them");
+}
+
+std::unique_ptr<Tokenizer> open_bpe(BpeFile file, const fs::path& path) {
+  if (file.byte_fallback) return std::make_unique<GemmaTokenizer>(std::move(file), path.string());
+  if (file.end_of_word_suffix == "</w>") return std::make_unique<ClipTokenizer>(std::move(file), path.string());
+  throw Error(path.string(), "CLIP's BPE (end_of_word_suffix \"</w>\") or Gemma's (byte_fallback)", "another BPE");
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
+  const fs::path file = is_folder(path) ? find_file(path) : path;
+  const std::string extension = file.extension().string();
+  if (file.filename() == "vocab.json")
+    return open_bpe(read_vocab_and_merges(file, file.parent_path() / "merges.txt"), file);
+  if (extension == ".json") return open_bpe(read_tokenizer_json(file), file);
+  if (extension == ".model") return std::make_unique<SiglipTokenizer>(file);
+  if (extension == ".txt" || extension == ".gz") return open_bpe(read_simple_vocab(file), file);
+  throw Error(file.string(), "a tokenizer's file: .json, .model, .txt or .gz", "another");
+}
+
+}  // namespace vitrail::text
