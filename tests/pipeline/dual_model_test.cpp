@@ -17,32 +17,46 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path clip() { return fixture("models/hf_clip"); }
-Golden clip_golden() { return read_golden(clip() / "golden.safetensors"); }
 
-std::vector<std::string> clip_texts() {
-  std::ifstream in(clip() / "texts.json");
+std::vector<std::string> texts_of(const std::string& name) {
+  std::ifstream in(fixture("models/" + name + "/texts.json"));
   return nlohmann::json::parse(in).get<std::vector<std::string>>();
 }
+std::vector<std::string> clip_texts() { return texts_of("hf_clip"); }
+
+class DualModels : public ::testing::TestWithParam<const char*> {
+ protected:
+  const DualModel model{fixture(str("models/", GetParam()))};
+  const Golden golden = read_golden(fixture(str("models/", GetParam(), "/golden.safetensors")));
+};
 
 // From texts to embeddings: the tokenizer, the padding and the compiled tower.
-TEST(DualModel, TextEmbeddingsEqualTheReference) {
-  const DualModel model(clip());
-  EXPECT_TRUE(close(model.embed_texts(clip_texts(), false), clip_golden()["text_embeds"], 1e-5, 1e-5));
+TEST_P(DualModels, TextEmbeddingsEqualTheReference) {
+  EXPECT_TRUE(close(model.embed_texts(texts_of(GetParam()), false), golden["text_embeds"], 1e-5, 1e-5));
 }
 
-TEST(DualModel, LogitsPerImageEqualTheReference) {
-  const DualModel model(clip());
-  const Golden golden = clip_golden();
+TEST_P(DualModels, LogitsPerImageEqualTheReference) {
   const Tensor images = model.images().session().logits(golden["input"]);
   EXPECT_TRUE(close(images, golden["logits"], 1e-5, 1e-5));
-  const Tensor logits = model.logits(images, model.embed_texts(clip_texts()));
+  const Tensor logits = model.logits(images, model.embed_texts(texts_of(GetParam())));
   EXPECT_TRUE(close(logits, golden["logits_per_image"], 1e-4, 1e-5));
-  const Tensor probabilities = model.probabilities(logits);
-  double sum = 0;
-  for (int64_t i = 0; i < logits.size(1); ++i) sum += probabilities.data<float>()[i];
-  EXPECT_NEAR(sum, 1, 1e-6);
-  EXPECT_FALSE(model.independent_scores());
 }
+
+// The softmax over the texts for CLIP, each text's own sigmoid for SigLIP.
+TEST_P(DualModels, ProbabilitiesAreTheFamilys) {
+  const Tensor logits = Tensor::from<float>({1, 3}, {-1, 0.5F, 2});
+  const Tensor probabilities = model.probabilities(logits);
+  const bool clip = std::string(GetParam()) == "hf_clip";
+  EXPECT_EQ(model.independent_scores(), !clip);
+  const double sum = std::exp(-1) + std::exp(0.5) + std::exp(2);
+  for (int64_t i = 0; i < 3; ++i) {
+    const double logit = logits.data<float>()[i];
+    EXPECT_NEAR(probabilities.data<float>()[i], clip ? std::exp(logit) / sum : 1 / (1 + std::exp(-logit)), 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, DualModels, ::testing::Values("hf_clip", "hf_siglip", "hf_siglip2"),
+                         [](const auto& info) { return std::string(info.param); });
 
 // The features of a dual model's images are the projected ones, of length 1 on request.
 TEST(DualModel, EmbedOfItsImageTowerIsTheProjection) {

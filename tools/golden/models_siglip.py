@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of SigLIP's image towers: transformers' SiglipModel, SiglipVisionModel and SiglipForImageClassification, and
 a .npz as big_vision writes it, which timm reads.
+
+hf_siglip is a dual model: golden.safetensors also has ids, text_embeds and logits_per_image; it has the tokenizer of
+tests/fixtures/text/siglip (text_tokenizers.py) and the texts of its ids in texts.json.  hf_siglip2 is the same with
+SigLIP 2's tokenizer.
 """
 
 import json
 import pathlib
+import shutil
 import tempfile
 
 import numpy
@@ -12,19 +17,23 @@ import safetensors.torch
 import timm
 import torch
 import transformers
-from models_common import HALF, randomise, report, write_fixture
+from models_common import HALF, ROOT, randomise, report, write_fixture
 from models_hf import LABELS, processor
 from timm.models.vision_transformer import VisionTransformer
 
 transformers.logging.disable_progress_bar()
 VISION = dict(hidden_size=18, intermediate_size=30, num_hidden_layers=2, num_attention_heads=3, patch_size=4)
 TEXT = dict(hidden_size=12, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, vocab_size=20)
+TEXTS = ["a photo of a cat", "Two dogs, playing in the SNOW!", "猫の写真です"]
 PROCESSOR = processor("SiglipImageProcessor", HALF, 3, size={"height": 16, "width": 16})
 
 
-def write(name, model, *, size=16, size2=None, logits=None, **options):
+def write(name, model, *, size=16, size2=None, logits=None, extra_files=None, **options):
     """logits(model, image, how): the model's output, by default the pooled features."""
     randomise(model, name)
+    if hasattr(model, "logit_bias"):
+        torch.nn.init.constant_(model.logit_scale, 2.5)
+        torch.nn.init.constant_(model.logit_bias, -1.5)
 
     def forward(model, image):
         how = {"interpolate_pos_encoding": True} if size2 else {}
@@ -44,7 +53,7 @@ def write(name, model, *, size=16, size2=None, logits=None, **options):
         size=size,
         size2=size2,
         state=state,
-        extra_files={"preprocessor_config.json": PROCESSOR},
+        extra_files={"preprocessor_config.json": PROCESSOR} | (extra_files or {}),
         reference=f"transformers {transformers.__version__} {type(model).__name__}",
         **options,
     )
@@ -80,6 +89,29 @@ def towers():
         size2=(12, 20),
         logits=lambda model, image, how: model(image, **how).logits,
     )
+
+
+def dual_models():
+    text = ROOT.parent / "text"
+    gemma = transformers.Siglip2Tokenizer(tokenizer_file=str(text / "gemma" / "tokenizer.json"), padding_side="right")
+    siglip = text / "siglip" / "spiece.model"
+    with_texts("hf_siglip", transformers.SiglipTokenizer(str(siglip)), siglip)
+    with_texts("hf_siglip2", gemma, text / "gemma" / "tokenizer.json")
+
+
+def with_texts(name, tokenizer, file):
+    ids = tokenizer(TEXTS, padding="max_length", truncation=True, max_length=24, return_tensors="pt")["input_ids"]
+    changes = dict(vocab_size=len(tokenizer), max_position_embeddings=24, hidden_size=18, projection_size=18)
+    config = transformers.SiglipConfig(vision_config=vision().to_dict(), text_config=TEXT | changes)
+
+    def text_outputs(model, image):
+        out = model(input_ids=ids, pixel_values=image)
+        embeds = model.get_text_features(input_ids=ids)
+        embeds = embeds if torch.is_tensor(embeds) else embeds.pooler_output
+        return {"ids": ids, "text_embeds": embeds, "logits_per_image": out.logits_per_image}
+
+    write(name, transformers.SiglipModel(config), extra=text_outputs, extra_files={"texts.json": TEXTS})
+    shutil.copy(file, ROOT / name / file.name)
 
 
 def flax_names(state, heads):
@@ -159,5 +191,6 @@ def big_vision():
 if __name__ == "__main__":
     torch.manual_seed(0)
     towers()
+    dual_models()
     big_vision()
     report()

@@ -45,7 +45,12 @@ ModelConfig read_siglip_config(const Json& json, const Json& preprocessor, const
   config.architecture = *file.text("model_type");
   const bool nested = file.has("vision_config");
   read_vision(nested ? JsonFields(file.at("vision_config"), file.path("vision_config")) : file, config.vit);
-  if (architecture_ends_with(file, "ForImageClassification")) read_classifier(file, config);
+  if (architecture_ends_with(file, "ForImageClassification")) {
+    read_classifier(file, config);
+  } else if (config.architecture == "siglip") {
+    const Json text = file.has("text_config") ? file.at("text_config") : Json::object();
+    config.text = read_siglip_text(JsonFields(text, file.path("text_config")));
+  }
   if (!preprocessor.is_null()) {
     config.preprocessing = read_preprocessor(preprocessor, config.vit, where + " (preprocessor_config.json)");
   }
