@@ -29,7 +29,7 @@ struct ModelConfig {
   std::vector<std::string> descriptions{};    // longer class names in index order; may be empty
   std::optional<ProblemType> problem_type{};  // "problem_type"; unset: as gives_sigmoid() says
   std::optional<Int8Config> int8{};
-  std::string tag{};      // of timm's weights: the data that they were trained on, "augreg_in21k_ft_in1k"
+  std::string tag{};                            // what timm's weights were trained on, "augreg_in21k_ft_in1k"
   std::optional<TextTransformerConfig> text{};  // the text tower of a dual model; unset: an image model alone
   std::string key_map{};  // "key_map": a path, a built-in family's name, or JSON; empty: detect from the tensor names
 };
