@@ -33,7 +33,8 @@ std::shared_ptr<const Checkpoint> checkpoint_of(const std::vector<std::pair<std:
 
 Checkpoint open_model(const std::string& name) {
   const fs::path folder = testing::fixture("models/" + name);
-  for (const char* file : {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz"}) {
+  for (const char* file :
+       {"model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors"}) {
     if (fs::exists(folder / file)) return Checkpoint::open(folder / file);
   }
   throw Error(folder.string() + ": no weights");
@@ -309,7 +310,13 @@ TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
       {"hf_data2vec_model", {"huggingface_beit", "huggingface_vit"}},
       {"hf_siglip_vision", {"huggingface_siglip"}},
       {"hf_siglip_no_head", {"huggingface_siglip"}},
-      {"hf_siglip_classifier", {"huggingface_siglip_classifier"}},
+      {"hf_siglip_classifier", {"huggingface_siglip_classifier", "huggingface_siglip"}},
+      {"hf_siglip", {"huggingface_siglip", "huggingface_text"}},
+      {"hf_clip", {"huggingface_clip", "huggingface_text"}},
+      {"hf_clip_vision", {"huggingface_clip"}},
+      {"hf_clip_classifier", {"huggingface_clip_classifier", "huggingface_clip"}},
+      {"open_clip", {"open_clip", "open_clip_text"}},
+      {"open_clip_custom_text", {"open_clip", "open_clip_text"}},
       {"torchvision_vit", {"torchvision"}},
       {"torchvision_vit_old_names", {"torchvision"}},
       {"google_npz", {"google"}},
