@@ -27,10 +27,17 @@ struct Options {
 };
 
 data::DatasetOptions dataset_options(const Options& options, const Model& model) {
-  data::DatasetOptions result{.split = options.split, .labels = model.class_names()};
-  result.num_classes = model.config().vit.num_classes;
+  data::DatasetOptions result{.split = options.split};
   result.decode.mode = model.color_mode();
   result.decode.apply_exif = options.exif;
+  return result;
+}
+
+// Classes are the model's.
+data::DatasetOptions classifier_options(const Options& options, const Model& model) {
+  data::DatasetOptions result = dataset_options(options, model);
+  result.labels = model.class_names();
+  result.num_classes = model.config().vit.num_classes;
   const auto ids = data::imagenet_wordnet_ids();
   if (result.num_classes == 1000) result.wordnet_ids.assign(ids.begin(), ids.end());
   return result;
@@ -156,10 +163,8 @@ int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, cons
 // Classes are the labels, by default those that the dataset names.
 int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
-  data::DatasetOptions settings{.split = options.split};
+  data::DatasetOptions settings = dataset_options(options, model.images());
   if (!options.labels.empty()) settings.labels = read_lines(options.labels);
-  settings.decode.mode = model.images().color_mode();
-  settings.decode.apply_exif = options.exif;
   const auto dataset = data::open_dataset(options.dataset, settings);
   const std::vector<std::string>& names = settings.labels.empty() ? dataset->class_names() : settings.labels;
   if (names.empty()) {
@@ -186,7 +191,7 @@ int evaluate(const Options& options, const GlobalOptions& global) {
                 classes == 1 ? "a head with one class (use classify)"
                              : "one that gives each label its own probability (use classify)");
   }
-  const auto dataset = data::open_dataset(options.dataset, dataset_options(options, model));
+  const auto dataset = data::open_dataset(options.dataset, classifier_options(options, model));
   return evaluate_on(*dataset, {.model = model, .classes = classes, .names = model.class_names()}, options, global);
 }
 

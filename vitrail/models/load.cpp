@@ -139,7 +139,7 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size);
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
-  return {files.weights.front().parent_path(), std::move(config), std::move(checkpoint), std::move(key_map)};
+  return {std::move(config), std::move(checkpoint), std::move(key_map), files.weights.front().parent_path()};
 }
 
 std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config) {

@@ -24,10 +24,10 @@ struct LoadOptions {
 
 // A model's files, opened: the configuration, the weights (not read yet) and the map of their keys.
 struct OpenedModel {
-  std::filesystem::path folder;  // has the weights, and a dual model's tokenizer
   ModelConfig config;
   std::shared_ptr<const weights::Checkpoint> checkpoint;
   weights::KeyMap key_map;
+  std::filesystem::path folder = {};  // has the weights, and a dual model's tokenizer
 };
 
 // A configuration without weights: that of a config.json (and the preprocessor_config.json beside it), or of a

@@ -160,17 +160,14 @@ void Probe::fit(const Features& features) {
   set_head(classifier);
 }
 
-// A model with a distillation token averages the logits of two heads: one gets the regression twice, the other zeros.
+// A model with a distillation token averages the logits of two heads, and its features are the mean of their inputs:
+// both heads get the regression.
 void Probe::set_head(const analysis::LinearClassifier& classifier) {
   const autograd::NoGrad no_grad;
-  const bool is_distilled = prepared_.config.vit.dist_token;
   for (const auto& [name, values] : {std::pair{"weight", classifier.weight}, {"bias", classifier.bias}}) {
-    const Tensor scaled = values.clone();
-    for (int64_t i = 0; is_distilled && i < scaled.numel(); ++i) scaled.data<double>()[i] *= 2;
-    prepared_.model.parameter(str("head.", name)).copy_(scaled.to(DType::f32));
-    if (!is_distilled) continue;
-    const Tensor other = prepared_.model.parameter(str("head_dist.", name));
-    other.copy_(Tensor::zeros(other.shape()));
+    const Tensor rounded = values.to(DType::f32);
+    prepared_.model.parameter(str("head.", name)).copy_(rounded);
+    if (prepared_.config.vit.dist_token) prepared_.model.parameter(str("head_dist.", name)).copy_(rounded);
   }
 }
 
