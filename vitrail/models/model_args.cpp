@@ -117,6 +117,7 @@ const std::vector<Field>& fields() {
       boolean("norm_first", &Config::norm_first),
       number("norm_eps", &Config::norm_eps),
       boolean("pre_norm", &Config::pre_norm),
+      optional("patch_bias", &Config::patch_bias, &JsonFields::boolean),
       boolean("final_norm", &Config::final_norm),
       optional("fc_norm", &Config::fc_norm, &JsonFields::boolean),
       optional("init_values", &Config::init_values, &JsonFields::number),
