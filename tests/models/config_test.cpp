@@ -46,7 +46,7 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error(R"({"architecture": "vit", "model_args": {"pos_interp": {"bicubic": true}}})", "antialias and offset");
   expect_error(R"({"architecture": "vit", "model_args": {"class_token": false}})", "global_pool");
   expect_error(R"({"architecture": "vit", "label_names": ["a", "b"]})", "1000 label names");
-  expect_error(R"({"model_type": "bert"})", "vit, vit_mae, deit, dinov2");
+  expect_error(R"({"model_type": "bert"})", "vit, vit_mae, vit_msn, ijepa, deit, dinov2");
   expect_error(R"({"model_type": "vit", "hidden_act": "mish"})", "hidden_act");
   expect_error(std::string(100000, '['), "nesting");
 }

@@ -140,6 +140,61 @@ TEST(Load, CheckpointsOfRepositoriesGiveTheSameLogits) {
   }
 }
 
+TEST(Load, AnIndexOfShardsIsAModel) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  const Tensors all = tensors_of("timm_token");
+  const auto half = all.begin() + 5;
+  weights::write_safetensors(folder / "1.safetensors", {all.begin(), half}, {});
+  weights::write_safetensors(folder / "2.safetensors", {half, all.end()}, {});
+  const fs::path index = folder / "model.safetensors.index.json";
+  write(index, R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}})");
+  const Tensor images = testing::input_of("timm_token");
+  expect_same_values(build_model(open_model(index)).forward(images), testing::model_of("timm_token").forward(images));
+}
+
+// A hub folder may have the files of transformers and of OpenCLIP; each library's weights go with its configuration.
+TEST(Load, OpenClipsWeightsGoWithItsConfiguration) {
+  const fs::path folder = testing::scratch_folder();
+  for (const auto& entry : fs::directory_iterator(testing::fixture("models/open_clip"))) {
+    const std::string name = entry.path().filename().string();
+    fs::copy(entry.path(), folder / name);
+  }
+  write(folder / "config.json", R"({"model_type": "vit"})");
+  const Tensor images = testing::input_of("open_clip");
+  expect_same_values(build_model(open_model(folder)).forward(images), testing::model_of("open_clip").forward(images));
+}
+
+// One tensor per parameter, with the layers as first axis, below "params/img/" as in the files of SigLIP.
+TEST(Load, BigVisionsStackedLayersGiveTheSameLogits) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/google_npz/config.json"), folder / "config.json");
+  Tensors tensors{{"params/txt/head/bias", Tensor::zeros({3})}};
+  std::map<std::string, std::vector<Tensor>> layers;
+  const std::regex layer("encoderblock_\\d/");
+  for (const auto& [name, tensor] : tensors_of("google_npz")) {
+    const std::string stacked = "params/img/" + std::regex_replace(name, layer, "encoderblock/");
+    layers[stacked].push_back(tensor);  // in the order of the layers
+  }
+  for (const auto& [name, parts] : layers) {
+    const bool stacked = name.find("encoderblock/") != std::string::npos;
+    Shape shape = parts.front().shape();
+    if (!stacked) {
+      tensors.emplace_back(name, parts.front());
+      continue;
+    }
+    std::vector<int64_t> extents{static_cast<int64_t>(parts.size())};
+    extents.insert(extents.end(), shape.begin(), shape.end());
+    Tensor all = Tensor::empty(Shape(std::span<const int64_t>(extents)));
+    for (size_t i = 0; i < parts.size(); ++i) all.select(0, static_cast<int64_t>(i)).copy_(parts[i]);
+    tensors.emplace_back(name, all);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  const Tensor images = testing::input_of("google_npz");
+  const testing::WarningsKept warnings;
+  expect_same_values(build_model(open_model(folder)).forward(images), testing::model_of("google_npz").forward(images));
+}
+
 // torch.hub's DINO and DINOv2 interpolate positions their own way, which a configuration by name does not say.
 TEST(Load, TheFamilyOfTheWeightsSaysHowPositionsAreInterpolated) {
   for (const auto& [fixture, architecture] : {std::pair{"dinov2_hub", "vit_small_patch14_dinov2"},

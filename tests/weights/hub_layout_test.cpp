@@ -67,6 +67,16 @@ TEST(HubLayout, ShardsAreOneCheckpoint) {
   EXPECT_THROW(find_hub_files(folder).open(), Error) << "a name in two shards";
 }
 
+TEST(HubLayout, OneSafetensorsFileOfAnyNameIsTheModel) {
+  const fs::path folder = testing::scratch_folder();
+  write_safetensors(folder / "open_clip_model.safetensors", {{"x", Tensor::full({2}, 1)}});
+  EXPECT_EQ(find_hub_files(folder).weights, std::vector{folder / "open_clip_model.safetensors"});
+  fs::rename(folder / "open_clip_model.safetensors", folder / "vit.safetensors");
+  EXPECT_EQ(find_hub_files(folder).weights, std::vector{folder / "vit.safetensors"});
+  write_safetensors(folder / "other.safetensors", {{"x", Tensor::full({2}, 1)}});
+  EXPECT_NE(error_of(folder).find("give the file itself"), std::string::npos) << error_of(folder);
+}
+
 TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
   const fs::path folder = testing::scratch_folder();
   EXPECT_NE(error_of(folder / "absent").find("nothing at this path"), std::string::npos);

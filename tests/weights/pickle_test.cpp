@@ -172,7 +172,8 @@ TEST(Pickle, UntypedStoragesHaveTheTypeOfTheTensor) {
   };
   EXPECT_EQ(read(with_dtype("float32", 2)).root().tensor->type.dtype, DType::f32);
   EXPECT_EQ(read(with_dtype("bfloat16", 4)).root().tensor->type.dtype, DType::bf16);
-  EXPECT_EQ(read(with_dtype("float8_e4m3fn", 8)).root().tensor->type.unsupported, "float8_e4m3fn");
+  EXPECT_EQ(read(with_dtype("float8_e4m3fn", 8)).root().tensor->type.float8, Float8::e4m3fn);
+  EXPECT_EQ(read(with_dtype("uint16", 4)).root().tensor->type.unsupported, "uint16");
   EXPECT_NE(error_of(with_dtype("float32", 3)).find("inside its storage of 2"), std::string::npos);
 }
 

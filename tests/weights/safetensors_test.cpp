@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 #include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/float8_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -119,15 +121,38 @@ TEST(Safetensors, InvalidHeadersAreErrorsThatNameTheFile) {
 }
 
 TEST(Safetensors, AnUnsupportedTypeIsAnErrorOnlyWhenRead) {
-  const std::string header =
-      "{\"a\":" + entry("F8_E4M3", "[4]", "[0,4]") + ",\"b\":" + entry("U8", "[4]", "[4,8]") + "}";
+  const std::string header = "{\"a\":" + entry("U16", "[2]", "[0,4]") + ",\"b\":" + entry("U8", "[4]", "[4,8]") + "}";
   const Checkpoint checkpoint = Checkpoint::open(file_of(header, 8));
   EXPECT_EQ(checkpoint.tensor("b").numel(), 4);
   try {
     checkpoint.tensor("a");
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("F8_E4M3"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("U16"), std::string::npos) << error.what();
+  }
+}
+
+// torch.tensor(BYTES, dtype=torch.uint8).view(torch.float8_e4m3fn).float()
+TEST(Float8, ValuesAreThoseOfTorch) {
+  const uint8_t bytes[] = {0x01, 0x07, 0x38, 0x7e, 0x80, 0xb9, 0x7b};
+  const float e4m3fn[] = {0.001953125F, 0.013671875F, 1.0F, 448.0F, -0.0F, -1.125F, 352.0F};
+  const float e5m2[] = {1.52587890625e-05F, 0.0001068115234375F, 0.5F, NAN, -0.0F, -0.625F, 57344.0F};
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(widen(bytes[i], Float8::e4m3fn), e4m3fn[i]);
+    EXPECT_TRUE(widen(bytes[i], Float8::e5m2) == e5m2[i] || std::isnan(e5m2[i])) << i;
+  }
+  EXPECT_TRUE(std::isnan(widen(0xff, Float8::e4m3fn)));
+  EXPECT_EQ(widen(0xfc, Float8::e5m2), -INFINITY);
+}
+
+TEST(Safetensors, Float8IsWidened) {
+  const std::string header =
+      "{\"a\":" + entry("F8_E4M3", "[2]", "[0,2]") + ",\"b\":" + entry("F8_E5M2", "[2]", "[2,4]") + "}";
+  const Checkpoint checkpoint = Checkpoint::open(file_of(header, 4));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(checkpoint.info(name).dtype, DType::f32);
+    EXPECT_EQ(checkpoint.tensor(name).dtype(), DType::f32);
+    EXPECT_EQ(checkpoint.tensor(name).shape(), (Shape{2}));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -73,6 +74,19 @@ TEST(TorchFile, AWholeModuleSaysWhatToSaveInstead) {
   const std::string error = error_of("module.pt");
   EXPECT_NE(error.find("a whole module, an object of torch.nn.modules.linear.Linear"), std::string::npos) << error;
   EXPECT_NE(error.find("torch.save(model.state_dict(), \"weights.pth\")"), std::string::npos) << error;
+}
+
+// OpenAI's CLIP has this format.  The code in the archive is not read.
+TEST(TorchFile, ATorchScriptArchiveGivesTheTensorsOfItsModules) {
+  const Checkpoint checkpoint = open_fixture("script.pt");
+  std::vector<std::string> names = checkpoint.names();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"blocks.0.bias", "blocks.0.weight", "blocks.1.bias", "blocks.1.weight",
+                                             "offset", "scale"}));
+  EXPECT_EQ(checkpoint.tensor("offset").data<float>()[1], 5);
+  EXPECT_EQ(checkpoint.tensor("scale").data<float>()[1], 1);
+  EXPECT_EQ(checkpoint.tensor("blocks.1.weight").shape(), (Shape{2, 3}));
+  EXPECT_EQ(checkpoint.tensor("blocks.1.weight").data<float>()[5], 35);
 }
 
 TEST(TorchFile, AFileWithoutADictOfTensorsIsAnError) {

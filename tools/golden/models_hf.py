@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of Hugging Face transformers' ViT, DeiT and DINOv2 (with and without registers).
+"""Fixtures of Hugging Face transformers' ViT, MSN, I-JEPA, DeiT, DINOv2 (with and without registers) and timm_wrapper.
 
 save_pretrained writes config.json and the key names of the checkpoints on the hub.  hf_vit_new_keys has the module
 names of transformers 5 instead.  preprocessor_config.json has the form of each family's files on the hub.
@@ -63,7 +63,7 @@ PROCESSORS = {
 def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, **options):
     model = model_class(config)
     randomise(model, name, embed_scale)
-    resizes_if_asked = config.model_type in ("vit", "deit")
+    resizes_if_asked = config.model_type in ("vit", "deit", "vit_msn", "ijepa")
 
     def forward(model, image):
         how = {"interpolate_pos_encoding": True} if resizes_if_asked else {}
@@ -76,7 +76,7 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
         model.save_pretrained(folder, save_original_format=hub_keys)
         state = safetensors.torch.load_file(folder + "/model.safetensors")
         saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
-    kind = config.model_type.removesuffix("_with_registers")
+    kind = {"vit_msn": "vit", "ijepa": "vit"}.get(config.model_type, config.model_type.removesuffix("_with_registers"))
     write_fixture(
         name,
         model,
@@ -112,6 +112,28 @@ def vit():
         extra=lambda model, image: {"pooler_output": model(image).pooler_output},
         note="logits are CLS after the norm; pooler.dense is in the file as in the hub's, and not part of them",
     )
+
+
+def self_supervised():
+    labels = {"id2label": LABELS, "label2id": {label: i for i, label in LABELS.items()}}
+    msn = transformers.ViTMSNConfig(**VIT, **labels)
+    # transformers 5.24 saves MSN under the old names without the prefix of the hub's files.
+    write("hf_vit_msn", transformers.ViTMSNForImageClassification, msn, size2=(24, 12), hub_keys=False)
+    ijepa = transformers.IJepaConfig(**VIT, **labels)
+    write("hf_ijepa", transformers.IJepaForImageClassification, ijepa, size2=(12, 20), embed_scale=0.003)
+
+
+def timm_wrapper():
+    small = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3)
+    config = transformers.TimmWrapperConfig(architecture="vit_tiny_patch16_224", model_args=small, num_labels=10)
+    name, model = "hf_timm_wrapper", transformers.TimmWrapperForImageClassification(config)
+    randomise(model, name)
+
+    def forward(model, image):
+        return model(image).logits, model.timm_model.forward_features(image)
+
+    reference = f"transformers {transformers.__version__} TimmWrapperForImageClassification"
+    write_fixture(name, model, forward, config.to_dict(), size=16, reference=reference)
 
 
 def deit():
@@ -164,6 +186,8 @@ def dinov2():
 if __name__ == "__main__":
     torch.manual_seed(0)
     vit()
+    self_supervised()
+    timm_wrapper()
     deit()
     dinov2()
     report()

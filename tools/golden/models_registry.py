@@ -12,8 +12,9 @@ import torch
 
 
 def first_layer_scale(name):
-    ls1 = timm.create_model(name, depth=1, num_classes=0).blocks[0].ls1
-    return f"{ls1.gamma[0].item():.6g}" if hasattr(ls1, "gamma") else "0"
+    block = timm.create_model(name, depth=1, num_classes=0).blocks[0]
+    gamma = getattr(block, "gamma_1", None) if hasattr(block, "gamma_1") else getattr(block.ls1, "gamma", None)
+    return "0" if gamma is None else f"{gamma[0].item():.6g}"
 
 
 def line(row):

@@ -126,6 +126,21 @@ def npz_arrays():
     }
 
 
+class Scripted(torch.nn.Module):
+    """Parameters, a buffer, and modules in a list."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)])
+        self.scale = torch.nn.Parameter(torch.ones(2))
+        self.register_buffer("offset", torch.tensor([4.0, 5.0]))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x * self.scale + self.offset
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     state = tensors()
@@ -143,6 +158,11 @@ def main():
     )
     torch.save([torch.ones(2)], OUT / "list.pt")
     torch.save(torch.nn.Linear(2, 2), OUT / "module.pt")
+    scripted = Scripted()
+    with torch.no_grad():
+        for i, parameter in enumerate(scripted.parameters()):
+            parameter.copy_(torch.arange(parameter.numel()).reshape(parameter.shape).float() + 10 * i)
+    torch.jit.script(scripted).save(OUT / "script.pt")
     for name, make in hostile():
         torch.save(make(), OUT / name)
     torch.save({"w": Call(os.system, "true")}, OUT / "hostile_legacy.pt", _use_new_zipfile_serialization=False)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).  Other families have files
-// of their own.
+// Hugging Face transformers' config.json (ViT, ViT-MAE, MSN, I-JEPA, DeiT, DINOv2, DINOv2 with registers).  Other
+// families have files of their own.
 #include <algorithm>
 #include <cmath>
 
@@ -30,8 +30,13 @@ void read_common(const JsonFields& file, VisionTransformerConfig& vit) {
 }
 
 void read_vit(const JsonFields& file, bool deit, VisionTransformerConfig& vit) {
-  vit.norm_eps = file.number("layer_norm_eps").value_or(1e-12);
+  vit.norm_eps = file.number("layer_norm_eps").value_or(*file.text("model_type") == "vit_msn" ? 1e-6 : 1e-12);
   vit.mlp_hidden = integer_or(file, "intermediate_size", 3072);
+  if (*file.text("model_type") == "ijepa") {  // pooled: the mean of the tokens after the last norm
+    vit.class_token = false;
+    vit.global_pool = GlobalPool::avg;
+    vit.fc_norm = false;
+  }
   if (!deit) return;
   // Only the model "WithTeacher" has a distillation head.  In others no head reads the distillation token, so it is a
   // register with a position embedding.
@@ -106,14 +111,15 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   config.architecture = *file.text("model_type");
   read_common(file, config.vit);
   const bool dinov2 = config.architecture.starts_with("dinov2");
-  if (config.architecture == "vit" || config.architecture == "vit_mae" || config.architecture == "deit") {
+  const std::string& type = config.architecture;
+  if (type == "vit" || type == "vit_mae" || type == "vit_msn" || type == "ijepa" || type == "deit") {
     read_vit(file, config.architecture == "deit", config.vit);
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
     throw Error(file.path("model_type"),
-                "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, metaclip_2, siglip, "
-                "siglip_vision_model, beit or data2vec-vision",
+                "vit, vit_mae, vit_msn, ijepa, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, "
+                "metaclip_2, siglip, siglip_vision_model, beit or data2vec-vision",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;

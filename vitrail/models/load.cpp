@@ -26,6 +26,9 @@ struct Files {
   fs::path config, preprocessor;  // their paths, whether the files exist or not
 };
 
+// Some folders of the hub have the files of OpenCLIP beside those of transformers.
+bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }
+
 Files find_files(const fs::path& given) {
   fs::path path = given;
   if (weights::look_up(path) == PathKind::missing) {
@@ -41,10 +44,12 @@ Files find_files(const fs::path& given) {
   if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))
     path /= "model";
   const fs::path folder = is_folder ? path : path.parent_path();
-  const fs::path open_clip = folder / "open_clip_config.json";
-  const bool uses_open_clip = !weights::is_present(folder / "config.json") && weights::is_present(open_clip);
-  Files files{{path}, uses_open_clip ? open_clip : folder / "config.json", folder / "preprocessor_config.json"};
+  Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
   if (is_folder) files.weights = weights::find_hub_files(path).weights;
+  if (path.string().ends_with(".index.json")) files.weights = weights::shards_of(path);
+  if (is_of_open_clip(files.weights.front()) || !weights::is_present(files.config)) {
+    if (const fs::path config = folder / "open_clip_config.json"; weights::is_present(config)) files.config = config;
+  }
   return files;
 }
 

@@ -117,6 +117,7 @@ const std::vector<Field>& fields() {
       boolean("norm_first", &Config::norm_first),
       number("norm_eps", &Config::norm_eps),
       boolean("pre_norm", &Config::pre_norm),
+      optional("patch_bias", &Config::patch_bias, &JsonFields::boolean),
       boolean("final_norm", &Config::final_norm),
       optional("fc_norm", &Config::fc_norm, &JsonFields::boolean),
       optional("init_values", &Config::init_values, &JsonFields::number),
@@ -165,10 +166,9 @@ const std::vector<Field>& fields() {
 
 // Arguments of timm's VisionTransformer whose default is the only value that is supported.
 const std::map<std::string, Json>& fixed_arguments() {
-  static const std::map<std::string, Json> table{{"proj_bias", true},           {"scale_attn_norm", false},
-                                                 {"scale_mlp_norm", false},     {"dynamic_img_pad", false},
-                                                 {"fix_init", false},           {"embed_norm_layer", nullptr},
-                                                 {"norm_layer", nullptr}};
+  static const std::map<std::string, Json> table{
+      {"proj_bias", true}, {"scale_attn_norm", false},    {"scale_mlp_norm", false}, {"dynamic_img_pad", false},
+      {"fix_init", false}, {"embed_norm_layer", nullptr}, {"norm_layer", nullptr}};
   return table;
 }
 

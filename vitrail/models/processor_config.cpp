@@ -15,7 +15,7 @@ struct Statistics {
 constexpr Statistics kStandard{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
 constexpr Statistics kClip{{0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}};
 
-constexpr int64_t kBilinear = 2, kBicubic = 3;  // of Pillow's Image.Resampling
+constexpr int64_t kBilinear = 2, kBicubic = 3;  // values of Pillow's Image.Resampling
 
 // The class attributes of a processor in transformers.
 struct Processor {

@@ -21,7 +21,7 @@ nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
                              .patch_size = config.patch_size,
                              .in_chans = config.in_chans,
                              .embed_dim = config.embed_dim,
-                             .bias = !config.pre_norm,
+                             .bias = config.patch_bias.value_or(!config.pre_norm),
                              .dynamic_img_size = config.dynamic_img_size,
                              .allow_remainder = config.allow_remainder,
                              .init = scheme_of(config)};

@@ -42,6 +42,7 @@ struct VisionTransformerConfig {
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding
+  std::optional<bool> patch_bias{};     // bias of the patch embedding; unset: !pre_norm
   bool final_norm = true;               // a LayerNorm before pooling ("norm") or after it ("fc_norm")
   std::optional<bool> fc_norm{};        // LayerNorm after pooling; unset: if global_pool is avg (timm)
   std::optional<double> init_values{};  // initial LayerScale; unset: no LayerScale

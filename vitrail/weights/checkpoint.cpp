@@ -11,6 +11,7 @@
 #include "vitrail/weights/npz_internal.h"
 #include "vitrail/weights/pytorch/torch_file_internal.h"
 #include "vitrail/weights/safetensors.h"
+#include "vitrail/weights/stacked_layers_internal.h"
 #include "vitrail/weights/wrapper_prefixes_internal.h"
 
 namespace vitrail::weights {
@@ -61,7 +62,7 @@ Checkpoint Checkpoint::open(const std::vector<std::filesystem::path>& shards) {
 }
 
 void Checkpoint::add(const FileBytes& bytes) {
-  files_.push_back(open_file(bytes));
+  files_.push_back(unstack_layers(open_file(bytes), bytes.where));
   const auto& tensors = files_.back()->tensors();
   tensors_.insert(tensors_.end(), tensors.begin(), tensors.end());
 }

@@ -42,7 +42,9 @@ fs::path shard_in(const fs::path& folder, const std::string& name, const fs::pat
   return folder / shard;
 }
 
-// The index is {"weight_map": {tensor name: file name}}.  Only the file names are used; each file lists its tensors.
+}  // namespace
+
+// Only the file names are used; each file lists its tensors.
 std::vector<fs::path> shards_of(const fs::path& index) {
   const auto shallow = [&](int depth, json::parse_event_t, json&) {
     if (depth > kMaxIndexDepth) throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
@@ -64,8 +66,20 @@ std::vector<fs::path> shards_of(const fs::path& index) {
   return shards;
 }
 
+namespace {
+
 std::optional<fs::path> if_exists(const fs::path& path) {
   return is_present(path) ? std::optional(path) : std::nullopt;
+}
+
+// The *.safetensors of any name.
+std::vector<fs::path> safetensors_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".safetensors") found.push_back(entry->path());
+  }
+  return found;
 }
 
 }  // namespace
@@ -80,6 +94,10 @@ HubFiles find_hub_files(const fs::path& folder) {
     const fs::path path = folder / name;
     if (!is_present(path)) continue;
     files.weights = path.extension() == ".json" ? shards_of(path) : std::vector{path};
+    return files;
+  }
+  if (const std::vector<fs::path> others = safetensors_in(folder); others.size() == 1) {
+    files.weights = others;
     return files;
   }
   throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder",

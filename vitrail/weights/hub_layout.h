@@ -21,11 +21,14 @@ struct HubFiles {
   Checkpoint open() const { return Checkpoint::open(weights); }
 };
 
+// The files that an index of shards, {"weight_map": {tensor name: file name}}, names.  Throws Error if it is invalid.
+std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
+
 // The weights are the first existing one of model.safetensors, model.safetensors.index.json (shards),
-// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz, and OpenCLIP's
-// open_clip_model.safetensors and open_clip_pytorch_model.bin.  Throws Error if the path
-// is not a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing or
-// outside the folder.
+// pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz,
+// open_clip_model.safetensors, open_clip_pytorch_model.bin, or the only *.safetensors.  Throws Error if the path is not
+// a folder, has none of these files, or an index is invalid: unreadable, or naming files that are missing or outside
+// the folder.
 HubFiles find_hub_files(const std::filesystem::path& folder);
 
 // Writes model.safetensors, config.json and, unless it is empty, preprocessor_config.json, and creates the folder if

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/weights/float8_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -23,15 +24,29 @@ struct FileDType {
   uint64_t bits;
   bool supported;
   DType dtype;
+  Float8 float8 = Float8::none;  // read as f32
 };
 constexpr FileDType kDTypes[] = {
-    {"F64", 64, true, DType::f64},     {"F32", 32, true, DType::f32},     {"F16", 16, true, DType::f16},
-    {"BF16", 16, true, DType::bf16},   {"I64", 64, true, DType::i64},     {"I32", 32, true, DType::i32},
-    {"I8", 8, true, DType::i8},        {"U8", 8, true, DType::u8},        {"BOOL", 8, true, DType::boolean},
-    {"I16", 16, false, DType::f32},    {"U16", 16, false, DType::f32},    {"U32", 32, false, DType::f32},
-    {"U64", 64, false, DType::f32},    {"C64", 64, false, DType::f32},    {"F8_E4M3", 8, false, DType::f32},
-    {"F8_E5M2", 8, false, DType::f32}, {"F8_E8M0", 8, false, DType::f32}, {"F6_E2M3", 6, false, DType::f32},
-    {"F6_E3M2", 6, false, DType::f32}, {"F4", 4, false, DType::f32},
+    {"F64", 64, true, DType::f64},
+    {"F32", 32, true, DType::f32},
+    {"F16", 16, true, DType::f16},
+    {"BF16", 16, true, DType::bf16},
+    {"I64", 64, true, DType::i64},
+    {"I32", 32, true, DType::i32},
+    {"I8", 8, true, DType::i8},
+    {"U8", 8, true, DType::u8},
+    {"BOOL", 8, true, DType::boolean},
+    {"I16", 16, false, DType::f32},
+    {"U16", 16, false, DType::f32},
+    {"U32", 32, false, DType::f32},
+    {"U64", 64, false, DType::f32},
+    {"C64", 64, false, DType::f32},
+    {"F8_E4M3", 8, true, DType::f32, Float8::e4m3fn},
+    {"F8_E5M2", 8, true, DType::f32, Float8::e5m2},
+    {"F8_E8M0", 8, false, DType::f32},
+    {"F6_E2M3", 6, false, DType::f32},
+    {"F6_E3M2", 6, false, DType::f32},
+    {"F4", 4, false, DType::f32},
 };
 
 // A JSON value for an error message, truncated to 80 characters.
@@ -68,7 +83,9 @@ class SafetensorsFile : public TensorFile {
       throw Error(str(bytes_.where, ": ", info.name), "f64, f32, f16, bf16, i64, i32, i8, u8 or bool",
                   info.unsupported_dtype);
     }
-    return bytes_.tensor(data_begin_ + begins_[index], info.dtype, info.shape);
+    const uint64_t begin = data_begin_ + begins_[index];
+    if (float8_[index] != Float8::none) return widen(bytes_.tensor(begin, DType::u8, info.shape), float8_[index]);
+    return bytes_.tensor(begin, info.dtype, info.shape);
   }
 
  private:
@@ -154,6 +171,7 @@ class SafetensorsFile : public TensorFile {
                   str("data_offsets ", range.begin, " to ", range.end));
     }
     begins_.push_back(range.begin);
+    float8_.push_back(known->float8);
     ranges_.push_back(range);
     tensors_.push_back(std::move(info));
   }
@@ -186,6 +204,7 @@ class SafetensorsFile : public TensorFile {
   FileBytes bytes_;
   uint64_t data_begin_ = 0;
   std::vector<uint64_t> begins_;  // byte offset of each tensor after the header
+  std::vector<Float8> float8_;    // one per tensor
   std::vector<Range> ranges_;     // used while opening
 };
 

@@ -44,6 +44,7 @@ struct TorchType {
   bool supported;
   DType type;
   uint64_t bytes;
+  Float8 float8 = Float8::none;
 };
 constexpr TorchType kTypes[] = {
     {"DoubleStorage", "float64", "double", true, DType::f64, 8},
@@ -61,8 +62,8 @@ constexpr TorchType kTypes[] = {
     {"", "uint16", "", false, DType::u8, 2},
     {"", "uint32", "", false, DType::u8, 4},
     {"", "uint64", "", false, DType::u8, 8},
-    {"", "float8_e4m3fn", "", false, DType::u8, 1},
-    {"", "float8_e5m2", "", false, DType::u8, 1},
+    {"", "float8_e4m3fn", "", true, DType::f32, 1, Float8::e4m3fn},
+    {"", "float8_e5m2", "", true, DType::f32, 1, Float8::e5m2},
 };
 
 void find_type(std::string_view name, PickleGlobal& global) {
@@ -70,7 +71,7 @@ void find_type(std::string_view name, PickleGlobal& global) {
     const bool storage = name == type.storage;
     if (!storage && name != type.dtype && (type.short_dtype.empty() || name != type.short_dtype)) continue;
     global.id = storage ? Id::storage_type : Id::dtype;
-    global.type = {type.type, type.supported ? "" : std::string(type.dtype), type.bytes, false};
+    global.type = {type.type, type.supported ? "" : std::string(type.dtype), type.bytes, type.float8, false};
     return;
   }
 }

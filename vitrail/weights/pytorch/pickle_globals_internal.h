@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "vitrail/base/dtype.h"
+#include "vitrail/weights/float8_internal.h"
 
 namespace vitrail::weights {
 
@@ -14,7 +15,8 @@ struct ElementType {
   DType dtype = DType::u8;
   std::string unsupported;  // torch's name of a type that the library does not support; `dtype` is then meaningless
   uint64_t bytes = 1;       // size of an element
-  bool untyped = false;     // an UntypedStorage: bytes, whose type the tensor determines
+  Float8 float8 = Float8::none;  // stored with 8 bits, and read as f32
+  bool untyped = false;          // an UntypedStorage: bytes, whose type the tensor determines
 };
 
 struct PickleGlobal {

@@ -133,6 +133,22 @@ const PickleValue* unknown_dict(const Search& search) {
               describe(root) + (root.kind == Kind::object ? advice : ""));
 }
 
+// The tensors of a module and of the modules in it; a module is an object whose state has its attributes by name.
+void add_script_tensors(const PickleValue& module, const std::string& prefix,
+                        std::unordered_set<const PickleValue*>& seen, StateDict& result) {
+  constexpr size_t kMaxPrefix = 4096;  // limits the depth
+  if (module.kind != Kind::object || module.state == nullptr || !module.state->has_entries()) return;
+  if (prefix.size() > kMaxPrefix || !seen.insert(&module).second) return;
+  const auto& items = module.state->items;
+  for (size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (items[i]->kind != Kind::string || items[i]->text.empty()) continue;
+    const std::string name = prefix + std::string(items[i]->text);
+    const PickleValue& value = *items[i + 1];
+    if (value.kind == Kind::tensor) result.tensors.emplace_back(name, value.tensor);
+    if (value.kind == Kind::object) add_script_tensors(value, name + ".", seen, result);
+  }
+}
+
 // The number of storage elements that a tensor spans from its offset.
 int64_t span_of(const PickledTensor& tensor) {
   int64_t last = 0;
@@ -159,6 +175,14 @@ StateDict find_tensors(const PickleValue& root, const std::string& where) {
   return result;
 }
 
+StateDict find_script_tensors(const PickleValue& root, const std::string& where) {
+  StateDict result;
+  std::unordered_set<const PickleValue*> seen;
+  add_script_tensors(root, "", seen, result);
+  if (result.tensors.empty()) throw Error(where, "a TorchScript module with parameters", "none");
+  return result;
+}
+
 TensorInfo describe(const std::string& name, const PickledTensor& tensor) {
   return {name, tensor.type.dtype, tensor.shape, tensor.type.unsupported};
 }
@@ -175,7 +199,9 @@ Tensor make_tensor(const FileBytes& bytes, uint64_t begin, uint64_t size, const 
   if (tensor.shape.numel() == 0) return Tensor::empty(tensor.shape, tensor.type.dtype);
   const uint64_t first = begin + static_cast<uint64_t>(storage.offset) * storage.type.bytes +
                          static_cast<uint64_t>(tensor.offset) * tensor.type.bytes;
-  const Tensor flat = bytes.tensor(first, tensor.type.dtype, {span_of(tensor)});
+  const Float8 float8 = tensor.type.float8;
+  const Tensor stored = bytes.tensor(first, float8 == Float8::none ? tensor.type.dtype : DType::u8, {span_of(tensor)});
+  const Tensor flat = float8 == Float8::none ? stored : widen(stored, float8);
   return Tensor(flat.storage(), tensor.type.dtype, tensor.shape, tensor.strides, 0);
 }
 

@@ -23,6 +23,9 @@ struct StateDict {
 // The checkpoint's state dict, found as torch_file_internal.h describes.  Throws Error naming `where` if there is none.
 StateDict find_tensors(const PickleValue& root, const std::string& where);
 
+// The parameters and buffers of a TorchScript archive, which has an object per module.  Throws Error if there are none.
+StateDict find_script_tensors(const PickleValue& root, const std::string& where);
+
 TensorInfo describe(const std::string& name, const PickledTensor& tensor);
 
 // The tensor whose storage is [begin, begin + size) of `bytes`.  Throws Error naming bytes.where if the storage is too

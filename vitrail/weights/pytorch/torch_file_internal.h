@@ -16,8 +16,8 @@ namespace vitrail::weights {
 // The tensors are those of the dict that has the keys of a built-in family, at most four levels deep.  If several have,
 // averaged weights are used before others and teachers before students, and a warning names what was used.  If none
 // has, the dict under a common key ("state_dict", "model", …) or else the one with the most tensors is used.  Other
-// values are ignored.  Throws Error for a global that runs code, a damaged or big-endian file, a whole module, a
-// TorchScript archive, or a file without tensors.
+// values are ignored.  A TorchScript archive gives the parameters and buffers of its modules.  Throws Error for a
+// global that runs code, a damaged or big-endian file, a whole module, or a file without tensors.
 std::unique_ptr<TensorFile> open_torch_zip(const FileBytes& bytes, ZipReader zip);
 bool is_torch_zip(const ZipReader& zip);
 

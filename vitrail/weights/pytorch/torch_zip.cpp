@@ -28,11 +28,12 @@ class TorchZipFile : public TensorFile {
       entry = &candidate;
     }
     folder_ = entry->name.substr(0, entry->name.size() - kPickle.size());
-    refuse_torchscript();
     check_byte_order();
     const std::vector<std::byte> copy = entry->method == 0 ? std::vector<std::byte>() : zip_.read(*entry, kMaxPickle);
     const Pickle pickle(entry->method == 0 ? zip_.stored(*entry) : copy, bytes_.where);
-    StateDict found = find_tensors(pickle.root(), bytes_.where);
+    const bool is_script = zip_.find(folder_ + "constants.pkl") != nullptr;
+    StateDict found =
+        is_script ? find_script_tensors(pickle.root(), bytes_.where) : find_tensors(pickle.root(), bytes_.where);
     objects_ = std::move(found.objects);
     for (auto& [name, tensor] : found.tensors) {
       tensors_.push_back(describe(name, *tensor));
@@ -56,13 +57,6 @@ class TorchZipFile : public TensorFile {
   }
 
  private:
-  void refuse_torchscript() const {
-    if (zip_.find(folder_ + "constants.pkl") == nullptr) return;
-    throw Error(bytes_.where, "a state dict",
-                "a TorchScript archive; save its weights instead: torch.save(torch.jit.load(file).state_dict(), "
-                "\"weights.pth\")");
-  }
-
   // The entry exists since PyTorch 2.1.  Older files are assumed to be little-endian.
   void check_byte_order() const {
     const ZipEntry* entry = zip_.find(folder_ + "byteorder");
