@@ -64,7 +64,8 @@ TEST(Registry, ArchitecturesHaveTimmsArithmetic) {
                                                       {"GELUTanh", Activation::gelu_tanh},
                                                       {"QuickGELU", Activation::quick_gelu},
                                                       {"SiLU", Activation::gelu}};  // SwiGLU ignores act_layer
-  const std::map<std::string, GlobalPool> pools{{"token", GlobalPool::token}, {"avg", GlobalPool::avg}};
+  const std::map<std::string, GlobalPool> pools{
+      {"token", GlobalPool::token}, {"avg", GlobalPool::avg}, {"map", GlobalPool::map}};
   for (const TimmModel& timm : timm_models()) {
     const VisionTransformerConfig& config = find_architecture(timm.name)->config;
     EXPECT_EQ(config.norm_eps, std::stod(timm.eps)) << timm.name;

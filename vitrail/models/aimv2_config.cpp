@@ -30,7 +30,7 @@ void read_vision(const JsonFields& file, VisionTransformerConfig& vit) {
   vit.patch_norm = PatchNorm::post;
   vit.class_token = false;
   vit.attn_drop_rate = file.number("attention_dropout").value_or(0.0);
-  if (file.boolean("is_native").value_or(false)) {  // of the sizes of its images
+  if (file.boolean("is_native").value_or(false)) {  // its images have any size
     vit.pos_embed = PositionEmbedding::sincos2d;
     vit.dynamic_img_size = true;
   }

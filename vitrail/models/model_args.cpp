@@ -171,10 +171,11 @@ const std::vector<Field>& fields() {
 
 // Arguments of timm's VisionTransformer whose default is the only value that is supported.
 const std::map<std::string, Json>& fixed_arguments() {
-  static const std::map<std::string, Json> table{{"proj_bias", true},           {"scale_attn_norm", false},
-                                                 {"scale_mlp_norm", false},     {"dynamic_img_pad", false},
-                                                 {"fix_init", false},           {"embed_norm_layer", nullptr},
-                                                 {"norm_layer", nullptr}};
+  static const std::map<std::string, Json> table{{"scale_attn_norm", false},
+                                                 {"scale_mlp_norm", false},
+                                                 {"dynamic_img_pad", false},
+                                                 {"fix_init", false},
+                                                 {"embed_norm_layer", nullptr}};
   return table;
 }
 

@@ -42,7 +42,7 @@ struct VisionTransformerConfig {
   std::optional<double> qk_scale{};  // none: head_dim^-0.5
   bool qk_norm = false;
   AttentionType attn_type = AttentionType::plain;
-  bool proj_bias = true;  // of the attention's output projection and the MLP
+  bool proj_bias = true;  // the attention's output projection and the MLP have biases
   nn::NormLayer norm_layer = nn::NormLayer::layer_norm;
   bool norm_first = true;
   double norm_eps = 1e-6;
