@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).  Other families have files
-// of their own.
+// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).  Other families have
+// files of their own.
 #include <algorithm>
 #include <cmath>
 
