@@ -114,10 +114,10 @@ TEST(Config, ArgumentsOfTimmThatAreNotSupportedMayHaveTheirDefaults) {
   parse(R"({"architecture": "vit_tiny_patch16_224",
             "model_args": {"proj_bias": true, "pool_include_prefix": false, "dynamic_img_pad": false,
                            "scale_attn_norm": false, "norm_layer": null}})");
-  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"proj_bias": false}})",
-               "config.json: model_args: proj_bias: expected true");
-  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"norm_layer": "rmsnorm"}})",
-               "model_args: norm_layer: expected null");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"scale_mlp_norm": true}})",
+               "config.json: model_args: scale_mlp_norm: expected false");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"embed_norm_layer": "rmsnorm"}})",
+               "model_args: embed_norm_layer: expected null");
 }
 
 // Prov-GigaPath's arguments.  timm's mlp_ratio of SwiGLUPacked counts both halves of fc1.

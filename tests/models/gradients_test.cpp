@@ -107,6 +107,20 @@ TEST(ModelGradient, WithRelativePositionBiasAndWithoutABiasOfK) {
   expect_correct_gradients(config, {2, 3, 4, 12});
 }
 
+TEST(ModelGradient, WithRmsNormAndWithoutBiases) {
+  VisionTransformerConfig config = small();
+  config.norm_layer = nn::NormLayer::rms_norm;
+  config.patch_norm = PatchNorm::post;
+  config.qkv_bias = config.proj_bias = false;
+  config.mlp_layer = MlpLayer::swiglu;
+  config.qk_norm = true;
+  expect_correct_gradients(config);
+  config.global_pool = GlobalPool::map;
+  config.attn_pool_q_proj = config.attn_pool_qkv_bias = false;
+  config.attn_pool_mlp_ratio = 0;
+  expect_correct_gradients(config);
+}
+
 TEST(ModelGradient, WithRegistersQkNormAndSwiGlu) {
   VisionTransformerConfig config = small();
   config.global_pool = GlobalPool::token_avg;

@@ -17,6 +17,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
 
@@ -108,6 +109,13 @@ TEST(Gradient, OfLayerNormInFloat) {
     expect_float_agrees([](In in) { return layer_norm(in[0], in[1], in[2], 1e-2); },
                         {draw({3, 67, cols}, 1), draw({cols}, 2), draw({cols}, 3)}, 201 * 4);
   }
+}
+
+TEST(Gradient, OfRmsNorm) {
+  const Function f = [](In in) { return rms_norm(in[0], in[1], 1e-2); };
+  expect_correct_gradients(f, {draw({3, 5}, 1), draw({5}, 2)});
+  expect_correct_gradients([](In in) { return rms_norm(in[0], {}, 1e-2); }, {draw({3, 5}, 1)});
+  for (const int64_t cols : {1, 7, 64, 193}) expect_float_agrees(f, {draw({3, 67, cols}, 1), draw({cols}, 2)}, 201 * 4);
 }
 
 TEST(Gradient, OfResidualAddInFloat) {

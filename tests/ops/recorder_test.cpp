@@ -12,6 +12,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
@@ -34,12 +35,14 @@ TEST(Recorder, RecordsOperationsOnMetaTensors) {
   cat({Tensor::zeros({2, 1, 4}), x}, -2);
   mean(x, 1);
   contiguous(x.transpose(1, 2));
+  rms_norm(x, Tensor::zeros({4}), 1e-5);
 
   const std::vector<std::pair<OpKind, Shape>> expected{
       {OpKind::linear, {2, 3, 6}},     {OpKind::layer_norm, {2, 3, 4}}, {OpKind::residual_add, {2, 3, 4}},
       {OpKind::attention, {2, 5, 16}}, {OpKind::patchify, {2, 8, 36}},  {OpKind::activation, {2, 3, 4}},
       {OpKind::silu_gate, {2, 3, 2}},  {OpKind::add, {2, 3, 4}},        {OpKind::mul, {5, 2, 3, 4}},
-      {OpKind::cat, {2, 4, 4}},        {OpKind::mean, {2, 4}},          {OpKind::copy, {2, 4, 3}}};
+      {OpKind::cat, {2, 4, 4}},        {OpKind::mean, {2, 4}},          {OpKind::copy, {2, 4, 3}},
+      {OpKind::rms_norm, {2, 3, 4}}};
   const std::vector<Operation>& operations = recorder.operations();
   ASSERT_EQ(operations.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {

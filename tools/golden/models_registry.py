@@ -13,7 +13,7 @@ import torch
 
 def first_layer_scale(name):
     block = timm.create_model(name, depth=1, num_classes=0).blocks[0]
-    gamma = getattr(block, "gamma_1", None) if hasattr(block, "gamma_1") else getattr(block.ls1, "gamma", None)
+    gamma = block.gamma_1 if hasattr(block, "gamma_1") else getattr(block.ls1, "gamma", None)
     return "0" if gamma is None else f"{gamma[0].item():.6g}"
 
 
@@ -22,11 +22,13 @@ def line(row):
     num_classes = row["model_args"].get("num_classes", 1000)
     with torch.device("meta"):
         model = timm.create_model(row["name"], num_classes=num_classes)
+    # vitrail has the two halves of SwiGLU's first layer in one tensor.
+    tensors = sum("mlp.fc1_x" not in key for key, _ in model.named_parameters())
     parameters, block = list(model.parameters()), model.blocks[0]
     values = (
         row["name"],
         sum(p.numel() for p in parameters),
-        len(parameters),
+        tensors,
         model.patch_embed.img_size[0],
         block.attn.num_heads,
         model.num_prefix_tokens,

@@ -10,6 +10,7 @@
 #include "vitrail/kernels/attention/token_merging.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/patchify.h"
+#include "vitrail/kernels/rowwise/rms_norm.h"
 
 namespace vitrail::infer {
 namespace {
@@ -40,6 +41,8 @@ void Emitter::emit(const FusedOperation& item) {
       return linear(item);
     case OpKind::layer_norm:
       return layer_norm(item.op);
+    case OpKind::rms_norm:
+      return rms_norm(item.op);
     case OpKind::residual_add:
       return residual_add(item.op);
     case OpKind::attention:
@@ -143,6 +146,14 @@ void Emitter::layer_norm(const ops::Operation& op) {
   add(op, "layer_norm", [=](const Frame& f) {
     kernels::layer_norm(x.at(f), in.ld, gamma.at(f), beta.at(f), eps, y.at(f), out.ld, in.rows, in.cols);
   });
+}
+
+void Emitter::rms_norm(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), gamma = parameter(op.inputs[1]), y = operand(op.outputs[0]);
+  const Rows in = rows_of(x.tensor), out = rows_of(y.tensor);
+  const auto eps = static_cast<float>(op.attributes.eps);
+  add(op, "rms_norm",
+      [=](const Frame& f) { kernels::rms_norm(x.at(f), in.ld, gamma.at(f), eps, y.at(f), out.ld, in.rows, in.cols); });
 }
 
 void Emitter::residual_add(const ops::Operation& op) {

@@ -54,6 +54,7 @@ class Emitter {
 
   void linear(const FusedOperation& item);
   void layer_norm(const ops::Operation& op);
+  void rms_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);
   void attention(const ops::Operation& op);
   void patchify(const ops::Operation& op);

@@ -11,6 +11,7 @@ bool keeps_token_order(const ops::Operation& op) {
   switch (op.kind) {
     case OpKind::linear:
     case OpKind::layer_norm:
+    case OpKind::rms_norm:
     case OpKind::residual_add:
     case OpKind::attention:  // has a row per query
     case OpKind::activation:

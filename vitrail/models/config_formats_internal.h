@@ -11,6 +11,9 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);
+// AIMv2's image towers: a nested vision_config unless the tower is alone.
+bool is_aimv2(const std::string& model_type);
+ModelConfig read_aimv2_config(const Json& json, const Json& preprocessor, const std::string& where);
 // BEiT's and data2vec-vision's.
 bool is_beit(const std::string& model_type);
 ModelConfig read_beit_config(const Json& json, const Json& preprocessor, const std::string& where);

@@ -38,11 +38,15 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   if (config.head_dim) check_range("head_dim", *config.head_dim, 1, kMaxWidth);
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
   if (config.global_pool == GlobalPool::map) {
-    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 1, kMaxWidth * 16);
+    check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 0, kMaxWidth * 16);
   } else if (config.pool_include_prefix) {
     throw Error("pool_include_prefix", "global_pool map", "another pooling");
   }
   check_relative_positions(config);
+  const bool has_prefix = config.class_token || config.dist_token || config.reg_tokens > 0;
+  if (config.pos_embed == PositionEmbedding::sincos2d && has_prefix && !config.no_embed_class) {
+    throw Error("pos_embed", "no_embed_class with sincos2d, which is for patches", "positions of prefix tokens");
+  }
   check_range("reg_tokens", config.reg_tokens, 0, 4096);
   check_range("head_hidden", config.head_hidden, 0, kMaxWidth);
   if (!(config.norm_eps >= 0 && config.norm_eps < 1))

@@ -106,6 +106,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   const JsonFields file(json, where);
   if (is_clip(*file.text("model_type"))) return read_clip_config(json, preprocessor, where);
   if (is_beit(*file.text("model_type"))) return read_beit_config(json, preprocessor, where);
+  if (is_aimv2(*file.text("model_type"))) return read_aimv2_config(json, preprocessor, where);
   if (is_siglip(*file.text("model_type"))) return read_siglip_config(json, preprocessor, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
@@ -119,7 +120,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else {
     throw Error(file.path("model_type"),
                 "vit, vit_mae, vit_msn, ijepa, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, "
-                "metaclip_2, siglip, siglip_vision_model, beit or data2vec-vision",
+                "metaclip_2, siglip, siglip_vision_model, beit, data2vec-vision, aimv2 or aimv2_vision_model",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;

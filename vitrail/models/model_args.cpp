@@ -103,6 +103,8 @@ const std::vector<Field>& fields() {
       boolean("pool_include_prefix", &Config::pool_include_prefix),
       optional("attn_pool_num_heads", &Config::attn_pool_num_heads, &JsonFields::integer),
       optional("attn_pool_mlp_ratio", &Config::attn_pool_mlp_ratio, &JsonFields::number),
+      boolean("attn_pool_q_proj", &Config::attn_pool_q_proj),
+      boolean("attn_pool_qkv_bias", &Config::attn_pool_qkv_bias),
       integer("embed_dim", &Config::embed_dim),
       integer("depth", &Config::depth),
       integer("num_heads", &Config::num_heads),
@@ -114,6 +116,9 @@ const std::vector<Field>& fields() {
       boolean("qk_norm", &Config::qk_norm),
       choice<AttentionType>("attn_type", &Config::attn_type,
                             {{"", AttentionType::plain}, {"rope", AttentionType::plain}, {"eva", AttentionType::eva}}),
+      boolean("proj_bias", &Config::proj_bias),
+      choice<nn::NormLayer>("norm_layer", &Config::norm_layer,
+                            {{"layernorm", nn::NormLayer::layer_norm}, {"rmsnorm", nn::NormLayer::rms_norm}}),
       boolean("norm_first", &Config::norm_first),
       number("norm_eps", &Config::norm_eps),
       boolean("pre_norm", &Config::pre_norm),
@@ -127,6 +132,7 @@ const std::vector<Field>& fields() {
       choice<PositionEmbedding>("pos_embed", &Config::pos_embed,
                                 {{"learn", PositionEmbedding::learned},
                                  {"sinusoidal", PositionEmbedding::sinusoidal},
+                                 {"sincos2d", PositionEmbedding::sincos2d},
                                  {"none", PositionEmbedding::none}}),
       position_interpolation(),
       boolean("no_embed_class", &Config::no_embed_class),
@@ -166,9 +172,11 @@ const std::vector<Field>& fields() {
 
 // Arguments of timm's VisionTransformer whose default is the only value that is supported.
 const std::map<std::string, Json>& fixed_arguments() {
-  static const std::map<std::string, Json> table{
-      {"proj_bias", true}, {"scale_attn_norm", false},    {"scale_mlp_norm", false}, {"dynamic_img_pad", false},
-      {"fix_init", false}, {"embed_norm_layer", nullptr}, {"norm_layer", nullptr}};
+  static const std::map<std::string, Json> table{{"scale_attn_norm", false},
+                                                 {"scale_mlp_norm", false},
+                                                 {"dynamic_img_pad", false},
+                                                 {"fix_init", false},
+                                                 {"embed_norm_layer", nullptr}};
   return table;
 }
 

@@ -22,6 +22,7 @@ nn::PatchEmbedConfig patch_embed_config(const VisionTransformerConfig& config) {
                              .in_chans = config.in_chans,
                              .embed_dim = config.embed_dim,
                              .bias = config.patch_bias.value_or(!config.pre_norm),
+                             .norm_layer = config.norm_layer,
                              .dynamic_img_size = config.dynamic_img_size,
                              .allow_remainder = config.allow_remainder,
                              .init = scheme_of(config)};
@@ -46,6 +47,8 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
                      .qk_scale = config.qk_scale,
                      .qk_norm = config.qk_norm,
                      .norm_eps = config.norm_eps,
+                     .norm_layer = config.norm_layer,
+                     .proj_bias = config.proj_bias,
                      .attn_drop = config.attn_drop_rate,
                      .proj_drop = config.proj_drop_rate,
                      .init = scheme_of(config)};
@@ -72,6 +75,9 @@ nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& con
           .mlp_hidden = pool_mlp_hidden_of(config),
           .activation = config.act_layer,
           .norm_eps = config.norm_eps,
+          .norm_layer = config.norm_layer,
+          .q_proj = config.attn_pool_q_proj,
+          .qkv_bias = config.attn_pool_qkv_bias,
           .init = scheme_of(config)};
 }
 
@@ -113,14 +119,15 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
     rel_pos_bias_.emplace(nn::RelativePositionBiasConfig{own_grid(config), config.num_heads, config.rel_pos_interp},
                           params.child("rel_pos_bias"));
   }
-  if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"));
+  if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"), config.norm_layer);
   for (int64_t i = 0; i < config.depth; ++i)
     blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
   const bool after_pool = config.fc_norm.value_or(config.global_pool == GlobalPool::avg);
-  if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"));
+  if (config.final_norm && !after_pool) norm_.emplace(dim, config.norm_eps, params.child("norm"), config.norm_layer);
   if (config.global_pool == GlobalPool::map)
     attn_pool_.emplace(attention_pool_config(config), params.child("attn_pool"));
-  if (config.final_norm && after_pool) fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"));
+  if (config.final_norm && after_pool)
+    fc_norm_.emplace(pooled_width(config), config.norm_eps, params.child("fc_norm"), config.norm_layer);
   int64_t width = pooled_width(config);
   if (config.head_hidden > 0) {
     pre_logits_.emplace(width, config.head_hidden, true, params.child("pre_logits").child("fc"),
@@ -146,6 +153,7 @@ Tensor VisionTransformer::positions_for(std::array<int64_t, 2> grid) const {
   if (config_.pos_embed == PositionEmbedding::sinusoidal) {
     return nn::sinusoidal_positions(prefix + patches, config_.embed_dim);
   }
+  if (config_.pos_embed == PositionEmbedding::sincos2d) return nn::sincos_positions_2d(grid, config_.embed_dim);
   return nn::resample_positions(pos_embed_, prefix, own_grid(config_), grid, config_.pos_interp);
 }
 

@@ -7,13 +7,14 @@
 #include <string>
 
 #include "vitrail/kernels/rowwise/activation.h"
+#include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/nn/relative_position_bias.h"
 
 namespace vitrail::models {
 
 enum class GlobalPool { none, token, avg, token_avg, map };  // "", "token", "avg", "token_avg", "map" (attention)
-enum class PositionEmbedding { none, learned, sinusoidal };  // "none", "learn", "sinusoidal"
+enum class PositionEmbedding { none, learned, sinusoidal, sincos2d };  // "none", "learn", "sinusoidal", "sincos2d"
 enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after the patch projection (vit-pytorch)
 // "mlp"; SwiGLU with DINOv2's hidden width ("swiglu"), or with mlp_ratio for both halves of fc1 ("swiglu_packed", as
 // the argument of timm's SwiGLUPacked).
@@ -28,7 +29,9 @@ struct VisionTransformerConfig {
   GlobalPool global_pool = GlobalPool::token;
   bool pool_include_prefix = false;              // map: pool the prefix tokens too, not only patches
   std::optional<int64_t> attn_pool_num_heads{};  // map; none: num_heads
-  std::optional<double> attn_pool_mlp_ratio{};   // map; none: the width of the blocks' MLP
+  std::optional<double> attn_pool_mlp_ratio{};   // map; none: the width of the blocks' MLP; 0: neither norm nor MLP
+  bool attn_pool_q_proj = true;                  // map; false: the latent is the query itself
+  bool attn_pool_qkv_bias = true;                // map
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;
@@ -39,6 +42,8 @@ struct VisionTransformerConfig {
   std::optional<double> qk_scale{};  // none: head_dim^-0.5
   bool qk_norm = false;
   AttentionType attn_type = AttentionType::plain;
+  bool proj_bias = true;  // the attention's output projection and the MLP have biases
+  nn::NormLayer norm_layer = nn::NormLayer::layer_norm;
   bool norm_first = true;
   double norm_eps = 1e-6;
   bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding

@@ -13,12 +13,16 @@ namespace {
 
 // Fields that are arguments of timm's VisionTransformer with the same name and meaning.
 const std::set<std::string>& timm_fields() {
-  static const std::set<std::string> names{
-      "img_size",       "patch_size",       "in_chans",           "num_classes",     "global_pool",    "embed_dim",
-      "depth",          "num_heads",        "mlp_ratio",          "qkv_bias",        "qk_norm",        "pre_norm",
-      "final_norm",     "fc_norm",          "init_values",        "class_token",     "reg_tokens",     "no_embed_class",
-      "act_layer",      "drop_rate",        "pos_drop_rate",      "patch_drop_rate", "attn_drop_rate", "proj_drop_rate",
-      "drop_path_rate", "dynamic_img_size", "pool_include_prefix"};
+  static const std::set<std::string> names{"img_size",        "patch_size",       "in_chans",
+                                           "num_classes",     "global_pool",      "embed_dim",
+                                           "depth",           "num_heads",        "mlp_ratio",
+                                           "qkv_bias",        "qk_norm",          "pre_norm",
+                                           "final_norm",      "fc_norm",          "init_values",
+                                           "class_token",     "reg_tokens",       "no_embed_class",
+                                           "act_layer",       "drop_rate",        "pos_drop_rate",
+                                           "patch_drop_rate", "attn_drop_rate",   "proj_drop_rate",
+                                           "drop_path_rate",  "dynamic_img_size", "pool_include_prefix",
+                                           "proj_bias",       "norm_layer"};
   return names;
 }
 

@@ -33,7 +33,7 @@ Attention::Attention(const AttentionConfig& config, const ParamSource& params)
       head_dim_(head_dim_of(config, params.path().empty() ? "attention" : params.path())),
       scale_(config.qk_scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)))),
       attn_drop_(config.attn_drop, params.child("attn_drop").path()),
-      proj_(config.num_heads * head_dim_, config.dim, true, params.child(config.split ? "out" : "proj"),
+      proj_(config.num_heads * head_dim_, config.dim, config.proj_bias, params.child(config.split ? "out" : "proj"),
             init::linear(config.init, init::Role::attn_proj, config.num_heads * head_dim_, config.dim)),
       proj_drop_(config.proj_drop, params.child("proj_drop").path()) {
   const int64_t inner = config.num_heads * head_dim_;
@@ -51,8 +51,8 @@ Attention::Attention(const AttentionConfig& config, const ParamSource& params)
     }
   }
   if (config.qk_norm) {
-    q_norm_.emplace(head_dim_, config.norm_eps, params.child("q_norm"));
-    k_norm_.emplace(head_dim_, config.norm_eps, params.child("k_norm"));
+    q_norm_.emplace(head_dim_, config.norm_eps, params.child("q_norm"), config.norm_layer);
+    k_norm_.emplace(head_dim_, config.norm_eps, params.child("k_norm"), config.norm_layer);
   }
   if (config.rel_pos_grid) {
     rel_pos_bias_.emplace(RelativePositionBiasConfig{*config.rel_pos_grid, config.num_heads, config.rel_pos_resampling},

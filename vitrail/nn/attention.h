@@ -16,6 +16,8 @@ struct AttentionConfig {
   std::optional<double> qk_scale = {};  // none: head_dim^-0.5
   bool qk_norm = false;                 // LayerNorm on q and k, per head
   double norm_eps = 1e-6;               // ε of the q and k norms
+  NormLayer norm_layer = NormLayer::layer_norm;
+  bool proj_bias = true;
   double attn_drop = 0, proj_drop = 0;
   // A relative position bias with a table of its own: the grid that its table is for (timm's Beit).
   std::optional<std::array<int64_t, 2>> rel_pos_grid = {};
@@ -39,7 +41,7 @@ struct AttentionOptions {
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
-// Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d], proj.bias; without k_bias q_bias and v_bias [H·d]
+// Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d] (and bias); without k_bias q_bias and v_bias [H·d]
 // instead of qkv.bias; with rel_pos_grid relative_position_bias_table; with qk_norm q_norm.*, k_norm.* [d]; with split
 // query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention. Traced besides the modules:
 // qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], q, k, v [B, H, N, d], k_transposed, scores (scaled),

@@ -26,19 +26,23 @@ AttentionPoolLatent::AttentionPoolLatent(const AttentionPoolConfig& config, cons
       config_(checked(config, params.path().empty() ? "attention pool" : params.path())),
       latent_(params.get("latent", {1, 1, config.dim},
                          init::truncated_normal(1.0 / std::sqrt(static_cast<double>(config.dim))))),
-      q_(config.dim, config.dim, true, params.child("q"),
-         init::linear(config.init, init::Role::attn_proj, config.dim, config.dim)),
-      kv_(config.dim, 2 * config.dim, true, params.child("kv"),
+      kv_(config.dim, 2 * config.dim, config.qkv_bias, params.child("kv"),
           init::linear(config.init, init::Role::attn_proj, config.dim, 2 * config.dim)),
       proj_(config.dim, config.dim, true, params.child("proj"),
             init::linear(config.init, init::Role::attn_proj, config.dim, config.dim)),
-      proj_drop_(config.proj_drop, params.child("proj_drop").path()),
-      norm_(config.dim, config.norm_eps, params.child("norm")),
-      mlp_({.in_features = config.dim,
-            .hidden_features = config.mlp_hidden,
-            .activation = config.activation,
-            .init = config.init},
-           params.child("mlp")) {}
+      proj_drop_(config.proj_drop, params.child("proj_drop").path()) {
+  if (config.q_proj) {
+    q_.emplace(config.dim, config.dim, config.qkv_bias, params.child("q"),
+               init::linear(config.init, init::Role::attn_proj, config.dim, config.dim));
+  }
+  if (config.mlp_hidden == 0) return;
+  norm_.emplace(config.dim, config.norm_eps, params.child("norm"), config.norm_layer);
+  mlp_.emplace(MlpConfig{.in_features = config.dim,
+                         .hidden_features = config.mlp_hidden,
+                         .activation = config.activation,
+                         .init = config.init},
+               params.child("mlp"));
+}
 
 // The query depends only on parameters, so a compiled program has it as a constant.
 Tensor AttentionPoolLatent::forward(const Tensor& x) const {
@@ -46,24 +50,25 @@ Tensor AttentionPoolLatent::forward(const Tensor& x) const {
     throw Error(path().empty() ? "attention pool" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   const int64_t batch = x.size(0), heads = config_.num_heads, head_dim = config_.dim / heads;
-  const Tensor q = split_heads(q_.forward(latent_), heads).expand({batch, heads, 1, head_dim});
+  const Tensor query = q_ ? q_->forward(latent_) : latent_;
+  const Tensor q = split_heads(query, heads).expand({batch, heads, 1, head_dim});
   const Tensor kv = kv_.forward(x).view({batch, x.size(1), 2, heads, head_dim}).permute({2, 0, 3, 1, 4});
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   const Tensor attended = attend(*this, q, kv.select(0, 0), kv.select(0, 1), scale, {}, nullptr, false).out;
   const Tensor o = proj_drop_.forward(proj_.forward(attended));
-  const Tensor sum = ops::residual_add(o, mlp_.forward(norm_.forward(o)));  // [B, 1, C]
+  const Tensor sum = mlp_ ? ops::residual_add(o, mlp_->forward(norm_->forward(o))) : o;  // [B, 1, C]
   trace(*this, "residual", sum);
   return traced(*this, sum.select(1, 0));
 }
 
 void AttentionPoolLatent::visit(Visitor& visitor) {
   visitor.parameter("latent", latent_);
-  visitor.child("q", static_cast<Module&>(q_));
+  if (q_) visitor.child("q", q_);
   visitor.child("kv", static_cast<Module&>(kv_));
   visitor.child("proj", static_cast<Module&>(proj_));
   visitor.child("proj_drop", static_cast<Module&>(proj_drop_));
-  visitor.child("norm", static_cast<Module&>(norm_));
-  visitor.child("mlp", static_cast<Module&>(mlp_));
+  if (norm_) visitor.child("norm", norm_);
+  if (mlp_) visitor.child("mlp", mlp_);
 }
 
 }  // namespace vitrail::nn

@@ -8,9 +8,12 @@ namespace vitrail::nn {
 struct AttentionPoolConfig {
   int64_t dim = 0;
   int64_t num_heads = 8;
-  std::optional<int64_t> mlp_hidden = {};  // none: 4 × dim
+  std::optional<int64_t> mlp_hidden = {};  // none: 4 × dim; 0: neither norm nor MLP
   kernels::Activation activation = kernels::Activation::gelu;
   double norm_eps = 1e-6;
+  NormLayer norm_layer = NormLayer::layer_norm;
+  bool q_proj = true;  // false: the latent is the query itself
+  bool qkv_bias = true;
   double proj_drop = 0;
   init::Scheme init = init::Scheme::torch;
 };
@@ -19,8 +22,8 @@ struct AttentionPoolConfig {
 // Vision Transformers"): a learned latent is the only query.  x [B, N, C] → [B, C].
 //   o = proj(attention(q(latent), kv(x))),  then  o + mlp(norm(o))
 // Parameters: latent [1, 1, C], q.* [C, C], kv.* [2·C, C], proj.* [C, C], norm.*, mlp.*.  Sources: timm's
-// AttentionPoolLatent, transformers' SiglipMultiheadAttentionPoolingHead.
-// Traced besides the modules: those of attend(), and residual, the sum.
+// AttentionPoolLatent, transformers' SiglipMultiheadAttentionPoolingHead and, without q and MLP,
+// Aimv2AttentionPoolingHead. Traced besides the modules: those of attend(), and residual, the sum.
 class AttentionPoolLatent : public Module {
  public:
   AttentionPoolLatent(const AttentionPoolConfig& config, const ParamSource& params);
@@ -32,10 +35,11 @@ class AttentionPoolLatent : public Module {
  private:
   AttentionPoolConfig config_;
   Tensor latent_;
-  Linear q_, kv_, proj_;
+  std::optional<Linear> q_;
+  Linear kv_, proj_;
   Dropout proj_drop_;
-  LayerNorm norm_;
-  Mlp mlp_;
+  std::optional<LayerNorm> norm_;
+  std::optional<Mlp> mlp_;
 };
 
 }  // namespace vitrail::nn

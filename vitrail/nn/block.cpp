@@ -16,20 +16,24 @@ Tensor gamma_of(const std::optional<LayerScale>& scale) { return scale ? scale->
 Block::Block(const BlockConfig& config, const ParamSource& params)
     : Module(params.path()),
       norm_first_(config.norm_first),
-      norm1_(config.attention.dim, config.norm_eps, params.child("norm1")),
+      norm1_(config.attention.dim, config.norm_eps, params.child("norm1"), config.attention.norm_layer),
       attn_(config.attention, params.child("attn")),
       drop_path1_(config.drop_path, params.child("drop_path1").path()),
-      norm2_(config.attention.dim, config.norm_eps, params.child("norm2")),
+      norm2_(config.attention.dim, config.norm_eps, params.child("norm2"), config.attention.norm_layer),
       drop_path2_(config.drop_path, params.child("drop_path2").path()) {
   const int64_t dim = config.attention.dim, hidden = config.mlp_hidden > 0 ? config.mlp_hidden : 4 * dim;
   if (config.swiglu) {
-    swiglu_.emplace(SwiGluConfig{.in_features = dim, .hidden_features = hidden, .init = config.attention.init},
+    swiglu_.emplace(SwiGluConfig{.in_features = dim,
+                                 .hidden_features = hidden,
+                                 .bias = config.attention.proj_bias,
+                                 .init = config.attention.init},
                     params.child("mlp"));
   } else {
     mlp_.emplace(MlpConfig{.in_features = dim,
                            .hidden_features = hidden,
                            .activation = config.activation,
                            .dropout = config.mlp_drop,
+                           .bias = config.attention.proj_bias,
                            .init = config.attention.init},
                  params.child("mlp"));
   }

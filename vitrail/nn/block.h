@@ -8,7 +8,7 @@
 namespace vitrail::nn {
 
 struct BlockConfig {
-  AttentionConfig attention{};  // attention.dim is the width of the block
+  AttentionConfig attention{};  // its dim, norm_layer and proj_bias are those of the block and of the MLP too
   int64_t mlp_hidden = 0;       // 0: 4 × dim
   kernels::Activation activation = kernels::Activation::gelu;
   bool swiglu = false;  // SwiGLU of mlp_hidden features instead of the MLP

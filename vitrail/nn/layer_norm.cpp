@@ -5,18 +5,20 @@
 #include "vitrail/nn/init.h"
 #include "vitrail/nn/trace.h"
 #include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 
-LayerNorm::LayerNorm(int64_t features, double eps, const ParamSource& params)
-    : Module(params.path()),
-      weight_(params.get("weight", {features}, init::ones())),
-      bias_(params.get("bias", {features}, init::zeros())),
-      eps_(eps) {}
+LayerNorm::LayerNorm(int64_t features, double eps, const ParamSource& params, NormLayer kind)
+    : Module(params.path()), kind_(kind), weight_(params.get("weight", {features}, init::ones())), eps_(eps) {
+  if (kind == NormLayer::layer_norm) bias_ = params.get("bias", {features}, init::zeros());
+}
 
 Tensor LayerNorm::forward(const Tensor& x) const {
-  return traced(*this, ops::layer_norm(ops::contiguous(x), weight_, bias_, eps_));
+  const Tensor rows = ops::contiguous(x);
+  return traced(*this, kind_ == NormLayer::rms_norm ? ops::rms_norm(rows, weight_, eps_)
+                                                    : ops::layer_norm(rows, weight_, bias_, eps_));
 }
 
 std::string LayerNorm::extra() const {

@@ -60,8 +60,9 @@ void PatchProjection::visit(Visitor& visitor) {
 PatchEmbed::PatchEmbed(const PatchEmbedConfig& config, const ParamSource& params)
     : Module(params.path()), config_(checked(config)), proj_(config, params.child("proj")) {
   const int64_t pixels = config.in_chans * config.patch_size[0] * config.patch_size[1];
-  if (config.input_norm_eps) input_norm_.emplace(pixels, *config.input_norm_eps, params.child("input_norm"));
-  if (config.norm_eps) norm_.emplace(config.embed_dim, *config.norm_eps, params.child("norm"));
+  if (config.input_norm_eps)
+    input_norm_.emplace(pixels, *config.input_norm_eps, params.child("input_norm"), config.norm_layer);
+  if (config.norm_eps) norm_.emplace(config.embed_dim, *config.norm_eps, params.child("norm"), config.norm_layer);
 }
 
 std::array<int64_t, 2> PatchEmbed::grid_of(int64_t height, int64_t width) const {

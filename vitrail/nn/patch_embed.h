@@ -15,6 +15,7 @@ struct PatchEmbedConfig {
   bool bias = true;
   std::optional<double> norm_eps = {};        // if set: LayerNorm over embed_dim after the projection ("norm")
   std::optional<double> input_norm_eps = {};  // if set: LayerNorm over a patch's C·P·P pixels before it ("input_norm")
+  NormLayer norm_layer = NormLayer::layer_norm;
   bool flatten = true;
   bool dynamic_img_size = false;  // accept any multiple of the patch size instead of img_size only
   bool allow_remainder = false;   // ignore pixels beyond a multiple of the patch size instead of throwing Error

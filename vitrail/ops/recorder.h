@@ -20,6 +20,7 @@ namespace vitrail::ops {
 enum class OpKind : uint8_t {
   linear,        // x, weight, [bias]; activation
   layer_norm,    // x, [gamma], [beta]; eps
+  rms_norm,      // x, [gamma]; eps
   residual_add,  // x, y, [scale]
   attention,     // q, k, v, [bias]; scale → out, [weights]
   patchify,      // image → rows of patches; extent: patch height, width

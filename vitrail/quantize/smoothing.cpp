@@ -80,8 +80,9 @@ std::vector<SmoothedLayer> smoothed_layers(const models::VisionTransformer& mode
     if (values.bias.defined()) result.back().producers.push_back(values.bias);
     if (!model.config().norm_first) continue;  // in post-norm blocks, the residual reads the LayerNorm's output too
     for (const auto& [layer, norm] : {std::pair{".attn.qkv", ".norm1"}, std::pair{".mlp.fc1", ".norm2"}}) {
-      result.push_back(
-          {path + layer, {model.parameter(path + norm + ".weight"), model.parameter(path + norm + ".bias")}});
+      result.push_back({path + layer, {model.parameter(path + norm + ".weight")}});
+      if (model.config().norm_layer == nn::NormLayer::rms_norm) continue;  // has no bias
+      result.back().producers.push_back(model.parameter(path + norm + ".bias"));
     }
   }
   return result;

@@ -2,9 +2,9 @@
 # Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps() in the order of this list,
 # which is the order of detection (a family whose keys include those of another comes first).
 set(VITRAIL_KEY_MAPS
-  dino_hub dinov2_hub_registers dinov2_hub mae ibot deit3 masked_image_model timm_beit timm
+  dino_hub dinov2_hub_registers dinov2_hub timm_beit timm_aimv2 mae ibot deit3 masked_image_model timm
   huggingface_dinov2_registers huggingface_dinov2
-  huggingface_beit huggingface_siglip_classifier huggingface_siglip
+  huggingface_beit huggingface_aimv2 huggingface_siglip_classifier huggingface_siglip
   huggingface_deit_teacher huggingface_deit huggingface_vit
   huggingface_clip_classifier huggingface_clip huggingface_text
   mmpretrain open_clip open_clip_text

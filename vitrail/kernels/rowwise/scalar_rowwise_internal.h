@@ -146,6 +146,31 @@ void layer_norm_backward(const T* x, const T* gamma, T eps, const T* grad, int64
   }
 }
 
+// y = γ · x / √(mean(x²) + ε); gamma may be null (1).
+template <class T>
+void rms_norm_row(const T* x, const T* gamma, T eps, T* y, int64_t cols) {
+  T squares = 0;
+  for (int64_t c = 0; c < cols; ++c) squares += x[c] * x[c];
+  const T inverse = T(1) / std::sqrt(squares / T(cols) + eps);
+  for (int64_t c = 0; c < cols; ++c) y[c] = x[c] * inverse * (gamma ? gamma[c] : T(1));
+}
+
+// The gradients of rms_norm_row.  grad_x is written; grad_gamma, unless null, is added to.
+template <class T>
+void rms_norm_backward_row(const T* x, const T* gamma, T eps, const T* grad, int64_t cols, T* grad_x, T* grad_gamma) {
+  T squares = 0, sum_gx = 0;
+  for (int64_t c = 0; c < cols; ++c) squares += x[c] * x[c];
+  const T inverse = T(1) / std::sqrt(squares / T(cols) + eps);
+  for (int64_t c = 0; c < cols; ++c) {
+    sum_gx += grad[c] * (gamma ? gamma[c] : T(1)) * x[c] * inverse;
+    if (grad_gamma) grad_gamma[c] += grad[c] * x[c] * inverse;
+  }
+  for (int64_t c = 0; c < cols; ++c) {
+    const T g = grad[c] * (gamma ? gamma[c] : T(1));
+    grad_x[c] = (g - x[c] * inverse * sum_gx / T(cols)) * inverse;
+  }
+}
+
 template <class T>
 void add_span(const T* a, const T* b, T* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
