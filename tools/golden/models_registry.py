@@ -12,8 +12,15 @@ import torch
 
 
 def first_layer_scale(name):
-    ls1 = timm.create_model(name, depth=1, num_classes=0).blocks[0].ls1
-    return f"{ls1.gamma[0].item():.6g}" if hasattr(ls1, "gamma") else "0"
+    block = timm.create_model(name, depth=1, num_classes=0).blocks[0]
+    gamma = block.ls1.gamma if hasattr(getattr(block, "ls1", None), "gamma") else getattr(block, "gamma_1", None)
+    return f"{gamma[0].item():.6g}" if gamma is not None else "0"
+
+
+def native_tensors(model):
+    """vitrail joins the matrices of q, k and v, and of a gate and its values."""
+    joined = {"k_proj.weight", "v_proj.weight", "fc1_x.weight", "fc1_x.bias"}
+    return sum(".".join(name.split(".")[-2:]) not in joined for name, _ in model.named_parameters())
 
 
 def line(row):
@@ -25,7 +32,7 @@ def line(row):
     values = (
         row["name"],
         sum(p.numel() for p in parameters),
-        len(parameters),
+        native_tensors(model),
         model.patch_embed.img_size[0],
         block.attn.num_heads,
         model.num_prefix_tokens,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).  Other families have files
-// of their own.
+// Hugging Face transformers' config.json (ViT, ViT-MAE, DeiT, DINOv2, DINOv2 with registers).  Other families have
+// files of their own.
 #include <algorithm>
 #include <cmath>
 
@@ -102,6 +102,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   if (is_clip(*file.text("model_type"))) return read_clip_config(json, preprocessor, where);
   if (is_beit(*file.text("model_type"))) return read_beit_config(json, preprocessor, where);
   if (is_siglip(*file.text("model_type"))) return read_siglip_config(json, preprocessor, where);
+  if (is_dinov3(*file.text("model_type"))) return read_dinov3_config(json, preprocessor, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
   read_common(file, config.vit);
@@ -111,10 +112,11 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
-    throw Error(file.path("model_type"),
-                "vit, vit_mae, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, metaclip_2, siglip, "
-                "siglip_vision_model, beit or data2vec-vision",
-                "\"" + config.architecture + "\"");
+    throw Error(
+        file.path("model_type"),
+        "vit, vit_mae, deit, dinov2, dinov2_with_registers, dinov3_vit, clip, clip_vision_model, metaclip_2, siglip, "
+        "siglip_vision_model, beit or data2vec-vision",
+        "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;
   config.vit.num_classes = 0;

@@ -9,9 +9,9 @@ namespace vitrail::ops {
 namespace {
 
 thread_local Recorder* active = nullptr;
-constexpr std::array kNames{"linear",     "layer_norm", "residual_add", "attention", "patchify",
-                            "activation", "silu_gate",  "add",          "mul",       "cat",
-                            "mean",       "copy",       "merge_tokens", "embedding", "custom"};
+constexpr std::array kNames{"linear",     "layer_norm",   "residual_add", "attention", "rotary", "patchify",
+                            "activation", "silu_gate",    "add",          "mul",       "cat",    "mean",
+                            "copy",       "merge_tokens", "embedding",    "custom"};
 static_assert(kNames.size() == static_cast<size_t>(OpKind::custom) + 1, "one name per kind, in the enum's order");
 
 }  // namespace
@@ -34,6 +34,7 @@ double flops_of(const Operation& operation) {
       return operation.attributes.custom->flops;
     case OpKind::layer_norm:
     case OpKind::residual_add:
+    case OpKind::rotary:
     case OpKind::patchify:
     case OpKind::activation:
     case OpKind::silu_gate:
