@@ -148,6 +148,48 @@ TEST(ModelGradient, UnderEveryKindOfDropout) {
   expect_correct_gradients(config, {4, 3, 8, 8});
 }
 
+TEST(ModelGradient, WithRotaryPositionsOfEachTypeAndPatchDropout) {
+  for (const nn::RotaryType type : {nn::RotaryType::cat, nn::RotaryType::dinov3, nn::RotaryType::mixed}) {
+    VisionTransformerConfig config = small();
+    config.use_rot_pos_emb = true;
+    config.rope_type = type;
+    config.rope_rotate_half = type == nn::RotaryType::dinov3;
+    config.rope_temperature = 10;
+    config.patch_drop_rate = 0.5;
+    expect_correct_gradients(config);
+  }
+}
+
+TEST(ModelGradient, WithTheNormsAndBiasesOfEva) {
+  VisionTransformerConfig config = small();
+  config.attn_type = AttentionType::eva;
+  config.scale_attn_inner = config.scale_mlp = true;
+  expect_correct_gradients(config);
+  config.use_post_norm = true;
+  config.swiglu_mlp = true;
+  expect_correct_gradients(config);
+}
+
+// With a rate near 0 patch dropout keeps all patches, in another order: the mean of their features is the same only if
+// each is rotated by its own position.
+TEST(PatchDropout, KeepsTheRotaryPositionOfEachPatch) {
+  for (const nn::RotaryType type : {nn::RotaryType::cat, nn::RotaryType::mixed}) {
+    VisionTransformerConfig config = small();
+    config.pos_embed = PositionEmbedding::none;
+    config.use_rot_pos_emb = true;
+    config.rope_type = type;
+    config.global_pool = GlobalPool::avg;
+    RandomParams params(1, DType::f64);
+    VisionTransformer model(config, ParamSource(params));
+    for (const nn::NamedTensor& p : model.named_parameters()) p.tensor.copy_(Tensor::randn(p.tensor.shape(), 3));
+    const Tensor images = Tensor::randn({4, 3, 8, 8}, 4, DType::f64), wanted = model.forward(images);
+    model.drop_patches_in_training(1e-17);
+    model.train();
+    const nn::RandomScope scope(3, 5);
+    EXPECT_TRUE(testing::close(model.forward(images), wanted, 1e-9));
+  }
+}
+
 TEST(ModelGradient, AtAnotherImageSize) {
   VisionTransformerConfig config = small();
   config.dynamic_img_size = true;

@@ -70,7 +70,7 @@ TEST(Registry, ArchitecturesHaveTimmsArithmetic) {
     const VisionTransformerConfig& config = find_architecture(timm.name)->config;
     EXPECT_EQ(config.norm_eps, std::stod(timm.eps)) << timm.name;
     EXPECT_EQ(config.act_layer, activations.at(timm.activation)) << timm.name;
-    EXPECT_EQ(config.mlp_layer != MlpLayer::mlp, timm.activation == "SiLU") << timm.name;
+    EXPECT_EQ(config.mlp_layer != MlpLayer::mlp || config.swiglu_mlp, timm.activation == "SiLU") << timm.name;
     EXPECT_EQ(config.init_values.value_or(0), std::stod(timm.layer_scale)) << timm.name;
     EXPECT_EQ(config.global_pool, pools.at(timm.pool)) << timm.name;
   }

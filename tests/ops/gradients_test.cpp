@@ -18,6 +18,7 @@
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/rms_norm.h"
+#include "vitrail/ops/rotary.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
 
@@ -102,6 +103,16 @@ TEST(Gradient, OfSiluGate) {
   const Function f = [](In in) { return silu_gate(in[0]); };
   expect_correct_gradients(f, {draw({3, 10}, 1)});
   expect_float_agrees(f, {draw({37, 58}, 1)}, 16);
+}
+
+TEST(Gradient, OfRotary) {
+  for (const RotaryPairs pairs : {RotaryPairs::halves, RotaryPairs::interleaved}) {
+    for (const Shape& angles : {Shape{1, 1, 2, 2}, Shape{1, 2, 2, 2}, Shape{2, 1, 2, 2}, Shape{2, 2, 3, 2}}) {
+      const Function f = [pairs](In in) { return rotary(in[0], rotary_table(in[1]), 2, pairs); };
+      expect_correct_gradients(f, {draw({2, 3, 24}, 1), draw(angles, 2)});
+      expect_float_agrees(f, {draw({2, 3, 24}, 1), draw(angles, 2)}, 24);
+    }
+  }
 }
 
 TEST(Gradient, OfLayerNormInFloat) {

@@ -13,6 +13,7 @@
 #include "vitrail/ops/patchify.h"
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/rms_norm.h"
+#include "vitrail/ops/rotary.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
@@ -36,13 +37,14 @@ TEST(Recorder, RecordsOperationsOnMetaTensors) {
   mean(x, 1);
   contiguous(x.transpose(1, 2));
   rms_norm(x, Tensor::zeros({4}), 1e-5);
+  rotary(meta({2, 3, 24}), Tensor::zeros({1, 1, 2, 4}), 2, RotaryPairs::interleaved);
 
   const std::vector<std::pair<OpKind, Shape>> expected{
       {OpKind::linear, {2, 3, 6}},     {OpKind::layer_norm, {2, 3, 4}}, {OpKind::residual_add, {2, 3, 4}},
       {OpKind::attention, {2, 5, 16}}, {OpKind::patchify, {2, 8, 36}},  {OpKind::activation, {2, 3, 4}},
       {OpKind::silu_gate, {2, 3, 2}},  {OpKind::add, {2, 3, 4}},        {OpKind::mul, {5, 2, 3, 4}},
       {OpKind::cat, {2, 4, 4}},        {OpKind::mean, {2, 4}},          {OpKind::copy, {2, 4, 3}},
-      {OpKind::rms_norm, {2, 3, 4}}};
+      {OpKind::rms_norm, {2, 3, 4}},   {OpKind::rotary, {2, 3, 24}}};
   const std::vector<Operation>& operations = recorder.operations();
   ASSERT_EQ(operations.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -58,6 +60,8 @@ TEST(Recorder, RecordsOperationsOnMetaTensors) {
   EXPECT_EQ(operations[4].attributes.height, 4);
   EXPECT_EQ(operations[4].attributes.width, 3);
   EXPECT_EQ(operations[9].attributes.axis, 1);
+  EXPECT_EQ(operations[12].attributes.heads, 2);
+  EXPECT_EQ(operations[12].attributes.pairs, RotaryPairs::interleaved);
 }
 
 TEST(Recorder, OperationsOnTensorsWithDataRunAtOnce) {

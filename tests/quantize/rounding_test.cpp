@@ -108,7 +108,8 @@ TEST(WithCorrection, IsTheOriginalWeightWithinHalfAScaleOfTheCorrection) {
 
 // The correction reduces the error of an int8 session.  An fp32 session applies it to all tokens.
 TEST(WithCorrection, ReducesTheErrorOfASession) {
-  for (const std::string fixture : {"timm_token", "timm_swiglu", "timm_avg", "timm_distilled"}) {
+  for (const std::string fixture :
+       {"timm_token", "timm_swiglu", "timm_avg", "timm_distilled", "timm_dinov3_qkvb", "timm_eva02_clip_base"}) {
     models::VisionTransformer model = model_of(fixture);
     Weights weights;
     for (const auto& [layer, original] : gptq_round(model, {input_of(fixture)})) {

@@ -24,8 +24,9 @@ models::VisionTransformer writable_model_of(const std::string& fixture) {
   return model;
 }
 
-constexpr const char* kFixtures[] = {"timm_token",   "timm_layer_scale", "timm_swiglu",
-                                     "timm_qk_norm", "timm_no_qkv_bias", "torch_encoder_post_norm"};
+constexpr const char* kFixtures[] = {"timm_token",       "timm_layer_scale",        "timm_swiglu",
+                                     "timm_qk_norm",     "timm_no_qkv_bias",        "torch_encoder_post_norm",
+                                     "timm_dinov3_qkvb", "timm_eva02_clip_enormous"};
 
 TEST(RotateValues, KeepsTheFunctionOfTheModel) {
   for (const std::string fixture : kFixtures) {
@@ -38,8 +39,17 @@ TEST(RotateValues, KeepsTheFunctionOfTheModel) {
   }
 }
 
+TEST(RotateValues, LeavesModelsWithALayerNormInFrontOfTheProjection) {
+  models::VisionTransformer model = writable_model_of("timm_eva02_clip_base");
+  const Tensor input = input_of("timm_eva02_clip_base"), before = model.forward(input);
+  rotate_values(model);
+  EXPECT_TRUE(testing::close(model.forward(input), before, 0));
+}
+
 TEST(SmoothActivations, KeepsTheFunctionOfTheModel) {
-  for (const std::string fixture : kFixtures) {
+  std::vector<std::string> fixtures(std::begin(kFixtures), std::end(kFixtures));
+  fixtures.push_back("timm_eva02_clip_base");
+  for (const std::string& fixture : fixtures) {
     models::VisionTransformer model = model_of(fixture);
     const Tensor input = input_of(fixture), before = model.forward(input),
                  weight = model.parameter("blocks.0.attn.proj.weight").clone();

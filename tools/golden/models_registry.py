@@ -13,8 +13,14 @@ import torch
 
 def first_layer_scale(name):
     block = timm.create_model(name, depth=1, num_classes=0).blocks[0]
-    gamma = block.gamma_1 if hasattr(block, "gamma_1") else getattr(block.ls1, "gamma", None)
-    return "0" if gamma is None else f"{gamma[0].item():.6g}"
+    gamma = block.ls1.gamma if hasattr(getattr(block, "ls1", None), "gamma") else getattr(block, "gamma_1", None)
+    return f"{gamma[0].item():.6g}" if gamma is not None else "0"
+
+
+def native_tensors(model):
+    """vitrail joins the matrices of q, k and v, and of a gate and its values."""
+    joined = {"k_proj.weight", "v_proj.weight", "fc1_x.weight", "fc1_x.bias"}
+    return sum(".".join(name.split(".")[-2:]) not in joined for name, _ in model.named_parameters())
 
 
 def line(row):
@@ -22,13 +28,11 @@ def line(row):
     num_classes = row["model_args"].get("num_classes", 1000)
     with torch.device("meta"):
         model = timm.create_model(row["name"], num_classes=num_classes)
-    # vitrail has the two halves of SwiGLU's first layer in one tensor.
-    tensors = sum("mlp.fc1_x" not in key for key, _ in model.named_parameters())
     parameters, block = list(model.parameters()), model.blocks[0]
     values = (
         row["name"],
         sum(p.numel() for p in parameters),
-        tensors,
+        native_tensors(model),
         model.patch_embed.img_size[0],
         block.attn.num_heads,
         model.num_prefix_tokens,

@@ -6,13 +6,15 @@
 namespace vitrail::image {
 namespace {
 
+float of_channel(const std::vector<double>& values, int64_t channel) {
+  return static_cast<float>(values.size() == 1 ? values[0] : values[static_cast<size_t>(channel)]);
+}
+
 // The normalised value of each of the 256 bytes, in the order and precision of the reference's operations.
 std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t channel) {
-  const auto pick = [&](const std::vector<double>& values) {
-    return static_cast<float>(values.size() == 1 ? values[0] : values[channel]);
-  };
   const bool normalize = !transform.processor || transform.processor->normalize;
-  const float mean = normalize ? pick(transform.mean) : 0.0f, std = normalize ? pick(transform.std) : 1.0f;
+  const float mean = normalize ? of_channel(transform.mean, channel) : 0.0f,
+              std = normalize ? of_channel(transform.std, channel) : 1.0f;
   std::array<float, 256> values;
   for (int i = 0; i < 256; ++i) {
     float x = static_cast<float>(i);
@@ -27,6 +29,19 @@ std::array<float, 256> normalized_values(const EvalTransform& transform, int64_t
 }
 
 }  // namespace
+
+void normalize_floats(const EvalTransform& transform, const std::vector<float>& pixels, int64_t channels, bool reversed,
+                      float* out) {
+  const auto count = static_cast<int64_t>(pixels.size()) / channels;
+  const ProcessorSteps& steps = *transform.processor;
+  const float factor = static_cast<float>(steps.rescale.value_or(1.0));
+  for (int64_t c = 0; c < channels; ++c) {
+    const float mean = steps.normalize ? of_channel(transform.mean, c) : 0.0F,
+                std = steps.normalize ? of_channel(transform.std, c) : 1.0F;
+    const float* const from = pixels.data() + (reversed ? channels - 1 - c : c);
+    for (int64_t i = 0; i < count; ++i) out[c * count + i] = (factor * from[i * channels] - mean) / std;
+  }
+}
 
 void check_statistics(const EvalTransform& transform, int64_t channels) {
   if (transform.processor && !transform.processor->normalize) return;

@@ -24,4 +24,9 @@ class Normalizer {
   std::vector<std::array<float, 256>> tables_;  // one per channel, or one for all
 };
 
+// The same for a processor's floats [pixels, channels] from 0 to 255: out [channels, pixels].  `reversed`: the channels
+// are in the order blue, green, red.
+void normalize_floats(const EvalTransform& transform, const std::vector<float>& pixels, int64_t channels, bool reversed,
+                      float* out);
+
 }  // namespace vitrail::image

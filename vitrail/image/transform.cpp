@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/normalize_internal.h"
+#include "vitrail/image/resize_floats_internal.h"
 #include "vitrail/image/resize_internal.h"
 #include "vitrail/image/transform_geometry_internal.h"
 
@@ -33,6 +34,14 @@ Image padding_image(const ResizeAndCrop& plan, int64_t channels, const EvalTrans
   const std::vector<uint8_t> fill = padding_of(transform, channels);
   for (size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = fill[i % fill.size()];
   return image;
+}
+
+void apply_to_floats(const ImageView& source, const EvalTransform& transform, float* out) {
+  if (source.channels() == 4) return apply_to_floats(to_image(source, ColorMode::rgb), transform, out);
+  check_statistics(transform, source.channels());
+  const auto [height, width] = output_size(transform, source.width(), source.height());
+  const std::vector<float> pixels = resize_floats(source, width, height, transform.interpolation);
+  normalize_floats(transform, pixels, source.channels(), source.format() == PixelFormat::bgr, out);
 }
 
 }  // namespace
@@ -77,6 +86,7 @@ Image apply_geometry(const ImageView& source, const EvalTransform& transform) {
 }
 
 void apply_into(const ImageView& source, const EvalTransform& transform, float* out) {
+  if (transform.processor && transform.processor->resize_floats) return apply_to_floats(source, transform, out);
   Normalizer(transform).apply_into(apply_geometry(source, transform), out);
 }
 

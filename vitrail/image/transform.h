@@ -27,6 +27,8 @@ struct ProcessorSteps {
   std::optional<std::array<int64_t, 2>> crop{};  // do_center_crop: height, width; smaller images are padded with black
   std::optional<double> rescale = 1.0 / 255.0;   // do_rescale
   bool normalize = true;                         // do_normalize
+  // Resizes the rescaled floats instead of bytes, as DINOv3's processor; with Resize::fixed and without crop.
+  bool resize_floats = false;
 };
 
 struct EvalTransform {

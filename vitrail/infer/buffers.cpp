@@ -25,7 +25,7 @@ BufferPlan::BufferPlan(const std::vector<FusedOperation>& list, const std::vecto
     for (const Tensor& output : item.op.outputs) record_use(output, i, true);
   }
   for (const Tensor& output : outputs) record_use(output, static_cast<int>(list.size()), false);
-  share_residuals(list);
+  share_in_place(list);
   assign_offsets();
 }
 
@@ -54,10 +54,11 @@ const Storage* BufferPlan::root(const Storage* storage) const {
   return storage;
 }
 
-void BufferPlan::share_residuals(const std::vector<FusedOperation>& list) {
+void BufferPlan::share_in_place(const std::vector<FusedOperation>& list) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    if (!list[i].fused_residual() || !holds(list[i].residual)) continue;
-    const Storage* from = root(list[i].residual.storage().get());
+    const Tensor& source = list[i].op.kind == ops::OpKind::rotary ? list[i].op.inputs[0] : list[i].residual;
+    if (!source.defined() || !holds(source)) continue;
+    const Storage* from = root(source.storage().get());
     Buffer& to = buffers_.at(list[i].op.outputs[0].storage().get());
     Buffer& origin = buffers_.at(from);
     if (origin.last != i || origin.bytes != to.bytes) continue;

@@ -37,7 +37,7 @@ class BufferPlan {
   };
   void record_use(const Tensor& tensor, int operation, bool writes);
   const Storage* root(const Storage* storage) const;
-  void share_residuals(const std::vector<FusedOperation>& list);
+  void share_in_place(const std::vector<FusedOperation>& list);
   void assign_offsets();
 
   std::vector<const Storage*> inputs_;

@@ -11,6 +11,7 @@
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/patchify.h"
 #include "vitrail/kernels/rowwise/rms_norm.h"
+#include "vitrail/kernels/rowwise/rotary.h"
 
 namespace vitrail::infer {
 namespace {
@@ -47,6 +48,8 @@ void Emitter::emit(const FusedOperation& item) {
       return residual_add(item.op);
     case OpKind::attention:
       return attention(item.op);
+    case OpKind::rotary:
+      return rotary(item.op);
     case OpKind::patchify:
       return patchify(item.op);
     case OpKind::activation:
@@ -198,6 +201,26 @@ void Emitter::attention(const ops::Operation& op) {
     now.out.data = out.at(f);
     now.weights = weights.at(f);
     kernels::attention(now);
+  });
+}
+
+void Emitter::rotary(const ops::Operation& op) {
+  const Operand x = operand(op.inputs[0]), table = parameter(op.inputs[1]), y = operand(op.outputs[0]);
+  const Shape &shape = x.tensor.shape(), &steps = table.tensor.strides();
+  const kernels::RotaryArgs args{.batch = shape[0],
+                                 .tokens = shape[1],
+                                 .heads = op.attributes.heads,
+                                 .head_dim = table.tensor.size(3),
+                                 .prefix = shape[1] - table.tensor.size(2),
+                                 .table_batch_stride = table.tensor.size(0) == 1 ? 0 : steps[0],
+                                 .table_head_stride = table.tensor.size(1) == 1 ? 0 : steps[1],
+                                 .pairs = op.attributes.pairs};
+  add(op, str("rotary heads=", args.heads), [=](const Frame& f) {
+    kernels::RotaryArgs now = args;
+    now.x = x.at(f);
+    now.table = table.at(f);
+    now.y = y.at(f);
+    kernels::rotary(now);
   });
 }
 

@@ -57,6 +57,7 @@ class Emitter {
   void rms_norm(const ops::Operation& op);
   void residual_add(const ops::Operation& op);
   void attention(const ops::Operation& op);
+  void rotary(const ops::Operation& op);
   void patchify(const ops::Operation& op);
   void activation(const ops::Operation& op);
   void silu_gate(const ops::Operation& op);

@@ -14,6 +14,7 @@ image::ProcessorSteps processor_of(const models::Preprocessing& from) {
   if (from.resize_shortest) steps.size = {*from.resize_shortest, *from.resize_shortest};
   steps.crop = from.center_crop;
   steps.rescale = from.rescale_factor;
+  steps.resize_floats = from.resize_floats;
   return steps;
 }
 

@@ -14,6 +14,7 @@ bool keeps_token_order(const ops::Operation& op) {
     case OpKind::rms_norm:
     case OpKind::residual_add:
     case OpKind::attention:  // has a row per query
+    case OpKind::rotary:
     case OpKind::activation:
     case OpKind::silu_gate:
     case OpKind::add:

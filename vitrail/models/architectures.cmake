@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Embeds architectures/*.json as string literals: the generated source defines builtin_architectures() in the order of
 # this list.
-set(VITRAIL_ARCHITECTURES vit deit dinov2 clip siglip siglip_gap beit aimv2 timm tutorials)
+set(VITRAIL_ARCHITECTURES vit deit dinov2 clip siglip siglip_gap beit aimv2 eva timm tutorials)
 
 set(architectures_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_architectures.cpp)
 set(architectures_table "")

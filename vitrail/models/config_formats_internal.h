@@ -32,6 +32,12 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where);
 TextTransformerConfig read_clip_text(const JsonFields& file, int64_t projection_dim);
 TextTransformerConfig read_siglip_text(const JsonFields& file);
 
+// DINOv3's.  resizes_floats(): whether a preprocessor_config.json names DINOv3's processor, which rounds no resized
+// pixel.
+bool resizes_floats(const JsonFields& preprocessor);
+bool is_dinov3(const std::string& model_type);
+ModelConfig read_dinov3_config(const Json& json, const Json& preprocessor, const std::string& where);
+
 // Parts of Hugging Face's format.  read_labels(): id2label {"0": "tench", …} in index order.
 kernels::Activation read_hidden_act(const JsonFields& file, const char* by_default);
 bool architecture_ends_with(const JsonFields& file, const std::string& ending);

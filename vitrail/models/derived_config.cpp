@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/derived_config_internal.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/nn/swiglu.h"
 
@@ -22,6 +24,21 @@ void check_relative_positions(const VisionTransformerConfig& config) {
   if (config.patch_drop_rate > 0) {
     throw Error("patch_drop_rate", "0 with a relative position bias, which is for all patches",
                 str(config.patch_drop_rate));
+  }
+}
+
+void check_rotary(const VisionTransformerConfig& config) {
+  if (config.qk_norm) throw Error("use_rot_pos_emb", "a model without qk_norm", "both");
+  if (!(config.rope_temperature > 0))
+    throw Error("rope_temperature", "a positive number", str(config.rope_temperature));
+  if (config.rope_type == nn::RotaryType::mixed && config.rope_rotate_half) {
+    throw Error("rope_rotate_half", "false with rope_type mixed", "true");
+  }
+  for (const int64_t side : config.ref_feat_shape.value_or(std::array<int64_t, 2>{1, 1})) {
+    check_range("ref_feat_shape", side, 1, kMaxPixels);
+  }
+  for (const double period : config.rope_periods) {
+    if (!(period > 0)) throw Error("rope_periods", "positive numbers", str(period));
   }
 }
 
@@ -58,14 +75,24 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   if (config.dist_token && !(config.class_token && config.global_pool == GlobalPool::token)) {
     throw Error("dist_token", "a class token and global_pool token", "another combination");
   }
+  check_range("swiglu_align_to", config.swiglu_align_to, 0, kMaxWidth);
+  if (config.use_rot_pos_emb) check_rotary(config);
   scheme_of(config);
   head_activation(config);
   return config;
 }
 
+bool has_swiglu(const VisionTransformerConfig& config) {
+  return config.swiglu_mlp || config.mlp_layer != MlpLayer::mlp;
+}
+
 int64_t mlp_hidden_of(const VisionTransformerConfig& config) {
   if (config.mlp_hidden) return *config.mlp_hidden;
   const auto nominal = static_cast<int64_t>(static_cast<double>(config.embed_dim) * config.mlp_ratio);
+  if (config.swiglu_mlp) {
+    const int64_t step = std::max<int64_t>(config.swiglu_align_to, 1);
+    return (nominal + step - 1) / step * step;
+  }
   switch (config.mlp_layer) {
     case MlpLayer::swiglu:
       return nn::dinov2_swiglu_hidden(nominal);

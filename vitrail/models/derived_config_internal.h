@@ -9,6 +9,7 @@ namespace vitrail::models {
 // Returns the configuration.  Throws Error naming the field whose value or combination is invalid.
 const VisionTransformerConfig& checked(const VisionTransformerConfig& config);
 
+bool has_swiglu(const VisionTransformerConfig& config);
 int64_t mlp_hidden_of(const VisionTransformerConfig& config);
 int64_t pool_mlp_hidden_of(const VisionTransformerConfig& config);
 nn::init::Scheme scheme_of(const VisionTransformerConfig& config);

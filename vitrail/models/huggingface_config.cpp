@@ -108,6 +108,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   if (is_beit(*file.text("model_type"))) return read_beit_config(json, preprocessor, where);
   if (is_aimv2(*file.text("model_type"))) return read_aimv2_config(json, preprocessor, where);
   if (is_siglip(*file.text("model_type"))) return read_siglip_config(json, preprocessor, where);
+  if (is_dinov3(*file.text("model_type"))) return read_dinov3_config(json, preprocessor, where);
   ModelConfig config;
   config.architecture = *file.text("model_type");
   read_common(file, config.vit);
@@ -119,8 +120,9 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
     throw Error(file.path("model_type"),
-                "vit, vit_mae, vit_msn, ijepa, deit, dinov2, dinov2_with_registers, clip, clip_vision_model, "
-                "metaclip_2, siglip, siglip_vision_model, beit, data2vec-vision, aimv2 or aimv2_vision_model",
+                "vit, vit_mae, vit_msn, ijepa, deit, dinov2, dinov2_with_registers, dinov3_vit, clip, "
+                "clip_vision_model, metaclip_2, siglip, siglip_vision_model, beit, data2vec-vision, aimv2 or "
+                "aimv2_vision_model",
                 "\"" + config.architecture + "\"");
   }
   const bool classifies = architecture_ends_with(file, "ForImageClassification") || config.vit.dist_token;

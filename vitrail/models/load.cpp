@@ -7,6 +7,7 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/derived_config_internal.h"
+#include "vitrail/models/dinov3_files_internal.h"
 #include "vitrail/models/missing_model_internal.h"
 #include "vitrail/models/registry.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
@@ -144,6 +145,10 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
   if (options.image_size) apply_image_size(config, *options.image_size);
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
+  if (key_map.name() == kDinov3Files) {
+    read_dinov3_files(*checkpoint, config.vit);
+    if (options.config && find_architecture(*options.config)) config.vit.global_pool = GlobalPool::token;
+  }
   return {std::move(config), std::move(checkpoint), std::move(key_map), files.weights.front().parent_path()};
 }
 

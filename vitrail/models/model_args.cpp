@@ -69,6 +69,17 @@ Field choice(const char* name, E Config::*member, std::vector<std::pair<const ch
           }};
 }
 
+// A second name of a field: it is read, and never written.
+Field renamed(Field field) {
+  field.write = [](const Config&) { return Json(); };
+  return field;
+}
+
+// A field without an effect.
+Field accepted(const char* name) {
+  return renamed({name, [](const JsonFields&, Config&) {}, {}});
+}
+
 Field position_interpolation() {
   return {"pos_interp",
           [](const JsonFields& f, Config& c) {
@@ -119,7 +130,10 @@ const std::vector<Field>& fields() {
       boolean("proj_bias", &Config::proj_bias),
       choice<nn::NormLayer>("norm_layer", &Config::norm_layer,
                             {{"layernorm", nn::NormLayer::layer_norm}, {"rmsnorm", nn::NormLayer::rms_norm}}),
+      accepted("qkv_fused"),  // separate matrices are joined when they are read
+      boolean("scale_attn_inner", &Config::scale_attn_inner),
       boolean("norm_first", &Config::norm_first),
+      boolean("use_post_norm", &Config::use_post_norm),
       number("norm_eps", &Config::norm_eps),
       boolean("pre_norm", &Config::pre_norm),
       optional("patch_bias", &Config::patch_bias, &JsonFields::boolean),
@@ -142,6 +156,19 @@ const std::vector<Field>& fields() {
       choice<nn::RelativePositionResampling>("rel_pos_interp", &Config::rel_pos_interp,
                                              {{"geometric", nn::RelativePositionResampling::geometric},
                                               {"bilinear", nn::RelativePositionResampling::bilinear}}),
+      boolean("use_rot_pos_emb", &Config::use_rot_pos_emb),
+      choice<nn::RotaryType>(
+          "rope_type", &Config::rope_type,
+          {{"cat", nn::RotaryType::cat}, {"dinov3", nn::RotaryType::dinov3}, {"mixed", nn::RotaryType::mixed}}),
+      number("rope_temperature", &Config::rope_temperature),
+      number("rope_grid_offset", &Config::rope_grid_offset),
+      choice<GridIndexing>("rope_grid_indexing", &Config::rope_grid_indexing,
+                           {{"ij", GridIndexing::ij}, {"xy", GridIndexing::xy}}),
+      boolean("rope_rotate_half", &Config::rope_rotate_half),
+      optional("ref_feat_shape", &Config::ref_feat_shape, &JsonFields::size),
+      {"rope_periods",
+       [](const JsonFields& f, Config& c) { JsonFields::assign(c.rope_periods, f.numbers("rope_periods")); },
+       [](const Config& c) { return Json(c.rope_periods); }},
       boolean("dynamic_img_size", &Config::dynamic_img_size),
       boolean("allow_remainder", &Config::allow_remainder),
       choice<PatchNorm>(
@@ -156,6 +183,9 @@ const std::vector<Field>& fields() {
       choice<MlpLayer>(
           "mlp_layer", &Config::mlp_layer,
           {{"mlp", MlpLayer::mlp}, {"swiglu", MlpLayer::swiglu}, {"swiglu_packed", MlpLayer::swiglu_packed}}),
+      boolean("swiglu_mlp", &Config::swiglu_mlp),
+      integer("swiglu_align_to", &Config::swiglu_align_to),
+      boolean("scale_mlp", &Config::scale_mlp),
       integer("head_hidden", &Config::head_hidden),
       text("head_act", &Config::head_act),
       boolean("projection_head", &Config::projection_head),
@@ -166,6 +196,17 @@ const std::vector<Field>& fields() {
       number("proj_drop_rate", &Config::proj_drop_rate),
       number("drop_path_rate", &Config::drop_path_rate),
       text("weight_init", &Config::weight_init),
+      // The names of timm's Eva for the same fields.
+      renamed(integer("num_reg_tokens", &Config::reg_tokens)),
+      renamed(boolean("use_pre_transformer_norm", &Config::pre_norm)),
+      renamed(boolean("use_post_transformer_norm", &Config::final_norm)),
+      renamed(optional("use_fc_norm", &Config::fc_norm, &JsonFields::boolean)),
+      renamed({"use_abs_pos_emb",
+               [](const JsonFields& f, Config& c) {
+                 if (const auto learned = f.boolean("use_abs_pos_emb"))
+                   c.pos_embed = *learned ? PositionEmbedding::learned : PositionEmbedding::none;
+               },
+               {}}),
   };
   return table;
 }

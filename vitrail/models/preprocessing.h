@@ -27,6 +27,7 @@ struct Preprocessing {
   std::optional<int64_t> resize_shortest = {};           // size of the shorter edge
   std::optional<std::array<int64_t, 2>> center_crop = {};
   double rescale_factor = 1.0 / 255.0;
+  bool resize_floats = false;  // resizes without rounding to bytes (DINOv3's processor); needs resize_to, and no crop
 
   // The required settings that are unset, by the command-line options that supply them ("--mean").
   std::vector<std::string> missing() const;

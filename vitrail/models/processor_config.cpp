@@ -12,6 +12,7 @@ namespace {
 struct Statistics {
   std::array<double, 3> mean, std;
 };
+constexpr Statistics kImageNet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 constexpr Statistics kStandard{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
 constexpr Statistics kClip{{0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}};
 
@@ -27,11 +28,11 @@ struct Processor {
   Statistics statistics;
 };
 constexpr Processor kProcessors[] = {
-    {"ViT", kBilinear, 224, false, false, kStandard},   {"DeiT", kBicubic, 256, false, true, kStandard},
-    {"Beit", kBicubic, 224, false, false, kStandard},   {"Siglip", kBicubic, 224, false, false, kStandard},
-    {"Blip", kBicubic, 384, false, false, kClip},       {"Bit", kBicubic, 224, true, true, kClip},
-    {"CLIP", kBicubic, 224, true, true, kClip},         {"ChineseCLIP", kBicubic, 224, true, true, kClip},
-    {"ConvNext", kBicubic, 384, true, false, kStandard}};
+    {"ViT", kBilinear, 224, false, false, kStandard},    {"DeiT", kBicubic, 256, false, true, kStandard},
+    {"Beit", kBicubic, 224, false, false, kStandard},    {"Siglip", kBicubic, 224, false, false, kStandard},
+    {"Blip", kBicubic, 384, false, false, kClip},        {"Bit", kBicubic, 224, true, true, kClip},
+    {"CLIP", kBicubic, 224, true, true, kClip},          {"ChineseCLIP", kBicubic, 224, true, true, kClip},
+    {"ConvNext", kBicubic, 384, true, false, kStandard}, {"DINOv3ViT", kBilinear, 224, false, false, kImageNet}};
 constexpr int64_t kDefaultCrop = 224;
 
 // The processor that the file names; null if it names none.
@@ -145,6 +146,11 @@ Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig&
   if (type && std::string_view(type->name) == "ConvNext") apply_crop_pct(file, result);
   if (result.resize_to) result.input_size = result.resize_to;
   if (result.center_crop) result.input_size = result.center_crop;
+  result.resize_floats = resizes_floats(file);
+  if (result.resize_floats && (result.center_crop || !result.resize_to)) {
+    throw Error(file.path("do_center_crop"), "a resize to one size without a crop, as DINOv3's processor does",
+                "another geometry");
+  }
   const bool rescales = file.boolean("do_rescale").value_or(true);
   result.rescale_factor = rescales ? file.number("rescale_factor").value_or(1.0 / 255.0) : 1.0;
   read_statistics(file, type, vit.in_chans, result);

@@ -46,11 +46,13 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
                      .k_bias = config.attn_type != AttentionType::eva,
                      .qk_scale = config.qk_scale,
                      .qk_norm = config.qk_norm,
+                     .scale_norm = config.scale_attn_inner,
                      .norm_eps = config.norm_eps,
                      .norm_layer = config.norm_layer,
                      .proj_bias = config.proj_bias,
                      .attn_drop = config.attn_drop_rate,
                      .proj_drop = config.proj_drop_rate,
+                     .rotary_pairs = config.rope_rotate_half ? ops::RotaryPairs::halves : ops::RotaryPairs::interleaved,
                      .init = scheme_of(config)};
   if (config.use_rel_pos_bias) {
     block.attention.rel_pos_grid = own_grid(config);
@@ -58,9 +60,11 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
   }
   block.mlp_hidden = mlp_hidden_of(config);
   block.activation = config.act_layer;
-  block.swiglu = config.mlp_layer != MlpLayer::mlp;
+  block.swiglu = has_swiglu(config);
+  block.scale_mlp = config.scale_mlp;
   block.norm_eps = config.norm_eps;
   block.norm_first = config.norm_first;
+  block.res_post_norm = config.use_post_norm;
   block.init_values = config.init_values;
   block.mlp_drop = config.proj_drop_rate;
   if (config.depth > 1) {  // stochastic depth grows linearly over the depth
@@ -81,8 +85,29 @@ nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& con
           .init = scheme_of(config)};
 }
 
+nn::RotaryEmbeddingConfig rotary_config(const VisionTransformerConfig& config) {
+  return {.head_dim = config.head_dim.value_or(config.embed_dim / config.num_heads),
+          .num_heads = config.num_heads,
+          .depth = config.depth,
+          .type = config.rope_type,
+          .temperature = config.rope_temperature,
+          .offset = config.rope_grid_offset,
+          .x_first = config.rope_grid_indexing == GridIndexing::xy,
+          .reference = config.ref_feat_shape,
+          .periods = config.rope_periods};
+}
+
 int64_t prefix_of(const VisionTransformerConfig& config) {
   return (config.class_token ? 1 : 0) + (config.dist_token ? 1 : 0) + config.reg_tokens;
+}
+
+// table [1, H, patches, d] → the rows of each sample's patches [B, H, K, d].
+Tensor rows_of_patches(const Tensor& table, const std::vector<std::vector<int64_t>>& kept) {
+  const int64_t heads = table.size(1), patches = table.size(2), dim = table.size(3),
+                batch = static_cast<int64_t>(kept.size());
+  const Tensor rows = ops::contiguous(table.permute({0, 2, 1, 3})).view({1, patches, heads * dim});
+  const Tensor gathered = ops::gather_tokens(rows.expand({batch, patches, heads * dim}), kept);
+  return gathered.view({batch, gathered.size(1), heads, dim}).permute({0, 2, 1, 3});
 }
 
 // The number of prefix tokens that have a position embedding.
@@ -119,6 +144,7 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
     rel_pos_bias_.emplace(nn::RelativePositionBiasConfig{own_grid(config), config.num_heads, config.rel_pos_interp},
                           params.child("rel_pos_bias"));
   }
+  if (config.use_rot_pos_emb) rope_.emplace(rotary_config(config), params.child("rope"));
   if (config.pre_norm) norm_pre_.emplace(dim, config.norm_eps, params.child("norm_pre"), config.norm_layer);
   for (int64_t i = 0; i < config.depth; ++i)
     blocks_.emplace_back(block_config(config, i), params.child("blocks").child(i));
@@ -178,28 +204,39 @@ Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64
   return ops::cat({prefix_tokens.expand({patches.size(0), prefix_tokens.size(1), prefix_tokens.size(2)}), tokens}, 1);
 }
 
-Tensor VisionTransformer::embed(const Tensor& images) const {
+VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
-  Tensor x = pos_drop_.forward(with_positions(patches, patch_embed_.grid_of(images.size(2), images.size(3))));
+  const std::array<int64_t, 2> grid = patch_embed_.grid_of(images.size(2), images.size(3));
+  Embedded result{pos_drop_.forward(with_positions(patches, grid)), grid, {}};
+  Tensor& x = result.tokens;
+  if (rope_) result.rotary = rope_->tables(grid, images.dtype());
   nn::trace(*this, "embedded", x);
   ops::annotate_tokens(x, {.class_token = config_.class_token, .head_tokens = num_head_tokens()});
-  if (patch_drop_rate_ > 0 && training()) x = drop_patches(x);
+  if (patch_drop_rate_ > 0 && training()) drop_patches(result);
   nn::trace(*this, "patch_drop", x);
-  return forward_or_pass(norm_pre_, "norm_pre", x);
+  x = forward_or_pass(norm_pre_, "norm_pre", x);
+  return result;
+}
+
+Tensor VisionTransformer::Embedded::rotary_of(int64_t block) const {
+  if (rotary.empty()) return {};
+  return rotary.size() == 1 ? rotary.front() : rotary[static_cast<size_t>(block)];
 }
 
 // Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): keeps a random subset of the
-// patches, the same number in each sample, and in random order as timm.
-Tensor VisionTransformer::drop_patches(const Tensor& tokens) const {
+// patches, the same number in each sample, and in random order as timm.  Rotary tables keep the rows of these patches.
+void VisionTransformer::drop_patches(Embedded& embedded) const {
+  Tensor& tokens = embedded.tokens;
   const int64_t prefix = num_prefix_tokens(), patches = tokens.size(1) - prefix;
   const auto count = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(patches) * (1 - patch_drop_rate_)));
   std::vector<std::vector<int64_t>> kept = nn::random_orders("patch_drop", tokens.size(0), patches);
+  for (std::vector<int64_t>& order : kept) order.resize(static_cast<size_t>(count));
+  for (Tensor& table : embedded.rotary) table = rows_of_patches(table, kept);
   for (std::vector<int64_t>& order : kept) {
-    order.resize(static_cast<size_t>(count));
     for (int64_t& token : order) token += prefix;
     for (int64_t i = prefix; i-- > 0;) order.insert(order.begin(), i);
   }
-  return ops::gather_tokens(tokens, kept);
+  tokens = ops::gather_tokens(tokens, kept);
 }
 
 Tensor VisionTransformer::forward_features(const Tensor& images, Tensor* shares) const {
@@ -242,6 +279,10 @@ void VisionTransformer::merge_tokens(int64_t per_block) {
   if (per_block > 0 && (config_.use_rel_pos_bias || rel_pos_bias_)) {
     throw Error("token merging", "a model without a relative position bias, which merged tokens do not have", "one");
   }
+  if (per_block > 0 && rope_) {
+    throw Error("token merging", "a model without rotary positions, which merged tokens do not have",
+                "use_rot_pos_emb");
+  }
   merged_per_block_ = per_block;
 }
 
@@ -250,12 +291,13 @@ void VisionTransformer::merge_tokens(int64_t per_block) {
 Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const {
   nn::TokenMerging merging(merged_per_block_, num_prefix_tokens());
   const bool merges = merged_per_block_ > 0 && !training();
-  const std::array<int64_t, 2> grid = grid_of(images.size(2), images.size(3));
-  Tensor x = embed(images);
+  const Embedded embedded = embed(images);
+  Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= last; ++i) {
     const int64_t computed = i == last ? num_tokens : 0;
     x = merges ? merging.forward(blocks_[i], x, computed)
-               : run_block(blocks_[i], x, {.grid = grid, .num_queries = computed});
+               : run_block(blocks_[i], x,
+                           {.rotary = embedded.rotary_of(i), .grid = embedded.grid, .num_queries = computed});
   }
   if (shares) *shares = merging.shares();
   return nn::traced(blocks_, x);
@@ -281,9 +323,10 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
   for (const int64_t layer : layers) wanted.push_back(block_index(layer));
   if (wanted.empty()) throw Error("layers", "at least one block", "none");
   std::vector<Tensor> results(wanted.size());
-  Tensor x = embed(images);
+  const Embedded embedded = embed(images);
+  Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
-    x = run_block(blocks_[i], x, {.grid = grid_of(images.size(2), images.size(3))});
+    x = run_block(blocks_[i], x, {.rotary = embedded.rotary_of(i), .grid = embedded.grid});
     for (size_t at = 0; at < wanted.size(); ++at) {
       if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
     }
@@ -382,10 +425,12 @@ Tensor VisionTransformer::forward(const Tensor& images) const {
 std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std::optional<int64_t> only) const {
   const int64_t first = only ? block_index(*only) : 0, last = only ? first : config_.depth - 1;
   std::vector<Tensor> maps;
-  Tensor x = embed(images);
+  const Embedded embedded = embed(images);
+  Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= last; ++i) {
     nn::AttentionOutput attention;
-    const nn::AttentionOptions options{.need_weights = i >= first, .grid = grid_of(images.size(2), images.size(3))};
+    const nn::AttentionOptions options{
+        .need_weights = i >= first, .rotary = embedded.rotary_of(i), .grid = embedded.grid};
     x = blocks_[i].feed_forward(blocks_[i].attend(x, with_shared_bias(options), &attention));
     if (i >= first) maps.push_back(attention.weights);
   }
@@ -400,6 +445,7 @@ void VisionTransformer::visit(nn::Visitor& visitor) {
   visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
   visitor.child("pos_drop", static_cast<nn::Module&>(pos_drop_));
   if (rel_pos_bias_) visitor.child("rel_pos_bias", rel_pos_bias_);
+  if (rope_) visitor.child("rope", rope_);
   visitor.child("norm_pre", norm_pre_);
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
   visitor.child("norm", norm_);

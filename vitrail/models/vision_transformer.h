@@ -6,15 +6,16 @@
 #include "vitrail/nn/attention_pool.h"
 #include "vitrail/nn/block.h"
 #include "vitrail/nn/patch_embed.h"
+#include "vitrail/nn/rotary_embedding.h"
 #include "vitrail/nn/token_merging.h"
 
 namespace vitrail::models {
 
 // Images [B, C, H, W] → logits [B, num_classes].  Parameter names are timm's: cls_token, dist_token, reg_token,
-// pos_embed, patch_embed.*, norm_pre.*, blocks.N.*, norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*, head.*,
-// head_dist.*. The order of tokens is CLS, distillation, registers, patches. Traced besides the modules: embedded
-// (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm and head also where the model has
-// none.
+// pos_embed, patch_embed.*, rope.freqs, norm_pre.*, blocks.N.*, norm.*, attn_pool.*, fc_norm.*, pre_logits.fc.*,
+// head.*, head_dist.*. The order of tokens is CLS, distillation, registers, patches. Traced besides the modules:
+// embedded (tokens with positions), pooled, logits; and patch_drop, norm_pre, norm, fc_norm and head also where the
+// model has none.
 class VisionTransformer : public nn::Module {
  public:
   VisionTransformer(const VisionTransformerConfig& config, const ParamSource& params);
@@ -64,8 +65,8 @@ class VisionTransformer : public nn::Module {
   void drop_patches_in_training(double rate);
 
   // Token merging in eval mode (nn/token_merging.h): every block merges `per_block` tokens into others, which saves
-  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling or a relative position bias,
-  // which do not know the patches that a token represents.
+  // time and costs accuracy; 0: none.  Throws Error for a model with attention pooling, a relative position bias or
+  // rotary positions, which do not know the patches that a token represents.
   void merge_tokens(int64_t per_block);
   int64_t merged_per_block() const { return merged_per_block_; }
 
@@ -79,14 +80,22 @@ class VisionTransformer : public nn::Module {
   void visit(nn::Visitor& visitor) override;
 
  private:
-  Tensor embed(const Tensor& images) const;
+  // The input of the blocks, the grid of its patches, and the tables that rotate their queries and keys: none, one for
+  // all blocks, or one each.
+  struct Embedded {
+    Tensor tokens;
+    std::array<int64_t, 2> grid{};
+    std::vector<Tensor> rotary;
+    Tensor rotary_of(int64_t block) const;
+  };
+  Embedded embed(const Tensor& images) const;
   Tensor run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const;
   Tensor forward_or_pass(const std::optional<nn::LayerNorm>& layer, const char* name, const Tensor& x) const;
   Tensor head_input(const Tensor& images, Tensor* shares) const;
   int64_t block_index(int64_t layer) const;
   Tensor with_positions(const Tensor& patches, std::array<int64_t, 2> grid) const;
   Tensor positions_for(std::array<int64_t, 2> grid) const;
-  Tensor drop_patches(const Tensor& tokens) const;
+  void drop_patches(Embedded& embedded) const;
   Tensor run_block(const nn::Block& block, const Tensor& x, const nn::AttentionOptions& options) const;
   nn::AttentionOptions with_shared_bias(nn::AttentionOptions options) const;
   Tensor head_features(const Tensor& tokens, const Tensor& shares) const;
@@ -98,6 +107,7 @@ class VisionTransformer : public nn::Module {
   Tensor cls_token_, dist_token_, reg_token_, pos_embed_;
   nn::Dropout pos_drop_;
   std::optional<nn::RelativePositionBias> rel_pos_bias_;
+  std::optional<nn::RotaryEmbedding> rope_;
   std::optional<nn::LayerNorm> norm_pre_;
   nn::ModuleList<nn::Block> blocks_;
   std::optional<nn::LayerNorm> norm_;

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/positional_encoding.h"
 #include "vitrail/nn/relative_position_bias.h"
+#include "vitrail/nn/rotary_embedding.h"
 
 namespace vitrail::models {
 
@@ -20,6 +22,7 @@ enum class PatchNorm { none, pre, post, both };  // LayerNorm before or after th
 // the argument of timm's SwiGLUPacked).
 enum class MlpLayer { mlp, swiglu, swiglu_packed };
 enum class AttentionType { plain, eva };  // "" or "rope"; "eva": biases of q and v, none of k
+enum class GridIndexing { ij, xy };       // the order of the axes in rotary angles: y, x or x, y
 
 struct VisionTransformerConfig {
   std::array<int64_t, 2> img_size{224, 224};  // height, width
@@ -44,7 +47,9 @@ struct VisionTransformerConfig {
   AttentionType attn_type = AttentionType::plain;
   bool proj_bias = true;  // the attention's output projection and the MLP have biases
   nn::NormLayer norm_layer = nn::NormLayer::layer_norm;
+  bool scale_attn_inner = false;  // LayerNorm on the merged heads
   bool norm_first = true;
+  bool use_post_norm = false;  // x + norm(f(x)) in the blocks
   double norm_eps = 1e-6;
   bool pre_norm = false;                // timm: LayerNorm before the blocks, and no bias in the patch embedding
   std::optional<bool> patch_bias{};     // bias of the patch embedding; unset: !pre_norm
@@ -61,12 +66,23 @@ struct VisionTransformerConfig {
   bool use_rel_pos_bias = false;         // a relative position bias in every block
   bool use_shared_rel_pos_bias = false;  // one for all blocks
   nn::RelativePositionResampling rel_pos_interp = nn::RelativePositionResampling::geometric;
+  bool use_rot_pos_emb = false;  // rotates q and k of the patches by the position: the fields rope_* and ref_feat_shape
+  nn::RotaryType rope_type = nn::RotaryType::cat;
+  double rope_temperature = 10000;
+  double rope_grid_offset = 0;
+  GridIndexing rope_grid_indexing = GridIndexing::ij;
+  bool rope_rotate_half = false;                           // pairs (i, i + d/2), else (2i, 2i + 1)
+  std::optional<std::array<int64_t, 2>> ref_feat_shape{};  // the grid of the training images
+  std::vector<double> rope_periods{};                      // head_dim / 4; empty: from rope_temperature
   bool dynamic_img_size = false;
   bool allow_remainder = false;
   PatchNorm patch_norm = PatchNorm::none;
   kernels::Activation act_layer = kernels::Activation::gelu;
   MlpLayer mlp_layer = MlpLayer::mlp;
-  int64_t head_hidden = 0;  // > 0: Linear + head_act before the head ("pre_logits.fc")
+  bool swiglu_mlp = false;      // timm's Eva: SwiGLU with int(embed_dim · mlp_ratio) features after the gate
+  int64_t swiglu_align_to = 0;  // rounds them up to a multiple
+  bool scale_mlp = false;       // LayerNorm on the hidden features of the MLP
+  int64_t head_hidden = 0;      // > 0: Linear + head_act before the head ("pre_logits.fc")
   std::string head_act = "tanh";
   bool projection_head = false;  // the head is a projection without bias into the space of text embeddings (CLIP)
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;

@@ -56,8 +56,14 @@ Json differences(VisionTransformerConfig config, const VisionTransformerConfig& 
   return write_model_args(config, row);
 }
 
+// timm's Eva has other names for some of its parameters than its VisionTransformer, which the native names are.
+bool is_eva(const VisionTransformerConfig& config) {
+  return config.attn_type == AttentionType::eva || config.use_rot_pos_emb;
+}
+
 // The registered architecture that differs from this model in the fewest arguments of timm; null if there is none.
 const Architecture* timm_architecture(const VisionTransformerConfig& config, const std::string& own_name) {
+  if (is_eva(config)) return nullptr;
   const Architecture* best = nullptr;
   size_t min_cost = SIZE_MAX;
   for (const Architecture& row : architectures()) {
@@ -130,6 +136,7 @@ std::string write_preprocessor_config(const Preprocessing& from) {
   if (from.rule != ResizeRule::huggingface) return "";
   static const std::vector<std::string> kPillow{"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
   Json json{{"do_resize", from.resize_to || from.resize_shortest}, {"do_center_crop", from.center_crop.has_value()}};
+  if (from.resize_floats) json["image_processor_type"] = "DINOv3ViTImageProcessor";
   if (from.resize_to) json["size"] = size_json(*from.resize_to);
   if (from.resize_shortest) json["size"] = {{"shortest_edge", *from.resize_shortest}};
   if (from.center_crop) json["crop_size"] = size_json(*from.center_crop);

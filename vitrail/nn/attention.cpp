@@ -54,17 +54,11 @@ Attention::Attention(const AttentionConfig& config, const ParamSource& params)
     q_norm_.emplace(head_dim_, config.norm_eps, params.child("q_norm"), config.norm_layer);
     k_norm_.emplace(head_dim_, config.norm_eps, params.child("k_norm"), config.norm_layer);
   }
+  if (config.scale_norm) norm_.emplace(inner, config.norm_eps, params.child("norm"));
   if (config.rel_pos_grid) {
     rel_pos_bias_.emplace(RelativePositionBiasConfig{*config.rel_pos_grid, config.num_heads, config.rel_pos_resampling},
                           params);
   }
-}
-
-// x [B, N, C] → q, k and v [B, N, 3·H·d].
-Tensor Attention::fused_projection(const Tensor& x) const {
-  Tensor bias;
-  if (q_bias_.defined()) bias = ops::cat({q_bias_, Tensor::zeros(q_bias_.shape(), q_bias_.dtype()), v_bias_}, 0);
-  return qkv_->forward_with_bias(x, bias);
 }
 
 // The sum of the given bias and that of the relative positions; undefined if there is none.
@@ -78,14 +72,25 @@ Tensor Attention::score_bias(const AttentionOptions& options) const {
   return narrowed ? ops::contiguous(bias.narrow(2, 0, options.num_queries)) : bias;
 }
 
-Attention::Heads Attention::project(const Tensor& x) const {
+// x [B, N, C] → q, k and v [B, N, 3·H·d], rotated.
+Tensor Attention::fused_projection(const Tensor& x, const Tensor& rotary) const {
+  Tensor bias;
+  if (q_bias_.defined()) bias = ops::cat({q_bias_, Tensor::zeros(q_bias_.shape(), q_bias_.dtype()), v_bias_}, 0);
+  const Tensor qkv = qkv_->forward_with_bias(x, bias);
+  return rotary.defined() ? ops::rotary(qkv, rotary, config_.num_heads, config_.rotary_pairs) : qkv;
+}
+
+Attention::Heads Attention::project(const Tensor& x, const Tensor& rotary) const {
   const int64_t heads = config_.num_heads;
+  if (rotary.defined() && (config_.split || q_norm_)) {
+    throw Error(path(), "rotary positions with a fused qkv, without qk_norm", config_.split ? "split" : "qk_norm");
+  }
   Heads result;
   if (config_.split) {
     result = {split_heads(query_->forward(x), heads), split_heads(key_->forward(x), heads),
               split_heads(value_->forward(x), heads)};
   } else {
-    const Tensor reshaped = fused_projection(x).view({x.size(0), x.size(1), 3, heads, head_dim_});
+    const Tensor reshaped = fused_projection(x, rotary).view({x.size(0), x.size(1), 3, heads, head_dim_});
     trace(*this, "qkv_reshaped", reshaped);
     const Tensor qkv = reshaped.permute({2, 0, 3, 1, 4});  // → 3 × [B, H, N, d]
     trace(*this, "qkv_permuted", qkv);
@@ -99,8 +104,8 @@ Attention::Heads Attention::project(const Tensor& x) const {
 AttentionOutput Attention::attend_heads(const Tensor& x, const AttentionOptions& options) const {
   const bool fused = qkv_ && !q_norm_ && !tracing() && !attn_drop_.active() && !options.need_weights &&
                      !options.need_keys && !options.bias.defined() && !rel_pos_bias_ && options.num_queries == 0;
-  if (fused) return {ops::self_attention(fused_projection(x), config_.num_heads, scale_), {}, {}};
-  const Heads heads = project(x);
+  if (fused) return {ops::self_attention(fused_projection(x, options.rotary), config_.num_heads, scale_), {}, {}};
+  const Heads heads = project(x, options.rotary);
   const Tensor q = options.num_queries > 0 ? heads.q.narrow(2, 0, options.num_queries) : heads.q;
   AttentionOutput result =
       attend(*this, q, heads.k, heads.v, scale_, score_bias(options), &attn_drop_, options.need_weights);
@@ -115,7 +120,11 @@ AttentionOutput Attention::forward(const Tensor& x, const AttentionOptions& opti
     throw Error(path().empty() ? "attention" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
   AttentionOutput result = attend_heads(x, options);
-  trace(*this, "norm", result.out);  // timm's Attention can have a LayerNorm here
+  if (norm_) {
+    result.out = norm_->forward(result.out);
+  } else {
+    trace(*this, "norm", result.out);
+  }
   result.out = traced(*this, proj_drop_.forward(proj_.forward(result.out)));
   return result;
 }
@@ -135,6 +144,7 @@ void Attention::visit(Visitor& visitor) {
   visitor.child("q_norm", q_norm_);
   visitor.child("k_norm", k_norm_);
   visitor.child("attn_drop", static_cast<Module&>(attn_drop_));
+  if (norm_) visitor.child("norm", norm_);
   if (!config_.split) visitor.child("proj", static_cast<Module&>(proj_));
   visitor.child("proj_drop", static_cast<Module&>(proj_drop_));
 }

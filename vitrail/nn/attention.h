@@ -4,6 +4,7 @@
 #include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/relative_position_bias.h"
+#include "vitrail/ops/rotary.h"
 
 namespace vitrail::nn {
 
@@ -15,7 +16,8 @@ struct AttentionConfig {
   bool k_bias = true;  // false, with qkv_bias: parameters q_bias and v_bias instead of qkv.bias (timm's EvaAttention)
   std::optional<double> qk_scale = {};  // none: head_dim^-0.5
   bool qk_norm = false;                 // LayerNorm on q and k, per head
-  double norm_eps = 1e-6;               // ε of the q and k norms
+  bool scale_norm = false;              // LayerNorm on the merged heads, in front of proj
+  double norm_eps = 1e-6;               // ε of these norms
   NormLayer norm_layer = NormLayer::layer_norm;
   bool proj_bias = true;
   double attn_drop = 0, proj_drop = 0;
@@ -23,6 +25,7 @@ struct AttentionConfig {
   std::optional<std::array<int64_t, 2>> rel_pos_grid = {};
   RelativePositionResampling rel_pos_resampling = RelativePositionResampling::geometric;
   bool split = false;  // parameters query, key, value, out instead of qkv, proj, as in jeonsworld's ViT-pytorch
+  ops::RotaryPairs rotary_pairs = ops::RotaryPairs::halves;
   init::Scheme init = init::Scheme::torch;
 };
 
@@ -36,16 +39,17 @@ struct AttentionOutput {
 struct AttentionOptions {
   bool need_weights = false, need_keys = false;
   Tensor bias = {};               // added to the scores, broadcast to [B, H, N, N]; undefined: none
+  Tensor rotary = {};             // the table of ops::rotary, which rotates q and k; undefined: none
   std::array<int64_t, 2> grid{};  // rows and columns of the patches, for a relative position bias
   int64_t num_queries = 0;        // compute only the first tokens: out is [B, num_queries, C]; 0: all tokens
 };
 
 // Multi-head self-attention (Vaswani et al. 2017; Dosovitskiy et al. 2021, eq. 5–8).  x [B, N, C] → [B, N, C].
 // Parameters: qkv.weight [3·H·d, C] (and bias), proj.weight [C, H·d] (and bias); without k_bias q_bias and v_bias [H·d]
-// instead of qkv.bias; with rel_pos_grid relative_position_bias_table; with qk_norm q_norm.*, k_norm.* [d]; with split
-// query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention. Traced besides the modules:
-// qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], q, k, v [B, H, N, d], k_transposed, scores (scaled),
-// weights, context (weights · v), merged.
+// instead of qkv.bias; with rel_pos_grid relative_position_bias_table; with qk_norm q_norm.*, k_norm.* [d]; with
+// scale_norm norm.* [H·d]; with split query.*, key.*, value.*, out.* instead of qkv and proj.  Source: timm's Attention
+// and EvaAttention. Traced besides the modules: qkv_reshaped [B, N, 3, H, d], qkv_permuted [3, B, H, N, d], q, k, v
+// [B, H, N, d], k_transposed, scores (scaled), weights, context (weights · v), merged.
 class Attention : public Module {
  public:
   Attention(const AttentionConfig& config, const ParamSource& params);
@@ -59,8 +63,8 @@ class Attention : public Module {
   struct Heads {
     Tensor q, k, v;  // [B, H, N, d]
   };
-  Heads project(const Tensor& x) const;
-  Tensor fused_projection(const Tensor& x) const;
+  Tensor fused_projection(const Tensor& x, const Tensor& rotary) const;
+  Heads project(const Tensor& x, const Tensor& rotary) const;
   Tensor score_bias(const AttentionOptions& options) const;
   AttentionOutput attend_heads(const Tensor& x, const AttentionOptions& options) const;  // without the projection
 
@@ -69,7 +73,7 @@ class Attention : public Module {
   double scale_;
   std::optional<Linear> qkv_, query_, key_, value_;
   Tensor q_bias_, v_bias_;
-  std::optional<LayerNorm> q_norm_, k_norm_;
+  std::optional<LayerNorm> q_norm_, k_norm_, norm_;
   std::optional<RelativePositionBias> rel_pos_bias_;
   Dropout attn_drop_;
   Linear proj_;

@@ -16,16 +16,19 @@ Tensor gamma_of(const std::optional<LayerScale>& scale) { return scale ? scale->
 Block::Block(const BlockConfig& config, const ParamSource& params)
     : Module(params.path()),
       norm_first_(config.norm_first),
+      res_post_norm_(config.res_post_norm),
       norm1_(config.attention.dim, config.norm_eps, params.child("norm1"), config.attention.norm_layer),
       attn_(config.attention, params.child("attn")),
       drop_path1_(config.drop_path, params.child("drop_path1").path()),
       norm2_(config.attention.dim, config.norm_eps, params.child("norm2"), config.attention.norm_layer),
       drop_path2_(config.drop_path, params.child("drop_path2").path()) {
   const int64_t dim = config.attention.dim, hidden = config.mlp_hidden > 0 ? config.mlp_hidden : 4 * dim;
+  const auto hidden_norm_eps = config.scale_mlp ? std::optional(config.norm_eps) : std::nullopt;
   if (config.swiglu) {
     swiglu_.emplace(SwiGluConfig{.in_features = dim,
                                  .hidden_features = hidden,
                                  .bias = config.attention.proj_bias,
+                                 .norm_eps = hidden_norm_eps,
                                  .init = config.attention.init},
                     params.child("mlp"));
   } else {
@@ -34,6 +37,7 @@ Block::Block(const BlockConfig& config, const ParamSource& params)
                            .activation = config.activation,
                            .dropout = config.mlp_drop,
                            .bias = config.attention.proj_bias,
+                           .hidden_norm_eps = hidden_norm_eps,
                            .init = config.attention.init},
                  params.child("mlp"));
   }
@@ -66,6 +70,7 @@ Tensor Block::attend(const Tensor& x, const AttentionOptions& options, Attention
   };
   const Tensor skip = options.num_queries > 0 ? ops::contiguous(x.narrow(1, 0, options.num_queries)) : x;
   const Residual residual{ls1_, drop_path1_, "ls1", "drop_path1", "residual1"};
+  if (res_post_norm_) return add(skip, norm1_.forward(attention(x)), residual);
   if (norm_first_) return add(skip, attention(norm1_.forward(x)), residual);
   return norm1_.forward(add(skip, attention(x), residual));
 }
@@ -74,6 +79,7 @@ Tensor Block::mlp(const Tensor& x) const { return mlp_ ? mlp_->forward(x) : swig
 
 Tensor Block::feed_forward(const Tensor& y) const {
   const Residual residual{ls2_, drop_path2_, "ls2", "drop_path2", "residual2"};
+  if (res_post_norm_) return traced(*this, add(y, norm2_.forward(mlp(y)), residual));
   if (norm_first_) return traced(*this, add(y, mlp(norm2_.forward(y)), residual));
   return traced(*this, norm2_.forward(add(y, mlp(y), residual)));
 }

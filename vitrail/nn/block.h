@@ -11,9 +11,11 @@ struct BlockConfig {
   AttentionConfig attention{};  // its dim, norm_layer and proj_bias are those of the block and of the MLP too
   int64_t mlp_hidden = 0;       // 0: 4 × dim
   kernels::Activation activation = kernels::Activation::gelu;
-  bool swiglu = false;  // SwiGLU of mlp_hidden features instead of the MLP
+  bool swiglu = false;     // SwiGLU of mlp_hidden features instead of the MLP
+  bool scale_mlp = false;  // LayerNorm on the hidden features of the MLP
   double norm_eps = 1e-6;
   bool norm_first = true;
+  bool res_post_norm = false;              // normalises the branches, not their inputs or sums; overrides norm_first
   std::optional<double> init_values = {};  // if set: LayerScale with this initial value
   double mlp_drop = 0, drop_path = 0;
 };
@@ -21,7 +23,8 @@ struct BlockConfig {
 // Transformer block (Dosovitskiy et al. 2021, eq. 2–3).  x [B, N, C] → [B, N, C].
 //   norm_first:  y = x + dp(ls1(attn(norm1(x)))),  then  y + dp(ls2(mlp(norm2(y))))
 //   otherwise:   y = norm1(x + dp(ls1(attn(x)))),  then  norm2(y + dp(ls2(mlp(y)))) (torch.nn.TransformerEncoderLayer)
-// Source: timm's Block.  Traced besides the modules: residual1 and residual2, the sums.
+//   res_post_norm:  y = x + dp(ls1(norm1(attn(x)))),  then  y + dp(ls2(norm2(mlp(y))))  (Liu et al. 2022, Swin V2)
+// Source: timm's Block and EvaBlock, EvaBlockPostNorm.  Traced besides the modules: residual1 and residual2, the sums.
 class Block : public Module {
  public:
   Block(const BlockConfig& config, const ParamSource& params);
@@ -46,7 +49,7 @@ class Block : public Module {
   Tensor add(const Tensor& x, const Tensor& branch, const Residual& residual) const;
   Tensor mlp(const Tensor& x) const;
 
-  bool norm_first_;
+  bool norm_first_, res_post_norm_;
   LayerNorm norm1_;
   Attention attn_;
   std::optional<LayerScale> ls1_;

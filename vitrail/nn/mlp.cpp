@@ -21,22 +21,25 @@ Mlp::Mlp(const MlpConfig& config, const ParamSource& params)
            init::linear(config.init, init::Role::mlp, hidden_of(config), out_of(config))),
       drop2_(config.dropout, params.child("drop2").path()) {
   if (config.norm_eps) norm_.emplace(config.in_features, *config.norm_eps, params.child("norm"));
+  if (config.hidden_norm_eps) norm_.emplace(hidden_of(config), *config.hidden_norm_eps, params.child("norm"));
 }
 
 Tensor Mlp::forward(const Tensor& x) const {
-  const Tensor input = norm_ ? norm_->forward(x) : x;
+  const Tensor input = config_.norm_eps ? norm_->forward(x) : x;
   const Tensor hidden = fc1_.forward(input, config_.activation);
   trace(*this, "act", hidden);
-  const Tensor dropped = drop1_.forward(hidden);
-  if (!norm_) trace(*this, "norm", dropped);  // timm's Mlp can have a LayerNorm here
+  Tensor dropped = drop1_.forward(hidden);
+  if (config_.hidden_norm_eps) dropped = norm_->forward(dropped);
+  if (!norm_) trace(*this, "norm", dropped);  // the place of hidden_norm_eps's
   return traced(*this, drop2_.forward(fc2_.forward(dropped)));
 }
 
 void Mlp::visit(Visitor& visitor) {
-  if (norm_) visitor.child("norm", norm_);
+  if (config_.norm_eps) visitor.child("norm", norm_);
   visitor.child(config_.sam_names ? "lin1" : "fc1", static_cast<Module&>(fc1_));
   visitor.note("act", activation_text(config_.activation));
   visitor.child("drop1", static_cast<Module&>(drop1_));
+  if (config_.hidden_norm_eps) visitor.child("norm", norm_);
   visitor.child(config_.sam_names ? "lin2" : "fc2", static_cast<Module&>(fc2_));
   visitor.child("drop2", static_cast<Module&>(drop2_));
 }

@@ -13,12 +13,13 @@ struct MlpConfig {
   kernels::Activation activation = kernels::Activation::gelu;
   double dropout = 0;
   bool bias = true;
-  std::optional<double> norm_eps = {};  // if set: a LayerNorm in front of fc1 ("norm")
-  bool sam_names = false;               // parameters lin1, lin2 instead of fc1, fc2, as Segment Anything's MLPBlock
+  std::optional<double> norm_eps = {};         // if set: a LayerNorm in front of fc1 ("norm")
+  std::optional<double> hidden_norm_eps = {};  // if set: a LayerNorm in front of fc2 ("norm"); not with norm_eps
+  bool sam_names = false;  // parameters lin1, lin2 instead of fc1, fc2, as Segment Anything's MLPBlock
   init::Scheme init = init::Scheme::torch;
 };
 
-// fc1 → activation → dropout → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp.
+// fc1 → activation → dropout → (norm) → fc2 → dropout.  x [..., in] → [..., out].  Source: timm's Mlp.
 // Traced besides the modules: act (after the activation), norm.
 class Mlp : public Module {
  public:
@@ -29,7 +30,7 @@ class Mlp : public Module {
 
  private:
   MlpConfig config_;
-  std::optional<LayerNorm> norm_;
+  std::optional<LayerNorm> norm_;  // in front of fc1 or of fc2
   Linear fc1_;
   Dropout drop1_;
   Linear fc2_;

@@ -12,7 +12,9 @@ SwiGlu::SwiGlu(const SwiGluConfig& config, const ParamSource& params)
       fc1_(config.in_features, 2 * config.hidden_features, config.bias, params.child("fc1"),
            init::linear(config.init, init::Role::mlp, config.in_features, 2 * config.hidden_features)),
       fc2_(config.hidden_features, config.in_features, config.bias, params.child("fc2"),
-           init::linear(config.init, init::Role::mlp, config.hidden_features, config.in_features)) {}
+           init::linear(config.init, init::Role::mlp, config.hidden_features, config.in_features)) {
+  if (config.norm_eps) norm_.emplace(config.hidden_features, *config.norm_eps, params.child("norm"));
+}
 
 Tensor SwiGlu::forward(const Tensor& x) const {
   const Tensor both = fc1_.forward(x);
@@ -20,8 +22,13 @@ Tensor SwiGlu::forward(const Tensor& x) const {
     const Tensor gate = ops::contiguous(both.narrow(-1, 0, both.size(-1) / 2));
     trace(*this, "act", ops::activation(gate, kernels::Activation::silu));
   }
-  const Tensor hidden = ops::silu_gate(both);
-  for (const char* name : {"gated", "drop1", "norm"}) trace(*this, name, hidden);
+  Tensor hidden = ops::silu_gate(both);
+  for (const char* name : {"gated", "drop1"}) trace(*this, name, hidden);
+  if (norm_) {
+    hidden = norm_->forward(hidden);
+  } else {
+    trace(*this, "norm", hidden);
+  }
   const Tensor out = fc2_.forward(hidden);
   trace(*this, "drop2", out);
   return traced(*this, out);
@@ -29,6 +36,7 @@ Tensor SwiGlu::forward(const Tensor& x) const {
 
 void SwiGlu::visit(Visitor& visitor) {
   visitor.child("fc1", static_cast<Module&>(fc1_));
+  if (norm_) visitor.child("norm", norm_);
   visitor.child("fc2", static_cast<Module&>(fc2_));
 }
 

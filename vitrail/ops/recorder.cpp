@@ -9,9 +9,9 @@ namespace vitrail::ops {
 namespace {
 
 thread_local Recorder* active = nullptr;
-constexpr std::array kNames{"linear",     "layer_norm",   "rms_norm",  "residual_add", "attention", "patchify",
-                            "activation", "silu_gate",    "add",       "mul",          "cat",       "mean",
-                            "copy",       "merge_tokens", "embedding", "custom"};
+constexpr std::array kNames{"linear",   "layer_norm", "rms_norm",     "residual_add", "attention", "rotary",
+                            "patchify", "activation", "silu_gate",    "add",          "mul",       "cat",
+                            "mean",     "copy",       "merge_tokens", "embedding",    "custom"};
 static_assert(kNames.size() == static_cast<size_t>(OpKind::custom) + 1, "one name per kind, in the enum's order");
 
 }  // namespace
@@ -35,6 +35,7 @@ double flops_of(const Operation& operation) {
     case OpKind::layer_norm:
     case OpKind::rms_norm:
     case OpKind::residual_add:
+    case OpKind::rotary:
     case OpKind::patchify:
     case OpKind::activation:
     case OpKind::silu_gate:

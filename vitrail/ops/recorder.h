@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "vitrail/kernels/rowwise/activation.h"
+#include "vitrail/kernels/rowwise/rotary.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::ops {
@@ -23,6 +24,7 @@ enum class OpKind : uint8_t {
   rms_norm,      // x, [gamma]; eps
   residual_add,  // x, y, [scale]
   attention,     // q, k, v, [bias]; scale → out, [weights]
+  rotary,        // qkv, table; heads, pairs
   patchify,      // image → rows of patches; extent: patch height, width
   activation,    // x; activation
   silu_gate,     // x [.., 2C] → [.., C]
@@ -57,6 +59,8 @@ struct OpAttributes {
   int axis = 0;
   int64_t height = 0, width = 0;
   int64_t merged = 0, prefix = 0;
+  int64_t heads = 0;
+  kernels::RotaryPairs pairs = kernels::RotaryPairs::halves;
   std::shared_ptr<const CustomOperation> custom = {};
 };
 

@@ -12,8 +12,9 @@
 namespace vitrail::optim {
 namespace {
 
-constexpr const char* kTokens[]{"pos_embed", "cls_token", "reg_token", "dist_token"};
-constexpr const char* kEmbeddings[]{"cls_token", "reg_token", "dist_token", "pos_embed", "patch_embed", "norm_pre"};
+constexpr const char* kTokens[]{"pos_embed", "cls_token", "reg_token", "dist_token", "rope.freqs"};
+constexpr const char* kEmbeddings[]{"cls_token",   "reg_token", "dist_token", "pos_embed",
+                                    "patch_embed", "rope",      "norm_pre"};
 
 // Matches iteratively: at a mismatch, the last star consumes one more character.
 bool glob(const std::string& pattern, const std::string& name) {

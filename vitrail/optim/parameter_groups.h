@@ -32,7 +32,8 @@ struct GroupOptions {
 bool matches(const std::string& pattern, const std::string& name);
 
 // Returns whether a parameter has no weight decay by timm's rule: vectors and scalars (biases, norms, LayerScale),
-// names that end in ".bias", position embeddings, and the CLS, register and distillation tokens.
+// names that end in ".bias", position embeddings, rotary frequencies, and the CLS, register and distillation
+// tokens.
 bool excluded_from_decay(const std::string& name, const Shape& shape);
 
 // Returns the layer index in [0, depth + 1] of a parameter of a ViT, as timm groups them: 0 for the embeddings, i + 1

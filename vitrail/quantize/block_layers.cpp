@@ -11,18 +11,23 @@ namespace vitrail::quantize {
 std::map<std::string, std::string> traced_inputs(const models::VisionTransformer& model, int64_t block) {
   const std::string path = str("blocks.", block);
   const std::string block_input = block > 0 ? str("blocks.", block - 1) : "norm_pre";
-  const bool norm_first = model.config().norm_first, swiglu = model.config().mlp_layer != models::MlpLayer::mlp;
-  return {{path + ".attn.qkv", norm_first ? path + ".norm1" : block_input},
-          {path + ".attn.proj", path + ".attn.merged"},
-          {path + ".mlp.fc1", norm_first ? path + ".norm2" : path + ".norm1"},
-          {path + ".mlp.fc2", path + (swiglu ? ".mlp.gated" : ".mlp.act")}};
+  const models::VisionTransformerConfig& config = model.config();
+  const bool pre_norm = config.norm_first && !config.use_post_norm;
+  const std::string attended = config.use_post_norm ? path + ".residual1" : path + ".norm1";
+  return {{path + ".attn.qkv", pre_norm ? path + ".norm1" : block_input},
+          {path + ".attn.proj", path + ".attn.norm"},
+          {path + ".mlp.fc1", pre_norm ? path + ".norm2" : attended},
+          {path + ".mlp.fc2", path + ".mlp.norm"}};
 }
 
 ValueProjection value_projection(const models::VisionTransformer& model, const std::string& attention) {
   const Tensor qkv = model.parameter(attention + ".qkv.weight");
   const int64_t width = qkv.size(0) / 3;
   ValueProjection values{qkv.narrow(0, 2 * width, width), {}};
-  if (model.config().qkv_bias) values.bias = model.parameter(attention + ".qkv.bias").narrow(0, 2 * width, width);
+  if (!model.config().qkv_bias) return values;
+  const bool separate = model.config().attn_type == models::AttentionType::eva;
+  values.bias = separate ? model.parameter(attention + ".v_bias")
+                         : model.parameter(attention + ".qkv.bias").narrow(0, 2 * width, width);
   return values;
 }
 

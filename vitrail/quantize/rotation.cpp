@@ -46,6 +46,7 @@ void rotate_columns(const std::vector<float>& rotation, int64_t n, float* x, int
 }  // namespace
 
 void rotate_values(models::VisionTransformer& model) {
+  if (model.config().scale_attn_inner) return;  // a LayerNorm between the values and proj does not commute
   for (int64_t block = 0; block < model.config().depth; ++block) {
     const std::string attention = str("blocks.", block, ".attn");
     const ValueProjection values = value_projection(model, attention);

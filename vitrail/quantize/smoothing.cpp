@@ -72,18 +72,26 @@ struct SmoothedLayer {
 };
 
 std::vector<SmoothedLayer> smoothed_layers(const models::VisionTransformer& model) {
+  const models::VisionTransformerConfig& config = model.config();
   std::vector<SmoothedLayer> result;
-  for (int64_t block = 0; block < model.config().depth; ++block) {
+  for (int64_t block = 0; block < config.depth; ++block) {
     const std::string path = str("blocks.", block);
-    const ValueProjection values = value_projection(model, path + ".attn");
-    result.push_back({path + ".attn.proj", {values.weight}});
-    if (values.bias.defined()) result.back().producers.push_back(values.bias);
-    if (!model.config().norm_first) continue;  // in post-norm blocks, the residual reads the LayerNorm's output too
-    for (const auto& [layer, norm] : {std::pair{".attn.qkv", ".norm1"}, std::pair{".mlp.fc1", ".norm2"}}) {
+    const auto add_after_norm = [&](const char* layer, const char* norm) {
       result.push_back({path + layer, {model.parameter(path + norm + ".weight")}});
-      if (model.config().norm_layer == nn::NormLayer::rms_norm) continue;  // has no bias
+      if (config.norm_layer == nn::NormLayer::rms_norm) return;  // has no bias
       result.back().producers.push_back(model.parameter(path + norm + ".bias"));
+    };
+    if (config.scale_attn_inner) {
+      add_after_norm(".attn.proj", ".attn.norm");
+    } else {
+      const ValueProjection values = value_projection(model, path + ".attn");
+      result.push_back({path + ".attn.proj", {values.weight}});
+      if (values.bias.defined()) result.back().producers.push_back(values.bias);
     }
+    // In post-norm blocks the residual reads the LayerNorm's output too, or no LayerNorm makes these inputs.
+    if (!config.norm_first || config.use_post_norm) continue;
+    add_after_norm(".attn.qkv", ".norm1");
+    add_after_norm(".mlp.fc1", ".norm2");
   }
   return result;
 }

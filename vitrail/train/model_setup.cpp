@@ -300,7 +300,7 @@ void init_mimetic(const models::VisionTransformer& model, const nn::MimeticOptio
                           model.parameter(attention + "qkv.weight"), model.parameter(attention + "proj.weight"));
     const Tensor proj_bias = model.parameter(attention + "proj.bias");
     proj_bias.copy_(Tensor::zeros(proj_bias.shape()));
-    if (!vit.qkv_bias) continue;
+    if (!vit.qkv_bias || vit.attn_type == models::AttentionType::eva) continue;  // q_bias and v_bias begin with zeros
     const Tensor qkv_bias = model.parameter(attention + "qkv.bias");
     qkv_bias.copy_(Tensor::zeros(qkv_bias.shape()));
   }

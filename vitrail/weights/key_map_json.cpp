@@ -59,7 +59,8 @@ void read_sizes(const json& value, KeyRule& rule) {
   }
 }
 
-// {"to": [a, b], "split": [1, 2]}: the first third of the source is a, the other two are b.  One rule per target.
+// {"to": [a, b], "split": [1, 2]}: the first third of the source is a, the other two are b.  One rule per target; ""
+// drops its rows.
 std::vector<KeyRule> split_rules(const json& object, const KeyRule& rule) {
   const json& to = object["to"];
   const json split = object.value("split", json());
@@ -78,6 +79,7 @@ std::vector<KeyRule> split_rules(const json& object, const KeyRule& rule) {
   for (size_t i = 0; i < to.size(); ++i) {
     KeyRule& target = rules.emplace_back(rule);
     target.to = text_of(json{{"to", to[i]}}, "to", rule.label);
+    target.drop = target.to.empty();
     target.first = first;
     target.last = first += split[i].get<int64_t>();
     target.cuts = cuts;

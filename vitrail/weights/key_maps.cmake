@@ -2,7 +2,8 @@
 # Embeds key_maps/*.json as string literals: the generated source defines builtin_key_maps() in the order of this list,
 # which is the order of detection (a family whose keys include those of another comes first).
 set(VITRAIL_KEY_MAPS
-  dino_hub dinov2_hub_registers dinov2_hub timm_beit timm_aimv2 mae ibot deit3 masked_image_model timm
+  dino_hub dinov3_hub dinov2_hub_registers dinov2_hub timm_beit timm_aimv2 mae ibot deit3 timm_eva masked_image_model
+  timm huggingface_dinov3_gated huggingface_dinov3
   huggingface_dinov2_registers huggingface_dinov2
   huggingface_beit huggingface_aimv2 huggingface_siglip_classifier huggingface_siglip
   huggingface_deit_teacher huggingface_deit huggingface_vit

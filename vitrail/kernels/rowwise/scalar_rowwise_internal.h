@@ -96,6 +96,33 @@ void silu_gate(const T* x, T* y, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] = activate(Activation::silu, x[c]) * x[cols + c];
 }
 
+// Rotary position embedding of `heads` heads of one token (rotary.h): pairs (i, i + d/2).  y may be x.  table: d/2
+// cosines and then d/2 sines, `table_step` elements after those of the head before; the sines are multiplied by `sign`.
+template <class T>
+void rotate_halves(const T* x, T* y, int64_t heads, int64_t dim, const T* table, int64_t table_step, T sign) {
+  const int64_t half = dim / 2;
+  for (int64_t h = 0; h < heads; ++h, x += dim, y += dim, table += table_step) {
+    for (int64_t i = 0; i < half; ++i) {
+      const T a = x[i], b = x[half + i], cos = table[i], sin = sign * table[half + i];
+      y[i] = a * cos - b * sin;
+      y[half + i] = b * cos + a * sin;
+    }
+  }
+}
+
+// The same for pairs (2i, 2i + 1).
+template <class T>
+void rotate_interleaved(const T* x, T* y, int64_t heads, int64_t dim, const T* table, int64_t table_step, T sign) {
+  const int64_t half = dim / 2;
+  for (int64_t h = 0; h < heads; ++h, x += dim, y += dim, table += table_step) {
+    for (int64_t i = 0; i < half; ++i) {
+      const T a = x[2 * i], b = x[2 * i + 1], cos = table[i], sin = sign * table[half + i];
+      y[2 * i] = a * cos - b * sin;
+      y[2 * i + 1] = b * cos + a * sin;
+    }
+  }
+}
+
 // y = γ · (x − mean) / √(variance + ε) + β; gamma and beta may be null (1 and 0).
 template <class T>
 void layer_norm_row(const T* x, const T* gamma, const T* beta, T eps, T* y, int64_t cols) {
