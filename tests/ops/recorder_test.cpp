@@ -60,8 +60,8 @@ TEST(Recorder, RecordsOperationsOnMetaTensors) {
   EXPECT_EQ(operations[4].attributes.height, 4);
   EXPECT_EQ(operations[4].attributes.width, 3);
   EXPECT_EQ(operations[9].attributes.axis, 1);
-  EXPECT_EQ(operations[12].attributes.heads, 2);
-  EXPECT_EQ(operations[12].attributes.pairs, RotaryPairs::interleaved);
+  EXPECT_EQ(operations[13].attributes.heads, 2);
+  EXPECT_EQ(operations[13].attributes.pairs, RotaryPairs::interleaved);
 }
 
 TEST(Recorder, OperationsOnTensorsWithDataRunAtOnce) {
