@@ -141,7 +141,8 @@ def rope_vit():
 
 
 def perception_encoder():
-    hub("pe_core", "vit_pe_core_base_patch16_224", {"embed_dim": 32, "num_heads": 2, "depth": 1, "attn_pool_mlp_ratio": 1.0})
+    small = {"embed_dim": 32, "num_heads": 2, "depth": 1, "attn_pool_mlp_ratio": 1.0}
+    hub("pe_core", "vit_pe_core_base_patch16_224", small)
     hub("pe_spatial", "vit_pe_spatial_base_patch16_512", size2=(12, 24), num_classes=0)
     hub("pe_lang", "vit_pe_lang_large_patch14_448", num_classes=0)
     hub("pe_spatial_gigantic", "vit_pe_spatial_gigantic_patch14_448", num_classes=0)
