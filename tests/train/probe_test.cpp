@@ -109,8 +109,8 @@ TEST(Probe, AModelWithADistillationTokenClassifiesAsTheRegression) {
   const double c = summary_of(run)["probe"]["c"];
   const auto regression = analysis::fit_logistic_regression(samples.features, samples.labels, 3, {.c = c});
   const Tensor expected = analysis::logits(regression, samples.features.narrow(0, 0, 1));
-  const double rounding = 1e-5;  // sums of float32 values up to 16
-  EXPECT_TRUE(testing::close(model.forward(image.unsqueeze(0)), expected, rounding));
+  // Logits of up to 16 from two regressions, whose features differ by the rounding of a batched forward pass.
+  EXPECT_TRUE(testing::close(model.forward(image.unsqueeze(0)), expected, 1e-3));
 }
 
 TEST(Probe, ValidationImagesGiveTheAccuracyIfTheRecipeHasSome) {

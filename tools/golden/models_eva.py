@@ -127,8 +127,10 @@ def eva():
         "eva02_open_clip",
         "eva02_base_patch16_clip_224",
         {"depth": 1},
-        names=lambda state: {"visual.trunk." + key: value for key, value in state.items()}
-        | {"logit_scale": torch.tensor(2.0), "text.ln_final.weight": torch.ones(24)},
+        names=lambda state: (
+            {"visual.trunk." + key: value for key, value in state.items()}
+            | {"logit_scale": torch.tensor(2.0), "text.ln_final.weight": torch.ones(24)}
+        ),
         note="the names of OpenCLIP's models with a timm tower; the text tower is left out",
     )
 
