@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  ZeroShotOptions texts;
+  ZeroShotOptions texts{.default_template = "a photo of a {}"};  // classes are nouns
   std::string dataset, split, logits, labels, predictions, report, format = "table";
   int64_t batch = 8;
   bool exif = false, zeroshot = false;

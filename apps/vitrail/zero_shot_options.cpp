@@ -10,8 +10,9 @@ namespace vitrail::app {
 
 void ZeroShotOptions::add_to(CLI::App& command) {
   command
-      .add_option("--template", templates_given,
-                  "Text around each label, with {} in its place (default: \"a photo of a {}\"); may be repeated")
+      .add_option(
+          "--template", templates_given,
+          "Text around each label, with {} in its place (default: \"" + default_template + "\"); may be repeated")
       ->allow_extra_args(false);
   command.add_option("--templates", templates_file,
                      "Text file with one template per line; their embeddings are averaged");
@@ -29,7 +30,7 @@ std::vector<std::string> ZeroShotOptions::templates() const {
   if (!templates_file.empty()) {
     for (const std::string& line : read_lines(templates_file)) result.push_back(line);
   }
-  if (result.empty()) result.push_back("a photo of a {}");
+  if (result.empty()) result.push_back(default_template);
   return result;
 }
 

@@ -10,12 +10,13 @@
 namespace vitrail::app {
 
 struct ZeroShotOptions {
-  std::vector<std::string> templates_given;  // --template, which may be repeated
-  std::string templates_file, tokenizer;
+  std::string default_template = "{}";         // the labels are the texts
+  std::vector<std::string> templates_given{};  // --template, which may be repeated
+  std::string templates_file{}, tokenizer{};
 
   void add_to(CLI::App& command);            // --template, --templates, and --tokenizer
   void add_tokenizer_to(CLI::App& command);  // --tokenizer
-  // The templates of the options; "a photo of a {}" without any.
+  // The templates of the options; the default one without any.
   std::vector<std::string> templates() const;
 };
 

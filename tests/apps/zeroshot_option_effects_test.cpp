@@ -37,7 +37,7 @@ Values zeroshot(const Arguments& more, const std::string& model = dual_model()) 
 }
 
 struct Expected {
-  std::vector<std::string> templates{"a photo of a {}"};
+  std::vector<std::string> templates{"{}"};
   ModelOptions options{};
   image::DecodeOptions decode{};
 };
