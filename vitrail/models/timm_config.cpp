@@ -4,6 +4,7 @@
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -69,6 +70,7 @@ std::string tag_of(const JsonFields& file, const std::string& architecture) {
 
 const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where) {
   if (const Architecture* row = find_architecture(architecture)) return row->config;
+  refuse_unsupported_family(architecture, where);
   std::string names;
   for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
   throw Error(where, "\"vit\" or a registered name (like " + names + ")", "\"" + architecture + "\"");
