@@ -90,6 +90,23 @@ TEST(DualModel, ATextHasTheSameEmbeddingAloneAndInABatch) {
   }
 }
 
+// OpenCLIP's canonicalize_text, for files that ask for it.
+TEST(DualModel, OpenClipsTextsAreCanonicalIfItsTokenizerTakesThemSo) {
+  const fs::path folder = scratch_folder();
+  fs::copy(fixture("models/open_clip"), folder);
+  nlohmann::json config;
+  std::ifstream(folder / "open_clip_config.json") >> config;
+  config["model_cfg"]["text_cfg"]["tokenizer_kwargs"] = {{"clean", "canonicalize"}};
+  std::ofstream(folder / "open_clip_config.json") << config;
+  const DualModel canonical(folder), plain(fixture("models/open_clip"));
+  for (const auto& [text, same] : {std::pair("A cat, on snow!", "a cat on snow"), std::pair("a_cat", "a cat"),
+                                   std::pair(" the\tcat's ( dog ) ", "the cats dog")}) {
+    EXPECT_TRUE(close(canonical.embed_texts({text}), plain.embed_texts({same}), 1e-6)) << text;
+    EXPECT_FALSE(close(plain.embed_texts({text}), plain.embed_texts({same}), 1e-6)) << text;
+  }
+  EXPECT_TRUE(contains(error_of([&] { canonical.embed_texts({"!?"}); }), "expected words"));
+}
+
 TEST(DualModel, CutsALongTextWithAWarning) {
   const DualModel model(clip());
   const Warnings warnings;

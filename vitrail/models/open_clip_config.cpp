@@ -133,6 +133,15 @@ TextPool pool_of(const JsonFields& fields) {
   throw Error(fields.path("pool_type"), "argmax, eos or last", "\"" + pool + "\"");
 }
 
+// "clean" of tokenizer_kwargs.  Other values than canonicalize are done by the tokenizers themselves.
+bool has_canonical_texts(const JsonFields& fields) {
+  if (!fields.has("tokenizer_kwargs")) return false;
+  const JsonFields args(fields.at("tokenizer_kwargs"), fields.path("tokenizer_kwargs"));
+  const std::string clean = args.text("clean").value_or("lower");
+  require_one_of(clean, {"lower", "whitespace", "canonicalize"}, args.path("clean"));
+  return clean == "canonicalize";
+}
+
 TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
   if (const auto name = fields.text("hf_model_name")) {
     throw Error(fields.path("hf_model_name"), "OpenCLIP's own text tower", "\"" + *name + "\" of transformers");
@@ -155,6 +164,7 @@ TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64
   text.pool = pool_of(fields);
   text.eos_token_id = fields.integer("eos_id").value_or(2);
   text.output_dim = embed_dim;
+  text.canonical_texts = has_canonical_texts(fields);
   return text;
 }
 
