@@ -151,6 +151,19 @@ TEST(DualModel, ADualConfigurationWithoutTheTextTowersWeightsIsAnError) {
   EXPECT_TRUE(contains(message, "the tensors of a text tower beside the image tower's")) << message;
 }
 
+// OpenCLIP's projection behind a model of timm, the model's own head, or the attention pooling alone (SigLIP).
+TEST(Model, EmbedOfOpenClipsTowersIsTheProjection) {
+  for (const auto& [name, width] : {std::pair("open_clip_timm_linear", 10), std::pair("open_clip_timm_mlp", 10),
+                                    std::pair("open_clip_eva02", 10), std::pair("open_clip_siglip", 24)}) {
+    const Model model(fixture(str("models/", name)));
+    const Golden golden = read_golden(fixture(str("models/", name, "/golden.safetensors")));
+    EXPECT_TRUE(close(model.session().logits(golden["input"]), golden["logits"], 1e-5, 1e-5)) << name;
+    const image::Image image = model.read(image_folder(1) / "a.png");
+    EXPECT_EQ(model.embed(image).shape(), (Shape{width})) << name;
+    EXPECT_TRUE(contains(error_of([&] { model.classify(image); }), "a model without a head")) << name;
+  }
+}
+
 TEST(Model, AProjectionIsNoClassifier) {
   const Model model(clip());
   const image::Image image = model.read(image_folder(1) / "a.png");
