@@ -185,7 +185,8 @@ def main():
         print(f"{len(tried) - len(failures)} of {len(tried)} load")
     page = PAGE.read_text()
     begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    new = page[:begin] + "\n" + wrapped(table(tags, errors) + "\n\n" + open_clip_text(names, open_clip_errors)) + "\n" + page[end:]
+    text = table(tags, errors) + "\n\n" + open_clip_text(names, open_clip_errors)
+    new = page[:begin] + "\n" + wrapped(text) + "\n" + page[end:]
     if options.check:
         sys.exit(f"{PAGE} is out of date" if new != page else 0)
     PAGE.write_text(new)
