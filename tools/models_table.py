@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries timm's pretrained tags with vitrail and writes the table of docs/models.md.
+"""Tries timm's pretrained tags and OpenCLIP's configurations with vitrail and writes the table of docs/models.md.
 
 For each tag of timm's plain Vision Transformers, a folder as on the hub is written: config.json with the name, and a
 file of zeros with the names and shapes of timm's state dict at depth 2.  vitrail must load it; a missing, unexpected or
-misshapen tensor is a failure.  Nothing is downloaded.
+misshapen tensor is a failure.  The same is done with the image towers of OpenCLIP's configurations.  Nothing is
+downloaded.
 
   python tools/models_table.py [--program build/release/vitrail] [--check]
 """
 
 import argparse
 import collections
+import functools
 import json
 import math
 import pathlib
@@ -18,7 +20,9 @@ import struct
 import subprocess
 import sys
 import tempfile
+from unittest import mock
 
+import open_clip
 import timm
 import torch
 
@@ -61,6 +65,17 @@ def write_zeros(path, state):
         file.truncate(8 + len(text) + at)
 
 
+def load(program, config_name, config, state):
+    """What vitrail says against a folder with the configuration and zeros; empty if it loads."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / config_name).write_text(json.dumps(config))
+        write_zeros(folder / "model.safetensors", state)
+        command = [program, "inspect", "-m", folder, "--slice", "patch_embed.proj.weight[0, 0, 0, :2]"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stderr.strip().replace(name, "FOLDER") if result.returncode else ""
+
+
 def try_tag(program, tag):
     """What vitrail says against the model; empty if it loads."""
     try:
@@ -75,13 +90,29 @@ def try_tag(program, tag):
         "pretrained_cfg": {"tag": tag.split(".", 1)[1], "input_size": cfg["input_size"]},
         "model_args": {"depth": DEPTH},
     }
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        (folder / "config.json").write_text(json.dumps(config))
-        write_zeros(folder / "model.safetensors", model.state_dict())
-        command = [program, "inspect", "-m", folder, "--slice", "patch_embed.proj.weight[0, 0, 0, :2]"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    return result.stderr.strip().replace(name, "FOLDER") if result.returncode else ""
+    return load(program, "config.json", config, model.state_dict())
+
+
+def open_clip_names():
+    """The configurations whose image tower is a Vision Transformer, OpenCLIP's own or one of timm's."""
+    of_timm = {name for module in MODULES for name in timm.list_models(module=module)}
+    for name in open_clip.list_models():
+        vision = open_clip.get_model_config(name)["vision_cfg"]
+        trunk = vision.get("timm_model_name")
+        if trunk in of_timm if trunk else isinstance(vision["layers"], int):
+            yield name
+
+
+def try_open_clip(program, name):
+    config = open_clip.get_model_config(name)
+    vision = config["vision_cfg"]
+    own = {} if "timm_model_name" in vision else {"layers": DEPTH}
+    small = functools.partial(timm.create_model, depth=DEPTH)
+    with torch.device("meta"), mock.patch("open_clip.timm_model.timm.create_model", small):
+        tower = open_clip.model._build_vision_tower(config["embed_dim"], vision | own)
+    config["vision_cfg"] = vision | (own or {"vitrail_args": {"depth": DEPTH}})
+    state = {"visual." + key: value for key, value in tower.state_dict().items()}
+    return load(program, "open_clip_config.json", {"model_cfg": config}, state)
 
 
 def family_of(tag):
@@ -93,6 +124,13 @@ def pattern_of(tag):
     sizes = r"(x?small|tiny|base|large|huge|gigantic|giantopt|giant|medium[d]?|so\d+m|betwixt|\d+b)(_plus)?"
     name = re.sub(rf"_({sizes}_)?(patch\d+)(?=_)", "_*", tag.split(".")[0])
     return re.sub(r"(_qkvb)?(_\d+)?$", "", name)
+
+
+def open_clip_text(names, errors):
+    loaded = len(names) - len(errors)
+    text = f"The image towers of `{loaded}` of the {len(names)} configurations of OpenCLIP {open_clip.__version__}"
+    text += " with a Vision Transformer load."
+    return text + (" Not supported: " + ", ".join(f"`{name}`" for name in sorted(errors)) + "." if errors else "")
 
 
 def table(tags, errors):
@@ -139,12 +177,16 @@ def main():
     options = arguments.parse_args()
     tags = [tag for module in MODULES for tag in timm.list_models(module=module, pretrained=True, include_tags=True)]
     errors = {tag: error for tag in tags if (error := try_tag(options.program, tag))}
-    for tag, error in errors.items():
-        print(f"{tag}: {error.splitlines()[0][:200]}")
-    print(f"{len(tags) - len(errors)} of {len(tags)} load")
+    names = list(open_clip_names())
+    open_clip_errors = {name: error for name in names if (error := try_open_clip(options.program, name))}
+    for tried, failures in ((tags, errors), (names, open_clip_errors)):
+        for name, error in failures.items():
+            print(f"{name}: {error.splitlines()[0][:200]}")
+        print(f"{len(tried) - len(failures)} of {len(tried)} load")
     page = PAGE.read_text()
     begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
-    new = page[:begin] + "\n" + wrapped(table(tags, errors)) + "\n" + page[end:]
+    text = table(tags, errors) + "\n\n" + open_clip_text(names, open_clip_errors)
+    new = page[:begin] + "\n" + wrapped(text) + "\n" + page[end:]
     if options.check:
         sys.exit(f"{PAGE} is out of date" if new != page else 0)
     PAGE.write_text(new)

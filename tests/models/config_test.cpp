@@ -208,6 +208,51 @@ Preprocessing processor(const std::string& fields) {
   return parse(R"({"model_type": "vit", "image_size": 64})", "{" + fields + "}").preprocessing;
 }
 
+// An OpenCLIP file with the fields of vision_cfg.
+std::string open_clip_file(const std::string& vision, const std::string& text = "") {
+  return R"({"model_cfg": {"embed_dim": 512, "vision_cfg": {)" + vision + R"(}, "text_cfg": {)" + text +
+         R"(}}, "preprocess_cfg": {"resize_mode": "squash"}})";
+}
+
+TEST(Config, OpenClipsTowersOfTimmHaveTheirPoolingAndProjection) {
+  const ModelConfig gap =
+      parse(open_clip_file(R"("timm_model_name": "vit_medium_patch16_gap_256", "timm_pool": "", "image_size": 256)"));
+  EXPECT_EQ(gap.vit.global_pool, GlobalPool::avg);
+  EXPECT_EQ(gap.vit.fc_norm, false);
+  EXPECT_EQ(gap.vit.num_classes, 512);
+  EXPECT_TRUE(gap.vit.projection_head);  // timm_proj is linear by default
+  EXPECT_EQ(gap.vit.head_bias, false);
+  EXPECT_EQ(gap.preprocessing.input_size, (std::array<int64_t, 2>{256, 256}));
+  const ModelConfig clip = parse(
+      open_clip_file(R"("timm_model_name": "vit_large_patch14_clip_224", "timm_pool": "token", "timm_proj": null)"));
+  EXPECT_TRUE(clip.vit.projection_head);
+  EXPECT_EQ(clip.vit.head_bias, true);  // timm's own head
+  EXPECT_EQ(clip.vit.act_layer, kernels::Activation::gelu);
+  // The pooling of a model whose norm is before it: replaced behind the model, or as the model's argument.
+  const auto norm_is_behind_the_pooling = [](const std::string& proj) {
+    return parse(open_clip_file(R"("timm_model_name": "vit_base_patch16_224", "timm_proj": )" + proj)).vit.fc_norm;
+  };
+  EXPECT_EQ(norm_is_behind_the_pooling(R"("linear")"), false);
+  EXPECT_EQ(norm_is_behind_the_pooling("null"), std::nullopt);
+}
+
+TEST(Config, NamesWhatIsUnsupportedInOpenClipsFiles) {
+  const auto refuses = [](const std::string& vision, const std::string& part) {
+    expect_error(open_clip_file(vision), part);
+  };
+  refuses(R"("timm_model_name": "convnext_base")", "timm_model_name: expected");
+  refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_pool": "abs_attn")", "timm_pool: expected one of");
+  refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_pool": "map")", "without attention pooling");
+  refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_proj": "conv")", "timm_proj: expected one of");
+  refuses(R"("timm_model_name": "vit_base_patch16_224", "image_size": 384)", "image_size: expected 224");
+  refuses(R"("layers": [3, 4, 6, 3])",
+          "layers: expected the depth of a Vision Transformer, got the stages of a ResNet");
+  refuses(R"("attentional_pool": true)", "attentional_pool: expected false");
+  refuses(R"("act_kwargs": {"approximate": "erf"})", "act_kwargs: approximate: expected one of");
+  expect_error(R"({"model_cfg": {"vision_cfg": {}, "text_cfg": {}, "multimodal_cfg": {"layers": 12}}})", "CoCa");
+  expect_error(open_clip_file("", R"("hf_model_name": "roberta-base")"), "\"roberta-base\" of transformers");
+}
+
 TEST(Config, ATagWithIn1kSaysThatTheClassesAreImageNets) {
   const auto classes = [](const std::string& json) { return has_imagenet_classes(parse(json)); };
   EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224.augreg_in21k_ft_in1k"})"));

@@ -90,6 +90,23 @@ TEST(DualModel, ATextHasTheSameEmbeddingAloneAndInABatch) {
   }
 }
 
+// OpenCLIP's canonicalize_text, for files that ask for it.
+TEST(DualModel, OpenClipsTextsAreCanonicalIfItsTokenizerTakesThemSo) {
+  const fs::path folder = scratch_folder();
+  fs::copy(fixture("models/open_clip"), folder);
+  nlohmann::json config;
+  std::ifstream(folder / "open_clip_config.json") >> config;
+  config["model_cfg"]["text_cfg"]["tokenizer_kwargs"] = {{"clean", "canonicalize"}};
+  std::ofstream(folder / "open_clip_config.json") << config;
+  const DualModel canonical(folder), plain(fixture("models/open_clip"));
+  for (const auto& [text, same] : {std::pair("A cat, on snow!", "a cat on snow"), std::pair("a_cat", "a cat"),
+                                   std::pair(" the\tcat's ( dog ) ", "the cats dog")}) {
+    EXPECT_TRUE(close(canonical.embed_texts({text}), plain.embed_texts({same}), 1e-6)) << text;
+    EXPECT_FALSE(close(plain.embed_texts({text}), plain.embed_texts({same}), 1e-6)) << text;
+  }
+  EXPECT_TRUE(contains(error_of([&] { canonical.embed_texts({"!?"}); }), "expected words"));
+}
+
 TEST(DualModel, CutsALongTextWithAWarning) {
   const DualModel model(clip());
   const Warnings warnings;
@@ -132,6 +149,19 @@ TEST(DualModel, ADualConfigurationWithoutTheTextTowersWeightsIsAnError) {
   fs::copy_file(fixture("models/hf_clip_vision_projection/model.safetensors"), folder / "model.safetensors");
   const std::string message = error_of([&] { DualModel{folder}; });
   EXPECT_TRUE(contains(message, "the tensors of a text tower beside the image tower's")) << message;
+}
+
+// OpenCLIP's projection behind a model of timm, the model's own head, or the attention pooling alone (SigLIP).
+TEST(Model, EmbedOfOpenClipsTowersIsTheProjection) {
+  for (const auto& [name, width] : {std::pair("open_clip_timm_linear", 10), std::pair("open_clip_timm_mlp", 10),
+                                    std::pair("open_clip_eva02", 10), std::pair("open_clip_siglip", 24)}) {
+    const Model model(fixture(str("models/", name)));
+    const Golden golden = read_golden(fixture(str("models/", name, "/golden.safetensors")));
+    EXPECT_TRUE(close(model.session().logits(golden["input"]), golden["logits"], 1e-5, 1e-5)) << name;
+    const image::Image image = model.read(image_folder(1) / "a.png");
+    EXPECT_EQ(model.embed(image).shape(), (Shape{width})) << name;
+    EXPECT_TRUE(contains(error_of([&] { model.classify(image); }), "a model without a head")) << name;
+  }
 }
 
 TEST(Model, AProjectionIsNoClassifier) {

@@ -8,6 +8,8 @@ namespace vitrail::models {
 
 // timm's format and the "vit" form.  Requires the field "architecture".  family_args: see parse_model_config().
 ModelConfig read_timm_config(const Json& json, const std::string& where, const std::string& family_args = "");
+// The configuration of a registered architecture.  Throws Error naming `where` and similar names if there is none.
+const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where);
 // Hugging Face transformers' format.  Requires the field "model_type"; `preprocessor` is null if there is no
 // preprocessor_config.json.
 ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, const std::string& where);

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -119,6 +120,7 @@ ModelConfig read_huggingface_config(const Json& json, const Json& preprocessor, 
   } else if (config.architecture == "dinov2" || config.architecture == "dinov2_with_registers") {
     read_dinov2(file, config.architecture != "dinov2", config.vit);
   } else {
+    refuse_unsupported_family(type, file.path("model_type"));
     throw Error(file.path("model_type"),
                 "vit, vit_mae, vit_msn, ijepa, deit, dinov2, dinov2_with_registers, dinov3_vit, clip, "
                 "clip_vision_model, metaclip_2, siglip, siglip_vision_model, beit, data2vec-vision, aimv2 or "

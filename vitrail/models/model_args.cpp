@@ -189,6 +189,7 @@ const std::vector<Field>& fields() {
       integer("head_hidden", &Config::head_hidden),
       text("head_act", &Config::head_act),
       boolean("projection_head", &Config::projection_head),
+      optional("head_bias", &Config::head_bias, &JsonFields::boolean),
       number("drop_rate", &Config::drop_rate),
       number("pos_drop_rate", &Config::pos_drop_rate),
       number("patch_drop_rate", &Config::patch_drop_rate),

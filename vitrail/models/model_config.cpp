@@ -11,7 +11,6 @@ namespace {
 
 // "key_map" is a name, a path, or a JSON object.
 std::string key_map_of(const JsonFields& file) {
-  if (!file.has("key_map")) return "";
   const Json& value = file.at("key_map");
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -63,7 +62,7 @@ ModelConfig parse_model_config(const std::string& text, const std::string& prepr
     throw Error(where, "\"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" (OpenCLIP)",
                 "none of them");
   }
-  config.key_map = key_map_of(file);
+  if (file.has("key_map")) config.key_map = key_map_of(file);
   config.problem_type = problem_type_of(file);
   check_preprocessing(config.preprocessing, config.vit.in_chans, where);
   try {

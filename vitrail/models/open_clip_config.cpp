@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenCLIP's open_clip_config.json.  Absent fields have the defaults of CLIPVisionCfg and CLIPTextCfg
 // (open_clip/model.py); options that vitrail lacks are refused.
+#include <algorithm>
+
 #include "vitrail/base/error.h"
 #include "vitrail/models/config_formats_internal.h"
+#include "vitrail/models/model_args_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -23,9 +26,25 @@ void require_plain_blocks(const JsonFields& fields) {
                             {"scale_heads", false},
                             {"scale_attn_inner", false},
                             {"scale_attn", false},
-                            {"scale_fc", false},
-                            {"final_ln_after_pool", false},
-                            {"act_kwargs", nullptr}});
+                            {"scale_fc", false}});
+}
+
+// Throws unless `value` is one of the names.
+void require_one_of(const std::string& value, std::initializer_list<const char*> names, const std::string& where) {
+  if (std::ranges::find(names, value) != names.end()) return;
+  std::string known;
+  for (const char* name : names) known.append(known.empty() ? "\"" : ", \"").append(name).append("\"");
+  throw Error(where, "one of " + known, "\"" + value + "\"");
+}
+
+Activation activation_of(const JsonFields& fields, bool quick_gelu) {
+  if (quick_gelu) require_defaults(fields, {{"act_kwargs", nullptr}});
+  if (quick_gelu) return Activation::quick_gelu;
+  if (!fields.has("act_kwargs")) return Activation::gelu;
+  const JsonFields args(fields.at("act_kwargs"), fields.path("act_kwargs"));
+  const std::string approximate = args.text("approximate").value_or("none");
+  require_one_of(approximate, {"none", "tanh"}, args.path("approximate"));
+  return approximate == "tanh" ? Activation::gelu_tanh : Activation::gelu;
 }
 
 double norm_eps_of(const JsonFields& fields) {
@@ -37,27 +56,73 @@ int64_t mlp_hidden_of(const JsonFields& fields, int64_t width) {
   return static_cast<int64_t>(static_cast<double>(width) * fields.number("mlp_ratio").value_or(4.0));
 }
 
-void read_vision(const JsonFields& fields, VisionTransformerConfig& vit) {
-  if (fields.text("timm_model_name") || fields.at_or_null("layers").is_array()) {
-    throw Error(fields.where(), "OpenCLIP's own Vision Transformer",
-                fields.text("timm_model_name") ? "timm's " + *fields.text("timm_model_name") : "a ResNet");
+// open_clip/transformer.py, VisionTransformer.
+VisionTransformerConfig read_own_tower(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
+  if (fields.at_or_null("layers").is_array()) {
+    throw Error(fields.path("layers"), "the depth of a Vision Transformer", "the stages of a ResNet");
   }
   require_plain_blocks(fields);
-  require_defaults(fields, {{"attentional_pool", false}, {"no_ln_pre", false}, {"output_tokens", false}});
+  require_defaults(fields, {{"attentional_pool", false}, {"output_tokens", false}});
+  VisionTransformerConfig vit;
   JsonFields::assign(vit.img_size, fields.size("image_size"));
   JsonFields::assign(vit.patch_size, fields.size("patch_size"));
   JsonFields::assign(vit.embed_dim, fields.integer("width"));
   JsonFields::assign(vit.depth, fields.integer("layers"));
   vit.num_heads = vit.embed_dim / std::max<int64_t>(fields.integer("head_width").value_or(64), 1);
   vit.mlp_hidden = mlp_hidden_of(fields, vit.embed_dim);
+  vit.act_layer = activation_of(fields, quick_gelu);
   vit.norm_eps = norm_eps_of(fields);
   vit.init_values = fields.number("ls_init_value");
   vit.patch_drop_rate = fields.number("patch_dropout").value_or(0.0);
-  vit.pre_norm = true;
-  vit.fc_norm = false;
+  vit.pre_norm = !fields.boolean("no_ln_pre").value_or(false);
+  vit.patch_bias = false;
   const std::string pool = fields.text("pool_type").value_or("tok");
-  if (pool != "tok" && pool != "avg") throw Error(fields.path("pool_type"), "tok or avg", "\"" + pool + "\"");
+  require_one_of(pool, {"tok", "avg"}, fields.path("pool_type"));
   vit.global_pool = pool == "avg" ? GlobalPool::avg : GlobalPool::token;
+  vit.fc_norm = fields.boolean("final_ln_after_pool").value_or(false);
+  vit.num_classes = embed_dim;
+  vit.projection_head = true;
+  return vit;
+}
+
+// timm_pool.  A projection of OpenCLIP's is behind a complete model, whose pooling is replaced and whose norms stay;
+// without one the pooling is an argument of the model.
+void read_timm_pool(const JsonFields& fields, bool projects, VisionTransformerConfig& vit) {
+  const std::string pool = fields.text("timm_pool").value_or("avg");
+  if (projects) vit.fc_norm = vit.fc_norm.value_or(vit.global_pool == GlobalPool::avg);
+  if (projects && pool.empty()) return;
+  require_one_of(pool, {"token", "avg", "map"}, fields.path("timm_pool"));
+  if (projects && pool == "map" && vit.global_pool != GlobalPool::map) {
+    throw Error(fields.path("timm_pool"), "token or avg, for an architecture without attention pooling", "\"map\"");
+  }
+  vit.global_pool = pool == "map" ? GlobalPool::map : pool == "avg" ? GlobalPool::avg : GlobalPool::token;
+}
+
+// open_clip/timm_model.py.  Without timm_proj, the model's own head is the projection.  "vitrail_args" are as in timm's
+// config.json.
+VisionTransformerConfig read_timm_tower(const JsonFields& fields, int64_t embed_dim) {
+  VisionTransformerConfig vit = registered_config(*fields.text("timm_model_name"), fields.path("timm_model_name"));
+  if (fields.has("vitrail_args"))
+    read_model_args(JsonFields(fields.at("vitrail_args"), fields.path("vitrail_args")), vit);
+  // An absent field means a linear projection, null none.
+  const bool is_given = fields.object().contains("timm_proj");
+  const std::string proj = is_given ? fields.text("timm_proj").value_or("") : "linear";
+  require_one_of(proj, {"", "linear", "mlp", "none"}, fields.path("timm_proj"));
+  const bool projects = proj == "linear" || proj == "mlp";
+  read_timm_pool(fields, projects, vit);
+  vit.num_classes = proj == "none" ? 0 : embed_dim;
+  vit.projection_head = proj != "none";
+  vit.head_bias = projects ? fields.boolean("timm_proj_bias").value_or(false) : true;
+  if (proj == "mlp") {
+    vit.head_hidden = 2 * embed_dim;
+    vit.head_act = "gelu";
+  }
+  JsonFields::assign(vit.drop_path_rate, fields.number("timm_drop_path"));
+  JsonFields::assign(vit.patch_drop_rate, fields.number("patch_dropout"));
+  if (const auto size = fields.size("image_size"); size && *size != vit.img_size) {
+    throw Error(fields.path("image_size"), str((vit.img_size)[0], ", as the architecture's"), str((*size)[0]));
+  }
+  return vit;
 }
 
 TextPool pool_of(const JsonFields& fields) {
@@ -68,12 +133,23 @@ TextPool pool_of(const JsonFields& fields) {
   throw Error(fields.path("pool_type"), "argmax, eos or last", "\"" + pool + "\"");
 }
 
-TextTransformerConfig read_text(const JsonFields& fields) {
+// "clean" of tokenizer_kwargs.  Other values than canonicalize are done by the tokenizers themselves.
+bool has_canonical_texts(const JsonFields& fields) {
+  if (!fields.has("tokenizer_kwargs")) return false;
+  const JsonFields args(fields.at("tokenizer_kwargs"), fields.path("tokenizer_kwargs"));
+  const std::string clean = args.text("clean").value_or("lower");
+  require_one_of(clean, {"lower", "whitespace", "canonicalize"}, args.path("clean"));
+  return clean == "canonicalize";
+}
+
+TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
   if (const auto name = fields.text("hf_model_name")) {
     throw Error(fields.path("hf_model_name"), "OpenCLIP's own text tower", "\"" + *name + "\" of transformers");
   }
   require_plain_blocks(fields);
-  require_defaults(fields, {{"embed_cls", false}, {"ls_init_value", nullptr}, {"proj_type", "linear"}});
+  require_defaults(
+      fields,
+      {{"embed_cls", false}, {"ls_init_value", nullptr}, {"proj_type", "linear"}, {"final_ln_after_pool", false}});
   TextTransformerConfig text;
   JsonFields::assign(text.vocab_size, fields.integer("vocab_size"));
   JsonFields::assign(text.context_length, fields.integer("context_length"));
@@ -81,11 +157,14 @@ TextTransformerConfig read_text(const JsonFields& fields) {
   JsonFields::assign(text.depth, fields.integer("layers"));
   JsonFields::assign(text.num_heads, fields.integer("heads"));
   text.mlp_hidden = mlp_hidden_of(fields, text.embed_dim);
+  text.act_layer = activation_of(fields, quick_gelu);
   text.norm_eps = norm_eps_of(fields);
   text.causal = !fields.boolean("no_causal_mask").value_or(false);
   text.projection_bias = fields.boolean("proj_bias").value_or(false);
   text.pool = pool_of(fields);
   text.eos_token_id = fields.integer("eos_id").value_or(2);
+  text.output_dim = embed_dim;
+  text.canonical_texts = has_canonical_texts(fields);
   return text;
 }
 
@@ -93,11 +172,10 @@ Preprocessing read_preprocessing(const JsonFields& fields, const VisionTransform
   Preprocessing result;
   result.input_size = vit.img_size;
   result.interpolation = fields.text("interpolation").value_or("bicubic");
+  if (result.interpolation == "random") result.interpolation = "bicubic";  // random in training only
   result.crop_pct = 1.0;
   const std::string mode = fields.text("resize_mode").value_or("shortest");
-  if (mode != "shortest" && mode != "squash" && mode != "longest") {
-    throw Error(fields.path("resize_mode"), "shortest, squash or longest", "\"" + mode + "\"");
-  }
+  require_one_of(mode, {"shortest", "squash", "longest"}, fields.path("resize_mode"));
   result.crop_mode = mode == "shortest" ? "center" : mode == "longest" ? "border" : mode;
   result.mean = fields.numbers("mean").value_or(std::vector<double>{0.48145466, 0.4578275, 0.40821073});
   result.std = fields.numbers("std").value_or(std::vector<double>{0.26862954, 0.26130258, 0.27577711});
@@ -113,15 +191,19 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
   for (const char* part : {"vision_cfg", "text_cfg"}) {
     if (!model.has(part)) throw Error(model.path(part), "the tower's options", "none");
   }
-  require_defaults(model, {{"multimodal_cfg", nullptr}});
+  if (model.has("multimodal_cfg")) {
+    throw Error(model.path("multimodal_cfg"), "a model with an image and a text tower",
+                "CoCa's text decoder beside them");
+  }
+  const bool quick_gelu = model.boolean("quick_gelu").value_or(false);
+  const int64_t embed_dim = model.integer("embed_dim").value_or(512);
+  const JsonFields vision(model.at("vision_cfg"), model.path("vision_cfg"));
+  const auto timm = vision.text("timm_model_name");
   ModelConfig config;
-  config.architecture = "open_clip";
-  read_vision(JsonFields(model.at("vision_cfg"), model.path("vision_cfg")), config.vit);
-  config.text = read_text(JsonFields(model.at("text_cfg"), model.path("text_cfg")));
-  config.vit.num_classes = config.text->output_dim = model.integer("embed_dim").value_or(512);
-  config.vit.projection_head = true;
-  config.vit.act_layer = config.text->act_layer =
-      model.boolean("quick_gelu").value_or(false) ? Activation::quick_gelu : Activation::gelu;
+  config.architecture = timm.value_or("open_clip");
+  config.vit = timm ? read_timm_tower(vision, embed_dim) : read_own_tower(vision, quick_gelu, embed_dim);
+  if (!timm && config.vit.fc_norm == true) config.key_map = "open_clip_fc_norm";  // ln_post is behind the pooling
+  config.text = read_text(JsonFields(model.at("text_cfg"), model.path("text_cfg")), quick_gelu, embed_dim);
   if (model.has("init_logit_bias")) config.text->loss = DualLoss::sigmoid;
   const Json preprocess = file.has("preprocess_cfg") ? file.at("preprocess_cfg") : Json::object();
   config.preprocessing = read_preprocessing(JsonFields(preprocess, file.path("preprocess_cfg")), config.vit);

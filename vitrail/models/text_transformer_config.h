@@ -29,6 +29,7 @@ struct TextTransformerConfig {
   int64_t output_dim = 512;      // width of the embeddings
   bool projection_bias = false;  // the projection to output_dim has a bias (SigLIP)
   DualLoss loss = DualLoss::softmax;
+  bool canonical_texts = false;  // the tokenizer takes texts as text::canonical_text() gives them (OpenCLIP's SigLIP)
 };
 
 }  // namespace vitrail::models

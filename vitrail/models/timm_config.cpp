@@ -4,18 +4,10 @@
 #include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace {
-
-VisionTransformerConfig base_of(const std::string& architecture, const JsonFields& file) {
-  if (architecture == "vit") return {};
-  if (const Architecture* row = find_architecture(architecture)) return row->config;
-  std::string names;
-  for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
-  throw Error(file.path("architecture"), "\"vit\" or a registered name (like " + names + ")",
-              "\"" + architecture + "\"");
-}
 
 // Reads preprocessing settings; overwrites those of earlier calls.
 void read_preprocessing(const JsonFields& fields, Preprocessing& to) {
@@ -76,11 +68,19 @@ std::string tag_of(const JsonFields& file, const std::string& architecture) {
 
 }  // namespace
 
+const VisionTransformerConfig& registered_config(const std::string& architecture, const std::string& where) {
+  if (const Architecture* row = find_architecture(architecture)) return row->config;
+  refuse_unsupported_family(architecture, where);
+  std::string names;
+  for (const std::string& name : similar_architectures(architecture)) names += (names.empty() ? "" : ", ") + name;
+  throw Error(where, "\"vit\" or a registered name (like " + names + ")", "\"" + architecture + "\"");
+}
+
 ModelConfig read_timm_config(const Json& json, const std::string& where, const std::string& family_args) {
   const JsonFields file(json, where);
   ModelConfig config;
   config.architecture = *file.text("architecture");
-  config.vit = base_of(config.architecture, file);
+  if (config.architecture != "vit") config.vit = registered_config(config.architecture, file.path("architecture"));
   if (!family_args.empty()) {
     const Json args = parse_json(family_args, "model_args of the key map");
     read_model_args(JsonFields(args, "model_args of the key map"), config.vit);

@@ -82,7 +82,8 @@ VisionTransformer::VisionTransformer(const VisionTransformerConfig& config, cons
   }
   if (config.num_classes > 0) {
     const auto head_init = nn::init::linear(scheme_of(config), nn::init::Role::head, width, config.num_classes);
-    head_.emplace(width, config.num_classes, !config.projection_head, params.child("head"), head_init);
+    const bool bias = config.head_bias.value_or(!config.projection_head);
+    head_.emplace(width, config.num_classes, bias, params.child("head"), head_init);
     if (config.dist_token) head_dist_.emplace(width, config.num_classes, true, params.child("head_dist"), head_init);
   }
 }

@@ -84,7 +84,8 @@ struct VisionTransformerConfig {
   bool scale_mlp = false;       // LayerNorm on the hidden features of the MLP
   int64_t head_hidden = 0;      // > 0: Linear + head_act before the head ("pre_logits.fc")
   std::string head_act = "tanh";
-  bool projection_head = false;  // the head is a projection without bias into the space of text embeddings (CLIP)
+  bool projection_head = false;     // the head is a projection into the space of text embeddings (CLIP)
+  std::optional<bool> head_bias{};  // unset: !projection_head
   double drop_rate = 0, pos_drop_rate = 0, patch_drop_rate = 0, attn_drop_rate = 0, proj_drop_rate = 0;
   double drop_path_rate = 0;
   // timm's "", "jax", "jax_nlhb", "moco"; "xavier" (jeonsworld/ViT-pytorch); "torch" (PyTorch's defaults).

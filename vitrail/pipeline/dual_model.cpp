@@ -10,6 +10,7 @@
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/text/canonical_text.h"
 
 namespace vitrail {
 namespace {
@@ -110,7 +111,8 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
   for (size_t first = 0; first < texts.size(); first += kTextsPerPass) {
     std::vector<std::vector<int64_t>> ids;
     for (size_t i = first; i < std::min(first + kTextsPerPass, texts.size()); ++i) {
-      ids.push_back(tokenizer_->encode(texts[i], context));
+      const std::string text = text_config().canonical_texts ? text::canonical_text(texts[i]) : texts[i];
+      ids.push_back(tokenizer_->encode(text, context));
       if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
     }
     const Tensor batch = padded(ids);

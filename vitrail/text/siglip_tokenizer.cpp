@@ -4,6 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/module_loader_internal.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/text/canonical_text_internal.h"
 #include "vitrail/text/siglip_tokenizer_internal.h"
 #include "vitrail/text/unicode_internal.h"
 
@@ -31,25 +32,9 @@ const SentencePieceModule& sentencepiece() {
   return module;
 }
 
-bool is_punctuation(char32_t c) {  // Python's string.punctuation
-  return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-}
-
-bool is_python_space(char32_t c) { return is_white_space(c) || (c >= 0x1c && c <= 0x1f); }
-
 // big_vision's canonicalize_text: the order of its steps decides about spaces around punctuation.
 std::string canonical(std::string_view text) {
-  std::u32string result;
-  for (const char32_t c : lower_text(U"▁" + code_points(text))) {
-    if (is_punctuation(c)) continue;
-    if (!is_python_space(c)) {
-      result += c;
-    } else if (result.empty() || result.back() != U' ') {
-      result += U' ';
-    }
-  }
-  while (!result.empty() && result.back() == U' ') result.pop_back();
-  return to_utf8(result);
+  return to_utf8(with_single_spaces(without_punctuation(lower_text(U"▁" + code_points(text)))));
 }
 
 void* open_model(const SentencePieceModule& module, const std::filesystem::path& file) {

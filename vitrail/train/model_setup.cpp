@@ -225,6 +225,7 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
   config.vit.num_classes = count;
   config.vit.projection_head = false;  // a dual model's image tower gets a classifier
+  config.vit.head_bias.reset();
   config.text.reset();
   models::read_model_args(models::JsonFields(args, "model"), config.vit);
   if (config.vit.num_classes != count)

@@ -13,8 +13,9 @@ const std::vector<FamilyKeys>& builtin_family_keys() {
   static const std::vector<FamilyKeys> families = [] {
     std::vector<FamilyKeys> result;
     for (const BuiltinKeyMap& map : builtin_key_maps()) {
-      result.push_back(
-          {std::string(map.name), parse_key_map(std::string(map.json), str("key map ", map.name), true).detect});
+      FamilyKeys family{std::string(map.name),
+                        parse_key_map(std::string(map.json), str("key map ", map.name), true).detect};
+      if (!family.detect.empty()) result.push_back(std::move(family));
     }
     return result;
   }();

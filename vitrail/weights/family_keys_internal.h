@@ -12,7 +12,7 @@ struct FamilyKeys {
   std::vector<std::vector<std::string>> detect;  // one of each list must be present
 };
 
-// In the order of detection.  Parsed on first use.
+// In the order of detection, without maps that have no "detect": those are chosen by name.  Parsed on first use.
 const std::vector<FamilyKeys>& builtin_family_keys();
 
 // Whether one key of each list, with `prefix` in front, is present.

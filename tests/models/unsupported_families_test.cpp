@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models of families that are known and not supported are refused by the family's name, in each library's format.
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+#include "vitrail/models/model_config.h"
+
+namespace vitrail::models {
+namespace {
+
+std::string error_of(const std::string& json) {
+  return testing::error_of([&] { parse_model_config(json, "", "config.json"); });
+}
+
+void expect_refused(const std::string& json, const std::string& name, const std::string& family) {
+  const std::string message = error_of(json);
+  EXPECT_TRUE(testing::contains(message, "\"" + name + "\": " + family + ", which is not supported")) << message;
+  EXPECT_TRUE(testing::contains(message, "expected a plain Vision Transformer: ViT, DeiT")) << message;
+}
+
+TEST(UnsupportedFamilies, OfTransformersAreRefusedByTheirNames) {
+  const std::pair<const char*, const char*> cases[] = {{"swin", "a Swin Transformer"},
+                                                       {"swinv2", "a Swin Transformer V2"},
+                                                       {"hiera", "a Hiera"},
+                                                       {"siglip2", "a SigLIP 2 NaFlex model"},
+                                                       {"siglip2_vision_model", "a SigLIP 2 NaFlex model"},
+                                                       {"convnextv2", "a ConvNeXt"},
+                                                       {"dinov3_convnext", "a DINOv3 ConvNeXt"},
+                                                       {"resnet", "a ResNet"},
+                                                       {"levit", "a LeViT"},
+                                                       {"mobilevit", "a MobileViT"}};
+  for (const auto& [type, family] : cases) {
+    const std::string json = std::string(R"({"model_type": ")") + type + "\"}";
+    expect_refused(json, type, family);
+    EXPECT_TRUE(error_of(json).starts_with("config.json: model_type: ")) << error_of(json);
+  }
+}
+
+TEST(UnsupportedFamilies, OfTimmAreRefusedByTheirNames) {
+  const std::pair<const char*, const char*> cases[] = {{"swin_base_patch4_window7_224.ms_in1k", "a Swin Transformer"},
+                                                       {"swinv2_tiny_window8_256", "a Swin Transformer V2"},
+                                                       {"hiera_base_224.mae", "a Hiera"},
+                                                       {"naflexvit_base_patch16_gap", "a NaFlex ViT"},
+                                                       {"convnext_base", "a ConvNeXt"},
+                                                       {"resnet50.a1_in1k", "a ResNet"},
+                                                       {"levit_128", "a LeViT"},
+                                                       {"mobilevit_s", "a MobileViT"}};
+  for (const auto& [name, family] : cases) {
+    const std::string quoted = "\"" + std::string(name) + "\"";
+    expect_refused("{\"architecture\": " + quoted + "}", name, family);
+    expect_refused(R"({"model_cfg": {"text_cfg": {}, "vision_cfg": {"timm_model_name": )" + quoted + "}}}", name,
+                   family);
+  }
+}
+
+TEST(UnsupportedFamilies, UnknownNamesAreNoFamily) {
+  EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "bert"})"), "not supported"));
+  EXPECT_FALSE(testing::contains(error_of(R"({"architecture": "vit_bse_patch16_224"})"), "not supported"));
+}
+
+}  // namespace
+}  // namespace vitrail::models
