@@ -27,18 +27,19 @@ constexpr double kTolerance = 1e-5;
 TEST_P(SessionOfFixture, EqualsTheReferenceAndTheEagerModel) {
   const auto folder = testing::model_fixture(GetParam()).parent_path();
   const testing::Golden golden = testing::read_golden(folder / "golden.safetensors");
+  const double tolerance = testing::parity_tolerance(GetParam());
   for (const std::string suffix : {"", "2"}) {
     if (!golden.has("input" + suffix)) continue;
     const Tensor input = golden["input" + suffix];
     const models::VisionTransformer eager = model_of(GetParam(), input);
     const Session session(model_of(GetParam(), input));
     const Tensor logits = session.logits(input);
-    EXPECT_TRUE(testing::close(logits, eager.forward(input), kTolerance, kTolerance)) << suffix;
+    EXPECT_TRUE(testing::close(logits, eager.forward(input), tolerance, tolerance)) << suffix;
     if (golden.has("logits" + suffix)) {
-      EXPECT_TRUE(testing::close(logits, golden["logits" + suffix], kTolerance, kTolerance)) << suffix;
+      EXPECT_TRUE(testing::close(logits, golden["logits" + suffix], tolerance, tolerance)) << suffix;
     }
     const Request tokens{.output = Output::features, .tokens = Tokens::all};
-    EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], kTolerance, kTolerance))
+    EXPECT_TRUE(testing::close(session.run(input, tokens)[0], golden["tokens" + suffix], tolerance, tolerance))
         << suffix;
   }
 }

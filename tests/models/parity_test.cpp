@@ -12,21 +12,17 @@ namespace {
 
 class Parity : public ::testing::TestWithParam<std::string> {};
 
-// The fixtures were computed in double; PyTorch's f32 has an error of at most 1.3e-6 on them.  1e-5 allows for another
-// order of summation and is below the effect of any wrong option (tools/golden/README.md).
-constexpr double kTolerance = 1e-5;
-
 TEST_P(Parity, LogitsAndTokensEqualTheReference) {
   const auto weights = testing::model_fixture(GetParam());
   const testing::Golden golden = testing::read_golden(weights.parent_path() / "golden.safetensors");
+  const double tolerance = testing::parity_tolerance(GetParam());
   for (const std::string suffix : {"", "2"}) {  // input2 has another size: positions are interpolated
     if (!golden.has("input" + suffix)) continue;
     const VisionTransformer model = build_model(open_model(weights, testing::options_for(golden["input" + suffix])));
     const Tensor tokens = model.forward_features(golden["input" + suffix]);
-    EXPECT_TRUE(testing::close(tokens, golden["tokens" + suffix], kTolerance, kTolerance)) << suffix;
+    EXPECT_TRUE(testing::close(tokens, golden["tokens" + suffix], tolerance, tolerance)) << suffix;
     if (!golden.has("logits" + suffix)) continue;
-    EXPECT_TRUE(testing::close(model.forward_head(tokens), golden["logits" + suffix], kTolerance, kTolerance))
-        << suffix;
+    EXPECT_TRUE(testing::close(model.forward_head(tokens), golden["logits" + suffix], tolerance, tolerance)) << suffix;
   }
 }
 

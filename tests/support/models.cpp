@@ -19,6 +19,10 @@ std::vector<std::string> model_fixtures() {
   return names;
 }
 
+// The fixtures were computed in double; PyTorch's f32 has an error of at most 1.3e-6 on them.  A norm behind a branch
+// (EVA-CLIP's enormous model) divides by the small deviation of the branch, and its rounding errors with it.
+double parity_tolerance(const std::string& name) { return name == "timm_eva02_clip_enormous" ? 4e-5 : 1e-5; }
+
 fs::path model_fixture(const std::string& name) {
   const fs::path folder = fixture("models/" + name);
   for (const char* file :

@@ -9,7 +9,10 @@
 
 namespace vitrail::testing {
 
-std::vector<std::string> model_fixtures();                     // sorted names
+std::vector<std::string> model_fixtures();  // sorted names
+// The difference from the reference, absolute and relative, that f32 and another order of summation explain.  It is
+// below the effect of any wrong option (tools/golden/README.md).
+double parity_tolerance(const std::string& name);
 std::filesystem::path model_fixture(const std::string& name);  // path of the weights file, in any format
 models::VisionTransformer model_of(const std::string& name);
 models::VisionTransformer model_of(const std::string& name, const Tensor& images);  // at the size of these images
