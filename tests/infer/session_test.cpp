@@ -154,7 +154,7 @@ TEST_P(SessionOfFixture, LowerPrecisionHasASmallError) {
   }
 }
 
-// Keys and values of attention pooling are rounded too, the rest of it is fp32.
+// Keys and values of attention pooling are rounded too; its other layers are fp32.
 TEST(Session, AttentionPoolingHasASmallErrorInLowerPrecision) {
   const Tensor input = testing::read_golden(testing::fixture("models/timm_map/golden.safetensors"))["input"];
   const Tensor exact = Session(model_of("timm_map")).logits(input);

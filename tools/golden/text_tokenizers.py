@@ -12,6 +12,7 @@ There are no published vocabularies on PyPI but OpenCLIP's, so small ones are tr
 
 import argparse
 import gzip
+import io
 import json
 import pathlib
 import random
@@ -147,11 +148,10 @@ def gemma(folder, samples):
 
 
 def siglip(folder, samples):
-    corpus = folder / "corpus.txt"
-    corpus.write_text("\n".join(SENTENCES * 5))
+    model = io.BytesIO()  # a model that is trained from files and to a file holds their paths
     sentencepiece.SentencePieceTrainer.train(
-        input=str(corpus),
-        model_prefix=str(folder / "spiece"),
+        sentence_iterator=iter(SENTENCES * 5),
+        model_writer=model,
         vocab_size=300,
         hard_vocab_limit=False,
         normalization_rule_name="identity" if folder.parent == ROOT else "nmt_nfkc",  # the table of NFKC has 240 kB
@@ -162,8 +162,7 @@ def siglip(folder, samples):
         bos_id=-1,
         minloglevel=9,
     )
-    corpus.unlink()
-    (folder / "spiece.vocab").unlink()
+    (folder / "spiece.model").write_bytes(model.getvalue())
     tokenizer = transformers.SiglipTokenizer(str(folder / "spiece.model"))
     write(folder, "siglip", tokenizer, samples, skip=("</s>", "<unk>"))
 

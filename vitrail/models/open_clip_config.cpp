@@ -120,7 +120,7 @@ VisionTransformerConfig read_timm_tower(const JsonFields& fields, int64_t embed_
   JsonFields::assign(vit.drop_path_rate, fields.number("timm_drop_path"));
   JsonFields::assign(vit.patch_drop_rate, fields.number("patch_dropout"));
   if (const auto size = fields.size("image_size"); size && *size != vit.img_size) {
-    throw Error(fields.path("image_size"), str((vit.img_size)[0], ", as the architecture's"), str((*size)[0]));
+    throw Error(fields.path("image_size"), str(vit.img_size[0], ", as the architecture's"), str((*size)[0]));
   }
   return vit;
 }

@@ -89,8 +89,7 @@ constexpr Family kFamilies[] = {
 
 constexpr const char* kSupported =
     "a plain Vision Transformer: ViT, DeiT, MAE, MSN, I-JEPA, DINOv2, DINOv3, CLIP, SigLIP, BEiT, data2vec, EVA, "
-    "AIMv2, "
-    "Perception Encoder";
+    "AIMv2, Perception Encoder";
 
 }  // namespace
 
