@@ -100,6 +100,15 @@ std::vector<AddedToken> added_tokens_of(const Json& json, const std::string& whe
   return tokens;
 }
 
+void add_to_vocabulary(BpeFile& file, const std::string& where) {
+  for (const AddedToken& token : file.added) {
+    const int64_t id = file.vocabulary.try_emplace(token.content, token.id).first->second;
+    if (id == token.id) continue;
+    throw Error(where, "one id for each token",
+                str(id, " and ", token.id, " for \"", token.content.substr(0, 80), "\""));
+  }
+}
+
 // CLIP's special tokens, for files that do not list them.
 void add_special_tokens(BpeFile& file) {
   for (const char* token : {"<|startoftext|>", "<|endoftext|>"}) {
@@ -139,7 +148,7 @@ BpeFile read_tokenizer_json(const fs::path& path) {
   file.end_of_word_suffix = text_or(member(model, "end_of_word_suffix"), "");
   file.byte_fallback = member(model, "byte_fallback") == Json(true);
   file.unknown_token = text_or(member(model, "unk_token"), "");
-  for (const AddedToken& token : file.added) file.vocabulary.try_emplace(token.content, token.id);
+  add_to_vocabulary(file, where);
   return file;
 }
 
