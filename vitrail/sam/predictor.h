@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Predictor: masks of an image for any number of prompts, with a checkpoint of Segment Anything (Kirillov et al., 2023;
+// segment_anything/predictor.py).
+//
+//   const vitrail::sam::Predictor predictor("sam_vit_b.pth");
+//   const auto embedding = predictor.embed(image);
+//   const auto masks = predictor.predict(embedding, {.points = {{200, 150, 1}}});
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "vitrail/image/image_view.h"
+#include "vitrail/sam/prompt.h"
+
+namespace vitrail::sam {
+
+struct PredictorOptions {
+  int threads = 0;  // 0: as many as the process may use
+};
+
+// What the image encoder gives for an image of `width` x `height` pixels.
+struct ImageEmbedding {
+  Tensor values = {};  // [C, h, w] f32
+  int64_t width = 0, height = 0;
+};
+
+// The decoder's answer to a prompt: 3 masks or 1.
+struct Masks {
+  Tensor logits = {};            // [masks, h, w] f32, of the padded square frame; positive in the object
+  std::vector<float> iou = {};   // the predicted intersection over union of each mask; may exceed 1
+};
+
+// Const functions are thread-safe.
+class Predictor {
+ public:
+  // Throws Error for a missing or malformed file, and for a model without a mask decoder.
+  explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
+  ~Predictor();
+
+  ImageEmbedding embed(const image::ImageView& image) const;
+
+  // Throws Error for a prompt without points, box and mask, for labels other than 0 and 1, for coordinates that are not
+  // finite or outside the image, for a degenerate box, and for a mask of another size.
+  Masks predict(const ImageEmbedding& embedding, const Prompt& prompt) const;
+  std::vector<Masks> predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const;
+
+  // The logits [height, width] of one mask [h, w] at the image's size: bilinear to the padded frame, cropped, and
+  // bilinear to the image.
+  Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const;
+
+ private:
+  struct Model;
+  std::unique_ptr<const Model> model_;
+};
+
+}  // namespace vitrail::sam
