@@ -60,7 +60,7 @@ template <bool inverse, class From, class To>
 void shuffle(From* x, To* shuffled, const Map& map, int64_t factor) {
   const int64_t channels = map.channels, wide = map.width * factor, taps = factor * factor;
   parallel_for(0, map.batch * map.height * factor, 1, [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {  // of the enlarged maps
+    for (int64_t row = first; row < last; ++row) {  // a row of an enlarged map
       const int64_t dy = row % factor;
       for (int64_t column = 0; column < wide; ++column) {
         auto* const cell = x + (row / factor * map.width + column / factor) * channels * taps;
@@ -89,9 +89,8 @@ Tensor unfold_3x3(const Tensor& x) {
   const Map map{x.size(0), x.size(1), x.size(2), x.size(3)};
   const Shape shape{map.batch, map.height, map.width, kTaps * map.channels};
   if (symbolic({&x})) {
-    return recorded_custom(
-        "unfold_3x3", {x}, shape,
-        [map](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], map); });
+    return recorded_custom("unfold_3x3", {x}, shape,
+                           [map](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], map); });
   }
   const DType dtype = compute_dtype(x, "unfold_3x3");
   const Tensor xc = prepared(x, dtype);

@@ -24,7 +24,7 @@ struct ScoreBias {
 // Decomposed relative positions (Li et al. 2022, "MViTv2", eq. 4) of tokens that are the cells of a grid, row by row:
 // query (y, x) and key (v, u) get q·rows[y − v + height − 1] + q·columns[x − u + width − 1], with q unscaled.
 struct RelativePositions {
-  int64_t height = 0, width = 0;   // of the grid
+  int64_t height = 0, width = 0;
   const float* rows = nullptr;     // [2·height − 1, head_dim]; null: no relative positions
   const float* columns = nullptr;  // [2·width − 1, head_dim]
 };
@@ -36,7 +36,7 @@ struct AttentionArgsOf {
   HeadView<const T> q{}, k{}, v{};
   HeadView<T> out{};
   float scale = 1;
-  ScoreBias bias{};          // data null: none
+  ScoreBias bias{};  // data null: none
   // Added to the scores of attention() in fp32, besides the bias; attention_backward() and bf16 ignore them.
   RelativePositions positions{};
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax

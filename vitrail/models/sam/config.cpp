@@ -35,9 +35,9 @@ class Shapes {
   int64_t count(const std::string& prefix) const {
     int64_t count = 0;
     for (auto at = shapes_.lower_bound(prefix); at != shapes_.end() && at->first.starts_with(prefix); ++at) {
-      const std::string_view rest = std::string_view(at->first).substr(prefix.size());
+      const std::string_view suffix = std::string_view(at->first).substr(prefix.size());
       int64_t index = -1;
-      std::from_chars(rest.data(), rest.data() + rest.size(), index);
+      std::from_chars(suffix.data(), suffix.data() + suffix.size(), index);
       if (index > 4095) throw Error(where_, "at most 4096 layers", at->first);
       count = std::max(count, index + 1);
     }
@@ -99,10 +99,9 @@ SamDecoderConfig decoder_config(const Shapes& shapes) {
   const bool fits = config.dim % config.num_heads == 0 && config.cross_dim % config.num_heads == 0 &&
                     config.dim % config.cross_dim == 0 && config.dim % 2 == 0 && config.mask_tokens > 1;
   if (!fits) {
-    throw Error(shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads,
-                                    " heads divide"),
-                str("width ", config.dim, ", ", config.cross_dim, " in cross-attention, ", config.mask_tokens,
-                    " mask tokens"));
+    throw Error(
+        shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads, " heads divide"),
+        str("width ", config.dim, ", ", config.cross_dim, " in cross-attention, ", config.mask_tokens, " mask tokens"));
   }
   return config;
 }
