@@ -5,14 +5,9 @@ save_pretrained writes config.json and the key names of the checkpoints on the h
 names of transformers 5 instead.  preprocessor_config.json has the form of each family's files on the hub.
 """
 
-import json
-import pathlib
-import tempfile
-
-import safetensors.torch
 import torch
 import transformers
-from models_common import HALF, IMAGENET, randomise, report, write_fixture
+from models_common import HALF, IMAGENET, randomise, report, saved_pretrained, write_fixture
 
 transformers.logging.disable_progress_bar()
 SMALL = dict(hidden_size=18, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_labels=10)
@@ -72,10 +67,7 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
         tokens = base(image, **how).last_hidden_state
         return model(image, **how).logits if with_head else tokens[:, 0], tokens
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, save_original_format=hub_keys)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model, hub_keys)
     kind = {"vit_msn": "vit", "ijepa": "vit"}.get(config.model_type, config.model_type.removesuffix("_with_registers"))
     write_fixture(
         name,

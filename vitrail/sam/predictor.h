@@ -26,10 +26,10 @@ struct ImageEmbedding {
   int64_t width = 0, height = 0;
 };
 
-// The decoder's answer to a prompt: 3 masks or 1.
+// What the decoder predicts for a prompt: 3 masks or 1.
 struct Masks {
-  Tensor logits = {};            // [masks, h, w] f32, of the padded square frame; positive in the object
-  std::vector<float> iou = {};   // the predicted intersection over union of each mask; may exceed 1
+  Tensor logits = {};           // [masks, h, w] f32, of the padded square frame; positive in the object
+  std::vector<float> iou = {};  // the predicted intersection over union of each mask; may exceed 1
 };
 
 // Const functions are thread-safe.
