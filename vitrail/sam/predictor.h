@@ -28,8 +28,8 @@ struct ImageEmbedding {
 
 // The masks of a prompt: 3 or 1.
 struct Masks {
-  Tensor logits = {};            // [masks, h, w] f32, of the padded square frame; positive in the object
-  std::vector<float> iou = {};   // the predicted intersection over union of each mask; may exceed 1
+  Tensor logits = {};           // [masks, h, w] f32, of the padded square frame; positive in the object
+  std::vector<float> iou = {};  // the predicted intersection over union of each mask; may exceed 1
 };
 
 // Const functions are thread-safe.
