@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/downsampled_attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "vitrail/base/error.h"
@@ -32,10 +33,17 @@ DownsampledAttention::DownsampledAttention(const DownsampledAttentionConfig& con
       v_proj_(config.embedding_dim, internal_dim_, true, params.child("v_proj")),
       out_proj_(internal_dim_, config.embedding_dim, true, params.child("out_proj")) {}
 
+// [B or 1, n, H·d] → [batch, H, n, d]
+Tensor DownsampledAttention::heads_for(const Tensor& projected, int64_t batch) const {
+  const Tensor heads = split_heads(projected, num_heads_);
+  return heads.size(0) == 1 ? heads.expand({batch, heads.size(1), heads.size(2), heads.size(3)}) : heads;
+}
+
 Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
   const double scale = 1.0 / std::sqrt(static_cast<double>(internal_dim_ / num_heads_));
-  const Tensor q = split_heads(q_proj_.forward(query), num_heads_), k = split_heads(k_proj_.forward(key), num_heads_);
-  const Tensor v = split_heads(v_proj_.forward(value), num_heads_);
+  const int64_t batch = std::max(query.size(0), key.size(0));
+  const Tensor q = heads_for(q_proj_.forward(query), batch), k = heads_for(k_proj_.forward(key), batch);
+  const Tensor v = heads_for(v_proj_.forward(value), batch);
   const AttentionOutput attended = attend(*this, q, k, v, scale, {}, nullptr, false);
   return traced(*this, out_proj_.forward(attended.out));
 }

@@ -11,8 +11,9 @@ struct DownsampledAttentionConfig {
 };
 
 // Cross-attention of reduced width: q, k, v [B, n, C] are projected to C/r with r = downsample_rate, attended, and
-// projected back to C.  q [B, n_q, C] → [B, n_q, C].  Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r],
-// with biases. Source: Attention of Segment Anything's mask decoder (Kirillov et al. 2023).
+// projected back to C.  q [B, n_q, C] → [B, n_q, C].  A batch of 1 stands for equal samples, which are projected once.
+// Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r], with biases.  Source: Attention of Segment Anything's
+// mask decoder (Kirillov et al. 2023).
 class DownsampledAttention : public Module {
  public:
   DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params);
@@ -21,6 +22,8 @@ class DownsampledAttention : public Module {
   void visit(Visitor& visitor) override;
 
  private:
+  Tensor heads_for(const Tensor& projected, int64_t batch) const;
+
   int64_t num_heads_, internal_dim_;
   Linear q_proj_, k_proj_, v_proj_, out_proj_;
 };

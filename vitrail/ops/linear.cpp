@@ -9,6 +9,7 @@
 #include "vitrail/kernels/rowwise/elementwise.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/activation.h"
+#include "vitrail/ops/custom_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/mixed_linear_internal.h"
 #include "vitrail/ops/precision.h"
@@ -86,6 +87,22 @@ std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const
   return {grad_x, grad_weight, grad_bias};
 }
 
+// b is read as it is if its transpose is contiguous.
+Tensor recorded_matmul(const Tensor& a, const Tensor& b, const Shape& shape) {
+  const int last = b.rank() - 1;
+  const bool transposed = !b.is_contiguous() && b.transpose(last - 1, last).is_contiguous();
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), count = m * n == 0 ? 0 : shape.numel() / (m * n);
+  return recorded_custom(
+      "matmul", {a, transposed ? b.transpose(last - 1, last) : b}, shape,
+      [=](const float* const* in, float* const* out) {
+        for (int64_t i = 0; i < count; ++i) {
+          kernels::gemm(false, transposed, m, n, k, in[0] + i * m * k, k, in[1] + i * k * n, transposed ? k : n, false,
+                        out[0] + i * m * n, n);
+        }
+      },
+      2.0 * static_cast<double>(count * m * n) * static_cast<double>(k));
+}
+
 }  // namespace
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activation activation) {
@@ -136,6 +153,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
   for (int i = 0; fits && i + 2 < a.rank(); ++i) fits = a.shape()[i] == b.shape()[i];
   if (!fits) throw Error("matmul", "[..., m, k] and [..., k, n]", str(a.shape(), " and ", b.shape()));
   shape[shape.rank() - 1] = b.size(-1);
+  if (symbolic({&a, &b})) return recorded_matmul(a, b, shape);
   const DType dtype = compute_dtype(a, "matmul");
   const Tensor ac = prepared(a, dtype), bc = prepared(b, dtype);
   Tensor result = Tensor::empty(shape, dtype);

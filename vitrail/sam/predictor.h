@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Predictor: masks of an image for any number of prompts, with a checkpoint of Segment Anything (Kirillov et al., 2023;
-// segment_anything/predictor.py).
+// segment_anything/predictor.py).  models::load_sam() says which files it reads.
 //
 //   const vitrail::sam::Predictor predictor("sam_vit_b.pth");
 //   const auto embedding = predictor.embed(image);
@@ -26,7 +26,7 @@ struct ImageEmbedding {
   int64_t width = 0, height = 0;
 };
 
-// What the decoder predicts for a prompt: 3 masks or 1.
+// The masks of a prompt: 3 or 1.
 struct Masks {
   Tensor logits = {};           // [masks, h, w] f32, of the padded square frame; positive in the object
   std::vector<float> iou = {};  // the predicted intersection over union of each mask; may exceed 1
@@ -39,16 +39,20 @@ class Predictor {
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   ~Predictor();
 
+  // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and below.
+  // Grey becomes RGB, alpha is dropped.  Throws Error for an image whose short side would be resized to nothing.
   ImageEmbedding embed(const image::ImageView& image) const;
 
-  // Throws Error for a prompt without points, box and mask, for labels other than 0 and 1, for coordinates that are not
-  // finite or outside the image, for a degenerate box, and for a mask of another size.
+  // Throws Error for a prompt that check_prompt() refuses, and for an embedding of another model.
   Masks predict(const ImageEmbedding& embedding, const Prompt& prompt) const;
   std::vector<Masks> predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const;
 
   // The logits [height, width] of one mask [h, w] at the image's size: bilinear to the padded frame, cropped, and
   // bilinear to the image.
   Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const;
+
+  int64_t image_size() const;  // the sides of the model's input
+  int64_t mask_size() const;   // the sides of masks: h = w
 
  private:
   struct Model;

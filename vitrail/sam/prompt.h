@@ -2,6 +2,7 @@
 #pragma once
 // Prompts of Segment Anything (Kirillov et al., 2023), in pixels of the image.
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "vitrail/tensor/tensor.h"
@@ -25,5 +26,10 @@ struct Prompt {
   Tensor mask_logits = {};  // [h, w] f32 at the resolution of the decoder's masks, as Masks::logits; undefined: none
   bool multimask = true;    // three masks of different extent, or one
 };
+
+// Throws Error naming `where` for a prompt without points, box and mask; for labels other than 0 and 1; for coordinates
+// that are not finite or outside [0, width] × [0, height]; for a box without area; and for a mask that is not
+// [mask_size, mask_size], has a NaN or infinity, or is binary: logits are negative outside the object.
+void check_prompt(const Prompt& prompt, int64_t width, int64_t height, int64_t mask_size, const std::string& where);
 
 }  // namespace vitrail::sam

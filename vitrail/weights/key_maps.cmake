@@ -10,7 +10,7 @@ set(VITRAIL_KEY_MAPS
   huggingface_clip_classifier huggingface_clip huggingface_text
   mmpretrain open_clip open_clip_fc_norm open_clip_timm open_clip_text
   torchvision google document_000 document_003 document_004 torch_encoder
-  vit_pytorch vit_pytorch_fn vit_pytorch_plain)
+  vit_pytorch vit_pytorch_fn vit_pytorch_plain sam huggingface_sam)
 
 set(key_maps_source ${CMAKE_CURRENT_BINARY_DIR}/builtin_key_maps.cpp)
 set(key_maps_table "")

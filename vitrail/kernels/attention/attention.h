@@ -21,6 +21,14 @@ struct ScoreBias {
   int64_t batch_stride = 0, head_stride = 0, query_stride = 0;
 };
 
+// Decomposed relative positions (Li et al. 2022, "MViTv2", eq. 4) of tokens that are the cells of a grid, row by row:
+// query (y, x) and key (v, u) get q·rows[y − v + height − 1] + q·columns[x − u + width − 1], with q unscaled.
+struct RelativePositions {
+  int64_t height = 0, width = 0;   // of the grid
+  const float* rows = nullptr;     // [2·height − 1, head_dim]; null: no relative positions
+  const float* columns = nullptr;  // [2·width − 1, head_dim]
+};
+
 // T is the type of q, k, v and out in memory: float, or BFloat16 on processors that multiply it (multiplies_bf16()).
 template <class T>
 struct AttentionArgsOf {
@@ -29,6 +37,8 @@ struct AttentionArgsOf {
   HeadView<T> out{};
   float scale = 1;
   ScoreBias bias{};          // data null: none
+  // Added to the scores of attention() in fp32, besides the bias; attention_backward() and bf16 ignore them.
+  RelativePositions positions{};
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
   // half: if the processor multiplies bf16, the operands of both GEMMs have 16 bits.  v and the weights are rounded to
   // bf16; q and k are int16, with a scale for each query and one for a head's keys.  Accumulators and the softmax are

@@ -20,6 +20,7 @@ struct Head {
   int64_t q_stride, k_stride, v_stride, bias_stride, out_stride;
   int64_t queries, keys, head_dim;
   float scale;
+  RelativePositions positions;
 };
 
 // Where (batch, head) pair `pair` begins; null if the operand is absent.
@@ -44,7 +45,8 @@ Head<T> head_of(const AttentionArgsOf<T>& args, int64_t pair) {
           .queries = args.queries,
           .keys = args.keys,
           .head_dim = args.head_dim,
-          .scale = args.scale};
+          .scale = args.scale,
+          .positions = args.positions};
 }
 
 // The operands of the gradients of one pair: those of the forward pass, whose out and weights are not used, and more.

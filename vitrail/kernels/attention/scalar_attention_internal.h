@@ -20,6 +20,25 @@ void attention_weights(const T* q, const T* k, int64_t k_stride, int64_t keys, i
   softmax_row(weights, weights, keys);
 }
 
+// The bias [height · width] of the query at `token`: see RelativePositions.
+template <class T>
+void relative_position_row(const T* q, int64_t head_dim, int64_t token, int64_t height, int64_t width, const T* rows,
+                           const T* columns, T* bias) {
+  const int64_t y = token / width, x = token % width;
+  for (int64_t v = 0; v < height; ++v) {
+    for (int64_t u = 0; u < width; ++u) {
+      const T* const row = rows + (y - v + height - 1) * head_dim;
+      const T* const column = columns + (x - u + width - 1) * head_dim;
+      T down = 0, across = 0;
+      for (int64_t e = 0; e < head_dim; ++e) {
+        down += q[e] * row[e];
+        across += q[e] * column[e];
+      }
+      bias[v * width + u] = down + across;
+    }
+  }
+}
+
 // One query: weights as above, out = weights · v.
 template <class T>
 void attention_row(const T* q, const T* k, int64_t k_stride, const T* v, int64_t v_stride, int64_t keys,

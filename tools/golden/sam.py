@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures of Segment Anything: small random models of PyPI's segment_anything and of transformers, with their outputs.
+
+    tools/golden/sam.py [NAME...]
+
+Each is a folder tests/fixtures/sam/NAME with
+  model.pth or model.safetensors  the weights as f16, under the names of the reference,
+  golden.safetensors              image [H, W, 3] u8, embedding [C, h, w], and for prompt N: mask_N [h, w] (its mask
+                                  logits, if it has some), logits_N [masks, h, w], iou_N [masks] and signs_N
+                                  [masks, H, W] i8, the signs of the masks at the image's size (0: |logit| <= 1e-3).
+The metadata "config" has the prompts as JSON.  Every tensor is drawn with a gain of 2: with the initial weights,
+relative positions are 0 and the logits hardly depend on the image, so that mistakes would not be seen.
+"""
+
+import json
+import pathlib
+import sys
+import zlib
+from functools import partial
+
+import numpy
+import safetensors.torch
+import torch
+import transformers
+from segment_anything import SamPredictor
+from segment_anything.modeling import ImageEncoderViT, MaskDecoder, PromptEncoder, Sam, TwoWayTransformer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "sam"
+HEADS = 8  # of the decoder
+# grid and window in cells; size: height and width of the image
+MODELS = {
+    "padded_windows": dict(grid=10, patch=8, dim=32, heads=2, depth=3, window=4, glob=(1,), dec=32, size=(60, 90)),
+    "exact_windows": dict(grid=8, patch=16, dim=24, heads=3, depth=2, window=4, glob=(1,), dec=64, size=(90, 61)),
+    "odd_width": dict(grid=6, patch=8, dim=20, heads=4, depth=2, window=5, glob=(0,), dec=48, size=(40, 31)),
+    "head_dim_14": dict(grid=7, patch=8, dim=28, heads=2, depth=3, window=3, glob=(2,), dec=32, size=(64, 64)),
+    "head_dim_32": dict(grid=6, patch=8, dim=64, heads=2, depth=2, window=4, glob=(1,), dec=32, size=(23, 80)),
+    "global": dict(grid=6, patch=14, dim=24, heads=2, depth=2, window=0, glob=(0, 1), dec=32, size=(33, 120)),
+    "windows": dict(grid=9, patch=4, dim=24, heads=2, depth=2, window=7, glob=(), dec=32, size=(70, 24)),
+    "no_qkv_bias": dict(
+        grid=5, patch=16, dim=24, heads=2, depth=2, window=4, glob=(1,), dec=32, size=(45, 51), qkv_bias=False
+    ),
+}
+# What a prompt is made of: points with labels in fractions of the image, a box, a mask, three masks or one.
+PROMPTS = {
+    "point": dict(points=[(0.4, 0.55, 1)]),
+    "points": dict(points=[(0.2, 0.3, 1), (0.9, 0.1, 0), (0.5, 0.75, 1)]),
+    "box": dict(box=(0.1, 0.2, 0.7, 0.95)),
+    "box and points": dict(points=[(0.3, 0.3, 1), (0.6, 0.8, 0)], box=(0.05, 0.1, 0.8, 0.9)),
+    "mask": dict(mask=True),
+    "mask and point": dict(mask=True, points=[(0.5, 0.5, 0)]),
+    "single mask": dict(points=[(0.7, 0.2, 1)], multimask=False),
+    "box, mask, single": dict(mask=True, box=(0, 0, 1, 1), multimask=False),
+}
+
+
+def draw_parameters(model, generator):
+    """Gain 2 for matrices; norms near 1; everything else, biases and tables as well, of order 1."""
+    norms = {id(p) for m in model.modules() if "LayerNorm" in type(m).__name__ for p in m.parameters()}
+    with torch.no_grad():
+        for name, parameter in [*model.named_parameters(), *model.named_buffers()]:
+            if name.startswith("pixel_"):
+                continue
+            values = torch.randn(parameter.shape, generator=generator)
+            if id(parameter) in norms:
+                values = (1 if name.endswith("weight") else 0) + 0.3 * values
+            elif "token" in name or "embed.weight" in name or "point_embed" in name or "gaussian" in name:
+                pass
+            elif "positional_embedding" in name:
+                pass
+            elif parameter.dim() >= 2 and "rel_pos" not in name and "pos_embed" not in name:
+                values *= 2 / parameter[0].numel() ** 0.5
+            else:
+                values *= 0.5
+            parameter.copy_(values.half().float())
+    return model.eval()
+
+
+def build(c, generator):
+    norm = partial(torch.nn.LayerNorm, eps=1e-6)
+    encoder = ImageEncoderViT(
+        img_size=c["grid"] * c["patch"],
+        patch_size=c["patch"],
+        embed_dim=c["dim"],
+        depth=c["depth"],
+        num_heads=c["heads"],
+        mlp_ratio=2,
+        out_chans=c["dec"],
+        qkv_bias=c.get("qkv_bias", True),
+        norm_layer=norm,
+        use_rel_pos=True,
+        window_size=c["window"],
+        global_attn_indexes=c["glob"],
+    )
+    prompts = PromptEncoder(
+        embed_dim=c["dec"],
+        image_embedding_size=(c["grid"], c["grid"]),
+        input_image_size=(encoder.img_size, encoder.img_size),
+        mask_in_chans=8,
+    )
+    transformer = TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=HEADS, mlp_dim=56)
+    decoder = MaskDecoder(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
+    return draw_parameters(Sam(encoder, prompts, decoder), generator)
+
+
+def prompt_of(kind, c, number, generator, tensors):
+    """The prompt in pixels, as vitrail gets it, and its mask."""
+    height, width = c["size"]
+    spec = PROMPTS[kind]
+    prompt = {"multimask": spec.get("multimask", True)}
+    if "points" in spec:
+        prompt["points"] = [[round(x * width, 2), round(y * height, 2), label] for x, y, label in spec["points"]]
+    if "box" in spec:
+        x0, y0, x1, y1 = spec["box"]
+        prompt["box"] = [round(x0 * width, 2), round(y0 * height, 2), round(x1 * width, 2), round(y1 * height, 2)]
+    if "mask" in spec:
+        tensors[f"mask_{number}"] = 4 * torch.randn((4 * c["grid"],) * 2, generator=generator)
+    return prompt
+
+
+def arguments(prompt, mask):
+    points = prompt.get("points")
+    return dict(
+        point_coords=numpy.array(points)[:, :2] if points else None,
+        point_labels=numpy.array(points)[:, 2].astype(int) if points else None,
+        box=numpy.array(prompt["box"]) if "box" in prompt else None,
+        mask_input=mask[None].numpy() if mask is not None else None,
+        multimask_output=prompt["multimask"],
+    )
+
+
+def write(name, state, suffix, tensors, prompts):
+    folder = ROOT / name
+    folder.mkdir(parents=True, exist_ok=True)
+    halves = {key: value.half().contiguous() for key, value in state.items()}
+    if suffix == "pth":
+        torch.save(halves, folder / "model.pth")
+    else:
+        safetensors.torch.save_file(halves, folder / "model.safetensors")
+    safetensors.torch.save_file(
+        {key: value.contiguous() for key, value in tensors.items()},
+        folder / "golden.safetensors",
+        {"config": json.dumps({"prompts": prompts})},
+    )
+    scale = max(value.abs().max() for key, value in tensors.items() if key.startswith("logits"))
+    print(f"{name}: {sum(v.numel() for v in state.values())} parameters, logits up to {scale:.3g}")
+
+
+def meta(name, c, index):
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    model = build(c, generator)
+    image = torch.randint(0, 256, (*c["size"], 3), generator=generator, dtype=torch.uint8)
+    predictor = SamPredictor(model)
+    predictor.set_image(image.numpy())
+    tensors = {"image": image, "embedding": predictor.features[0]}
+    kinds = list(PROMPTS)
+    kinds = kinds if index == 0 else [kinds[(index + step) % len(kinds)] for step in (0, 2, 5)]
+    prompts = []
+    for number, kind in enumerate(kinds):
+        prompt = prompt_of(kind, c, number, generator, tensors)
+        call = arguments(prompt, tensors.get(f"mask_{number}"))
+        full, iou, low = predictor.predict(**call, return_logits=True)
+        tensors[f"logits_{number}"] = torch.from_numpy(low)
+        tensors[f"iou_{number}"] = torch.from_numpy(iou)
+        tensors[f"signs_{number}"] = torch.from_numpy(numpy.where(numpy.abs(full) > 1e-3, numpy.sign(full), 0)).char()
+        prompts.append(prompt)
+    write(name, model.state_dict(), "pth", tensors, prompts)
+
+
+def huggingface():
+    """transformers' SamModel: other names, and the same arithmetic."""
+    name, grid, dec, size = "transformers", 6, 32, (48, 37)
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    config = transformers.SamConfig(
+        vision_config=dict(
+            hidden_size=24,
+            output_channels=dec,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            image_size=8 * grid,
+            patch_size=8,
+            window_size=4,
+            global_attn_indexes=[1],
+            mlp_dim=40,
+            num_pos_feats=dec // 2,
+        ),
+        prompt_encoder_config=dict(
+            hidden_size=dec, image_size=8 * grid, patch_size=8, mask_input_channels=8, num_point_embeddings=4
+        ),
+        mask_decoder_config=dict(hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=HEADS),
+    )
+    model = draw_parameters(transformers.SamModel(config), generator)
+    image = torch.randint(0, 256, (*size, 3), generator=generator, dtype=torch.uint8)
+    processor = transformers.SamImageProcessor(size={"longest_edge": 8 * grid}, pad_size=dict(height=8 * grid, width=8 * grid))
+    inputs = processor(image.numpy(), return_tensors="pt")
+    tensors = {"image": image, "embedding": model.get_image_embeddings(inputs["pixel_values"])[0].detach()}
+    scale = torch.tensor(inputs["reshaped_input_sizes"][0].tolist()).double() / torch.tensor(size).double()
+    prompts = []
+    for number, kind in enumerate(["points", "box"]):
+        prompt = prompt_of(kind, dict(grid=grid, size=size), number, generator, tensors)
+        call = {}
+        factors = torch.stack([scale[1], scale[0]])
+        if "points" in prompt:
+            points = torch.tensor(prompt["points"], dtype=torch.float64)
+            call["input_points"] = (points[:, :2] * factors).float()[None, None]
+            call["input_labels"] = points[:, 2].long()[None, None]
+        if "box" in prompt:
+            call["input_boxes"] = (torch.tensor(prompt["box"]).double() * factors.repeat(2)).float()[None, None]
+        with torch.no_grad():
+            out = model(image_embeddings=tensors["embedding"][None], **call)
+        tensors[f"logits_{number}"] = out.pred_masks[0, 0]
+        tensors[f"iou_{number}"] = out.iou_scores[0, 0]
+        prompts.append(prompt)
+    with torch.no_grad():
+        write(name, dict(model.state_dict()), "safetensors", tensors, prompts)
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or [*MODELS, "transformers"]
+    for index, (name, c) in enumerate(MODELS.items()):
+        if name in chosen:
+            meta(name, c, index)
+    if "transformers" in chosen:
+        huggingface()

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/models/sam/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "vitrail/base/error.h"
+
+namespace vitrail::models {
+namespace {
+
+constexpr int64_t kMaxExtent = 1 << 16;  // above any published model; products of three extents do not overflow
+
+class Shapes {
+ public:
+  Shapes(const std::map<std::string, Shape>& shapes, std::string where) : shapes_(shapes), where_(std::move(where)) {}
+
+  // Sets `extent` to an axis of a tensor, if there is one of this rank.
+  void read(int64_t& extent, const std::string& name, int rank, int axis) const {
+    const auto found = shapes_.find(name);
+    if (found == shapes_.end() || found->second.rank() != rank) return;
+    extent = found->second[axis];
+    if (extent < 1 || extent > kMaxExtent) {
+      throw Error(where_, str(name, " with extents from 1 to ", kMaxExtent), found->second.to_string());
+    }
+  }
+  bool has(const std::string& name) const { return shapes_.contains(name); }
+  bool has_prefix(const std::string& prefix) const {
+    const auto at = shapes_.lower_bound(prefix);
+    return at != shapes_.end() && at->first.starts_with(prefix);
+  }
+  // One more than the largest N of the names "<prefix>N.…".
+  int64_t count(const std::string& prefix) const {
+    int64_t count = 0;
+    for (auto at = shapes_.lower_bound(prefix); at != shapes_.end() && at->first.starts_with(prefix); ++at) {
+      const std::string_view rest = std::string_view(at->first).substr(prefix.size());
+      int64_t index = -1;
+      std::from_chars(rest.data(), rest.data() + rest.size(), index);
+      if (index > 4095) throw Error(where_, "at most 4096 layers", at->first);
+      count = std::max(count, index + 1);
+    }
+    return count;
+  }
+  const std::string& where() const { return where_; }
+
+ private:
+  const std::map<std::string, Shape>& shapes_;
+  std::string where_;
+};
+
+// A block whose tables are for fewer positions than the grid has windows; another one attends to the whole grid.
+SamBlockConfig block_config(const Shapes& shapes, const std::string& name, int64_t grid) {
+  int64_t length = 2 * grid - 1;
+  shapes.read(length, name + ".attn.rel_pos_h", 2, 0);
+  const int64_t positions = (length + 1) / 2;
+  return {positions < grid ? positions : 0, length};
+}
+
+SamEncoderConfig encoder_config(const Shapes& shapes) {
+  const std::string name = "image_encoder.", first = name + "blocks.0.";
+  SamEncoderConfig config;
+  shapes.read(config.grid, name + "pos_embed", 4, 1);
+  shapes.read(config.dim, name + "pos_embed", 4, 3);
+  shapes.read(config.patch_size, name + "patch_embed.proj.weight", 4, 2);
+  shapes.read(config.in_chans, name + "patch_embed.proj.weight", 4, 1);
+  shapes.read(config.head_dim, first + "attn.rel_pos_h", 2, 1);
+  int64_t qkv = 3 * config.dim;
+  shapes.read(qkv, first + "attn.qkv.weight", 2, 0);
+  if (qkv % (3 * config.head_dim) != 0) {
+    throw Error(shapes.where(), str(first, "attn.qkv.weight of 3 × heads × ", config.head_dim, " rows"), str(qkv));
+  }
+  config.num_heads = qkv / (3 * config.head_dim);
+  config.qkv_bias = shapes.has(first + "attn.qkv.bias");
+  config.mlp_hidden = 4 * config.dim;
+  shapes.read(config.mlp_hidden, first + "mlp.lin1.weight", 2, 0);
+  shapes.read(config.out_chans, name + "neck.0.weight", 4, 0);
+  for (int64_t i = 0; i < shapes.count(name + "blocks."); ++i) {
+    config.blocks.push_back(block_config(shapes, str(name, "blocks.", i), config.grid));
+  }
+  return config;
+}
+
+SamDecoderConfig decoder_config(const Shapes& shapes) {
+  const std::string name = "mask_decoder.", layer = name + "transformer.layers.0.";
+  SamDecoderConfig config;
+  shapes.read(config.dim, name + "iou_token.weight", 2, 1);
+  shapes.read(config.mask_tokens, name + "mask_tokens.weight", 2, 0);
+  config.depth = std::max<int64_t>(1, shapes.count(name + "transformer.layers."));
+  config.cross_dim = config.dim / 2;
+  shapes.read(config.cross_dim, layer + "cross_attn_token_to_image.q_proj.weight", 2, 0);
+  shapes.read(config.mlp_hidden, layer + "mlp.lin1.weight", 2, 0);
+  shapes.read(config.upscale_dims[0], name + "output_upscaling.0.weight", 4, 1);
+  shapes.read(config.upscale_dims[1], name + "output_upscaling.3.weight", 4, 1);
+  shapes.read(config.iou_hidden, name + "iou_prediction_head.layers.0.weight", 2, 0);
+  shapes.read(config.mask_chans[0], "prompt_encoder.mask_downscaling.0.weight", 4, 0);
+  shapes.read(config.mask_chans[1], "prompt_encoder.mask_downscaling.3.weight", 4, 0);
+  const bool fits = config.dim % config.num_heads == 0 && config.cross_dim % config.num_heads == 0 &&
+                    config.dim % config.cross_dim == 0 && config.dim % 2 == 0 && config.mask_tokens > 1;
+  if (!fits) {
+    throw Error(shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads,
+                                    " heads divide"),
+                str("width ", config.dim, ", ", config.cross_dim, " in cross-attention, ", config.mask_tokens,
+                    " mask tokens"));
+  }
+  return config;
+}
+
+}  // namespace
+
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where) {
+  const Shapes read(shapes, where);
+  if (!read.has_prefix("mask_decoder.")) {
+    throw Error(where, "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
+                read.has("blocks.0.attn.rel_pos_h") ? "an image encoder alone (timm's samvit)"
+                                                    : "a checkpoint without a mask decoder");
+  }
+  const SamConfig config{encoder_config(read), decoder_config(read)};
+  if (config.encoder.out_chans != config.decoder.dim) {
+    throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
+                str(config.encoder.out_chans));
+  }
+  return config;
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The configuration of Segment Anything, which a checkpoint's shapes determine.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "vitrail/tensor/shape.h"
+
+namespace vitrail::models {
+
+// A block of the image encoder.
+struct SamBlockConfig {
+  int64_t window = 0;        // attention in windows of window × window cells; 0: of the whole grid
+  int64_t table_length = 0;  // rows of rel_pos_h and rel_pos_w
+};
+
+struct SamEncoderConfig {
+  int64_t grid = 64;  // rows and columns of patches
+  int64_t patch_size = 16, in_chans = 3;
+  int64_t dim = 768, num_heads = 12, head_dim = 64, mlp_hidden = 3072;
+  bool qkv_bias = true;
+  int64_t out_chans = 256;
+  std::vector<SamBlockConfig> blocks = {};
+
+  int64_t image_size() const { return grid * patch_size; }
+};
+
+struct SamDecoderConfig {
+  int64_t dim = 256;  // also of prompts
+  int64_t num_heads = 8;
+  int64_t depth = 2, cross_dim = 128, mlp_hidden = 2048;  // of the two-way transformer
+  int64_t mask_tokens = 4;                                // for a single mask, and for three of different extent
+  int64_t upscale_dims[2] = {64, 32};
+  int64_t iou_hidden = 256;
+  int64_t mask_chans[2] = {4, 16};  // of the encoder of mask prompts
+};
+
+struct SamConfig {
+  SamEncoderConfig encoder = {};
+  SamDecoderConfig decoder = {};
+
+  int64_t mask_size() const { return 4 * encoder.grid; }  // sides of the decoder's masks
+};
+
+// Reads the configuration from the shapes of a checkpoint under the official names.  Shapes do not show the decoder's
+// number of heads: it is 8, as in all published models.  A tensor that is missing or has another rank leaves a default,
+// so that loading reports it with all others.  Throws Error naming `where` for a checkpoint without a mask decoder, and
+// for shapes that no model has.
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where);
+
+}  // namespace vitrail::models

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/models/sam/image_encoder.h"
+
+#include <cmath>
+
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/relative_attention.h"
+#include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/resize.h"
+#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/window.h"
+
+namespace vitrail::models {
+namespace {
+
+constexpr double kNormEps = 1e-6;
+
+// A table [L, d] for another number of positions: linear interpolation between its rows.
+Tensor table_for(const Tensor& table, int64_t positions) {
+  const int64_t length = 2 * positions - 1;
+  if (table.size(0) == length) return table;
+  const Tensor columns = ops::contiguous(table.transpose(0, 1)).view({table.size(1), 1, table.size(0)});
+  return ops::contiguous(ops::resize_bilinear(columns, 1, length).squeeze(1).transpose(0, 1));
+}
+
+}  // namespace
+
+SamAttention::SamAttention(const SamEncoderConfig& config, const SamBlockConfig& block, const ParamSource& params)
+    : Module(params.path()),
+      num_heads_(config.num_heads),
+      head_dim_(config.head_dim),
+      window_(block.window),
+      qkv_(config.dim, 3 * config.num_heads * config.head_dim, config.qkv_bias, params.child("qkv")),
+      proj_(config.num_heads * config.head_dim, config.dim, true, params.child("proj")),
+      rel_pos_h_(params.get("rel_pos_h", {block.table_length, config.head_dim}, nn::init::zeros())),
+      rel_pos_w_(params.get("rel_pos_w", {block.table_length, config.head_dim}, nn::init::zeros())) {}
+
+Tensor SamAttention::forward(const Tensor& x) const {
+  const int64_t height = x.size(1), width = x.size(2), inner = num_heads_ * head_dim_;
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim_));
+  Tensor qkv = qkv_.forward(x);
+  const std::array<int64_t, 2> grid = window_ > 0 ? std::array{window_, window_} : std::array{height, width};
+  if (window_ > 0) {
+    const bool bias = qkv_.extra().ends_with("bias=True");
+    qkv = ops::window_partition(qkv, window_, bias ? qkv_.parameter("bias") : Tensor());
+  }
+  qkv = qkv.view({-1, grid[0] * grid[1], 3 * inner});
+  Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, table_for(rel_pos_h_, grid[0]),
+                                            table_for(rel_pos_w_, grid[1]), grid);
+  out = window_ > 0 ? ops::window_unpartition(out, window_, height, width)
+                    : out.view({x.size(0), height, width, inner});
+  return traced(*this, proj_.forward(out));
+}
+
+void SamAttention::visit(nn::Visitor& visitor) {
+  visitor.parameter("rel_pos_h", rel_pos_h_);
+  visitor.parameter("rel_pos_w", rel_pos_w_);
+  visitor.child("qkv", static_cast<nn::Module&>(qkv_));
+  visitor.child("proj", static_cast<nn::Module&>(proj_));
+}
+
+SamBlock::SamBlock(const SamEncoderConfig& config, const SamBlockConfig& block, const ParamSource& params)
+    : Module(params.path()),
+      norm1_(config.dim, kNormEps, params.child("norm1")),
+      attn_(config, block, params.child("attn")),
+      norm2_(config.dim, kNormEps, params.child("norm2")),
+      mlp_({.in_features = config.dim, .hidden_features = config.mlp_hidden, .sam_names = true}, params.child("mlp")) {}
+
+Tensor SamBlock::forward(const Tensor& x) const {
+  const Tensor attended = ops::residual_add(x, attn_.forward(norm1_.forward(x)));
+  return traced(*this, ops::residual_add(attended, mlp_.forward(norm2_.forward(attended))));
+}
+
+void SamBlock::visit(nn::Visitor& visitor) {
+  visitor.child("norm1", static_cast<nn::Module&>(norm1_));
+  visitor.child("attn", static_cast<nn::Module&>(attn_));
+  visitor.child("norm2", static_cast<nn::Module&>(norm2_));
+  visitor.child("mlp", static_cast<nn::Module&>(mlp_));
+}
+
+SamNeck::SamNeck(const SamEncoderConfig& config, const ParamSource& params)
+    : Module(params.path()),
+      conv1_({.in_chans = config.dim, .out_chans = config.out_chans, .bias = false}, params.child("0")),
+      norm1_(config.out_chans, kNormEps, params.child("1")),
+      conv2_({.in_chans = config.out_chans, .out_chans = config.out_chans, .kernel = 3, .bias = false},
+             params.child("2")),
+      norm2_(config.out_chans, kNormEps, params.child("3")) {}
+
+Tensor SamNeck::forward(const Tensor& x) const {
+  return traced(*this, norm2_.forward(conv2_.forward(norm1_.forward(conv1_.forward(x)))));
+}
+
+void SamNeck::visit(nn::Visitor& visitor) {
+  visitor.child("0", static_cast<nn::Module&>(conv1_));
+  visitor.child("1", static_cast<nn::Module&>(norm1_));
+  visitor.child("2", static_cast<nn::Module&>(conv2_));
+  visitor.child("3", static_cast<nn::Module&>(norm2_));
+}
+
+SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params)
+    : Module(params.path()),
+      config_(config),
+      patch_embed_({.img_size = {config.image_size(), config.image_size()},
+                    .patch_size = {config.patch_size, config.patch_size},
+                    .in_chans = config.in_chans,
+                    .embed_dim = config.dim},
+                   params.child("patch_embed")),
+      pos_embed_(params.get("pos_embed", {1, config.grid, config.grid, config.dim}, nn::init::zeros())),
+      blocks_(params.child("blocks").path()),
+      neck_(config, params.child("neck")) {
+  const ParamSource blocks = params.child("blocks");
+  for (size_t i = 0; i < config.blocks.size(); ++i) {
+    blocks_.emplace_back(config, config.blocks[i], blocks.child(static_cast<int64_t>(i)));
+  }
+}
+
+Tensor SamImageEncoder::forward(const Tensor& images) const {
+  const Tensor patches = patch_embed_.forward(images);  // [B, h·w, C]
+  Tensor x = ops::add(patches.view({images.size(0), config_.grid, config_.grid, config_.dim}), pos_embed_);
+  for (const SamBlock& block : blocks_) x = block.forward(x);
+  return traced(*this, neck_.forward(x));
+}
+
+void SamImageEncoder::visit(nn::Visitor& visitor) {
+  visitor.parameter("pos_embed", pos_embed_);
+  visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
+  visitor.child("blocks", static_cast<nn::Module&>(blocks_));
+  visitor.child("neck", static_cast<nn::Module&>(neck_));
+}
+
+}  // namespace vitrail::models

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Segment Anything (Kirillov et al. 2023).
+#include <filesystem>
+
+#include "vitrail/models/sam/image_encoder.h"
+#include "vitrail/models/sam/mask_decoder.h"
+#include "vitrail/models/sam/prompt_encoder.h"
+
+namespace vitrail::models {
+
+// Parameters have the official names: image_encoder.*, prompt_encoder.*, mask_decoder.*.
+class Sam : public nn::Module {
+ public:
+  Sam(const SamConfig& config, const ParamSource& params);
+  const SamConfig& config() const { return config_; }
+  const SamImageEncoder& image_encoder() const { return image_encoder_; }
+  const SamPromptEncoder& prompt_encoder() const { return prompt_encoder_; }
+  const SamMaskDecoder& mask_decoder() const { return mask_decoder_; }
+  std::string type() const override { return "Sam"; }
+  void visit(nn::Visitor& visitor) override;
+
+ private:
+  SamConfig config_;
+  SamImageEncoder image_encoder_;
+  SamPromptEncoder prompt_encoder_;
+  SamMaskDecoder mask_decoder_;
+};
+
+// Reads a checkpoint of Meta's code (PyTorch or safetensors) or of transformers' SamModel, or a folder in hub layout.
+// The shapes of its tensors are the configuration.  f32, in eval mode.  Throws one Error that lists all missing, extra
+// and misshapen keys, and an Error for a model without a mask decoder.
+Sam load_sam(const std::filesystem::path& path);
+
+}  // namespace vitrail::models

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/nn/convolution.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/nn/init.h"
+#include "vitrail/nn/trace.h"
+#include "vitrail/ops/convolution.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/tokens.h"
+#include "vitrail/ops/window.h"
+
+namespace vitrail::nn {
+namespace {
+
+void check_map(const Module& layer, const Tensor& x, int64_t channels) {
+  if (x.rank() == 4 && x.size(3) == channels) return;
+  throw Error(layer.path().empty() ? layer.type() : layer.path(), str("a map [B, h, w, ", channels, "]"),
+              x.shape().to_string());
+}
+
+// The patches of a map that kernel divides, in (c, dy, dx) order: [B, h, w, C] → [B, h/k, w/k, C·k·k].
+Tensor patches_of(const Tensor& x, int64_t kernel) {
+  if (x.size(1) % kernel != 0 || x.size(2) % kernel != 0) {
+    throw Error("Conv2d", str("sides that the stride ", kernel, " divides"), x.shape().to_string());
+  }
+  const Tensor windows = ops::window_partition(x, kernel);  // [B·n, k·k, C]
+  return ops::contiguous(windows.transpose(1, 2))
+      .view({x.size(0), x.size(1) / kernel, x.size(2) / kernel, x.size(3) * kernel * kernel});
+}
+
+std::string kernel_text(const Tensor& weight, int64_t in, int64_t out, bool strided) {
+  const std::string size = str("(", weight.size(2), ", ", weight.size(3), ")");
+  return str(in, ", ", out, ", kernel_size=", size, ", stride=", strided ? size : "(1, 1)");
+}
+
+}  // namespace
+
+Conv2d::Conv2d(const Conv2dConfig& config, const ParamSource& params) : Module(params.path()) {
+  const Initializer init = init::torch_default(config.in_chans * config.kernel * config.kernel);
+  weight_ = params.get("weight", {config.out_chans, config.in_chans, config.kernel, config.kernel}, init);
+  if (config.bias) bias_ = params.get("bias", {config.out_chans}, init);
+}
+
+Tensor Conv2d::forward(const Tensor& x) const {
+  check_map(*this, x, weight_.size(1));
+  const int64_t kernel = weight_.size(2);
+  const Tensor patches = kernel == 1 ? x : kernel == 3 ? ops::unfold_3x3(x) : patches_of(x, kernel);
+  return traced(*this, ops::linear(patches, weight_.view({weight_.size(0), -1}), bias_));
+}
+
+std::string Conv2d::extra() const {
+  const bool padded = weight_.size(2) == 3;
+  return str(kernel_text(weight_, weight_.size(1), weight_.size(0), !padded), padded ? ", padding=(1, 1)" : "",
+             bias_.defined() ? "" : ", bias=False");
+}
+
+void Conv2d::visit(Visitor& visitor) {
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+}
+
+ConvTranspose2d::ConvTranspose2d(const Conv2dConfig& config, const ParamSource& params) : Module(params.path()) {
+  const Initializer init = init::torch_default(config.out_chans * config.kernel * config.kernel);
+  weight_ = params.get("weight", {config.in_chans, config.out_chans, config.kernel, config.kernel}, init);
+  bias_ = params.get("bias", {config.out_chans}, init);
+}
+
+Tensor ConvTranspose2d::forward(const Tensor& x) const {
+  check_map(*this, x, weight_.size(0));
+  const int64_t out = weight_.size(1), cells = weight_.size(2) * weight_.size(3);
+  const Tensor weight = weight_.view({weight_.size(0), out * cells}).transpose(0, 1);  // [out·k·k, in]
+  const Tensor bias = bias_.unsqueeze(1).expand({out, cells}).reshape({out * cells});
+  return traced(*this, ops::pixel_shuffle(ops::linear(x, weight, bias), weight_.size(2)));
+}
+
+std::string ConvTranspose2d::extra() const { return kernel_text(weight_, weight_.size(0), weight_.size(1), true); }
+
+void ConvTranspose2d::visit(Visitor& visitor) {
+  visitor.parameter("weight", weight_);
+  visitor.parameter("bias", bias_);
+}
+
+}  // namespace vitrail::nn

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Convolutions of maps with their channels last.  Their parameters have PyTorch's names and layouts.
+#include "vitrail/nn/module.h"
+
+namespace vitrail::nn {
+
+struct Conv2dConfig {
+  int64_t in_chans = 0, out_chans = 0;
+  int64_t kernel = 1;  // 1; 3: padding 1; any other: stride = kernel, which must divide the map's sides
+  bool bias = true;
+};
+
+// x [B, h, w, in] → [B, h/s, w/s, out] with stride s.  Parameters: weight [out, in, kernel, kernel], bias [out].
+// Source: torch.nn.Conv2d.
+class Conv2d : public Module {
+ public:
+  Conv2d(const Conv2dConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "Conv2d"; }
+  std::string extra() const override;
+  void visit(Visitor& visitor) override;
+
+ private:
+  Tensor weight_, bias_;
+};
+
+// Transposed convolution with kernel = stride: x [B, h, w, in] → [B, kernel·h, kernel·w, out].  Parameters: weight
+// [in, out, kernel, kernel], bias [out].  Source: torch.nn.ConvTranspose2d.
+class ConvTranspose2d : public Module {
+ public:
+  ConvTranspose2d(const Conv2dConfig& config, const ParamSource& params);
+  Tensor forward(const Tensor& x) const;
+  std::string type() const override { return "ConvTranspose2d"; }
+  std::string extra() const override;
+  void visit(Visitor& visitor) override;
+
+ private:
+  Tensor weight_, bias_;
+};
+
+}  // namespace vitrail::nn

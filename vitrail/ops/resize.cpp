@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/ops/resize.h"
+
+#include <algorithm>
+
+#include "vitrail/autograd/variable.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/ops/custom_internal.h"
+#include "vitrail/ops/dispatch_internal.h"
+
+namespace vitrail::ops {
+namespace {
+
+struct Sizes {
+  int64_t planes, from_height, from_width, height, width;
+};
+
+// A target position is low·(1 − part) + high·part.
+template <class T>
+struct Taps {
+  std::vector<int64_t> low, high;
+  std::vector<T> part;
+
+  Taps(int64_t from, int64_t to) {
+    const T scale = static_cast<T>(from) / static_cast<T>(to);  // in T, as torch
+    for (int64_t i = 0; i < to; ++i) {
+      const T at = std::max(T(0), scale * (static_cast<T>(i) + T(0.5)) - T(0.5));
+      low.push_back(std::min(static_cast<int64_t>(at), from - 1));
+      high.push_back(std::min(low.back() + 1, from - 1));
+      part.push_back(std::clamp(at - static_cast<T>(low.back()), T(0), T(1)));
+    }
+  }
+};
+
+template <class T>
+void resize_forward(const T* x, T* y, const Sizes& n) {
+  const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
+  parallel_for(0, n.planes * n.height, 1 + 16384 / n.width, [&](int64_t first, int64_t last) {
+    for (int64_t at = first; at < last; ++at) {
+      const int64_t row = at % n.height;
+      const T* const plane = x + at / n.height * n.from_height * n.from_width;
+      const T *const top = plane + rows.low[row] * n.from_width, *const below = plane + rows.high[row] * n.from_width;
+      const T down = rows.part[row];
+      for (int64_t c = 0; c < n.width; ++c) {
+        const int64_t left = columns.low[c], right = columns.high[c];
+        const T across = columns.part[c];
+        y[at * n.width + c] = (1 - down) * ((1 - across) * top[left] + across * top[right]) +
+                              down * ((1 - across) * below[left] + across * below[right]);
+      }
+    }
+  });
+}
+
+template <class T>
+void resize_backward(const T* grad, T* grad_x, const Sizes& n) {
+  const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
+  const int64_t plane_size = n.from_height * n.from_width;
+  parallel_for(0, n.planes, 1, [&](int64_t first, int64_t last) {
+    std::fill(grad_x + first * plane_size, grad_x + last * plane_size, T(0));
+    for (int64_t at = first * n.height; at < last * n.height; ++at) {
+      const int64_t row = at % n.height;
+      T* const plane = grad_x + at / n.height * plane_size;
+      T *const top = plane + rows.low[row] * n.from_width, *const below = plane + rows.high[row] * n.from_width;
+      for (int64_t c = 0; c < n.width; ++c) {
+        const T g = grad[at * n.width + c], down = rows.part[row], across = columns.part[c];
+        top[columns.low[c]] += (1 - down) * (1 - across) * g;
+        top[columns.high[c]] += (1 - down) * across * g;
+        below[columns.low[c]] += down * (1 - across) * g;
+        below[columns.high[c]] += down * across * g;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
+  if (x.rank() < 2 || x.size(-1) < 1 || x.size(-2) < 1 || height < 1 || width < 1) {
+    throw Error("resize_bilinear", "a map [..., h, w] and a target, all sizes at least 1",
+                str(x.shape(), " to ", height, "×", width));
+  }
+  Shape shape = x.shape();
+  shape[x.rank() - 2] = height;
+  shape[x.rank() - 1] = width;
+  const Sizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
+  if (symbolic({&x})) {
+    return recorded_custom(
+        "resize_bilinear", {x}, shape,
+        [n](const float* const* in, float* const* out) { resize_forward(in[0], out[0], n); });
+  }
+  const DType dtype = compute_dtype(x, "resize_bilinear");
+  const Tensor xc = prepared(x, dtype);
+  Tensor result = Tensor::empty(shape, dtype);
+  dispatch_compute(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    resize_forward<T>(xc.data<T>(), result.data<T>(), n);
+  });
+  result = result.to(x.dtype());
+  if (autograd::recording({x})) {
+    autograd::record(result, "resize_bilinear", {x}, [n, dtype, to = x.shape()](const Tensor& grad) {
+      const Tensor g = prepared(grad, dtype), grad_x = Tensor::empty(to, dtype);
+      dispatch_compute(dtype, [&](auto tag) {
+        using T = decltype(tag);
+        resize_backward<T>(g.data<T>(), grad_x.data<T>(), n);
+      });
+      return std::vector<Tensor>{grad_x};
+    });
+  }
+  return result;
+}
+
+}  // namespace vitrail::ops

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/sam/predictor.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/image/resize_internal.h"
+#include "vitrail/infer/function_session.h"
+#include "vitrail/models/sam/sam.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/resize.h"
+#include "vitrail/ops/tokens.h"
+
+namespace vitrail::sam {
+namespace {
+
+using models::SamPoint;
+
+constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};  // of 8-bit RGB
+
+// Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
+constexpr size_t kMaxBatch = 8;
+
+// Height and width of an image whose long side is resized to `size`.
+std::array<int64_t, 2> resized(int64_t height, int64_t width, int64_t size) {
+  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
+  auto side = [scale](int64_t n) { return static_cast<int64_t>(static_cast<double>(n) * scale + 0.5); };
+  return {side(height), side(width)};
+}
+
+// The normalised image with zeros on the right and below, [1, 3, size, size].
+Tensor encoder_input(const image::ImageView& view, int64_t size) {
+  const auto [height, width] = resized(view.height(), view.width(), size);
+  if (height < 1 || width < 1) {
+    throw Error("image", str("sides that are at least 1 pixel when the long one is resized to ", size),
+                str(view.width(), "×", view.height()));
+  }
+  const bool is_rgb = view.format() == image::PixelFormat::rgb;
+  const image::Image small =
+      is_rgb ? image::resize(view, width, height, image::Filter::bilinear)
+             : image::resize(image::to_image(view, image::ColorMode::rgb), width, height, image::Filter::bilinear);
+  Tensor input = Tensor::zeros({1, 3, size, size});
+  float* const values = input.data<float>();
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t y = 0; y < height; ++y) {
+      const uint8_t* const row = small.row(y) + c;
+      float* const to = values + (c * size + y) * size;
+      for (int64_t x = 0; x < width; ++x) to[x] = (static_cast<float>(row[3 * x]) - kMean[c]) / kStd[c];
+    }
+  }
+  return input;
+}
+
+// The prompts of a group have as many tokens, and all or none of them has a mask.
+struct Group {
+  size_t tokens;
+  bool mask;
+  auto operator<=>(const Group&) const = default;
+};
+
+// A padding point follows the points if there is no box.
+size_t tokens_of(const Prompt& prompt) {
+  if (prompt.box) return prompt.points.size() + 2;
+  return prompt.points.empty() ? 0 : prompt.points.size() + 1;
+}
+
+}  // namespace
+
+struct Predictor::Model {
+  models::Sam sam;
+  Tensor positions;  // [1, h, w, C]
+  int threads;
+  std::unique_ptr<infer::FunctionSession> image_encoder, mask_encoder, mask_decoder;
+
+  Model(models::Sam loaded, const PredictorOptions& options)
+      : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
+    const infer::FunctionOptions session{.threads = options.threads};
+    image_encoder = std::make_unique<infer::FunctionSession>(
+        sam,
+        [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+          return {{"embedding", sam.image_encoder().forward(in[0].tensor)}};
+        },
+        session);
+    mask_encoder = std::make_unique<infer::FunctionSession>(
+        sam,
+        [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+          return {{"dense", sam.prompt_encoder().mask(in[0].tensor)}};
+        },
+        session);
+    mask_decoder = std::make_unique<infer::FunctionSession>(
+        sam,
+        [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+          const models::SamMasks masks =
+              sam.mask_decoder().forward(ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor);
+          return {{"logits", masks.logits}, {"iou", masks.iou}};
+        },
+        session);
+  }
+
+  int64_t image_size() const { return sam.config().encoder.image_size(); }
+  int64_t grid() const { return sam.config().encoder.grid; }
+  Tensor point_tokens(const ImageEmbedding& embedding, const std::vector<const Prompt*>& prompts) const;
+  Tensor dense_prompts(const std::vector<const Prompt*>& prompts) const;
+  std::vector<Masks> decode(const ImageEmbedding& embedding, const Tensor& image,
+                            const std::vector<const Prompt*>& prompts) const;
+};
+
+// [B, N, C]; all prompts have N tokens: points, padding, corners.
+Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
+                                      const std::vector<const Prompt*>& prompts) const {
+  const auto [height, width] = resized(embedding.height, embedding.width, image_size());
+  const double down = static_cast<double>(height) / static_cast<double>(embedding.height);
+  const double across = static_cast<double>(width) / static_cast<double>(embedding.width);
+  std::vector<double> coordinates;
+  std::vector<SamPoint> kinds;
+  auto add = [&](double x, double y, SamPoint kind) {
+    coordinates.push_back(x * across);
+    coordinates.push_back(y * down);
+    kinds.push_back(kind);
+  };
+  for (const Prompt* prompt : prompts) {
+    for (const Point& point : prompt->points) {
+      add(point.x, point.y, point.label == 1 ? SamPoint::inside : SamPoint::outside);
+    }
+    if (prompt->box) {
+      add(prompt->box->x0, prompt->box->y0, SamPoint::top_left);
+      add(prompt->box->x1, prompt->box->y1, SamPoint::bottom_right);
+    } else if (!prompt->points.empty()) {
+      add(0, 0, SamPoint::padding);
+    }
+  }
+  const auto batch = static_cast<int64_t>(prompts.size()), tokens = static_cast<int64_t>(kinds.size()) / batch;
+  return sam.prompt_encoder().points(Tensor::from<double>({batch, tokens, 2}, coordinates), kinds);
+}
+
+Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts) const {
+  if (!prompts[0]->mask_logits.defined()) return sam.prompt_encoder().no_mask();
+  std::vector<Tensor> masks;
+  for (const Prompt* prompt : prompts) masks.push_back(prompt->mask_logits.unsqueeze(0).unsqueeze(0));
+  return mask_encoder->run({{"logits", ops::cat(masks, 0)}})[0].tensor;
+}
+
+std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, const Tensor& image,
+                                            const std::vector<const Prompt*>& prompts) const {
+  const infer::NamedTensors result = mask_decoder->run(
+      {{"image", image}, {"dense", dense_prompts(prompts)}, {"prompts", point_tokens(embedding, prompts)}});
+  std::vector<Masks> masks;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Tensor logits = result[0].tensor.select(0, static_cast<int64_t>(i));
+    const Tensor iou = result[1].tensor.select(0, static_cast<int64_t>(i));
+    const int64_t first = prompts[i]->multimask ? 1 : 0;
+    const int64_t count = prompts[i]->multimask ? logits.size(0) - 1 : 1;
+    const float* const values = iou.data<float>() + first;
+    masks.push_back({logits.narrow(0, first, count).clone(), {values, values + count}});
+  }
+  return masks;
+}
+
+Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options) {
+  models::Sam sam = models::load_sam(path);
+  if (const int64_t channels = sam.config().encoder.in_chans; channels != 3) {
+    throw Error(path.string(), "an image encoder of RGB images", str(channels, " channels"));
+  }
+  model_ = std::make_unique<const Model>(std::move(sam), options);
+}
+
+Predictor::~Predictor() = default;
+
+ImageEmbedding Predictor::embed(const image::ImageView& image) const {
+  const Tensor input = encoder_input(image, image_size());
+  const Tensor map = model_->image_encoder->run({{"image", input}})[0].tensor;  // [1, h, w, C]
+  return {map.select(0, 0).permute({2, 0, 1}).contiguous(), image.width(), image.height()};
+}
+
+Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) const {
+  return std::move(predict(embedding, std::span(&prompt, 1)).front());
+}
+
+std::vector<Masks> Predictor::predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const {
+  const Shape shape{model_->sam.config().decoder.dim, model_->grid(), model_->grid()};
+  if (!embedding.values.defined() || !(embedding.values.shape() == shape) || embedding.width < 1 ||
+      embedding.height < 1) {
+    throw Error("embedding", str(shape, ", as this model computes it"),
+                embedding.values.defined() ? embedding.values.shape().to_string() : "none");
+  }
+  std::map<Group, std::vector<size_t>> groups;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
+    check_prompt(prompts[i], embedding.width, embedding.height, mask_size(), where);
+    groups[{tokens_of(prompts[i]), prompts[i].mask_logits.defined()}].push_back(i);
+  }
+  const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
+  std::vector<Masks> results(prompts.size());
+  for (const auto& [group, indices] : groups) {
+    for (size_t first = 0; first < indices.size(); first += kMaxBatch) {
+      const size_t count = std::min(kMaxBatch, indices.size() - first);
+      std::vector<const Prompt*> batch;
+      for (size_t i = 0; i < count; ++i) batch.push_back(&prompts[indices[first + i]]);
+      std::vector<Masks> masks = model_->decode(embedding, image, batch);
+      for (size_t i = 0; i < count; ++i) results[indices[first + i]] = std::move(masks[i]);
+    }
+  }
+  return results;
+}
+
+Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height) const {
+  if (!(mask.shape() == Shape{mask_size(), mask_size()}) || width < 1 || height < 1) {
+    throw Error("mask", str("logits [", mask_size(), ", ", mask_size(), "] and an image of at least 1×1"),
+                str(mask.shape(), ", ", width, "×", height));
+  }
+  const ComputeTeam team(model_->threads > 0 ? model_->threads : available_threads());
+  const auto [rows, columns] = resized(height, width, image_size());
+  const Tensor frame = ops::resize_bilinear(mask, image_size(), image_size());
+  return ops::resize_bilinear(frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)),
+                              height, width);
+}
+
+int64_t Predictor::image_size() const { return model_->image_size(); }
+int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
+
+}  // namespace vitrail::sam
