@@ -24,8 +24,8 @@ extern "C" {
 
 /* Increases with each addition; functions and the order of fields do not change. */
 #define VITRAIL_C_API_VERSION 1
-int vitrail_api_version(void);      /* that of the library */
-const char* vitrail_version(void);  /* "0.2.0"; static */
+int vitrail_api_version(void);     /* that of the library */
+const char* vitrail_version(void); /* "0.2.0"; static */
 
 /* -- Status */
 
@@ -72,16 +72,17 @@ typedef struct vitrail_model_options {
   int64_t image_height;  /* another image size than the model's; positions are interpolated; 0: the model's */
   int64_t image_width;
 } vitrail_model_options;
-#define VITRAIL_MODEL_OPTIONS_INIT {sizeof(vitrail_model_options), 0, NULL, NULL, NULL, NULL, 0, 0}
+#define VITRAIL_MODEL_OPTIONS_INIT \
+  { sizeof(vitrail_model_options), 0, NULL, NULL, NULL, NULL, 0, 0 }
 
 /* path: a model's folder, a weights file, the folder of a training run, or the name of a bundled model. */
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model);
 void vitrail_model_free(vitrail_model* model);
 
-const char* vitrail_model_config(const vitrail_model* model);    /* config.json */
-int64_t vitrail_model_num_classes(const vitrail_model* model);   /* 0: without a head */
+const char* vitrail_model_config(const vitrail_model* model);                    /* config.json */
+int64_t vitrail_model_num_classes(const vitrail_model* model);                   /* 0: without a head */
 const char* vitrail_model_class_name(const vitrail_model* model, int64_t index); /* NULL: no such class */
-int vitrail_model_has_text(const vitrail_model* model);          /* whether texts can be embedded */
+int vitrail_model_has_text(const vitrail_model* model);                          /* whether texts can be embedded */
 
 /* -- Images: 8 bits per channel */
 
@@ -95,8 +96,8 @@ typedef enum vitrail_pixel_format {
   VITRAIL_BGRA = 4
 } vitrail_pixel_format;
 
-/* JPEG, PNG, WebP, GIF, BMP, TIFF and Netpbm, decoded in the model's colour mode (NULL: RGB).  apply_exif: rotate as the
- * EXIF orientation says. */
+/* JPEG, PNG, WebP, GIF, BMP, TIFF and Netpbm, decoded in the model's colour mode (NULL: RGB).  apply_exif: rotate as
+ * the EXIF orientation says. */
 vitrail_status* vitrail_image_read(const vitrail_model* model, const char* path, int apply_exif, vitrail_image** image);
 vitrail_status* vitrail_image_decode(const vitrail_model* model, const void* bytes, size_t size, int apply_exif,
                                      vitrail_image** image);
@@ -138,7 +139,8 @@ typedef struct vitrail_embed_options {
   int skip_norm;    /* without the model's final norm */
   int l2_normalize; /* scale each vector to length 1 */
 } vitrail_embed_options;
-#define VITRAIL_EMBED_OPTIONS_INIT {sizeof(vitrail_embed_options), VITRAIL_TOKENS_POOLED, -1, 0, 0}
+#define VITRAIL_EMBED_OPTIONS_INIT \
+  { sizeof(vitrail_embed_options), VITRAIL_TOKENS_POOLED, -1, 0, 0 }
 
 vitrail_status* vitrail_embed(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                               const vitrail_embed_options* options, vitrail_tensor** features);
@@ -149,14 +151,15 @@ typedef struct vitrail_attention_options {
   int64_t head;  /* -1: the mean over all heads */
   int rollout;   /* attention rollout over all blocks instead */
 } vitrail_attention_options;
-#define VITRAIL_ATTENTION_OPTIONS_INIT {sizeof(vitrail_attention_options), -1, -1, 0}
+#define VITRAIL_ATTENTION_OPTIONS_INIT \
+  { sizeof(vitrail_attention_options), -1, -1, 0 }
 
 /* The attention of the class token to each patch: [rows, columns]. */
 vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_image* image,
                                   const vitrail_attention_options* options, vitrail_tensor** map);
 
-/* The first three principal components of the patch features of all images, scaled to 0 to 1: maps[i] [rows, columns, 3]
- * of image i, with room for `count` handles. */
+/* The first three principal components of the patch features of all images, scaled to 0 to 1: maps[i] [rows, columns,
+ * 3] of image i, with room for `count` handles. */
 vitrail_status* vitrail_pca(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                             vitrail_tensor** maps);
 

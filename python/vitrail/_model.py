@@ -155,9 +155,7 @@ class Model:
         embeddings = _array(result)
         return embeddings[0] if isinstance(texts, str) else embeddings
 
-    def zeroshot(
-        self, images, labels: Sequence[str], templates: Sequence[str] = (), exif: bool = False
-    ) -> np.ndarray:
+    def zeroshot(self, images, labels: Sequence[str], templates: Sequence[str] = (), exif: bool = False) -> np.ndarray:
         """The probability of each label: [labels], or [images, labels].
 
         templates: texts such as "a photo of a {}", whose embeddings are averaged; without them the labels are the

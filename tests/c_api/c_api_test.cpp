@@ -80,10 +80,9 @@ TEST(CApi, GivesTheResultsOfModelBitForBit) {
   options.layer = 0;
   options.skip_norm = options.l2_normalize = 1;
   EXPECT_OK(vitrail_embed(handle, in.handles.data(), 2, &options, &grid));
-  expect_same(grid, model.embed(in.views, {.tokens = infer::Tokens::grid,
-                                           .layer = 0,
-                                           .final_norm = false,
-                                           .l2_normalize = true}));
+  expect_same(
+      grid,
+      model.embed(in.views, {.tokens = infer::Tokens::grid, .layer = 0, .final_norm = false, .l2_normalize = true}));
   vitrail_attention_options attention = VITRAIL_ATTENTION_OPTIONS_INIT;
   attention.head = 1;
   EXPECT_OK(vitrail_attention(handle, in.a, &attention, &map));
@@ -162,8 +161,8 @@ TEST(CApi, EmbedsAndComparesTexts) {
   EXPECT_OK(vitrail_embed_texts(handle, names.data(), 2, &texts));
   expect_same(texts, model.embed_texts(labels));
   EXPECT_OK(vitrail_zeroshot(handle, in.handles.data(), 2, names.data(), 2, around.data(), 2, &probabilities));
-  expect_same(probabilities, model.probabilities(
-                                 model.logits(model.embed_images(in.views), model.embed_labels(labels, templates))));
+  expect_same(probabilities,
+              model.probabilities(model.logits(model.embed_images(in.views), model.embed_labels(labels, templates))));
   int64_t written = -7;
   vitrail_prediction prediction;
   const std::string message = message_of(vitrail_classify(handle, in.handles.data(), 1, 1, &prediction, &written));

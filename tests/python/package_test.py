@@ -16,6 +16,7 @@ import unittest
 import warnings
 
 import numpy as np
+
 import vitrail
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

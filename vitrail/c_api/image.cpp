@@ -60,8 +60,8 @@ vitrail_status* vitrail_image_read(const vitrail_model* model, const char* path,
                                    vitrail_image** image) {
   return guarded([&] {
     using namespace vitrail::c_api;
-    required(image, "image") = new_image(
-        vitrail::image::read_image(&required(path, "path"), decode_options(model, apply_exif)));
+    required(image, "image") =
+        new_image(vitrail::image::read_image(&required(path, "path"), decode_options(model, apply_exif)));
   });
 }
 

@@ -28,8 +28,7 @@ extern "C" {
 vitrail_status* vitrail_embed_texts(const vitrail_model* model, const char* const* texts, size_t count,
                                     vitrail_tensor** embeddings) {
   return guarded([&] {
-    required(embeddings, "embeddings") =
-        new_tensor(dual_of(model).embed_texts(strings_of(texts, count, "texts")));
+    required(embeddings, "embeddings") = new_tensor(dual_of(model).embed_texts(strings_of(texts, count, "texts")));
   });
 }
 
