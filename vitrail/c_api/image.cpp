@@ -30,7 +30,7 @@ image::PixelFormat format_of(vitrail_pixel_format format) {
   throw Error("format", "a vitrail_pixel_format", str(static_cast<int>(format)));
 }
 
-// Throws Error if the last pixel of the view lies beyond `size` bytes.
+// Throws Error if the last pixel of the view is beyond `size` bytes.
 void check_extent(const image::ImageView& view, size_t size) {
   const auto width = static_cast<size_t>(view.width() * view.channels());
   const auto rows = static_cast<size_t>(view.height() - 1), stride = static_cast<size_t>(view.stride());
