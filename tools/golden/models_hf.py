@@ -83,6 +83,44 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
     )
 
 
+def internvl():
+    """The mean of the patches, which no norm precedes; or the class token behind a norm."""
+    small = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40)
+    small |= dict(image_size=16, patch_size=4, layer_scale_init_value=0.5)
+    for name, changes in (("", {}), ("_token", {"use_mean_pooling": False, "attention_bias": True})):
+        model = transformers.InternVLVisionModel(transformers.InternVLVisionConfig(**small | changes))
+        mean = model.config.use_mean_pooling
+
+        def forward(model, image, mean=mean):
+            tokens = model(image).last_hidden_state
+            return tokens[:, 1:].mean(1) if mean else tokens[:, 0], tokens
+
+        write_alone("hf_internvl" + name, model, forward, size2=(24, 12))
+
+
+def tips():
+    config = transformers.models.tipsv2.Tipsv2VisionConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_register_tokens=2
+    )
+
+    def forward(model, image):
+        out = model(image)
+        return out.pooler_output, out.last_hidden_state
+
+    write_alone("hf_tipsv2", transformers.models.tipsv2.Tipsv2VisionModel(config), forward, size2=(24, 12))
+
+
+def write_alone(name, model, forward, **options):
+    """A model without preprocessor_config.json."""
+    randomise(model, name)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        state = safetensors.torch.load_file(folder + "/model.safetensors")
+        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    reference = f"transformers {transformers.__version__} {type(model).__name__}"
+    write_fixture(name, model, forward, saved, size=16, state=state, reference=reference, **options)
+
+
 def vit():
     def config(**changes):
         made = transformers.ViTConfig(**VIT | changes)
@@ -182,4 +220,6 @@ if __name__ == "__main__":
     timm_wrapper()
     deit()
     dinov2()
+    internvl()
+    tips()
     report()
