@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/image_inputs.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/progress.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/data/ordered_prefetch.h"
