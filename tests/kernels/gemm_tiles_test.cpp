@@ -43,7 +43,7 @@ TEST(GemmTiles, CoverEachElementOnceAndAreTheSameInEveryCall) {
   }
 }
 
-TEST(GemmTiles, SmallProductsAndLoopsHaveOneTile) {
+TEST(GemmTiles, SmallMatricesAndLoopsHaveOneTile) {
   const ThreadCount count(4);
   EXPECT_EQ(tiles_of(16, 16, 16).size(), 1u);
   EXPECT_EQ(tiles_of(512, 512, 512).size(), 8u);
@@ -53,10 +53,10 @@ TEST(GemmTiles, SmallProductsAndLoopsHaveOneTile) {
 // All operands with rows that are longer than the matrix, in every orientation, on several threads.
 TEST(GemmTiles, GemmOnSeveralThreadsMatchesOneThread) {
   constexpr int64_t kM = 150, kN = 200, kK = 90, kLd = 333;
-  // Two sums of kK products of normal values, whose magnitudes add to less than 150.
+  // Two sums over kK pairs of normal values, whose magnitudes add to less than 150.
   constexpr double kTolerance = std::numeric_limits<float>::epsilon() * (kK + 2) * 150;
   const std::vector<float> a = testing::random_floats(kLd * kLd, 1), b = testing::random_floats(kLd * kLd, 2);
-  const auto product = [&](int threads, bool transpose_a, bool transpose_b) {
+  const auto result_of = [&](int threads, bool transpose_a, bool transpose_b) {
     const ThreadCount count(threads);
     std::vector<float> c(kM * kLd, 0.5f);
     gemm(transpose_a, transpose_b, kM, kN, kK, a.data(), kLd, b.data(), kLd, true, c.data(), kLd);
@@ -64,9 +64,9 @@ TEST(GemmTiles, GemmOnSeveralThreadsMatchesOneThread) {
   };
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      const std::vector<float> one = product(1, transpose_a, transpose_b);
+      const std::vector<float> one = result_of(1, transpose_a, transpose_b);
       for (const int threads : {2, 3, 5}) {
-        const std::vector<float> many = product(threads, transpose_a, transpose_b);
+        const std::vector<float> many = result_of(threads, transpose_a, transpose_b);
         for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(many[i], one[i], kTolerance) << i << " on " << threads;
       }
     }
