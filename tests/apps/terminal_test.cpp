@@ -60,7 +60,7 @@ TEST_F(TerminalTest, TheStatusLineFitsANarrowTerminal) {
   const std::string file = (scratch_folder() / "out").string();
   const TerminalResult result = run_in_terminal(classify(), {.columns = 30, .output = file});
   EXPECT_EQ(result.status, 0);
-  EXPECT_TRUE(contains(result.transcript, "images ╌"));
+  EXPECT_TRUE(contains(result.transcript, "images ━"));
   EXPECT_EQ(result.screen(30), std::vector<std::string>{}) << "a wrapped line is not removed";
 }
 

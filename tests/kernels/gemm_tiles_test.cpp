@@ -53,7 +53,7 @@ TEST(GemmTiles, SmallMatricesAndLoopsHaveOneTile) {
 // All operands with rows that are longer than the matrix, in every orientation, on several threads.
 TEST(GemmTiles, GemmOnSeveralThreadsMatchesOneThread) {
   constexpr int64_t kM = 150, kN = 200, kK = 90, kLd = 333;
-  // Two sums of kK products of normal values, whose magnitudes add to less than 150.
+  // Two sums over kK pairs of normal values, whose magnitudes add to less than 150.
   constexpr double kTolerance = std::numeric_limits<float>::epsilon() * (kK + 2) * 150;
   const std::vector<float> a = testing::random_floats(kLd * kLd, 1), b = testing::random_floats(kLd * kLd, 2);
   const auto result_of = [&](int threads, bool transpose_a, bool transpose_b) {
