@@ -19,7 +19,7 @@ using nlohmann::json;
 using testing::contains;
 using testing::error_of;
 
-constexpr int64_t kWidth = 200, kHeight = 150, kInput = 96;  // of tools/golden/sam_automatic.py
+constexpr int64_t kWidth = 200, kHeight = 150, kInput = 96;  // as in tools/golden/sam_automatic.py
 
 const testing::Golden& golden() {
   static const testing::Golden golden = testing::read_golden(testing::fixture("sam/automatic.safetensors"));
@@ -170,6 +170,34 @@ TEST(AutomaticMasks, OnlyMasksOfSufficientIouAreEnlarged) {
   EXPECT_EQ(all.enlarged, 108);
   EXPECT_LT(few.enlarged, 54);
   EXPECT_EQ(all.largest_batch, 10u);
+}
+
+// The same square twice: with an island, which makes its box larger, and without.
+class SquareWithIsland : public CropPredictor {
+ public:
+  void begin(const PixelBox&) override {}
+  std::vector<Masks> predict(std::span<const Prompt>) const override {
+    Masks masks{.logits = Tensor::full({2, 100, 100}, -5), .iou = {0.9F, 0.8F}};
+    for (int64_t m = 0; m < 2; ++m) fill(masks.logits.select(0, m), 10, 40);
+    fill(masks.logits.select(0, 0), 90, 92);
+    return {masks};
+  }
+  Tensor image_logits(const Tensor& mask, int64_t, int64_t) const override { return mask; }
+
+ private:
+  static void fill(const Tensor& mask, int64_t first, int64_t last) {
+    mask.narrow(0, first, last - first).narrow(1, first, last - first).copy_(Tensor::full({1}, 5));
+  }
+};
+
+TEST(AutomaticMasks, OfDuplicatesAfterCleaningTheUntouchedOneRemains) {
+  SquareWithIsland source;
+  AutomaticOptions options{.points_per_side = 1, .pred_iou_thresh = 0};
+  EXPECT_EQ(automatic_masks(source, 100, 100, options).size(), 2u);
+  options.min_mask_region_area = 50;
+  const auto masks = automatic_masks(source, 100, 100, options);
+  ASSERT_EQ(masks.size(), 1u);
+  EXPECT_EQ(masks[0].predicted_iou, 0.8F);
 }
 
 TEST(AutomaticMasks, AreasOutsideTheLimitsAreLeftOut) {

@@ -2,8 +2,8 @@
 """tests/fixtures/sam/automatic.safetensors: automatic masks of segment_anything from stored logits.
 
 "logits" [K, 24, 24] f32 are low-resolution masks and "iou" [M] f32 predicted IoUs. Mask m of point p of crop c has
-logits (31 c + 7 p + 13 m) mod K and IoU (5 c + 11 p + 3 m) mod M. The metadata "config" lists for each set of parameters the
-masks that SamAutomaticMaskGenerator returns for an image of 200 × 150 pixels.
+logits (31 c + 7 p + 13 m) mod K and IoU (5 c + 11 p + 3 m) mod M. The metadata "config" lists for each set of
+parameters the masks that SamAutomaticMaskGenerator returns for an image of 200 × 150 pixels.
 """
 
 import json
@@ -69,7 +69,13 @@ PARAMETERS = {
     "two_layers": {"crop_n_layers": 2, "crop_n_points_downscale_factor": 2, "stability_score_thresh": 0.5},
     "overlap": {"crop_n_layers": 1, "crop_overlap_ratio": 0.05, "pred_iou_thresh": 0.2},
     "crop_nms": {"crop_n_layers": 1, "crop_nms_thresh": 0.1, "pred_iou_thresh": 0.2},
-    "small_regions": {"min_mask_region_area": 200, "pred_iou_thresh": 0.3, "stability_score_thresh": 0.5},
+    "small_regions": {
+        "min_mask_region_area": 200,
+        "pred_iou_thresh": 0,
+        "stability_score_thresh": 0.3,
+        "box_nms_thresh": 0.5,
+        "crop_nms_thresh": 0.5,
+    },
     "large_regions": {"min_mask_region_area": 3000, "pred_iou_thresh": 0.3, "stability_score_thresh": 0.5},
     "small_regions_of_crops": {
         "min_mask_region_area": 60,

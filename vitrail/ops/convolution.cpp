@@ -89,9 +89,8 @@ Tensor unfold_3x3(const Tensor& x) {
   const Map map{x.size(0), x.size(1), x.size(2), x.size(3)};
   const Shape shape{map.batch, map.height, map.width, kTaps * map.channels};
   if (symbolic({&x})) {
-    return recorded_custom(
-        "unfold_3x3", {x}, shape,
-        [map](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], map); });
+    return recorded_custom("unfold_3x3", {x}, shape,
+                           [map](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], map); });
   }
   const DType dtype = compute_dtype(x, "unfold_3x3");
   const Tensor xc = prepared(x, dtype);

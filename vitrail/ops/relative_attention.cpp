@@ -84,8 +84,8 @@ class HeadBackward {
     const int64_t ld = 3 * n_.width(), dim = n_.head_dim, tokens = n_.tokens();
     kernels::gemm(false, true, tokens, row_offsets(), dim, qkv, ld, row_table_, dim, false, row_scores_.data(),
                   row_offsets());
-    kernels::gemm(false, true, tokens, column_offsets(), dim, qkv, ld, column_table_, dim, false,
-                  column_scores_.data(), column_offsets());
+    kernels::gemm(false, true, tokens, column_offsets(), dim, qkv, ld, column_table_, dim, false, column_scores_.data(),
+                  column_offsets());
     std::fill(row_grads_.begin(), row_grads_.end(), 0.0f);
     std::fill(column_grads_.begin(), column_grads_.end(), 0.0f);
     for (int64_t t = 0; t < tokens; ++t) {
@@ -124,9 +124,8 @@ class HeadBackward {
   // The queries of one row of the grid; the gradients of keys and values are added to.
   void grid_row(int64_t y, const float* qkv, const float* grad, float* grad_qkv) {
     const int64_t ld = 3 * n_.width(), dim = n_.head_dim, tokens = n_.tokens(), first = y * n_.columns;
-    for_scores(y, [&](int64_t at, int64_t row, int64_t column) {
-      bias_[at] = row_scores_[row] + column_scores_[column];
-    });
+    for_scores(y,
+               [&](int64_t at, int64_t row, int64_t column) { bias_[at] = row_scores_[row] + column_scores_[column]; });
     const HeadView<const float> q{qkv + first * ld, 0, 0, ld}, k{qkv + n_.width(), 0, 0, ld},
         v{qkv + 2 * n_.width(), 0, 0, ld};
     kernels::attention_backward({.forward = {.batch = 1,
@@ -160,8 +159,8 @@ class HeadBackward {
   Sizes n_;
   const float *row_table_, *column_table_;
   std::vector<float> row_scores_, column_scores_, row_grads_, column_grads_;  // [tokens, offsets]
-  std::vector<float> bias_, score_grads_;                                    // of a row of the grid: [columns, tokens]
-  std::vector<float> key_grads_, value_grads_;                               // of its queries: [tokens, head_dim]
+  std::vector<float> bias_, score_grads_;                                     // of a row of the grid: [columns, tokens]
+  std::vector<float> key_grads_, value_grads_;                                // of its queries: [tokens, head_dim]
 };
 
 // The gradients of qkv and of both tables.  Heads are independent; the tables' gradients are added in their order.

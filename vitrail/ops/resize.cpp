@@ -84,9 +84,8 @@ Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width) {
   shape[x.rank() - 1] = width;
   const Sizes n{x.numel() / (x.size(-1) * x.size(-2)), x.size(-2), x.size(-1), height, width};
   if (symbolic({&x})) {
-    return recorded_custom(
-        "resize_bilinear", {x}, shape,
-        [n](const float* const* in, float* const* out) { resize_forward(in[0], out[0], n); });
+    return recorded_custom("resize_bilinear", {x}, shape,
+                           [n](const float* const* in, float* const* out) { resize_forward(in[0], out[0], n); });
   }
   const DType dtype = compute_dtype(x, "resize_bilinear");
   const Tensor xc = prepared(x, dtype);

@@ -4,8 +4,8 @@
 
 namespace vitrail::ops {
 
-// Bilinear interpolation of the last two axes, x [..., h, w] → [..., height, width], with half-pixel centres and without
-// antialiasing: torch's interpolate(mode="bilinear", align_corners=False).  Differentiable.
+// Bilinear interpolation of the last two axes, x [..., h, w] → [..., height, width], with half-pixel centres and
+// without antialiasing: torch's interpolate(mode="bilinear", align_corners=False).  Differentiable.
 Tensor resize_bilinear(const Tensor& x, int64_t height, int64_t width);
 
 }  // namespace vitrail::ops

@@ -77,9 +77,8 @@ Tensor window_partition(const Tensor& x, int64_t window, const Tensor& fill) {
     throw Error("window_partition", str("a fill [", w.channels, "]"), fill.shape().to_string());
   }
   if (symbolic({&x})) {
-    return recorded_custom("window_partition", {x, fill}, w.shape(), [w](const float* const* in, float* const* out) {
-      partition(in[0], in[1], out[0], w);
-    });
+    return recorded_custom("window_partition", {x, fill}, w.shape(),
+                           [w](const float* const* in, float* const* out) { partition(in[0], in[1], out[0], w); });
   }
   const DType dtype = compute_dtype(x, "window_partition");
   const Tensor xc = prepared(x, dtype), fc = prepared(fill, dtype);
@@ -113,9 +112,8 @@ Tensor window_unpartition(const Tensor& windows, int64_t window, int64_t height,
   }
   const Windows w{windows.size(0) / (one.down() * one.across()), height, width, one.channels, window};
   if (symbolic({&windows})) {
-    return recorded_custom(
-        "window_unpartition", {windows}, w.map_shape(),
-        [w](const float* const* in, float* const* out) { unpartition(in[0], out[0], w); });
+    return recorded_custom("window_unpartition", {windows}, w.map_shape(),
+                           [w](const float* const* in, float* const* out) { unpartition(in[0], out[0], w); });
   }
   const DType dtype = compute_dtype(windows, "window_unpartition");
   const Tensor wc = prepared(windows, dtype);

@@ -216,8 +216,8 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
   const ComputeTeam team(model_->threads > 0 ? model_->threads : available_threads());
   const auto [rows, columns] = resized(height, width, image_size());
   const Tensor frame = ops::resize_bilinear(mask, image_size(), image_size());
-  return ops::resize_bilinear(frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)),
-                              height, width);
+  return ops::resize_bilinear(
+      frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)), height, width);
 }
 
 int64_t Predictor::image_size() const { return model_->image_size(); }

@@ -39,8 +39,8 @@ class Predictor {
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   ~Predictor();
 
-  // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and below.
-  // Grey becomes RGB, alpha is dropped.  Throws Error for an image whose short side would be resized to nothing.
+  // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and
+  // below. Grey becomes RGB, alpha is dropped.  Throws Error for an image whose short side would be resized to nothing.
   ImageEmbedding embed(const image::ImageView& image) const;
 
   // Throws Error for a prompt that check_prompt() refuses, and for an embedding of another model.

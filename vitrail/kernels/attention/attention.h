@@ -36,7 +36,7 @@ struct AttentionArgsOf {
   HeadView<const T> q{}, k{}, v{};
   HeadView<T> out{};
   float scale = 1;
-  ScoreBias bias{};          // data null: none
+  ScoreBias bias{};  // data null: none
   // Added to the scores of attention() in fp32, besides the bias; attention_backward() and bf16 ignore them.
   RelativePositions positions{};
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax

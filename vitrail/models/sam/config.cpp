@@ -99,10 +99,9 @@ SamDecoderConfig decoder_config(const Shapes& shapes) {
   const bool fits = config.dim % config.num_heads == 0 && config.cross_dim % config.num_heads == 0 &&
                     config.dim % config.cross_dim == 0 && config.dim % 2 == 0 && config.mask_tokens > 1;
   if (!fits) {
-    throw Error(shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads,
-                                    " heads divide"),
-                str("width ", config.dim, ", ", config.cross_dim, " in cross-attention, ", config.mask_tokens,
-                    " mask tokens"));
+    throw Error(
+        shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads, " heads divide"),
+        str("width ", config.dim, ", ", config.cross_dim, " in cross-attention, ", config.mask_tokens, " mask tokens"));
   }
   return config;
 }

@@ -48,8 +48,8 @@ Tensor SamAttention::forward(const Tensor& x) const {
   qkv = qkv.view({-1, grid[0] * grid[1], 3 * inner});
   Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, table_for(rel_pos_h_, grid[0]),
                                             table_for(rel_pos_w_, grid[1]), grid);
-  out = window_ > 0 ? ops::window_unpartition(out, window_, height, width)
-                    : out.view({x.size(0), height, width, inner});
+  out =
+      window_ > 0 ? ops::window_unpartition(out, window_, height, width) : out.view({x.size(0), height, width, inner});
   return traced(*this, proj_.forward(out));
 }
 

@@ -11,9 +11,10 @@
 
 namespace vitrail::models {
 
-// Self-attention with decomposed relative positions, of a map [B, h, w, C] or of its windows.  Cells that pad the map to
-// complete windows take part as keys: a zero there becomes the bias of qkv, so they are filled in after the projection.
-// Parameters: qkv, proj, rel_pos_h and rel_pos_w [2·n − 1, d], which are interpolated if their length differs.
+// Self-attention with decomposed relative positions, of a map [B, h, w, C] or of its windows.  Cells that pad the map
+// to complete windows take part as keys: a zero there becomes the bias of qkv, so they are filled in after the
+// projection. Parameters: qkv, proj, rel_pos_h and rel_pos_w [2·n − 1, d], which are interpolated if their length
+// differs.
 class SamAttention : public nn::Module {
  public:
   SamAttention(const SamEncoderConfig& config, const SamBlockConfig& block, const ParamSource& params);

@@ -22,7 +22,8 @@ Tensor repeated(const Tensor& tokens, int64_t batch) {
 SamMlp::SamMlp(int64_t in, int64_t hidden, int64_t out, const ParamSource& params)
     : Module(params.path()), layers_(params.child("layers").path()) {
   for (int64_t i = 0; i < kMlpDepth; ++i) {
-    layers_.emplace_back(i == 0 ? in : hidden, i + 1 == kMlpDepth ? out : hidden, true, params.child("layers").child(i));
+    layers_.emplace_back(i == 0 ? in : hidden, i + 1 == kMlpDepth ? out : hidden, true,
+                         params.child("layers").child(i));
   }
 }
 

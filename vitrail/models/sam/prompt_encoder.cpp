@@ -32,8 +32,8 @@ std::array<Tensor, 4> point_embeddings_of(const ParamSource& params, int64_t dim
 SamPromptEncoder::SamPromptEncoder(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(config),
-      gaussian_(params.get("pe_layer.positional_encoding_gaussian_matrix", {2, config.decoder.dim / 2},
-                           nn::init::normal(1))),
+      gaussian_(
+          params.get("pe_layer.positional_encoding_gaussian_matrix", {2, config.decoder.dim / 2}, nn::init::normal(1))),
       point_embeddings_(point_embeddings_of(params, config.decoder.dim)),
       not_a_point_(embedding_of(params, "not_a_point_embed", config.decoder.dim)),
       no_mask_(embedding_of(params, "no_mask_embed", config.decoder.dim)),

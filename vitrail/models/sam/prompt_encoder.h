@@ -13,8 +13,8 @@ namespace vitrail::models {
 // What a point of a prompt is.  The values are the reference's labels, and behind them the corners of a box.
 enum class SamPoint : int8_t { padding = -1, outside = 0, inside = 1, top_left = 2, bottom_right = 3 };
 
-// Parameters: pe_layer.positional_encoding_gaussian_matrix [2, C/2], a buffer that is not trained; point_embeddings.0 to
-// .3, not_a_point_embed, no_mask_embed [1, C]; mask_downscaling.
+// Parameters: pe_layer.positional_encoding_gaussian_matrix [2, C/2], a buffer that is not trained; point_embeddings.0
+// to .3, not_a_point_embed, no_mask_embed [1, C]; mask_downscaling.
 class SamPromptEncoder : public nn::Module {
  public:
   SamPromptEncoder(const SamConfig& config, const ParamSource& params);

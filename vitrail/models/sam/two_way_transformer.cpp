@@ -40,8 +40,7 @@ Tensor SamTwoWayBlock::self_attention(const Tensor& tokens, const Tensor& positi
 SamStreams SamTwoWayBlock::forward(const SamStreams& streams, const SamStreams& positions) const {
   Tensor tokens = norm1_.forward(self_attention(streams.tokens, positions.tokens));
   const Tensor placed_image = ops::add(streams.image, positions.image);
-  tokens = ops::add(
-      tokens, token_to_image_.forward(ops::add(tokens, positions.tokens), placed_image, streams.image));
+  tokens = ops::add(tokens, token_to_image_.forward(ops::add(tokens, positions.tokens), placed_image, streams.image));
   tokens = norm2_.forward(tokens);
   tokens = norm3_.forward(ops::add(tokens, mlp_.forward(tokens)));
   const Tensor from_tokens = image_to_token_.forward(placed_image, ops::add(tokens, positions.tokens), tokens);
