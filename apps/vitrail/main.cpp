@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <sstream>
 
 #include "apps/vitrail/build_info.h"
@@ -12,6 +13,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/image/decode_memory.h"
 
 namespace {
@@ -91,6 +93,8 @@ int run_program(int argc, char** argv) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
   image::set_decode_memory(global.decode_memory << 20);
+  std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights
+  if (global.threads > 0) threads.emplace(global.threads);
   set_warning_callback([quiet = global.quiet](const std::string& message) {
     if (!quiet) app::print_warning(message);
   });

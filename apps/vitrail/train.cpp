@@ -2,17 +2,19 @@
 #include "vitrail/train/trainer.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/progress.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
@@ -50,13 +52,6 @@ void install_signal_handlers() {
   }
 }
 
-// "m:ss" or "h:mm:ss"
-std::string duration_text(double seconds) {
-  const auto total = static_cast<int64_t>(seconds);
-  return total >= 3600 ? fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60)
-                       : fmt::format("{}:{:02}", total / 60, total % 60);
-}
-
 const char* name_of(train::Progress::Phase phase) {
   switch (phase) {
     case train::Progress::Phase::train:
@@ -73,39 +68,13 @@ const char* name_of(train::Progress::Phase phase) {
   return "";
 }
 
-// A progress bar on standard error, redrawn a few times per second.  Shown only on a terminal.
-class ProgressBar {
- public:
-  explicit ProgressBar(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO)) {}
-  ~ProgressBar() { clear(); }
-
-  void show(const train::Progress& p) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!enabled_ || (p.step != p.steps && now - last_draw_ < std::chrono::milliseconds(150))) return;
-    last_draw_ = now;
-    constexpr int64_t kCells = 20;
-    const int64_t filled = p.steps > 0 ? p.step * kCells / p.steps : 0;
-    std::string bar;
-    for (int64_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
-    if (p.phase == train::Progress::Phase::train) {
-      draw(fmt::format(
-          "\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  data wait {:.0f} %  {} left",
-          p.epoch, p.epochs, bar, p.step, p.steps, p.loss, 100 * p.accuracy, p.images_per_second, 100 * p.data_wait,
-          duration_text(p.seconds_left)));
-    } else {
-      draw(fmt::format("\r\033[K{} {} {}/{}", name_of(p.phase), bar, p.step, p.steps));
-    }
-    drawn_ = true;
-  }
-  void clear() {
-    if (drawn_) draw("\r\033[K");
-    drawn_ = false;
-  }
-
- private:
-  bool enabled_, drawn_ = false;
-  std::chrono::steady_clock::time_point last_draw_{};
-};
+std::string status_text(const train::Progress& p) {
+  const std::string bar = progress_bar(p.step, p.steps);
+  if (p.phase != train::Progress::Phase::train) return fmt::format("{} {}", name_of(p.phase), bar);
+  return fmt::format("epoch {}/{} {}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  {} left  data wait {:.0f} %",
+                     p.epoch, p.epochs, bar, p.loss, 100 * p.accuracy, p.images_per_second,
+                     duration_text(p.seconds_left), 100 * p.data_wait);
+}
 
 std::string epoch_line(const train::EpochResult& e) {
   std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}  top-1 {:5.2f} %", e.epoch, e.step, e.train_loss,
@@ -153,6 +122,14 @@ train::Preset preset_of(const Options& options) {
 
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
+// The epochs of the run that is resumed, which --time must not choose again; none for a new run.
+std::optional<int64_t> epochs_of_run(const Options& options) {
+  const std::filesystem::path recipe = std::filesystem::path(options.folder) / "recipe.json";
+  std::error_code error;
+  if (!options.resume || !std::filesystem::exists(recipe, error)) return std::nullopt;
+  return train::read_recipe(recipe).epochs;
+}
+
 // The epochs that take about `seconds`, from the time of some training steps on this machine.
 int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int threads) {
   constexpr double kMeasuredSeconds = 2, kForwardShare = 1 / 3.0;  // validation has no backward pass
@@ -161,7 +138,8 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
   const int64_t batch = chosen.recipe.batch_size;
   const TrainingTimes times =
       time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
-  const double image = times.milliseconds[times.milliseconds.size() / 2] / 1000 / static_cast<double>(batch);
+  const double total = std::accumulate(times.milliseconds.begin(), times.milliseconds.end(), 0.0);
+  const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
   const double epoch = image * (static_cast<double>(chosen.training_images) +
                                 kForwardShare * static_cast<double>(chosen.validation_images));
   return std::max<int64_t>(1, static_cast<int64_t>(seconds / epoch));
@@ -180,12 +158,20 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   if (options.seconds) {
     request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
-      return epochs_within(*options.seconds, chosen, threads);
+      const std::optional<int64_t> same = epochs_of_run(options);
+      return same ? *same : epochs_within(*options.seconds, chosen, threads);
     };
   }
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
   return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
+}
+
+// The part of --time that is left after choosing the recipe; at least a millisecond, because 0 is no limit.
+double time_left(const Options& options, std::chrono::steady_clock::time_point start) {
+  if (!options.seconds) return 0;
+  const double used = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::max(*options.seconds - used, 0.001);
 }
 
 void print_end(const Options& options, const train::TrainingResult& result,
@@ -206,11 +192,11 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
   const auto print = [&](const std::string& line) {
     if (!global.quiet && is_root) print_note(line);
   };
+  const auto start = std::chrono::steady_clock::now();
   const train::Recipe recipe = recipe_of(options, threads_for(global), print);
   install_signal_handlers();
-  ProgressBar bar(global.quiet || !is_root);
+  StatusLine status(global.quiet || !is_root);
   auto print_message = [&](const std::string& line) {
-    bar.clear();
     if (!global.quiet) print_note(line);
   };
   const train::TrainerOptions trainer{
@@ -218,14 +204,18 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
       .resume = options.resume,
       .allow_changes = options.allow_changes,
       .threads = threads_for(global),
+      .time_limit = time_left(options, start),
       .communicator = processes,
       .environment = {{"command", global.command_line}, {"version", "vitrail " VITRAIL_VERSION}}};
-  const train::TrainerCallbacks callbacks{.progress = [&](const train::Progress& progress) { bar.show(progress); },
+  const auto show = [&](const train::Progress& p) {
+    if (status.due(p.step == p.steps)) status.draw(status_text(p));
+  };
+  const train::TrainerCallbacks callbacks{.progress = show,
                                           .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
                                           .message = print_message,
                                           .stop = [] { return stop_requested.load(); }};
   const train::TrainingResult result = train::train(recipe, trainer, callbacks);
-  bar.clear();
+  clear_status();
   processes->finish();
   if (!is_root) return result.stopped ? 1 : 0;
   if (result.stopped) {
@@ -290,8 +280,10 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
                             ->check(CLI::Range(1, 1'000'000));
   command
-      ->add_option("--time", options->seconds,
-                   "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows")
+      ->add_option(
+          "--time", options->seconds,
+          "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows; on a machine that becomes "
+          "slower, the run has fewer")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                         CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
       ->excludes(epochs);

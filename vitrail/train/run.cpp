@@ -15,6 +15,7 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(threads),
+      time_limit_(options.time_limit),
       folder_(group_.is_rank_zero() ? std::make_unique<RunFolder>(options.folder) : nullptr),
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
@@ -173,6 +174,7 @@ TrainingResult Run::run() {
     while (position_.epoch < recipe_.epochs && !out_of_patience()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
+      keep_time_limit();
     }
     if (counters_.tested) return result(false);
     const autograd::NoGrad no_grad;

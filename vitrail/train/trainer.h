@@ -45,10 +45,13 @@ struct TrainerCallbacks {
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder{};                         // folder of the run, created if missing
-  bool resume = false;                                    // continue from the folder's checkpoint, if there is one
-  bool allow_changes = false;                             // if the recipe has changed, warn instead of throwing
-  int threads = 0;                                        // compute threads; 0: all available cores
+  std::filesystem::path folder{};  // folder of the run, created if missing
+  bool resume = false;             // continue from the folder's checkpoint, if there is one
+  bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
+  int threads = 0;                 // compute threads; 0: all available cores
+  // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
+  // schedule of the learning rate ends with them.  At least one epoch is trained.  Not for a probe.
+  double time_limit = 0;
   std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
   // Shown in the report: "command" → "vitrail train photos -o run", "version" → …
   std::vector<std::pair<std::string, std::string>> environment = {};

@@ -79,6 +79,10 @@ TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& mode
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
 }
 
+void TrainingStep::update_schedule(int64_t steps_per_epoch) {
+  schedule_ = optim::Schedule(schedule_options(recipe_, steps_per_epoch));
+}
+
 void TrainingStep::set_epoch(double epoch) {
   const std::optional<TokenDropRecipe>& drop = recipe_.token_drop;
   const bool active = drop && epoch < drop->until * static_cast<double>(recipe_.epochs);

@@ -42,6 +42,9 @@ class TrainingStep {
   TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
                std::unique_ptr<Teacher> teacher, const ProcessGroup& group);
 
+  // Follows a change of the recipe's number of epochs.
+  void update_schedule(int64_t steps_per_epoch);
+
   // Sets the position of the next batch in epochs, with fractions.  The rate of PatchDropout depends on it.
   void set_epoch(double epoch);
 
