@@ -160,9 +160,14 @@ TEST_F(CifarPickle, DamagedAndDangerousFilesAreErrors) {
     return content.replace(at, from.size(), to);
   };
   EXPECT_TRUE(contains(refusal(replaced("numpy\ndtype", "posix\nsystem")), "posix.system"));
-  EXPECT_TRUE(contains(refusal(replaced("U\x04" "data", "U\x04" "date")), "a dict with \"data\""));
+  EXPECT_TRUE(contains(refusal(replaced("U\x04"
+                                        "data",
+                                        "U\x04"
+                                        "date")),
+                       "a dict with \"data\""));
   EXPECT_TRUE(contains(refusal(replaced("labels", "lapels")), "a dict with \"labels\""));
-  EXPECT_TRUE(contains(refusal(replaced("K\x03K\x08", "K\x03K\x0a")), "test_batch#1: expected a label below 10, got 10"));
+  EXPECT_TRUE(
+      contains(refusal(replaced("K\x03K\x08", "K\x03K\x0a")), "test_batch#1: expected a label below 10, got 10"));
   EXPECT_TRUE(contains(refusal(replaced(std::string("K\x02M\0\x0c", 5), std::string("K\x03M\0\x0c", 5))),
                        "expected \"data\": an array uint8 [2, 3072]"));
   EXPECT_FALSE(refusal(batch.substr(0, 3000)).empty());

@@ -113,10 +113,7 @@ def tips():
 def write_alone(name, model, forward, **options):
     """A model without preprocessor_config.json."""
     randomise(model, name)
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model)
     reference = f"transformers {transformers.__version__} {type(model).__name__}"
     write_fixture(name, model, forward, saved, size=16, state=state, reference=reference, **options)
 

@@ -85,7 +85,8 @@ Names lines_of(std::span<const std::byte> bytes) {
 Names class_names_of(const CifarFiles& files, const CifarVariant& variant) {
   if (!files.has(variant.names_file)) return {};
   const CifarFile file = files.open(variant.names_file);
-  if (file.bytes.size() > kMaxNames) throw Error(file.path, str("at most ", kMaxNames, " bytes"), str(file.bytes.size()));
+  if (file.bytes.size() > kMaxNames)
+    throw Error(file.path, str("at most ", kMaxNames, " bytes"), str(file.bytes.size()));
   return variant.is_pickle ? read_pickled_names(file, variant.names_key) : lines_of(file.bytes);
 }
 
