@@ -2,6 +2,7 @@
 // The vitrail program.  Each subcommand has its own file.  docs/cli.md documents the interface that scripts rely on.
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
 #include <optional>
 #include <sstream>
@@ -50,6 +51,20 @@ int finish_parse(const CLI::App& program, const std::vector<std::string>& argume
   return 0;
 }
 
+// A precision without effect would be a promise that is not kept.
+void require_precision_is_used(const CLI::App& program, const app::GlobalOptions& global) {
+  static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
+                                                           {"convert", "the converted model has that of --dtype"},
+                                                           {"inspect", "traces are computed in fp32"},
+                                                           {"models", "no model runs"},
+                                                           {"info", "no model runs"}};
+  for (const CLI::App* command : program.get_subcommands()) {
+    const auto reason = kReasons.find(command->get_name());
+    if (!global.precision.empty() && reason != kReasons.end())
+      throw CLI::ValidationError("--precision", "has no effect on " + reason->first + ": " + reason->second);
+  }
+}
+
 int run_program(int argc, char** argv) {
   CLI::App program("Vision Transformers: inference, features, attention maps, evaluation, conversion and training.",
                    "vitrail");
@@ -92,6 +107,7 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
+  require_precision_is_used(program, global);
   image::set_decode_memory(global.decode_memory << 20);
   std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights
   if (global.threads > 0) threads.emplace(global.threads);

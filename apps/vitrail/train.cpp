@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -18,6 +19,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/train/cross_validation.h"
 #include "vitrail/train/default_recipe.h"
 #include "vitrail/train/recipe_inputs.h"
 
@@ -29,7 +31,7 @@ using Processes = std::shared_ptr<dist::Communicator>;
 struct Options {
   std::string source, folder;  // source: a dataset or a recipe
   std::string data, model, preset = "finetune";
-  std::optional<int64_t> epochs;
+  std::optional<int64_t> epochs, folds;
   std::optional<double> seconds;
   std::vector<std::string> settings;
   bool resume = false, allow_changes = false;
@@ -71,20 +73,24 @@ const char* name_of(train::Progress::Phase phase) {
 std::string status_text(const train::Progress& p) {
   const std::string bar = progress_bar(p.step, p.steps);
   if (p.phase != train::Progress::Phase::train) return fmt::format("{} {}", name_of(p.phase), bar);
-  return fmt::format("epoch {}/{} {}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  {} left  data wait {:.0f} %",
-                     p.epoch, p.epochs, bar, p.loss, 100 * p.accuracy, p.images_per_second,
-                     duration_text(p.seconds_left), 100 * p.data_wait);
+  const std::string top1 = std::isnan(p.accuracy) ? "" : fmt::format("  top-1 {:.1f} %", 100 * p.accuracy);
+  return fmt::format("epoch {}/{} {}  loss {:.4f}{}  {:.0f} images/s  {} left  data wait {:.0f} %", p.epoch, p.epochs,
+                     bar, p.loss, top1, p.images_per_second, duration_text(p.seconds_left), 100 * p.data_wait);
 }
 
 std::string epoch_line(const train::EpochResult& e) {
-  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}  top-1 {:5.2f} %", e.epoch, e.step, e.train_loss,
-                                 100 * e.train_top1);
-  if (e.validated) {
+  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train_loss);
+  if (!e.multi_label) line += fmt::format("  top-1 {:5.2f} %", 100 * e.train_top1);
+  if (e.validated && e.multi_label) {
+    line += fmt::format("  validation: loss {:.4f}  mAP {:.4f}  F1 {:.4f} of {}", e.val_loss, e.val_top1, e.val_top5,
+                        e.val_images);
+  } else if (e.validated) {
     const data::Interval interval = data::wilson_interval(e.val_top1, e.val_images);
     line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} % ({:.1f} to {:.1f} of {})", e.val_loss,
                         100 * e.val_top1, 100 * interval.low, 100 * interval.high, e.val_images);
   }
-  if (e.has_ema) line += fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
+  if (e.has_ema)
+    line += e.multi_label ? fmt::format("  EMA {:.4f}", e.ema_top1) : fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
   return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
 
@@ -98,9 +104,11 @@ int threads_for(const GlobalOptions& global) {
 void require_dataset(const Options& options) {
   const char* given = options.preset != "finetune" ? "--preset"
                       : options.seconds            ? "--time"
+                      : options.folds              ? "--folds"
                       : options.epochs             ? "--epochs"
                                                    : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set epochs=N");
+  if (given != nullptr)
+    throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set, as --set epochs=N");
 }
 
 // --data and -m are settings of a recipe too; --set may override them.
@@ -145,6 +153,9 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
   return std::max<int64_t>(1, static_cast<int64_t>(seconds / epoch));
 }
 
+// The number of trainings among which --time is divided.
+double trainings_of(const Options& options) { return static_cast<double>(options.folds.value_or(0) + 1); }
+
 // The recipe that is named, or one for the dataset that is named, with its reasons.
 train::Recipe recipe_of(const Options& options, int threads, const std::function<void(const std::string&)>& print) {
   if (is_recipe(options.source)) {
@@ -152,26 +163,35 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
     return train::read_recipe(options.source, settings_of(options));
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
-  if (options.preset == "probe" && (options.epochs || options.seconds))
-    throw CLI::ValidationError("--preset probe", "without --epochs and --time: a probe has no epochs");
+  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds))
+    throw CLI::ValidationError(
+        "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   train::DefaultRecipeOptions request{
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   if (options.seconds) {
     request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
       const std::optional<int64_t> same = epochs_of_run(options);
-      return same ? *same : epochs_within(*options.seconds, chosen, threads);
+      return same ? *same : epochs_within(*options.seconds / trainings_of(options), chosen, threads);
     };
   }
+  if (options.folds) request.cross_validated = true;
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
   return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
 }
 
-// The part of --time that is left after choosing the recipe; at least a millisecond, because 0 is no limit.
+// The part of --time that is left for each training after choosing the recipe; at least a millisecond, because 0 is no
+// limit.
 double time_left(const Options& options, std::chrono::steady_clock::time_point start) {
   if (!options.seconds) return 0;
   const double used = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return std::max(*options.seconds - used, 0.001);
+  return std::max((*options.seconds - used) / trainings_of(options), 0.001);
+}
+
+// "top-1 95.00 % of 60 images (95 % interval 86.3 to 98.3 %)" or "mean average precision 0.8123 on 60 images"
+std::string metric_text(const train::TrainingResult& result, double value, int64_t images) {
+  return result.multi_label ? fmt::format("mean average precision {:.4f} on {} images", value, images)
+                            : "top-1 " + data::accuracy_text(value, images);
 }
 
 void print_end(const Options& options, const train::TrainingResult& result,
@@ -179,12 +199,44 @@ void print_end(const Options& options, const train::TrainingResult& result,
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
   const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   if (result.best_top1) {
-    print(fmt::format("best weights: epoch {}, held-out top-1 {}", result.best_epoch,
-                      data::accuracy_text(*result.best_top1, result.validation_images)));
+    print(fmt::format("best weights: epoch {}, held-out {}", result.best_epoch,
+                      metric_text(result, *result.best_top1, result.validation_images)));
   }
-  if (result.tested) print("test top-1 " + data::accuracy_text(result.test_top1, result.test_images));
+  if (result.tested) print("test " + metric_text(result, result.test_top1, result.test_images));
   print(fmt::format("model: {}\nreport: {}\nnext: vitrail classify -m {} IMAGE", in_folder("model"),
                     in_folder("report.html"), in_folder("model")));
+}
+
+nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {
+  const std::string first = result.multi_label ? "map" : "top1", second = result.multi_label ? "f1" : "top5";
+  nlohmann::ordered_json json{
+      {"run", options.folder},        {"epochs", result.epoch},          {"steps", result.step},
+      {"held_out_" + first, nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
+  if (result.best_top1) {
+    json["held_out_" + first] = *result.best_top1;
+    json["held_out_images"] = result.validation_images;
+  }
+  if (result.tested) {
+    json["test_" + first] = result.test_top1;
+    json["test_" + second] = result.test_top5;
+    json["test_images"] = result.test_images;
+  }
+  if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
+  if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
+  if (result.processes > 1) {
+    json["processes"] = result.processes;
+    json["exchange_seconds"] = result.communication.seconds;
+    json["exchange_overlapped_seconds"] = result.communication.overlapped;
+    json["exchange_waited_seconds"] = result.communication.waited;
+  }
+  return json;
+}
+
+void add_folds(const train::CrossValidationResult& validated, nlohmann::ordered_json& json) {
+  const std::string name = validated.final.multi_label ? "cross_validated_map" : "cross_validated_top1";
+  json["folds"] = validated.folds.size();
+  json[name] = validated.mean.mean;
+  json[name + "_interval"] = {validated.mean.interval.low, validated.mean.interval.high};
 }
 
 int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
@@ -214,7 +266,10 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
                                           .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
                                           .message = print_message,
                                           .stop = [] { return stop_requested.load(); }};
-  const train::TrainingResult result = train::train(recipe, trainer, callbacks);
+  train::CrossValidationResult validated;
+  const train::TrainingResult result =
+      options.folds ? (validated = cross_validate(recipe, *options.folds, trainer, callbacks)).final
+                    : train::train(recipe, trainer, callbacks);
   clear_status();
   processes->finish();
   if (!is_root) return result.stopped ? 1 : 0;
@@ -223,26 +278,8 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
     return 1;
   }
   print_end(options, result, print);
-  nlohmann::ordered_json json{
-      {"run", options.folder},    {"epochs", result.epoch},          {"steps", result.step},
-      {"held_out_top1", nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
-  if (result.best_top1) {
-    json["held_out_top1"] = *result.best_top1;
-    json["held_out_images"] = result.validation_images;
-  }
-  if (result.tested) {
-    json["test_top1"] = result.test_top1;
-    json["test_top5"] = result.test_top5;
-    json["test_images"] = result.test_images;
-  }
-  if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
-  if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
-  if (result.processes > 1) {
-    json["processes"] = result.processes;
-    json["exchange_seconds"] = result.communication.seconds;
-    json["exchange_overlapped_seconds"] = result.communication.overlapped;
-    json["exchange_waited_seconds"] = result.communication.waited;
-  }
+  nlohmann::ordered_json json = json_of(options, result);
+  if (options.folds) add_folds(validated, json);
   print_json(json);
   return 0;
 }
@@ -287,6 +324,10 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                         CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
       ->excludes(epochs);
+  command
+      ->add_option("--folds", options->folds,
+                   "Measure by K-fold cross-validation, then train on all images (K+1 trainings)")
+      ->check(CLI::Range(int64_t{2}, train::kMaxFolds));
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/pipeline/model.h"
 
-#include <cmath>
 #include <optional>
 
 #include "vitrail/analysis/attention_map.h"
@@ -9,6 +8,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/data/multi_label_report.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/pipeline/class_names.h"
@@ -34,9 +34,6 @@ size_t num_of_one_size(const image::EvalTransform& transform, Images images) {
   while (count < images.size() && size_of(count) == size_of(0)) ++count;
   return count;
 }
-
-// The sigmoid of each class's own logit, computed in double.
-float sigmoid(float logit) { return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))); }
 
 }  // namespace
 
@@ -115,7 +112,7 @@ std::vector<Prediction> Model::predictions(std::span<const float> logits, int64_
   std::vector<Prediction> predictions;
   for (const auto& [index, softmax] : data::top_k(logits, top, where)) {
     const float logit = logits[static_cast<size_t>(index)];
-    predictions.push_back({index, class_name(index), uses_sigmoid ? sigmoid(logit) : softmax});
+    predictions.push_back({index, class_name(index), uses_sigmoid ? data::sigmoid(logit) : softmax});
   }
   return predictions;
 }
