@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/pipeline/model.h"
 
+#include <cmath>
 #include <optional>
 
 #include "vitrail/analysis/attention_map.h"
