@@ -58,11 +58,7 @@ Tensor encoder_input(const image::ImageView& view, int64_t size) {
 }
 
 // The prompts of a group have as many tokens, and all or none of them has a mask.
-struct Group {
-  size_t tokens;
-  bool mask;
-  auto operator<=>(const Group&) const = default;
-};
+using Group = std::pair<size_t, bool>;
 
 // A padding point follows the points if there is no box.
 size_t tokens_of(const Prompt& prompt) {
