@@ -169,8 +169,7 @@ def main():
     precision = sys.argv[4].replace("bf16", "half")
     seconds = float(sys.argv[5]) if len(sys.argv) > 5 else 4
     model = make_model(name)
-    side = CIFAR_VITS[name]["img_size"] if name in CIFAR_VITS else 224
-    images = torch.randn(batch, 3, side, side)
+    images = torch.randn(batch, 3, *model.patch_embed.img_size)
     if peer in ("eager", "compiled"):
         pytorch(model, images, precision, seconds, peer == "compiled")
     elif peer == "train":

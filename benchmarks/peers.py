@@ -37,6 +37,12 @@ INFERENCE = [
     ("vit_small_patch16_224", 8),
     ("vit_base_patch16_224", 1),
     ("vit_base_patch16_224", 8),
+    ("vit_base_patch32_clip_224", 1),
+    ("vit_base_patch32_clip_224", 8),
+    ("vit_base_patch16_siglip_224", 1),
+    ("vit_base_patch16_siglip_224", 8),
+    ("vit_small_patch16_dinov3", 1),
+    ("vit_small_patch16_dinov3", 8),
     ("cifar_vit_d192", 64),
 ]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds the libraries that vitrail links.  Used by its own build and, through the installed vitrailConfig.cmake, by
-# find_package(vitrail).  Reads VITRAIL_ONEDNN and VITRAIL_PARALLEL.
+# find_package(vitrail).  Reads VITRAIL_ONEDNN.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
-if(VITRAIL_PARALLEL STREQUAL "openmp")
-  find_package(OpenMP REQUIRED COMPONENTS CXX)
+if(VITRAIL_ONEDNN)
+  find_package(OpenMP REQUIRED COMPONENTS CXX)  # sets the number of oneDNN's threads
 endif()
 
 # Libraries for which Debian 12 has no CMake target in every version.  oneDNN is included because its target requires

@@ -4,17 +4,19 @@
 # removes what the last installation wrote.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS vitrail_lib EXPORT vitrailTargets)
+install(TARGETS vitrail_lib EXPORT vitrailTargets LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
 if(VITRAIL_APP)
-  install(TARGETS vitrail RUNTIME)
+  install(TARGETS vitrail RUNTIME COMPONENT runtime)
 endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/recipes
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail)
-install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
+install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples
+        COMPONENT runtime)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}
+        COMPONENT runtime)
 install(EXPORT vitrailTargets NAMESPACE vitrail:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/vitrail)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/vitrailConfig.cmake.in
@@ -30,10 +32,7 @@ if(NOT BUILD_SHARED_LIBS)
   set(VITRAIL_PC_REQUIRES "Requires: zlib libjpeg libpng libwebp libtiff-4 libutf8proc")
   set(VITRAIL_PC_LIBS " -lgif -ldl -pthread")
   if(VITRAIL_ONEDNN)
-    string(APPEND VITRAIL_PC_LIBS " -ldnnl")
-  endif()
-  if(VITRAIL_PARALLEL STREQUAL "openmp")
-    string(APPEND VITRAIL_PC_LIBS " ${OpenMP_CXX_FLAGS}")
+    string(APPEND VITRAIL_PC_LIBS " -ldnnl ${OpenMP_CXX_FLAGS}")
   endif()
 endif()
 file(RELATIVE_PATH VITRAIL_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::attempt([&] {
       const auto dataset = data::open_csv(file, options);
       data::summary(*dataset, "fuzz");
-      for (int64_t i = 0; i < dataset->size(); ++i) dataset->path(i);
+      for (int64_t i = 0; i < dataset->size(); ++i) dataset->labels(i), dataset->path(i);
     });
   }
   return 0;

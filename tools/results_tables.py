@@ -37,6 +37,9 @@ CARD_VALUE = re.compile(r"^( +value: )[0-9.]+$", re.MULTILINE)
 CARD_RECORD = "accuracy-cifar10"
 DISPLAY = {
     "vit_tiny_patch16_224": "ViT-Ti/16",
+    "vit_base_patch32_clip_224": "CLIP ViT-B/32",
+    "vit_base_patch16_siglip_224": "SigLIP ViT-B/16",
+    "vit_small_patch16_dinov3": "DINOv3 ViT-S/16",
     "vit_small_patch16_224": "ViT-S/16",
     "vit_base_patch16_224": "ViT-B/16",
     "cifar_vit_d192": "CIFAR ViT d192",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 
 #include "apps/vitrail/attention_figure.h"
@@ -63,23 +62,6 @@ void write_raw(const std::string& path, const std::vector<Tensor>& weights) {
   NpyWriter file(path, DType::f32, std::span(shape.begin() + 1, 3), static_cast<int64_t>(weights.size()));
   for (const Tensor& block : weights) file.write_rows(block.data<float>(), 1);
   file.finish();
-}
-
-// The patch [row, column] with the pixel of --query.
-std::array<int64_t, 2> patch_at(const std::vector<int64_t>& pixel, const image::Region& region,
-                                const std::array<int64_t, 2>& grid) {
-  const auto at = [](int64_t position, double begin, double end, int64_t cells) {
-    const double cell = (static_cast<double>(position) + 0.5 - begin) / (end - begin) * static_cast<double>(cells);
-    return static_cast<int64_t>(std::floor(cell));
-  };
-  const std::array<int64_t, 2> patch{at(pixel[1], region.top, region.bottom, grid[0]),
-                                     at(pixel[0], region.left, region.right, grid[1])};
-  if (patch[0] >= 0 && patch[0] < grid[0] && patch[1] >= 0 && patch[1] < grid[1]) return patch;
-  throw Error(
-      "--query",
-      str("a pixel that the model sees: X from ", std::lround(region.left), " to ", std::lround(region.right) - 1,
-          ", Y from ", std::lround(region.top), " to ", std::lround(region.bottom) - 1),
-      str(pixel[0], ",", pixel[1]));
 }
 
 // What the maps are made from: whose attention (none: the mean over all tokens), and the layout of the tokens.
@@ -145,7 +127,7 @@ void write_figure(const Options& options, const Model& model, const image::Image
   AttentionFigure figure{.photo = photo, .region = visible_region(model.transform(), photo.width, photo.height)};
   std::string query = "mean over all tokens";
   if (!options.query.empty()) {
-    figure.query = patch_at(options.query, figure.region, tokens.grid);
+    figure.query = model.patch_at({options.query[0], options.query[1]}, photo.width, photo.height);
     tokens.query = tokens.prefix + (*figure.query)[0] * tokens.grid[1] + (*figure.query)[1];
     query = str("the patch at ", options.query[0], ",", options.query[1]);
   } else if (model.config().vit.class_token) {

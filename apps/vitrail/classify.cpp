@@ -14,19 +14,18 @@ namespace {
 
 struct Options {
   ModelOptions model;
-  std::vector<std::string> inputs;
-  std::string labels, logits, format = "text";
-  int64_t top = 5, batch = 8;
-  bool exif = false;
+  StreamOptions images;
+  PredictionOptions predictions;
+  std::string labels, logits;
 };
 
 int classify(const Options& options, const GlobalOptions& global) {
-  const Format format = format_from_name(options.format);
+  const Format format = format_from_name(options.predictions.format);
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
   const PredictionPrinter printer(format, models::gives_sigmoid(model.config()));
-  const ImageSource source = image_source(options.inputs, model, options.exif);
+  const ImageSource source = image_source(options.images, model);
   std::optional<NpyWriter> logits;
   if (!options.logits.empty()) {
     logits.emplace(options.logits, DType::f32, std::span(&classes, 1), -1);
@@ -34,7 +33,7 @@ int classify(const Options& options, const GlobalOptions& global) {
   const std::vector<float> nan_row(static_cast<size_t>(classes), std::numeric_limits<float>::quiet_NaN());
 
   size_t failures = 0;
-  failures += run_images(source, model, {}, options.batch, global, [&](const Outcome& outcome) {
+  failures += run_images(source, model, {}, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) {
       printer.print_failure(outcome.path, outcome.error);
       if (logits) logits->write_rows(nan_row.data(), 1);
@@ -44,7 +43,7 @@ int classify(const Options& options, const GlobalOptions& global) {
     if (logits) logits->write_rows(row, 1);
     try {
       const std::span logits_row(row, static_cast<size_t>(classes));
-      printer.print(outcome.path, model.predictions(logits_row, options.top, outcome.path));
+      printer.print(outcome.path, model.predictions(logits_row, options.predictions.top, outcome.path));
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
@@ -63,19 +62,13 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer(
       "Example: vitrail classify -m MODEL photo.jpg --top 3\n         find . -name '*.png' | vitrail classify -m MODEL "
       "- --format json");
-  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
+  options->images.add_inputs_to(*command)->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
-  command->add_option("--top", options->top, "Number of classes to print")
-      ->capture_default_str()
-      ->check(kPositiveInteger);
+  options->predictions.add_to(*command);
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format, "Output format: text, json (one object per line) or csv")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json", "csv"}));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return classify(*options, global); }; });
 }
 

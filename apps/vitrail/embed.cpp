@@ -16,11 +16,10 @@ namespace {
 struct Options {
   ModelOptions model;
   ZeroShotOptions texts;
-  std::vector<std::string> inputs;
+  StreamOptions images;
   std::string output, text, tokens = "pooled";
   std::vector<int64_t> layers{-1};
-  int64_t batch = 8;
-  bool no_norm = false, normalize = false, exif = false;
+  bool no_norm = false, normalize = false;
 };
 
 infer::Tokens tokens_from_name(const std::string& name) {
@@ -50,7 +49,7 @@ Shape row_shape(const Model& model, const infer::Request& request) {
 
 // A row for each text, under the text where images have their path.
 int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile& rows) {
-  if (!options.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
+  if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
   std::error_code unknown;
   const bool is_file = std::filesystem::is_regular_file(options.text, unknown);
   const std::vector<std::string> texts = is_file ? read_lines(options.text) : std::vector{options.text};
@@ -64,12 +63,12 @@ int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile
 int embed(const Options& options, const GlobalOptions& global) {
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
   if (!options.text.empty()) return embed_texts(options, global, *rows);
-  if (options.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
+  if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
   const Model model = load_model(options.model, global);
-  const ImageSource source = image_source(options.inputs, model, options.exif);
+  const ImageSource source = image_source(options.images, model);
   const infer::Request request = request_of(options, model);
   size_t failures = 0, images = 0;
-  failures += run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
+  failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     ++images;
     if (!outcome.error.empty()) return rows->add_failure(outcome.path, outcome.error);
     try {
@@ -91,7 +90,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
-  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input");
+  options->images.add_inputs_to(*command);
   command->add_option("--text", options->text, "Embed a text instead, or each line of a text file (CLIP, SigLIP)");
   options->texts.add_tokenizer_to(*command);
   options->model.add_to(*command);
@@ -117,8 +116,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->capture_default_str();
   command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
   command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return embed(*options, global); }; });
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/eval_labels.h"
 #include "apps/vitrail/eval_output.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
@@ -14,6 +15,7 @@
 #include "vitrail/base/npy.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/imagenet_labels.h"
+#include "vitrail/train/training_images.h"
 
 namespace vitrail::app {
 namespace {
@@ -143,27 +145,46 @@ struct Classifier {
   std::function<Tensor(const Tensor&)> logits_of = [](const Tensor& result) { return result; };
 };
 
-int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
-                const GlobalOptions& global) {
+template <class Results>
+int collect(Results& results, const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+            const GlobalOptions& global) {
   if (!global.quiet) print_note("vitrail: evaluating " + data::summary(dataset, options.dataset));
   const ImageSource source{static_cast<size_t>(dataset.size()),
                            [&](size_t i) { return dataset.path(static_cast<int64_t>(i)); },
                            [&](size_t i) { return dataset.image(static_cast<int64_t>(i)); }};
-  Evaluation evaluation(options, global.command_line, dataset, classifier.classes, classifier.names);
   const auto start = std::chrono::steady_clock::now();
   run_images(source, classifier.model, classifier.request, options.batch, global, [&](Outcome outcome) {
     if (outcome.error.empty()) outcome.result = classifier.logits_of(outcome.result);
-    evaluation.add(outcome);
+    results.add(outcome);
   });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  evaluation.finish(seconds);
-  return evaluation.failures() == 0 ? 0 : 1;
+  results.finish(seconds);
+  return results.failures() == 0 ? 0 : 1;
+}
+
+int evaluate_on(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+                const GlobalOptions& global) {
+  Evaluation evaluation(options, global.command_line, dataset, classifier.classes, classifier.names);
+  return collect(evaluation, dataset, classifier, options, global);
+}
+
+int evaluate_labels(const data::Dataset& dataset, const Classifier& classifier, const Options& options,
+                    const GlobalOptions& global) {
+  const LabelEvaluationOptions files{.dataset = options.dataset,
+                                     .logits = options.logits,
+                                     .predictions = options.predictions,
+                                     .report = options.report,
+                                     .format = options.format,
+                                     .command_line = global.command_line};
+  LabelEvaluation evaluation(files, dataset, classifier.classes, classifier.names);
+  return collect(evaluation, dataset, classifier, options, global);
 }
 
 // Classes are the labels, by default those that the dataset names.
 int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   data::DatasetOptions settings = dataset_options(options, model.images());
+  settings.multi_label = false;
   if (!options.labels.empty()) settings.labels = read_lines(options.labels);
   const auto dataset = data::open_dataset(options.dataset, settings);
   const std::vector<std::string>& names = settings.labels.empty() ? dataset->class_names() : settings.labels;
@@ -186,13 +207,15 @@ int evaluate(const Options& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
   const int64_t classes = model.config().vit.num_classes;
-  if (models::gives_sigmoid(model.config())) {
-    throw Error(options.model.model, "a model that chooses one of several classes, for top-1 and top-5 accuracy",
-                classes == 1 ? "a head with one class (use classify)"
-                             : "one that gives each label its own probability (use classify)");
-  }
-  const auto dataset = data::open_dataset(options.dataset, classifier_options(options, model));
-  return evaluate_on(*dataset, {.model = model, .classes = classes, .names = model.class_names()}, options, global);
+  if (classes == 1)
+    throw Error(options.model.model, "a model that chooses among classes", "a head with one class (use classify)");
+  data::DatasetOptions settings = classifier_options(options, model);
+  settings.multi_label = models::gives_sigmoid(model.config());
+  const auto dataset = data::open_dataset(options.dataset, settings);
+  train::warn_of_training_images(options.model.model, *dataset);
+  const Classifier classifier{.model = model, .classes = classes, .names = model.class_names()};
+  return *settings.multi_label ? evaluate_labels(*dataset, classifier, options, global)
+                               : evaluate_on(*dataset, classifier, options, global);
 }
 
 }  // namespace

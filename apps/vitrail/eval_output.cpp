@@ -17,17 +17,6 @@ std::string class_name(const std::vector<std::string>& names, int64_t index) {
   return names.empty() ? std::to_string(index) : names[static_cast<size_t>(index)];
 }
 
-// The number of code points: the width of a name on a terminal, but for wide and combining characters.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
-}
-
-std::string padded(const std::string& text, size_t width) {
-  const size_t used = width_of(text);
-  return used < width ? text + std::string(width - used, ' ') : text;
-}
-
 void print_row(const std::string& name, size_t width, const data::ClassMetrics& metrics) {
   print_output("{}  {:>7}  {:>9.4f}  {:>6.4f}  {:>6.4f}\n", padded(escaped(name), width), metrics.support,
                metrics.precision, metrics.recall, metrics.f1);
@@ -86,12 +75,22 @@ void print_wrong(const EvaluationOutput& output) {
     print_output("… {} more; --predictions FILE.csv has all\n", output.wrong.size() - kMaxListed);
 }
 
+}  // namespace
+
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
+}
+
+std::string padded(const std::string& text, size_t width) {
+  const size_t used = width_of(text);
+  return used < width ? text + std::string(width - used, ' ') : text;
+}
+
 nlohmann::ordered_json json_of(const data::ClassMetrics& metrics) {
   return {
       {"precision", metrics.precision}, {"recall", metrics.recall}, {"f1", metrics.f1}, {"images", metrics.support}};
 }
-
-}  // namespace
 
 void print_evaluation_table(const EvaluationOutput& output) {
   const data::ClassificationReport& report = *output.report;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The results of `vitrail eval`: a table for people, JSON, and a CSV file of predictions.
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct EvaluationOutput {
   std::vector<WrongImage> wrong{};
   double images_per_second = 0;
 };
+
+// The number of code points: the width of a name on a terminal, but for wide and combining characters.
+size_t width_of(const std::string& text);
+std::string padded(const std::string& text, size_t width);
+
+nlohmann::ordered_json json_of(const data::ClassMetrics& metrics);
 
 void print_evaluation_table(const EvaluationOutput& output);
 void print_evaluation_json(const EvaluationOutput& output);

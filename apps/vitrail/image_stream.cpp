@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/image_inputs.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/progress.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/data/ordered_prefetch.h"
@@ -112,9 +113,18 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
   return batcher.failures();
 }
 
-ImageSource image_source(const std::vector<std::string>& inputs, const Model& model, bool apply_exif) {
-  const auto list = std::make_shared<ImageInputs>(inputs);
-  const image::DecodeOptions decode{.mode = model.color_mode(), .apply_exif = apply_exif};
+CLI::Option* StreamOptions::add_inputs_to(CLI::App& command) {
+  return command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
+}
+
+void StreamOptions::add_to(CLI::App& command) {
+  command.add_option("--batch", batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
+  command.add_flag("--exif", exif, "Apply the EXIF orientation");
+}
+
+ImageSource image_source(const StreamOptions& options, const Model& model) {
+  const auto list = std::make_shared<ImageInputs>(options.inputs);
+  const image::DecodeOptions decode{.mode = model.color_mode(), .apply_exif = options.exif};
   return {.count = list->count(),
           .path =
               [list](size_t i) {

@@ -31,7 +31,17 @@ struct Outcome {
 size_t run_images(const ImageSource& source, const Model& model, const infer::Request& request, int64_t batch,
                   const GlobalOptions& global, const std::function<void(const Outcome&)>& on_outcome);
 
-// The images that command-line inputs name.
-ImageSource image_source(const std::vector<std::string>& inputs, const Model& model, bool apply_exif);
+// The options of commands that run a model over a stream of images.
+struct StreamOptions {
+  std::vector<std::string> inputs{};
+  int64_t batch = 8;
+  bool exif = false;
+
+  CLI::Option* add_inputs_to(CLI::App& command);  // INPUT
+  void add_to(CLI::App& command);                 // --batch, --exif
+};
+
+// The images that the inputs name.
+ImageSource image_source(const StreamOptions& options, const Model& model);
 
 }  // namespace vitrail::app

@@ -62,8 +62,12 @@ void print_summary(const InspectedModel& inspected) {
   }
   print_output("input         {} channels, image {}, patch {}\n", vit.in_chans,
                size_text(inspected.config.preprocessing.input_size.value_or(vit.img_size)), size_text(vit.patch_size));
-  print_output("model         width {}, depth {}, {} heads, {} classes\n", vit.embed_dim, vit.depth, vit.num_heads,
-               vit.num_classes);
+  print_output("model         width {}, depth {}, {} heads, {} {}\n", vit.embed_dim, vit.depth, vit.num_heads,
+               vit.num_classes, vit.projection_head ? "features of the projection" : "classes");
+  if (const auto& text = inspected.config.text) {
+    print_output("text          width {}, depth {}, {} heads, {} tokens of {}\n", text->embed_dim, text->depth,
+                 text->num_heads, text->context_length, text->vocab_size);
+  }
   print_output("parameters    {}\n", shapes.num_parameters());
 }
 

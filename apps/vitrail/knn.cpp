@@ -61,6 +61,7 @@ Features features_of(const data::Dataset& dataset, const Model& model, const Opt
 int knn(const Options& options, const GlobalOptions& global) {
   const Model model = load_model(options.model, global);
   data::DatasetOptions dataset_options;
+  dataset_options.multi_label = false;
   dataset_options.decode.mode = model.color_mode();
   dataset_options.decode.apply_exif = options.exif;
   const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);

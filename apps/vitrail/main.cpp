@@ -2,7 +2,9 @@
 // The vitrail program.  Each subcommand has its own file.  docs/cli.md documents the interface that scripts rely on.
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <new>
+#include <optional>
 #include <sstream>
 
 #include "apps/vitrail/build_info.h"
@@ -12,6 +14,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/file_guard.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/image/decode_memory.h"
 
 namespace {
@@ -46,6 +49,20 @@ int finish_parse(const CLI::App& program, const std::vector<std::string>& argume
   program.exit(error, out, unused);
   app::write_output(out.str());
   return 0;
+}
+
+// A precision without effect would be a promise that is not kept.
+void require_precision_is_used(const CLI::App& program, const app::GlobalOptions& global) {
+  static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
+                                                           {"convert", "the converted model has that of --dtype"},
+                                                           {"inspect", "traces are computed in fp32"},
+                                                           {"models", "no model runs"},
+                                                           {"info", "no model runs"}};
+  for (const CLI::App* command : program.get_subcommands()) {
+    const auto reason = kReasons.find(command->get_name());
+    if (!global.precision.empty() && reason != kReasons.end())
+      throw CLI::ValidationError("--precision", "has no effect on " + reason->first + ": " + reason->second);
+  }
 }
 
 int run_program(int argc, char** argv) {
@@ -90,7 +107,10 @@ int run_program(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
+  require_precision_is_used(program, global);
   image::set_decode_memory(global.decode_memory << 20);
+  std::optional<ThreadCount> threads;  // also for what runs before a session, such as packing weights
+  if (global.threads > 0) threads.emplace(global.threads);
   set_warning_callback([quiet = global.quiet](const std::string& message) {
     if (!quiet) app::print_warning(message);
   });

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/output.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
@@ -32,15 +35,44 @@ size_t printable_bytes(std::string_view text) {
   return c0_control || c1_control ? 0 : length;
 }
 
-void write_line_to_stderr(std::string_view text) {
-  // One call, so that lines of several processes do not mix.  There is nobody to tell if it fails.
-  const std::string line = std::string(text) + "\n";
-  static_cast<void>(std::fwrite(line.data(), 1, line.size(), stderr));
+// The status line, which warnings of decoding threads remove too.
+std::mutex status_mutex;
+bool status_drawn = false;
+
+void write_to_stderr(std::string_view text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr)); }
+
+// Colours and styles of ECMA-48.
+constexpr const char *kRed = "\033[1;31m", *kYellow = "\033[1;33m", *kPlain = "\033[0m";
+
+bool has_colors() {
+  const char *no_color = std::getenv("NO_COLOR"), *terminal = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+// "vitrail: label: message"
+void print_labelled(const char* label, const char* color, const std::string& message) {
+  const std::string shown = has_colors() ? std::string(color) + label + kPlain : label;
+  clear_status();
+  write_to_stderr("vitrail: " + shown + " " + escaped(message) + "\n");
+}
+
+// The first `columns` characters of UTF-8 text.
+std::string_view first_columns(std::string_view text, size_t columns) {
+  size_t end = 0;
+  while (end < text.size() && columns-- > 0) end += std::max<size_t>(1, utf8_length(text.substr(end)));
+  return text.substr(0, end);
+}
+
+size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
 }
 
 }  // namespace
 
 void write_output(std::string_view text) {
+  clear_status();
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
     throw Error(str("standard output: write failed: ", std::strerror(errno)));
 }
@@ -63,11 +95,26 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-void print_note(std::string_view text) { write_line_to_stderr(escaped(text)); }
+void print_note(std::string_view text) {
+  clear_status();
+  // One call, so that lines of several processes do not mix.  There is nobody to tell if it fails.
+  write_to_stderr(escaped(text) + "\n");
+}
 
-void draw(std::string_view text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+void draw_status(std::string_view text) {
+  const std::lock_guard lock(status_mutex);
+  // A line of the full width would put the cursor into the next one.
+  write_to_stderr("\r\033[K" + std::string(first_columns(text, terminal_width() - 1)));
   std::fflush(stderr);
+  status_drawn = true;
+}
+
+void clear_status() {
+  const std::lock_guard lock(status_mutex);
+  if (!status_drawn) return;
+  write_to_stderr("\r\033[K");
+  std::fflush(stderr);
+  status_drawn = false;
 }
 
 void print_json(const nlohmann::ordered_json& object) {
@@ -95,24 +142,11 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-void print_error(const std::string& message) { print_note("vitrail: error: " + message); }
-void print_warning(const std::string& message) { print_note("vitrail: warning: " + message); }
+void print_error(const std::string& message) { print_labelled("error:", kRed, message); }
+void print_warning(const std::string& message) { print_labelled("warning:", kYellow, message); }
 
 std::string with_path(const std::string& path, const std::string& message) {
   return message.starts_with(path) ? message : path + ": " + message;
-}
-
-Progress::Progress(const char* what, std::optional<size_t> total, bool quiet)
-    : what_(what), total_(total), enabled_(!quiet && total != 1 && ::isatty(STDERR_FILENO)) {}
-
-Progress::~Progress() {
-  if (enabled_) draw("\r\033[K");
-}
-
-void Progress::step() {
-  ++done_;
-  if (!enabled_) return;
-  draw(total_ ? fmt::format("\r{} {}/{}", what_, done_, *total_) : fmt::format("\r{} {}", what_, done_));
 }
 
 }  // namespace vitrail::app

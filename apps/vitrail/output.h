@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Output of results, errors and progress.
+// Output of results, errors and the status line.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,28 +39,17 @@ std::string command_line(const std::vector<std::string>& arguments);
 // A field of a CSV row, quoted if necessary (RFC 4180).
 std::string csv_field(const std::string& text);
 
-// Print "vitrail: error: …" or "vitrail: warning: …" on standard error.
+// Print "vitrail: error: …" or "vitrail: warning: …" on standard error, with colours on a terminal unless the
+// environment has NO_COLOR (no-color.org) or a dumb terminal.
 void print_error(const std::string& message);
 void print_warning(const std::string& message);
 
 // The message with the path of the image in front, unless it begins with it already.
 std::string with_path(const std::string& path, const std::string& message);
 
-// Writes to a line of a terminal's standard error that is redrawn.  Does nothing if that fails.
-void draw(std::string_view text);
-
-// A progress counter on standard error.  Shown only on a terminal and unless quiet.
-class Progress {
- public:
-  Progress(const char* what, std::optional<size_t> total, bool quiet);
-  ~Progress();  // clears the line
-  void step();
-
- private:
-  const char* what_;
-  std::optional<size_t> total_;
-  size_t done_ = 0;
-  bool enabled_;
-};
+// Replaces the status line of the terminal by `text`, cut at the terminal's width.  All other functions remove the line
+// before they write.  Only for a standard error that is a terminal.  Does nothing if writing fails.
+void draw_status(std::string_view text);
+void clear_status();
 
 }  // namespace vitrail::app

@@ -19,11 +19,11 @@ namespace fs = std::filesystem;
 
 struct Options {
   ModelOptions model;
-  std::vector<std::string> inputs;
+  StreamOptions images;
   std::string output, foreground = "none";
-  int64_t layer = -1, batch = 8;
+  int64_t layer = -1;
   double opacity = 0.75;
-  bool no_norm = false, invert = false, raw = false, exif = false;
+  bool no_norm = false, invert = false, raw = false;
 };
 
 analysis::Foreground foreground_of(const Options& options) {
@@ -79,13 +79,13 @@ void create_folder(const fs::path& folder) {
 int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
   create_folder(options.output);
   const Model model = load_model(options.model, global);
-  const ImageSource source = image_source(options.inputs, model, options.exif);
+  const ImageSource source = image_source(options.images, model);
   const infer::Request request{.output = infer::Output::features,
                                .tokens = infer::Tokens::grid,
                                .layer = options.layer,
                                .normalize = !options.no_norm};
   Features features;
-  const size_t failures = run_images(source, model, request, options.batch, global, [&](const Outcome& outcome) {
+  const size_t failures = run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     if (!outcome.error.empty()) return;
     features.index.push_back(outcome.index);
     features.paths.push_back(outcome.path);
@@ -110,7 +110,7 @@ void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("pca", "Show patch features as colours");
   command->footer("Example: vitrail pca -m MODEL photos/ -o colors --foreground first");
-  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
+  options->images.add_inputs_to(*command)->required();
   options->model.add_to(*command);
   command
       ->add_option("-o,--output", options->output,
@@ -131,8 +131,7 @@ void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--opacity", options->opacity, "Opacity of the colours over the image")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  options->images.add_to(*command);
   command->callback([options, &global, &run] {
     const analysis::Foreground foreground = foreground_of(*options);
     run = [options, foreground, &global] { return pca(*options, foreground, global); };

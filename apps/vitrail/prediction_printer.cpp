@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/prediction_printer.h"
 
+#include "apps/vitrail/usage_errors.h"
+
 namespace vitrail::app {
+
+void PredictionOptions::add_to(CLI::App& command) {
+  command.add_option("--top", top, "Number of classes to print")->capture_default_str()->check(kPositiveInteger);
+  command.add_option("--format", format, "Output format: text, json (one object per line) or csv")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json", "csv"}));
+}
 
 PredictionPrinter::PredictionPrinter(Format format, bool sigmoid)
     : format_(format), activation_(sigmoid ? "sigmoid" : "softmax") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The predictions of `vitrail classify` and `vitrail zeroshot`.
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,13 @@
 #include "vitrail/pipeline/model.h"
 
 namespace vitrail::app {
+
+struct PredictionOptions {
+  int64_t top = 5;
+  std::string format = "text";
+
+  void add_to(CLI::App& command);  // --top, --format
+};
 
 // Prints the predictions for each image in the requested format.
 class PredictionPrinter {

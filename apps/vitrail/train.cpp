@@ -2,20 +2,24 @@
 #include "vitrail/train/trainer.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/progress.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/train/cross_validation.h"
 #include "vitrail/train/default_recipe.h"
 #include "vitrail/train/recipe_inputs.h"
 
@@ -27,7 +31,7 @@ using Processes = std::shared_ptr<dist::Communicator>;
 struct Options {
   std::string source, folder;  // source: a dataset or a recipe
   std::string data, model, preset = "finetune";
-  std::optional<int64_t> epochs;
+  std::optional<int64_t> epochs, folds;
   std::optional<double> seconds;
   std::vector<std::string> settings;
   bool resume = false, allow_changes = false;
@@ -50,13 +54,6 @@ void install_signal_handlers() {
   }
 }
 
-// "m:ss" or "h:mm:ss"
-std::string duration_text(double seconds) {
-  const auto total = static_cast<int64_t>(seconds);
-  return total >= 3600 ? fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60)
-                       : fmt::format("{}:{:02}", total / 60, total % 60);
-}
-
 const char* name_of(train::Progress::Phase phase) {
   switch (phase) {
     case train::Progress::Phase::train:
@@ -73,49 +70,27 @@ const char* name_of(train::Progress::Phase phase) {
   return "";
 }
 
-// A progress bar on standard error, redrawn a few times per second.  Shown only on a terminal.
-class ProgressBar {
- public:
-  explicit ProgressBar(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO)) {}
-  ~ProgressBar() { clear(); }
-
-  void show(const train::Progress& p) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!enabled_ || (p.step != p.steps && now - last_draw_ < std::chrono::milliseconds(150))) return;
-    last_draw_ = now;
-    constexpr int64_t kCells = 20;
-    const int64_t filled = p.steps > 0 ? p.step * kCells / p.steps : 0;
-    std::string bar;
-    for (int64_t i = 0; i < kCells; ++i) bar += i < filled ? "━" : "╌";
-    if (p.phase == train::Progress::Phase::train) {
-      draw(fmt::format(
-          "\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  top-1 {:.1f} %  {:.0f} images/s  data wait {:.0f} %  {} left",
-          p.epoch, p.epochs, bar, p.step, p.steps, p.loss, 100 * p.accuracy, p.images_per_second, 100 * p.data_wait,
-          duration_text(p.seconds_left)));
-    } else {
-      draw(fmt::format("\r\033[K{} {} {}/{}", name_of(p.phase), bar, p.step, p.steps));
-    }
-    drawn_ = true;
-  }
-  void clear() {
-    if (drawn_) draw("\r\033[K");
-    drawn_ = false;
-  }
-
- private:
-  bool enabled_, drawn_ = false;
-  std::chrono::steady_clock::time_point last_draw_{};
-};
+std::string status_text(const train::Progress& p) {
+  const std::string bar = progress_bar(p.step, p.steps);
+  if (p.phase != train::Progress::Phase::train) return fmt::format("{} {}", name_of(p.phase), bar);
+  const std::string top1 = std::isnan(p.accuracy) ? "" : fmt::format("  top-1 {:.1f} %", 100 * p.accuracy);
+  return fmt::format("epoch {}/{} {}  loss {:.4f}{}  {:.0f} images/s  {} left  data wait {:.0f} %", p.epoch, p.epochs,
+                     bar, p.loss, top1, p.images_per_second, duration_text(p.seconds_left), 100 * p.data_wait);
+}
 
 std::string epoch_line(const train::EpochResult& e) {
-  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}  top-1 {:5.2f} %", e.epoch, e.step, e.train_loss,
-                                 100 * e.train_top1);
-  if (e.validated) {
+  std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train_loss);
+  if (!e.multi_label) line += fmt::format("  top-1 {:5.2f} %", 100 * e.train_top1);
+  if (e.validated && e.multi_label) {
+    line += fmt::format("  validation: loss {:.4f}  mAP {:.4f}  F1 {:.4f} of {}", e.val_loss, e.val_top1, e.val_top5,
+                        e.val_images);
+  } else if (e.validated) {
     const data::Interval interval = data::wilson_interval(e.val_top1, e.val_images);
     line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} % ({:.1f} to {:.1f} of {})", e.val_loss,
                         100 * e.val_top1, 100 * interval.low, 100 * interval.high, e.val_images);
   }
-  if (e.has_ema) line += fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
+  if (e.has_ema)
+    line += e.multi_label ? fmt::format("  EMA {:.4f}", e.ema_top1) : fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
   return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
 
@@ -129,9 +104,11 @@ int threads_for(const GlobalOptions& global) {
 void require_dataset(const Options& options) {
   const char* given = options.preset != "finetune" ? "--preset"
                       : options.seconds            ? "--time"
+                      : options.folds              ? "--folds"
                       : options.epochs             ? "--epochs"
                                                    : nullptr;
-  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set epochs=N");
+  if (given != nullptr)
+    throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set, as --set epochs=N");
 }
 
 // --data and -m are settings of a recipe too; --set may override them.
@@ -153,6 +130,14 @@ train::Preset preset_of(const Options& options) {
 
 bool is_recipe(const std::string& source) { return std::filesystem::path(source).extension() == ".json"; }
 
+// The epochs of the run that is resumed, which --time must not choose again; none for a new run.
+std::optional<int64_t> epochs_of_run(const Options& options) {
+  const std::filesystem::path recipe = std::filesystem::path(options.folder) / "recipe.json";
+  std::error_code error;
+  if (!options.resume || !std::filesystem::exists(recipe, error)) return std::nullopt;
+  return train::read_recipe(recipe).epochs;
+}
+
 // The epochs that take about `seconds`, from the time of some training steps on this machine.
 int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int threads) {
   constexpr double kMeasuredSeconds = 2, kForwardShare = 1 / 3.0;  // validation has no backward pass
@@ -161,11 +146,15 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
   const int64_t batch = chosen.recipe.batch_size;
   const TrainingTimes times =
       time_training(model, {.batch = batch, .threads = threads, .precision = DType::f32}, kMeasuredSeconds);
-  const double image = times.milliseconds[times.milliseconds.size() / 2] / 1000 / static_cast<double>(batch);
+  const double total = std::accumulate(times.milliseconds.begin(), times.milliseconds.end(), 0.0);
+  const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
   const double epoch = image * (static_cast<double>(chosen.training_images) +
                                 kForwardShare * static_cast<double>(chosen.validation_images));
   return std::max<int64_t>(1, static_cast<int64_t>(seconds / epoch));
 }
+
+// The number of trainings among which --time is divided.
+double trainings_of(const Options& options) { return static_cast<double>(options.folds.value_or(0) + 1); }
 
 // The recipe that is named, or one for the dataset that is named, with its reasons.
 train::Recipe recipe_of(const Options& options, int threads, const std::function<void(const std::string&)>& print) {
@@ -174,18 +163,35 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
     return train::read_recipe(options.source, settings_of(options));
   }
   if (!options.data.empty()) throw CLI::ValidationError("--data", "belongs to a recipe; here DATA is the dataset");
-  if (options.preset == "probe" && (options.epochs || options.seconds))
-    throw CLI::ValidationError("--preset probe", "without --epochs and --time: a probe has no epochs");
+  if (options.preset == "probe" && (options.epochs || options.seconds || options.folds))
+    throw CLI::ValidationError(
+        "--preset probe", "without --epochs, --time and --folds: a probe has no epochs and cross-validates itself");
   train::DefaultRecipeOptions request{
       .data = options.source, .model = options.model, .preset = preset_of(options), .epochs = options.epochs};
   if (options.seconds) {
     request.choose_epochs = [&](const train::DefaultRecipe& chosen) {
-      return epochs_within(*options.seconds, chosen, threads);
+      const std::optional<int64_t> same = epochs_of_run(options);
+      return same ? *same : epochs_within(*options.seconds / trainings_of(options), chosen, threads);
     };
   }
+  if (options.folds) request.cross_validated = true;
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
   return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
+}
+
+// The part of --time that is left for each training after choosing the recipe; at least a millisecond, because 0 is no
+// limit.
+double time_left(const Options& options, std::chrono::steady_clock::time_point start) {
+  if (!options.seconds) return 0;
+  const double used = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::max((*options.seconds - used) / trainings_of(options), 0.001);
+}
+
+// "top-1 95.00 % of 60 images (95 % interval 86.3 to 98.3 %)" or "mean average precision 0.8123 on 60 images"
+std::string metric_text(const train::TrainingResult& result, double value, int64_t images) {
+  return result.multi_label ? fmt::format("mean average precision {:.4f} on {} images", value, images)
+                            : "top-1 " + data::accuracy_text(value, images);
 }
 
 void print_end(const Options& options, const train::TrainingResult& result,
@@ -193,56 +199,26 @@ void print_end(const Options& options, const train::TrainingResult& result,
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
   const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   if (result.best_top1) {
-    print(fmt::format("best weights: epoch {}, held-out top-1 {}", result.best_epoch,
-                      data::accuracy_text(*result.best_top1, result.validation_images)));
+    print(fmt::format("best weights: epoch {}, held-out {}", result.best_epoch,
+                      metric_text(result, *result.best_top1, result.validation_images)));
   }
-  if (result.tested) print("test top-1 " + data::accuracy_text(result.test_top1, result.test_images));
+  if (result.tested) print("test " + metric_text(result, result.test_top1, result.test_images));
   print(fmt::format("model: {}\nreport: {}\nnext: vitrail classify -m {} IMAGE", in_folder("model"),
                     in_folder("report.html"), in_folder("model")));
 }
 
-int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
-  const bool is_root = processes->rank() == 0;
-  const auto print = [&](const std::string& line) {
-    if (!global.quiet && is_root) print_note(line);
-  };
-  const train::Recipe recipe = recipe_of(options, threads_for(global), print);
-  install_signal_handlers();
-  ProgressBar bar(global.quiet || !is_root);
-  auto print_message = [&](const std::string& line) {
-    bar.clear();
-    if (!global.quiet) print_note(line);
-  };
-  const train::TrainerOptions trainer{
-      .folder = options.folder,
-      .resume = options.resume,
-      .allow_changes = options.allow_changes,
-      .threads = threads_for(global),
-      .communicator = processes,
-      .environment = {{"command", global.command_line}, {"version", "vitrail " VITRAIL_VERSION}}};
-  const train::TrainerCallbacks callbacks{.progress = [&](const train::Progress& progress) { bar.show(progress); },
-                                          .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
-                                          .message = print_message,
-                                          .stop = [] { return stop_requested.load(); }};
-  const train::TrainingResult result = train::train(recipe, trainer, callbacks);
-  bar.clear();
-  processes->finish();
-  if (!is_root) return result.stopped ? 1 : 0;
-  if (result.stopped) {
-    print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
-    return 1;
-  }
-  print_end(options, result, print);
+nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {
+  const std::string first = result.multi_label ? "map" : "top1", second = result.multi_label ? "f1" : "top5";
   nlohmann::ordered_json json{
-      {"run", options.folder},    {"epochs", result.epoch},          {"steps", result.step},
-      {"held_out_top1", nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
+      {"run", options.folder},        {"epochs", result.epoch},          {"steps", result.step},
+      {"held_out_" + first, nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
   if (result.best_top1) {
-    json["held_out_top1"] = *result.best_top1;
+    json["held_out_" + first] = *result.best_top1;
     json["held_out_images"] = result.validation_images;
   }
   if (result.tested) {
-    json["test_top1"] = result.test_top1;
-    json["test_top5"] = result.test_top5;
+    json["test_" + first] = result.test_top1;
+    json["test_" + second] = result.test_top5;
     json["test_images"] = result.test_images;
   }
   if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
@@ -253,6 +229,57 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
     json["exchange_overlapped_seconds"] = result.communication.overlapped;
     json["exchange_waited_seconds"] = result.communication.waited;
   }
+  return json;
+}
+
+void add_folds(const train::CrossValidationResult& validated, nlohmann::ordered_json& json) {
+  const std::string name = validated.final.multi_label ? "cross_validated_map" : "cross_validated_top1";
+  json["folds"] = validated.folds.size();
+  json[name] = validated.mean.mean;
+  json[name + "_interval"] = {validated.mean.interval.low, validated.mean.interval.high};
+}
+
+int train_model(const Options& options, const GlobalOptions& global, const Processes& processes) {
+  const bool is_root = processes->rank() == 0;
+  const auto print = [&](const std::string& line) {
+    if (!global.quiet && is_root) print_note(line);
+  };
+  const auto start = std::chrono::steady_clock::now();
+  const train::Recipe recipe = recipe_of(options, threads_for(global), print);
+  install_signal_handlers();
+  StatusLine status(global.quiet || !is_root);
+  auto print_message = [&](const std::string& line) {
+    if (!global.quiet) print_note(line);
+  };
+  const train::TrainerOptions trainer{
+      .folder = options.folder,
+      .resume = options.resume,
+      .allow_changes = options.allow_changes,
+      .threads = threads_for(global),
+      .time_limit = time_left(options, start),
+      .communicator = processes,
+      .environment = {{"command", global.command_line}, {"version", "vitrail " VITRAIL_VERSION}}};
+  const auto show = [&](const train::Progress& p) {
+    if (status.due(p.step == p.steps)) status.draw(status_text(p));
+  };
+  const train::TrainerCallbacks callbacks{.progress = show,
+                                          .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
+                                          .message = print_message,
+                                          .stop = [] { return stop_requested.load(); }};
+  train::CrossValidationResult validated;
+  const train::TrainingResult result =
+      options.folds ? (validated = cross_validate(recipe, *options.folds, trainer, callbacks)).final
+                    : train::train(recipe, trainer, callbacks);
+  clear_status();
+  processes->finish();
+  if (!is_root) return result.stopped ? 1 : 0;
+  if (result.stopped) {
+    print_error(fmt::format("stopped after step {}, epoch {}; continue with --resume", result.step, result.epoch + 1));
+    return 1;
+  }
+  print_end(options, result, print);
+  nlohmann::ordered_json json = json_of(options, result);
+  if (options.folds) add_folds(validated, json);
   print_json(json);
   return 0;
 }
@@ -290,11 +317,17 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
                             ->check(CLI::Range(1, 1'000'000));
   command
-      ->add_option("--time", options->seconds,
-                   "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows")
+      ->add_option(
+          "--time", options->seconds,
+          "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows; on a machine that becomes "
+          "slower, the run has fewer")
       ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                         CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
       ->excludes(epochs);
+  command
+      ->add_option("--folds", options->folds,
+                   "Measure by K-fold cross-validation, then train on all images (K+1 trainings)")
+      ->check(CLI::Range(int64_t{2}, train::kMaxFolds));
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
   command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");

@@ -15,10 +15,9 @@ namespace {
 struct Options {
   ModelOptions model;
   ZeroShotOptions texts;
-  std::vector<std::string> inputs;
-  std::string labels, format = "text";
-  int64_t top = 5, batch = 8;
-  bool exif = false;
+  StreamOptions images;
+  PredictionOptions predictions;
+  std::string labels;
 };
 
 std::string trimmed(const std::string& text) {
@@ -56,14 +55,14 @@ int zeroshot(const Options& options, const GlobalOptions& global) {
   const std::vector<std::string> labels = labels_of(options.labels), templates = options.texts.templates();
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor texts = model.embed_labels(labels, templates);
-  const PredictionPrinter printer(format_from_name(options.format), model.independent_scores());
-  const ImageSource source = image_source(options.inputs, model.images(), options.exif);
+  const PredictionPrinter printer(format_from_name(options.predictions.format), model.independent_scores());
+  const ImageSource source = image_source(options.images, model.images());
   const infer::Request request = model.images().request_of({});
   const size_t failures =
-      run_images(source, model.images(), request, options.batch, global, [&](const Outcome& outcome) {
+      run_images(source, model.images(), request, options.images.batch, global, [&](const Outcome& outcome) {
         if (!outcome.error.empty()) return printer.print_failure(outcome.path, outcome.error);
         const Tensor logits = model.logits(outcome.result.unsqueeze(0), texts);
-        printer.print(outcome.path, best_of(model.probabilities(logits), labels, options.top));
+        printer.print(outcome.path, best_of(model.probabilities(logits), labels, options.predictions.top));
       });
   return failures == 0 ? 0 : 1;
 }
@@ -74,20 +73,14 @@ void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("zeroshot", "Classify images by texts (CLIP, SigLIP)");
   command->footer("Example: vitrail zeroshot -m MODEL photo.jpg --labels \"cat,dog,bicycle\"");
-  command->add_option("INPUT", options->inputs, "Images, folders, or - for paths on standard input")->required();
+  options->images.add_inputs_to(*command)->required();
   command
       ->add_option("--labels", options->labels, "Names of the classes: \"cat,dog\", or a text file with one per line")
       ->required();
   options->model.add_to(*command);
   options->texts.add_to(*command);
-  command->add_option("--top", options->top, "Number of classes to print")
-      ->capture_default_str()
-      ->check(kPositiveInteger);
-  command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format, "Output format: text, json (one object per line) or csv")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json", "csv"}));
-  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
+  options->predictions.add_to(*command);
+  options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return zeroshot(*options, global); }; });
 }
 

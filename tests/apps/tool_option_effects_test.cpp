@@ -68,6 +68,11 @@ void check_precision() {
     EXPECT_EQ(observe(command, small_model(), {"--precision", "fp32"}), fp32) << command;
     EXPECT_NE(observe(command, small_model(), {"--precision", "int8"}), fp32) << command;
   }
+  for (const Arguments& arguments : {Arguments{"models"}, {"inspect", small_model()}, {"train", "x", "-o", "y"}}) {
+    const ProgramResult refused = run_program(arguments + Arguments{"--precision", "half"});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_TRUE(contains(refused.err, "--precision: has no effect on " + arguments[0])) << refused.err;
+  }
 }
 
 void check_quiet() {
@@ -321,6 +326,18 @@ void check_epochs() {
   for (const int epochs : {1, 2}) EXPECT_EQ(chosen_recipe({"--epochs", std::to_string(epochs)})["epochs"], epochs);
 }
 
+void check_folds() {
+  const fs::path folder = scratch_folder() / "run", images = train::make_images(8, 2);
+  const auto json =
+      json_of({"train", images, "-o", folder, "-m", small_model(), "--threads", "1", "--epochs", "1", "--folds", "2"});
+  EXPECT_EQ(json["folds"], 2);
+  EXPECT_TRUE(json["held_out_top1"].is_null());
+  const auto results = nlohmann::json::parse(content_of(folder / "cross_validation.json"));
+  EXPECT_EQ(json["cross_validated_top1"], results["mean"]);
+  EXPECT_EQ(results["images"], 24);
+  EXPECT_EQ(recipe_of(folder / "folds/2")["data"]["fold"], 2);
+}
+
 // Less time than an epoch takes is one epoch; without the option there are more.
 void check_time() { EXPECT_EQ(chosen_recipe({"--time", "0.000001s"})["epochs"], 1); }
 
@@ -353,6 +370,7 @@ OptionEffects tool_option_effects() {
           {"train", "--data", check_data},
           {"train", "--preset", check_preset_of_train},
           {"train", "--epochs", check_epochs},
+          {"train", "--folds", check_folds},
           {"train", "--time", check_time},
           {"train", "--set", check_set},
           {"train", "--resume", check_resume},

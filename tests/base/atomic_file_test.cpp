@@ -3,15 +3,14 @@
 #include "vitrail/base/atomic_file.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
 
+#include "tests/support/full_disk.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
@@ -34,24 +33,6 @@ void replace(const fs::path& path, const std::string& contents) {
   file.write(contents);
   file.commit();
 }
-
-// Simulates a full disk: limits the size of the files that this process writes to `bytes`.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 TEST(AtomicFile, CommitReplacesTheOldFile) {
   const fs::path path = testing::scratch_folder() / "file";
@@ -76,7 +57,7 @@ TEST(AtomicFile, FullDiskThrowsAndKeepsTheOldFile) {
   const fs::path path = testing::scratch_folder() / "file";
   replace(path, "old");
   {
-    const FullDisk full(5000);
+    const testing::FullDisk full(5000);
     EXPECT_THROW(replace(path, std::string(100000, 'x')), Error);  // fails while writing
     EXPECT_THROW(replace(path, std::string(6000, 'x')), Error);    // fails when the buffer is flushed
   }
@@ -177,7 +158,7 @@ TEST(AtomicFile, FilesThatBelongTogetherAppearTogether) {
     AtomicFile a(folder / "a"), b(folder / "b");
     a.write("new a");
     b.write("new b");
-    const FullDisk full(2);
+    const testing::FullDisk full(2);
     EXPECT_THROW(AtomicFile::commit_together({&a, &b}), Error);
   }
   EXPECT_EQ(read(folder / "a"), "old a");

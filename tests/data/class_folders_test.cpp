@@ -318,8 +318,8 @@ TEST(ClassArchiveConcurrent, ThreadsReadOneArchiveAtOnce) {
 TEST(Dataset, UnknownPathsAndFormatsAreErrors) {
   const fs::path root = testing::scratch_folder();
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root / "gone", {}); }), "gone: expected a dataset"));
-  write_file(root / "data.tar", "x");
-  EXPECT_TRUE(contains(error_of([&] { open_dataset(root / "data.tar", {}); }), "a file named otherwise"));
+  write_file(root / "data.h5", "x");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(root / "data.h5", {}); }), "a file named otherwise"));
 }
 
 }  // namespace

@@ -69,18 +69,12 @@ int64_t allocations_of(const Session& session, int64_t batch, const Request& req
   return allocations - before;
 }
 
-#ifdef VITRAIL_LOOPS_ALLOCATE
-constexpr int kMaxThreads = 1;
-#else
-constexpr int kMaxThreads = 2;
-#endif
-
 // A oneDNN call allocates a map of its arguments, independent of the batch size.  Only AVX-512 and later use oneDNN.
 TEST(Session, ARepeatedForwardPassAllocatesNothing) {
   const kernels::Isa isa = kernels::active_isa();
   if (isa == kernels::Isa::scalar) GTEST_SKIP() << "the scalar kernels allocate";
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::half, kernels::Precision::int8}) {
-    for (int threads = 1; threads <= kMaxThreads; ++threads) {
+    for (int threads = 1; threads <= 2; ++threads) {
       const Session session(testing::model_of("timm_token"), {.threads = threads, .precision = precision});
       for (const Output output : {Output::logits, Output::features, Output::attention}) {
         const Request request{.output = output};

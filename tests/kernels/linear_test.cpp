@@ -206,20 +206,6 @@ TEST(Fp32Gemm, GivesARowTheSameBitsInEveryBatchAndWithAnyThreads) {
   });
 }
 
-// Spin-waiting threads must not occupy the cores while another library's threads run (base/parallel.h).
-TEST(PackedLinear, OnlyOneDnnDoesNotUseOurLoops) {
-  const Problem problem(3, 1024, 64);
-  testing::for_each_isa([&](Isa isa) {
-    for (const Precision precision : {Precision::half, Precision::int8}) {
-      EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023, precision).has_own_loops());
-    }
-    EXPECT_TRUE(PackedLinear(problem.weight.data(), nullptr, 64, 1023).has_own_loops());
-    const bool by_onednn = features_of(isa).has(Feature::avx512) && onednn::available() &&
-                           make_onednn_gemm(problem.weight.data(), nullptr, 64, 1024) != nullptr;
-    EXPECT_EQ(PackedLinear(problem.weight.data(), nullptr, 64, 1024).has_own_loops(), !by_onednn);
-  });
-}
-
 TEST(PackedLinear, ZeroRowsWriteNothingAndZeroInputsGiveTheBias) {
   testing::for_each_isa([](Isa) {
     const float bias[3] = {1, 2, 3};

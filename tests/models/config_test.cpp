@@ -43,7 +43,8 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error(R"({"architecture": "vit", "model_args": {"depth": 99999999999999999999}})", "depth");
   expect_error(R"({"architecture": "vit", "model_args": {"qkv_bias": 1}})", "true or false");
   expect_error(R"({"architecture": "vit", "model_args": {"act_layer": "mish"}})", "\"gelu_tanh\"");
-  expect_error(R"({"architecture": "vit", "model_args": {"pos_interp": {"bicubic": true}}})", "antialias and offset");
+  expect_error(R"({"architecture": "vit", "model_args": {"pos_interp": {"bicubic": true}}})",
+               "antialias, bilinear and offset");
   expect_error(R"({"architecture": "vit", "model_args": {"class_token": false}})", "global_pool");
   expect_error(R"({"architecture": "vit", "label_names": ["a", "b"]})", "1000 label names");
   expect_error(R"({"model_type": "bert"})", "vit, vit_mae, vit_msn, ijepa, deit, dinov2");
@@ -114,8 +115,8 @@ TEST(Config, ArgumentsOfTimmThatAreNotSupportedMayHaveTheirDefaults) {
   parse(R"({"architecture": "vit_tiny_patch16_224",
             "model_args": {"proj_bias": true, "pool_include_prefix": false, "dynamic_img_pad": false,
                            "scale_attn_norm": false, "norm_layer": null}})");
-  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"scale_mlp_norm": true}})",
-               "config.json: model_args: scale_mlp_norm: expected false");
+  expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"fix_init": true}})",
+               "config.json: model_args: fix_init: expected false");
   expect_error(R"({"architecture": "vit_tiny_patch16_224", "model_args": {"embed_norm_layer": "rmsnorm"}})",
                "model_args: embed_norm_layer: expected null");
 }
@@ -244,13 +245,30 @@ TEST(Config, NamesWhatIsUnsupportedInOpenClipsFiles) {
   refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_pool": "abs_attn")", "timm_pool: expected one of");
   refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_pool": "map")", "without attention pooling");
   refuses(R"("timm_model_name": "vit_base_patch16_224", "timm_proj": "conv")", "timm_proj: expected one of");
-  refuses(R"("timm_model_name": "vit_base_patch16_224", "image_size": 384)", "image_size: expected 224");
+  refuses(R"("timm_model_name": "vit_base_patch16_224", "image_size": 384)",
+          "image_size: expected 224×224, as the architecture's, got 384×384");
   refuses(R"("layers": [3, 4, 6, 3])",
           "layers: expected the depth of a Vision Transformer, got the stages of a ResNet");
   refuses(R"("attentional_pool": true)", "attentional_pool: expected false");
   refuses(R"("act_kwargs": {"approximate": "erf"})", "act_kwargs: approximate: expected one of");
   expect_error(R"({"model_cfg": {"vision_cfg": {}, "text_cfg": {}, "multimodal_cfg": {"layers": 12}}})", "CoCa");
-  expect_error(open_clip_file("", R"("hf_model_name": "roberta-base")"), "\"roberta-base\" of transformers");
+}
+
+TEST(Config, AnOpenClipModelWithATextTowerOfTransformersIsAnImageTower) {
+  const ModelConfig config = parse(open_clip_file("", R"("hf_model_name": "roberta-base")"));
+  EXPECT_FALSE(config.text);
+  EXPECT_EQ(config.vit.num_classes, 512);
+  EXPECT_TRUE(parse(open_clip_file("")).text);
+}
+
+// timm's post-norm blocks have no LayerScale: the norms' weights are in its place.
+TEST(Config, PostNormBlocksHaveNoLayerScale) {
+  RandomParams shapes(0, DType::f32, Device::meta);
+  const ModelConfig config = parse(
+      R"({"architecture": "vit", "model_args": {"embed_dim": 12, "depth": 1, "num_heads": 3, "use_post_norm": true,
+          "init_values": 1e-5}})");
+  VisionTransformer model(config.vit, ParamSource(shapes));
+  for (const nn::NamedTensor& p : model.named_parameters()) EXPECT_EQ(p.name.find("ls1"), p.name.npos) << p.name;
 }
 
 TEST(Config, ATagWithIn1kSaysThatTheClassesAreImageNets) {

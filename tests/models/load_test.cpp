@@ -140,6 +140,57 @@ TEST(Load, CheckpointsOfRepositoriesGiveTheSameLogits) {
   }
 }
 
+TEST(Load, NamesOfNoFamilyGetRulesThatMayFit) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  Tensors tensors;
+  for (auto [name, tensor] : tensors_of("timm_token")) {
+    for (const auto& [from, to] :
+         {std::pair("blocks", "layers"), std::pair("norm1", "ln_1"), std::pair("norm2", "ln_2")})
+      name = std::regex_replace(name, std::regex(from), to);
+    tensors.emplace_back(name, tensor);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  const std::string error = error_of(folder);
+  expect_part(error, "the keys of a known family");
+  std::string map = R"({"name": "proposed", "rules": [)";
+  std::istringstream lines(error.substr(error.find("rules that may fit:") + 19));
+  size_t rules = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) map += (rules++ ? "," : "") + line;
+  }
+  EXPECT_EQ(rules, 6u) << error;  // a rule each for qkv, proj, fc1, fc2 and two norms
+  write(folder / "map.json", map + "]}");
+  const Tensor images = testing::input_of("timm_token");
+  expect_same_values(build_model(open_model(folder, {.key_map = (folder / "map.json").string()})).forward(images),
+                     testing::model_of("timm_token").forward(images));
+}
+
+TEST(Load, ATextTowerOfAnotherLibraryIsAnErrorForTextsAlone) {
+  const fs::path folder = testing::scratch_folder();
+  write(folder / "open_clip_config.json",
+        R"({"model_cfg": {"embed_dim": 8, "text_cfg": {"hf_model_name": "roberta-base"},
+      "vision_cfg": {"timm_model_name": "vit_tiny_patch16_224", "timm_pool": "", "timm_proj": "linear",
+                     "vitrail_args": {"img_size": 32, "patch_size": 8, "embed_dim": 18, "depth": 2, "num_heads": 2}}}})");
+  Tensors tensors{{"logit_scale", Tensor::zeros({1})},
+                  {"text.transformer.embeddings.word.weight", Tensor::zeros({4, 2})}};
+  for (const auto& [name, tensor] : tensors_of("timm_token")) {
+    const bool head = name.starts_with("head");
+    if (name != "head.bias")
+      tensors.emplace_back(head ? "visual.head.proj.weight" : "visual.trunk." + name,
+                           head ? Tensor::zeros({8, 18}) : tensor);
+  }
+  weights::write_safetensors(folder / "open_clip_model.safetensors", tensors, {});
+  const OpenedModel opened = open_model(folder);
+  EXPECT_EQ(build_model(opened).forward(testing::input_of("timm_token")).size(1), 8);
+  try {
+    build_text_tower(opened);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    expect_part(error.what(), "a text tower of another library");
+  }
+}
+
 TEST(Load, AnIndexOfShardsIsAModel) {
   const fs::path folder = testing::scratch_folder();
   fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");

@@ -37,14 +37,17 @@ TEST(UnsupportedFamilies, OfTransformersAreRefusedByTheirNames) {
 }
 
 TEST(UnsupportedFamilies, OfTimmAreRefusedByTheirNames) {
-  const std::pair<const char*, const char*> cases[] = {{"swin_base_patch4_window7_224.ms_in1k", "a Swin Transformer"},
-                                                       {"swinv2_tiny_window8_256", "a Swin Transformer V2"},
-                                                       {"hiera_base_224.mae", "a Hiera"},
-                                                       {"naflexvit_base_patch16_gap", "a NaFlex ViT"},
-                                                       {"convnext_base", "a ConvNeXt"},
-                                                       {"resnet50.a1_in1k", "a ResNet"},
-                                                       {"levit_128", "a LeViT"},
-                                                       {"mobilevit_s", "a MobileViT"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"swin_base_patch4_window7_224.ms_in1k", "a Swin Transformer"},
+      {"swinv2_tiny_window8_256", "a Swin Transformer V2"},
+      {"hiera_base_224.mae", "a Hiera"},
+      {"naflexvit_base_patch16_gap", "a NaFlex ViT"},
+      {"vit_base_patch16_sapiens2.fb", "a Sapiens 2 with grouped queries"},
+      {"vit_pwee_patch16_reg1_gap_256", "a ViT with attention and MLP in parallel"},
+      {"convnext_base", "a ConvNeXt"},
+      {"resnet50.a1_in1k", "a ResNet"},
+      {"levit_128", "a LeViT"},
+      {"mobilevit_s", "a MobileViT"}};
   for (const auto& [name, family] : cases) {
     const std::string quoted = "\"" + std::string(name) + "\"";
     expect_refused("{\"architecture\": " + quoted + "}", name, family);

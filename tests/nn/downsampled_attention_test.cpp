@@ -41,7 +41,7 @@ TEST(DownsampledAttention, RejectsShapesThatDoNotMatch) {
   const auto zeros = [](const Shape& shape) { return Tensor::zeros(shape); };
   EXPECT_EQ(layer.forward(zeros({2, 5, 24}), zeros({2, 9, 24}), zeros({2, 9, 24})).shape(), (Shape{2, 5, 24}));
   EXPECT_THROW(layer.forward(zeros({2, 5, 24}), zeros({2, 9, 24}), zeros({2, 8, 24})), Error);
-  EXPECT_THROW(layer.forward(zeros({2, 5, 24}), zeros({1, 9, 24}), zeros({1, 9, 24})), Error);
+  EXPECT_THROW(layer.forward(zeros({2, 5, 24}), zeros({3, 9, 24}), zeros({3, 9, 24})), Error);
   EXPECT_THROW(layer.forward(zeros({2, 5, 12}), zeros({2, 9, 24}), zeros({2, 9, 24})), Error);
   EXPECT_THROW(layer.forward(zeros({5, 24}), zeros({9, 24}), zeros({9, 24})), Error);
 }

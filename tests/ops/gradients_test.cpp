@@ -12,15 +12,19 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
+#include "vitrail/ops/convolution.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/patchify.h"
+#include "vitrail/ops/relative_attention.h"
 #include "vitrail/ops/residual_add.h"
+#include "vitrail/ops/resize.h"
 #include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/rotary.h"
 #include "vitrail/ops/softmax.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/ops/window.h"
 
 namespace vitrail::ops {
 namespace {
@@ -217,6 +221,39 @@ TEST(Gradient, OfSelfAttentionEqualsThatOfItsParts) {
   EXPECT_TRUE(testing::close(gradients(fused, {qkv}, DType::f32)[0], gradients(parts, {qkv}, DType::f32)[0], 0));
   expect_float_agrees(fused, {qkv}, 100);
   expect_correct_gradients([](In in) { return self_attention(in[0], 2, 0.3); }, {draw({2, 3, 12}, 1)});
+}
+
+TEST(Gradient, OfRelativeSelfAttention) {
+  const Function f = [](In in) { return relative_self_attention(in[0], 2, 0.4, in[1], in[2], {3, 2}); };
+  const std::vector<Tensor> small{draw({2, 6, 3 * 2 * 3}, 1), draw({5, 3}, 2), draw({3, 3}, 3)};
+  expect_correct_gradients(f, small);
+  expect_float_agrees(f, small, 100);
+  expect_float_agrees(
+      [](In in) {
+        return relative_self_attention(in[0], 3, 0.3, in[1], in[2], {5, 7});
+      },
+      {draw({2, 35, 3 * 3 * 9}, 1), draw({9, 9}, 2), draw({13, 9}, 3)}, 600);
+}
+
+TEST(Gradient, OfWindowPartitionAndItsFill) {
+  const std::vector<Tensor> inputs{draw({2, 3, 5, 4}, 1), draw({4}, 2)};
+  const Function filled = [](In in) { return window_partition(in[0], 2, in[1]); };
+  expect_correct_gradients(filled, inputs);
+  expect_float_agrees(filled, inputs, 24);
+  expect_correct_gradients([](In in) { return window_partition(in[0], 2); }, {inputs[0]});
+  const Function back = [](In in) { return window_unpartition(in[0], 2, 3, 5); };
+  expect_correct_gradients(back, {draw({12, 4, 3}, 1)});
+  expect_float_agrees(back, {draw({12, 4, 3}, 1)}, 1);
+}
+
+TEST(Gradient, OfUnfoldPixelShuffleAndResize) {
+  const std::vector<Tensor> map{draw({2, 3, 4, 8}, 1)};
+  for (const Function& f :
+       {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return pixel_shuffle(in[0], 2); }),
+        Function([](In in) { return resize_bilinear(in[0], 7, 3); })}) {
+    expect_correct_gradients(f, map);
+    expect_float_agrees(f, map, 36);
+  }
 }
 
 }  // namespace

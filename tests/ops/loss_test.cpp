@@ -36,7 +36,9 @@ Tensor loss_of_case(const nlohmann::json& config, const testing::Golden& golden,
   }
   const Tensor targets = golden[config.value("targets", "labels")];
   const double smoothing = config.value("smoothing", 0.0);
-  if (config.at("loss") == "ce") return cross_entropy(logits, targets, smoothing);
+  if (config.at("loss") == "ce")
+    return cross_entropy(logits, targets, smoothing,
+                         config.contains("class_weights") ? golden["class_weights"] : Tensor());
   BceOptions options{.label_smoothing = smoothing, .sum_classes = config.value("sum_classes", false)};
   if (config.contains("threshold")) options.threshold = config.at("threshold").get<double>();
   return bce_with_logits(logits, targets, options);
@@ -161,6 +163,8 @@ TEST(Loss, ErrorsNameTheWrongTarget) {
             "cross_entropy: expected logits [B, C] of at least one row and class, got [0, 3]");
   EXPECT_EQ(message([&] { cross_entropy(logits, Tensor::zeros({2}, DType::i64), 1); }),
             "cross_entropy: expected a label smoothing in [0, 1), got 1");
+  EXPECT_EQ(message([&] { cross_entropy(logits, Tensor::zeros({2}, DType::i64), 0, Tensor::zeros({2})); }),
+            "cross_entropy: expected class weights [3], got [2]");
   EXPECT_EQ(message([&] {
               distillation(logits, Tensor::zeros({2, 4}));
             }),

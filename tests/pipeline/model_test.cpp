@@ -134,8 +134,29 @@ TEST(Model, OnePassGivesLogitsAndFeatures) {
   }
 }
 
+// The number of threads of this process.
+int64_t num_tasks() {
+  std::error_code error;
+  return std::distance(fs::directory_iterator("/proc/self/task", error), fs::directory_iterator());
+}
+
+// Workers live as long as the thread that leads them.
+TEST(Model, TheNumberOfThreadsHoldsWhileLoading) {
+  const auto started_by_loading = [](int threads) {
+    int64_t started = 0;
+    std::thread([&] {
+      const int64_t before = num_tasks();
+      const Model model(small_model(), {.threads = threads});
+      started = num_tasks() - before;
+    }).join();
+    return started;
+  };
+  EXPECT_EQ(started_by_loading(1), 0);
+  EXPECT_LE(started_by_loading(3), 2);
+}
+
 // Each map is a part of the attention weights that the program writes.
-TEST(Model, AttentionIsTheRowOfTheClassToken) {
+TEST(Model, AttentionIsTheRowOfTheClassTokenOrOfThePatchOfTheQuery) {
   const fs::path image = image_folder(1) / "a.png";
   const Model model(small_model());
   const Image pixels = model.read(image);
@@ -143,8 +164,8 @@ TEST(Model, AttentionIsTheRowOfTheClassToken) {
   const auto& vit = model.config().vit;
   const int64_t patches = (vit.img_size[0] / vit.patch_size[0]) * (vit.img_size[1] / vit.patch_size[1]);
   const int64_t tokens = patches + 1, heads = vit.num_heads;
-  const auto row = [&](int64_t layer, int64_t head) {
-    const auto first = raw.begin() + ((layer * heads + head) * tokens) * tokens + 1;
+  const auto row = [&](int64_t layer, int64_t head, int64_t token = 0) {
+    const auto first = raw.begin() + ((layer * heads + head) * tokens + token) * tokens + 1;
     return std::vector<float>(first, first + patches);
   };
   EXPECT_EQ(values(model.attention(pixels, {.layer = 0, .head = 1})), row(0, 1));
@@ -157,6 +178,21 @@ TEST(Model, AttentionIsTheRowOfTheClassToken) {
   for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(got[i], mean[i], 1e-6);
   EXPECT_NE(values(model.attention(pixels, {.rollout = true})), got);
   EXPECT_THROW(model.attention(pixels, {.head = heads}), Error);
+
+  // The pixel at the middle of each patch, in the region that the model sees.
+  const image::Region region = image::visible_region(model.transform(), pixels.width, pixels.height);
+  const int64_t side = vit.img_size[0] / vit.patch_size[0];
+  for (int64_t patch = 0; patch < patches; ++patch) {
+    const auto middle = [&](int64_t index, double begin, double end) {
+      return static_cast<int64_t>(begin +
+                                  (static_cast<double>(index) + 0.5) / static_cast<double>(side) * (end - begin));
+    };
+    const std::array<int64_t, 2> at{middle(patch % side, region.left, region.right),
+                                    middle(patch / side, region.top, region.bottom)};
+    EXPECT_EQ(values(model.attention(pixels, {.layer = 0, .head = 1, .query = at})), row(0, 1, 1 + patch)) << patch;
+  }
+  EXPECT_THROW(model.attention(pixels, {.query = {{pixels.width, 0}}}), Error);
+  EXPECT_THROW(model.attention(pixels, {.query = {{0, -1}}}), Error);
 }
 
 // The steps of this processor neither resize nor crop, so that images of several sizes have inputs of several sizes.

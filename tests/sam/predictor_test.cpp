@@ -108,5 +108,75 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                                            "global", "windows", "no_qkv_bias", "transformers"),
                          [](const auto& info) { return info.param; });
 
+// One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
+TEST(Predictor, BatchesEqualSinglePrompts) {
+  const Fixture fixture = fixture_of("padded_windows");
+  const Predictor predictor(model_of("padded_windows"));
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  std::vector<Prompt> prompts;
+  for (int i = 0; i < 20; ++i) prompts.push_back(fixture.prompts[i * 7 % fixture.prompts.size()]);
+  const std::vector<Masks> all = predictor.predict(embedding, prompts);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const Masks alone = predictor.predict(embedding, prompts[i]);
+    EXPECT_EQ(all[i].logits.shape(), (Shape{prompts[i].multimask ? 3 : 1, 40, 40}));
+    EXPECT_TRUE(testing::close(all[i].logits, alone.logits, 1e-5 * largest(alone.logits))) << i;
+  }
+  EXPECT_TRUE(predictor.predict(embedding, std::span<const Prompt>()).empty());
+}
+
+TEST(Predictor, RunsInSeveralThreadsAtOnce) {
+  const Fixture fixture = fixture_of("windows");
+  const Predictor predictor(model_of("windows"));
+  std::vector<Masks> masks(4);
+  std::vector<std::thread> threads;
+  for (Masks& result : masks) {
+    threads.emplace_back([&] { result = predictor.predict(predictor.embed(fixture.image), fixture.prompts[0]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Masks& result : masks) EXPECT_TRUE(testing::close(result.logits, masks[0].logits, 0));
+}
+
+TEST(Predictor, TakesOtherPixelFormats) {
+  const Fixture fixture = fixture_of("windows");
+  const Predictor predictor(model_of("windows"));
+  std::vector<uint8_t> bgra;
+  for (size_t i = 0; i < fixture.image.pixels.size(); i += 3) {
+    const uint8_t* const rgb = fixture.image.pixels.data() + i;
+    bgra.insert(bgra.end(), {rgb[2], rgb[1], rgb[0], 0});
+  }
+  const image::ImageView view(bgra.data(), fixture.image.width, fixture.image.height, image::PixelFormat::bgra);
+  EXPECT_TRUE(testing::close(predictor.embed(view).values, predictor.embed(fixture.image).values, 0));
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { predictor.embed(image::make_image(1, 500, 3)); }), "1×500"));
+}
+
+TEST(Predictor, RefusesPromptsThatMakeNoSense) {
+  const Fixture fixture = fixture_of("windows");  // an image of 24×70
+  const Predictor predictor(model_of("windows"));
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor half = Tensor::full({36, 36}, 1);
+  half.data<float>()[5] = 0;
+  Tensor infinite = Tensor::full({36, 36}, -1);
+  infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
+  const std::vector<std::pair<Prompt, std::string>> wrong{
+      {{}, "points, a box or a mask"},           {{.points = {{1, 1, 2}}}, "the label 1"},
+      {{.points = {{1, 1, -1}}}, "the label 1"}, {{.points = {{25, 1, 1}}}, "24×70"},
+      {{.points = {{1, -0.5, 1}}}, "24×70"},     {{.points = {{nan, 1, 1}}}, "nan"},
+      {{.box = Box{1, 1, 30, 5}}, "24×70"},      {{.box = Box{5, 1, 5, 9}}, "x0 < x1"},
+      {{.box = Box{9, 9, 3, 3}}, "x0 < x1"},     {{.mask_logits = Tensor::full({35, 36}, -1)}, "[36, 36]"},
+      {{.mask_logits = half}, "a binary mask"},  {{.mask_logits = infinite}, "NaN or infinity"},
+  };
+  for (const auto& [prompt, expected] : wrong) {
+    const std::string message = testing::error_of([&, &p = prompt] { predictor.predict(embedding, p); });
+    EXPECT_TRUE(testing::contains(message, expected)) << message;
+    const std::vector<Prompt> both{fixture.prompts[0], prompt};
+    EXPECT_TRUE(testing::contains(testing::error_of([&] { predictor.predict(embedding, both); }), "prompt 1"));
+  }
+  ImageEmbedding other = embedding;
+  other.values = Tensor::zeros({32, 9, 9});
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { predictor.predict(other, fixture.prompts[0]); }), "embedding"));
+  testing::error_of([&] { predictor.predict({}, fixture.prompts[0]); });
+}
+
 }  // namespace
 }  // namespace vitrail::sam

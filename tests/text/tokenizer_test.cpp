@@ -138,6 +138,17 @@ TEST(OpenTokenizer, RefusesFilesOfOtherKinds) {
   EXPECT_TRUE(testing::contains(message_of("spiece.model", "no model"), "a SentencePiece model"));
 }
 
+// Ids of the tokens would disagree with the size of the vocabulary.
+TEST(OpenTokenizer, RefusesAnAddedTokenWithAnotherIdThanInTheVocabulary) {
+  const std::string content =
+      R"({"model": {"type": "BPE", "vocab": {"<|startoftext|>": 0, "<|endoftext|>": 1}, "merges": [],
+                    "end_of_word_suffix": "</w>"},
+          "added_tokens": [{"id": 9, "content": "<|endoftext|>"}]})";
+  const std::string message = testing::error_of([&] { open_tokenizer(folder_with("tokenizer.json", content)); });
+  EXPECT_TRUE(testing::contains(message, "expected one id for each token, got 1 and 9 for \"<|endoftext|>\""))
+      << message;
+}
+
 TEST(SiglipTokenizer, NamesTheMissingModule) {
   const std::string model = testing::fixture("text/siglip/spiece.model"), empty = testing::scratch_folder();
   const testing::ProgramResult result =

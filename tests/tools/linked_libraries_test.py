@@ -12,7 +12,7 @@ import sys
 # What vitrail asks for itself: a library more here is a decision, since every command pays for it at each start.
 DIRECT = {
     "libdnnl",
-    "libgomp",  # matrix products and the threads they share with parallel.h
+    "libgomp",  # matrix products on the calling thread alone: the number of threads is libgomp's
     "libjpeg",
     "libpng16",
     "libwebp",

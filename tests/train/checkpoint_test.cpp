@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/checkpoint.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
+#include "tests/support/full_disk.h"
 #include "tests/support/golden.h"
 #include "tests/train/training_fixture.h"
 
@@ -119,31 +117,13 @@ TEST(Checkpoint, NamesBothReasonsIfNeitherCanBeRead) {
   EXPECT_TRUE(contains(message, "the previous checkpoint cannot be read either")) << message;
 }
 
-// Simulates a full disk: limits the size of the files that this process writes to `bytes`.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
-
 TEST(Checkpoint, AFullDiskKeepsTheLastOne) {
   const fs::path path = checkpoint_path();
   save_checkpoint(path, state_at(1));
   save_checkpoint(path, state_at(2));
   std::string message;
   {
-    const FullDisk full(10000);
+    const testing::FullDisk full(10000);
     message = error_of([&] { save_checkpoint(path, state_at(3)); });
   }
   EXPECT_TRUE(contains(message, "last.safetensors")) << message;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
@@ -163,6 +164,22 @@ TEST_F(ForeignRun, LinksAreErrorsAndTheirTargetsKeepTheirBytes) {
       EXPECT_FALSE(fs::exists(root_ / "absent")) << name;
     }
   }
+}
+
+// Every file of the run has a second name outside, as after `cp -al`.
+TEST_F(ForeignRun, HardLinksToItsFilesKeepTheirContent) {
+  std::map<fs::path, std::string> contents;
+  for (const auto& entry : fs::recursive_directory_iterator(run_)) {
+    if (!entry.is_regular_file()) continue;
+    const fs::path outside = root_ / "outside" / fs::relative(entry.path(), run_);
+    fs::create_directories(outside.parent_path());
+    fs::create_hard_link(entry.path(), outside);
+    contents[outside] = read_text(outside);
+  }
+  EXPECT_GE(contents.size(), 5u);
+  EXPECT_FALSE(resume().stopped);
+  for (const auto& [outside, content] : contents) EXPECT_EQ(read_text(outside), content) << outside;
+  EXPECT_GT(read_text(run_ / "metrics.csv").size(), contents.at(root_ / "outside/metrics.csv").size());
 }
 
 TEST_F(ForeignRun, NonFiniteWeightsAreErrorsThatNameTheTensor) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tests/support/golden.h"
@@ -11,6 +12,7 @@
 #include "vitrail/models/load.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/training_step_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -71,6 +73,38 @@ TEST(Trainer, WritesAllFilesOfTheRunFolder) {
   EXPECT_EQ(opened.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
   EXPECT_TRUE(opened.config.preprocessing.missing().empty());
   models::build_model(opened);
+}
+
+std::string column(const std::string& row, int index) {
+  std::istringstream columns(row);
+  std::string text;
+  for (int i = 0; i <= index; ++i) std::getline(columns, text, ',');
+  return text;
+}
+
+// A thousand epochs become those that fit, and the schedule's last rate is at their end.
+TEST(Trainer, ATimeLimitReducesTheEpochsAndEndsTheSchedule) {
+  for (const bool validation : {true, false}) {
+    nlohmann::json json = nlohmann::json::parse(tiny_recipe(make_images()));
+    json["epochs"] = 1000;
+    json["log_every"] = 1;
+    if (!validation) json["data"] = {{"train", json["data"]["train"]}, {"holdout", 0}};
+    const fs::path run = testing::scratch_folder() / "run";
+    const Recipe recipe = parse_recipe(json.dump(), "r.json");
+    const TrainingResult result = train(recipe, {.folder = run, .threads = 1, .time_limit = 1});
+    EXPECT_FALSE(result.stopped);
+    EXPECT_GE(result.epoch, 1);
+    EXPECT_LT(result.epoch, 1000);
+    const Recipe written = read_recipe(run / "recipe.json");
+    EXPECT_EQ(written.epochs, result.epoch);
+    const optim::Schedule schedule(schedule_options(written, result.step / result.epoch));
+    double last_rate = 0;
+    for (const std::string& row : deterministic_columns(run / "metrics.csv")) {
+      if (row.starts_with("train,")) last_rate = std::stod(column(row, 6));
+    }
+    EXPECT_EQ(last_rate, schedule.rate(result.step - 1));
+    models::build_model(models::open_model(run / "model"));
+  }
 }
 
 // 72 steps.

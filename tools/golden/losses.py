@@ -37,6 +37,8 @@ def main():
     mixed = draw("mix", rows).sigmoid()[:, None]
     soft = (mixed * F.one_hot(labels, cols) + (1 - mixed) * F.one_hot(labels.flip(0), cols)).float().double()
     weights = soft * 1.5  # rows that do not sum to 1
+    class_weights = draw("class weights", cols).exp().float().double()
+    several = (draw("several", rows, cols) > 0.8).double()  # some rows have several labels, or none
     cases = {
         "ce": ({"loss": "ce"}, lambda x: F.cross_entropy(x, labels)),
         "ce_smooth": ({"loss": "ce", "smoothing": 0.1}, lambda x: F.cross_entropy(x, labels, label_smoothing=0.1)),
@@ -48,6 +50,22 @@ def main():
             lambda x: F.cross_entropy(x, soft, label_smoothing=0.2),
         ),
         "ce_weights": ({"loss": "ce", "targets": "weights"}, lambda x: F.cross_entropy(x, weights)),
+        "ce_class_weights": (
+            {"loss": "ce", "class_weights": True},
+            lambda x: F.cross_entropy(x, labels, weight=class_weights),
+        ),
+        "ce_class_weights_smooth": (
+            {"loss": "ce", "class_weights": True, "smoothing": 0.1},
+            lambda x: F.cross_entropy(x, labels, weight=class_weights, label_smoothing=0.1),
+        ),
+        "ce_class_weights_soft": (
+            {"loss": "ce", "class_weights": True, "smoothing": 0.1, "targets": "soft"},
+            lambda x: F.cross_entropy(x, soft, weight=class_weights, label_smoothing=0.1),
+        ),
+        "bce_several": (
+            {"loss": "bce", "targets": "several"},
+            lambda x: F.binary_cross_entropy_with_logits(x, several),
+        ),
         "bce": ({"loss": "bce"}, lambda x: BinaryCrossEntropy(0.0)(x, labels)),
         "bce_smooth": ({"loss": "bce", "smoothing": 0.1}, lambda x: BinaryCrossEntropy(0.1)(x, labels)),
         "bce_soft": ({"loss": "bce", "targets": "soft", "smoothing": 0.1}, lambda x: BinaryCrossEntropy(0.1)(x, soft)),
@@ -67,7 +85,8 @@ def main():
                 {"loss": "distillation", "temperature": temperature, "per_element": per_element},
                 lambda x, t=temperature, e=per_element: deit(x, teacher, t, e),
             )
-    tensors = {"logits": logits, "teacher": teacher, "labels": labels, "soft": soft, "weights": weights}
+    tensors = {"logits": logits, "teacher": teacher, "labels": labels, "soft": soft}
+    tensors |= {"weights": weights, "class_weights": class_weights, "several": several}
     for name, (_, function) in cases.items():
         x = logits.clone().requires_grad_()
         loss = function(x)

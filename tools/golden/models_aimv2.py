@@ -2,15 +2,11 @@
 """Fixtures of AIMv2: timm's aimv2_*, and transformers' Aimv2VisionModel with and without its pooling head."""
 
 import functools
-import json
-import pathlib
-import tempfile
 
-import safetensors.torch
 import timm
 import torch
 import transformers
-from models_common import preprocessing, randomise, report, write_fixture
+from models_common import preprocessing, randomise, report, saved_pretrained, write_fixture
 from timm.layers import RmsNorm, SwiGLU
 from timm.models.vision_transformer import VisionTransformer
 
@@ -69,10 +65,7 @@ def hf(name, *, size2=None, **changes):
         pooled = out.pooler_output if model.config.use_head else out.last_hidden_state.mean(1)
         return pooled.flatten(1), out.last_hidden_state
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model)
     reference = f"transformers {transformers.__version__} Aimv2VisionModel"
     write_fixture(name, model, forward, saved, size=16, size2=size2, state=state, reference=reference)
 

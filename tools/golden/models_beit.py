@@ -3,15 +3,10 @@
 positions to other image sizes in two ways.
 """
 
-import json
-import pathlib
-import tempfile
-
-import safetensors.torch
 import timm
 import torch
 import transformers
-from models_common import HALF, preprocessing, randomise, report, write_fixture
+from models_common import HALF, preprocessing, randomise, report, saved_pretrained, write_fixture
 from models_hf import LABELS, processor
 from timm.models.beit import Beit
 
@@ -67,10 +62,7 @@ def write_hf(name, model_class, config, *, size2=None, hub_keys=True, logits):
             tokens = model.layernorm(tokens)
         return logits(model, image, how, tokens), tokens
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, save_original_format=hub_keys)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model, hub_keys)
     write_fixture(
         name,
         model,

@@ -6,14 +6,11 @@ hf_clip also has the tokenizer of tests/fixtures/text/clip (text_tokenizers.py),
 """
 
 import json
-import pathlib
 import shutil
-import tempfile
 
-import safetensors.torch
 import torch
 import transformers
-from models_common import ROOT, randomise, report, write_fixture
+from models_common import ROOT, randomise, report, saved_pretrained, write_fixture
 
 transformers.logging.disable_progress_bar()
 VISION = dict(
@@ -38,18 +35,11 @@ TEXTS = ["a photo of a cat", "a photo of two dogs playing in the snow", "猫の�
 IDS = [[38, 5, 17, 3, 39, 39, 39, 39], [38, 2, 39, 39, 39, 39, 39, 39], [38, 1, 30, 31, 8, 9, 22, 39]]
 
 
-def saved(model):
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        return state, json.loads((pathlib.Path(folder) / "config.json").read_text())
-
-
 def write(name, model_class, config, logits_of, *, size2=(20, 28), ids=None, extra_files=None):
     model = randomise(model_class(config), name)
     if hasattr(model, "logit_scale"):
         torch.nn.init.constant_(model.logit_scale, 2.5)
-    state, config_json = saved(model)
+    state, config_json = saved_pretrained(model)
 
     def forward(model, image):
         tower = getattr(model, "vision_model", model)

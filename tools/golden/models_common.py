@@ -15,6 +15,7 @@ import contextlib
 import copy
 import json
 import pathlib
+import tempfile
 import zlib
 
 import numpy
@@ -25,6 +26,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "mod
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
 HALF = {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
 worst = {}  # fixture name → maximum difference between float32 and float64 logits, for report()
+
+
+def saved_pretrained(model, hub_keys=True):
+    """The tensors and the config.json that a model of transformers saves.
+
+    hub_keys: with the key names of the checkpoints on the hub, else with the module names of transformers 5.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder, save_original_format=hub_keys)
+        state = safetensors.torch.load_file(folder + "/model.safetensors")
+        return state, json.loads((pathlib.Path(folder) / "config.json").read_text())
 
 
 def generator(name):

@@ -4,13 +4,11 @@ transformers' DINOv3, and DINOv3's own files."""
 
 import json
 import pathlib
-import tempfile
 
-import safetensors.torch
 import timm
 import torch
 import transformers
-from models_common import IMAGENET, preprocessing, randomise, report, write_fixture
+from models_common import IMAGENET, preprocessing, randomise, report, saved_pretrained, write_fixture
 
 transformers.logging.disable_progress_bar()
 TIMM = f"timm {timm.__version__}"
@@ -162,10 +160,7 @@ def hf_dinov3(name, **changes):
         out = model(image)
         return out.pooler_output, out.last_hidden_state
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model)
     processor = {
         "image_processor_type": "DINOv3ViTImageProcessorFast",
         "do_resize": True,

@@ -5,14 +5,9 @@ save_pretrained writes config.json and the key names of the checkpoints on the h
 names of transformers 5 instead.  preprocessor_config.json has the form of each family's files on the hub.
 """
 
-import json
-import pathlib
-import tempfile
-
-import safetensors.torch
 import torch
 import transformers
-from models_common import HALF, IMAGENET, randomise, report, write_fixture
+from models_common import HALF, IMAGENET, randomise, report, saved_pretrained, write_fixture
 
 transformers.logging.disable_progress_bar()
 SMALL = dict(hidden_size=18, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_labels=10)
@@ -72,10 +67,7 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
         tokens = base(image, **how).last_hidden_state
         return model(image, **how).logits if with_head else tokens[:, 0], tokens
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder, save_original_format=hub_keys)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model, hub_keys)
     kind = {"vit_msn": "vit", "ijepa": "vit"}.get(config.model_type, config.model_type.removesuffix("_with_registers"))
     write_fixture(
         name,
@@ -89,6 +81,41 @@ def write(name, model_class, config, *, size2, embed_scale=0.01, hub_keys=True, 
         reference=f"transformers {transformers.__version__} {model_class.__name__}",
         **options,
     )
+
+
+def internvl():
+    """The mean of the patches, which no norm precedes; or the class token behind a norm."""
+    small = dict(hidden_size=24, num_hidden_layers=2, num_attention_heads=3, intermediate_size=40)
+    small |= dict(image_size=16, patch_size=4, layer_scale_init_value=0.5)
+    for name, changes in (("", {}), ("_token", {"use_mean_pooling": False, "attention_bias": True})):
+        model = transformers.InternVLVisionModel(transformers.InternVLVisionConfig(**small | changes))
+        mean = model.config.use_mean_pooling
+
+        def forward(model, image, mean=mean):
+            tokens = model(image).last_hidden_state
+            return tokens[:, 1:].mean(1) if mean else tokens[:, 0], tokens
+
+        write_alone("hf_internvl" + name, model, forward, size2=(24, 12))
+
+
+def tips():
+    config = transformers.models.tipsv2.Tipsv2VisionConfig(
+        hidden_size=24, num_hidden_layers=2, num_attention_heads=3, image_size=16, patch_size=4, num_register_tokens=2
+    )
+
+    def forward(model, image):
+        out = model(image)
+        return out.pooler_output, out.last_hidden_state
+
+    write_alone("hf_tipsv2", transformers.models.tipsv2.Tipsv2VisionModel(config), forward, size2=(24, 12))
+
+
+def write_alone(name, model, forward, **options):
+    """A model without preprocessor_config.json."""
+    randomise(model, name)
+    state, saved = saved_pretrained(model)
+    reference = f"transformers {transformers.__version__} {type(model).__name__}"
+    write_fixture(name, model, forward, saved, size=16, state=state, reference=reference, **options)
 
 
 def vit():
@@ -190,4 +217,6 @@ if __name__ == "__main__":
     timm_wrapper()
     deit()
     dinov2()
+    internvl()
+    tips()
     report()

@@ -7,17 +7,14 @@ tests/fixtures/text/siglip (text_tokenizers.py) and the texts of its ids in text
 SigLIP 2's tokenizer.
 """
 
-import json
-import pathlib
 import shutil
 import tempfile
 
 import numpy
-import safetensors.torch
 import timm
 import torch
 import transformers
-from models_common import HALF, ROOT, randomise, report, write_fixture
+from models_common import HALF, ROOT, randomise, report, saved_pretrained, write_fixture
 from models_hf import LABELS, processor
 from timm.models.vision_transformer import VisionTransformer
 
@@ -41,10 +38,7 @@ def write(name, model, *, size=16, size2=None, logits=None, extra_files=None, **
         out = tower(image, **how)
         return logits(model, image, how) if logits else out.pooler_output, out.last_hidden_state
 
-    with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
-        state = safetensors.torch.load_file(folder + "/model.safetensors")
-        saved = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    state, saved = saved_pretrained(model)
     write_fixture(
         name,
         model,

@@ -11,11 +11,24 @@ import timm
 import torch
 from models_common import preprocessing, randomise, report, write_fixture
 from timm.layers import LayerNorm, SwiGLUPacked
-from timm.models.vision_transformer import VisionTransformer
+from timm.models.vision_transformer import ResPostBlock, VisionTransformer
 
 REFERENCE = f"timm {timm.__version__}"
 SMALL = dict(img_size=16, patch_size=4, embed_dim=18, depth=2, num_heads=3, mlp_ratio=1.5)
 CLASSES = 10
+
+
+def with_bilinear_positions(model, image):
+    """FlexiViT and RADIO: timm resamples their positions so when it loads them for another size."""
+    size = tuple(image.shape[2:])
+    if size != model.patch_embed.img_size:
+        grid = [side // patch for side, patch in zip(size, model.patch_embed.patch_size, strict=True)]
+        positions = timm.layers.resample_abs_pos_embed(
+            model.pos_embed, new_size=grid, num_prefix_tokens=0, interpolation="bilinear", antialias=False
+        )
+        model.set_input_size(img_size=size)
+        model.pos_embed = torch.nn.Parameter(positions)
+    return forward(model, image)
 
 
 def forward(model, image):
@@ -182,6 +195,13 @@ def tokens_and_positions():
     hub("dynamic", {"dynamic_img_size": True}, size2=(28, 12))
     hub("dynamic_avg_no_class", {"global_pool": "avg", "class_token": False, "dynamic_img_size": True}, size2=24)
     hub("pos_none", {"pos_embed": "none"})
+    own(
+        "pos_bilinear",
+        {"no_embed_class": True},
+        {"dynamic_img_size": True, "pos_interp": {"antialias": False, "bilinear": True}},
+        forward=with_bilinear_positions,
+        size2=(24, 12),
+    )
     own("sinusoidal", {}, {"pos_embed": "sinusoidal"}, model_class=Sinusoidal, embed_scale=1.0)
     hub("non_square", {"img_size": [24, 16], "patch_size": [4, 8], "dynamic_img_size": True}, size2=(16, 40))
     own("allow_remainder", {"img_size": 18}, {"allow_remainder": True})
@@ -196,6 +216,9 @@ def blocks():
     hub("no_qkv_bias", {"qkv_bias": False})
     hub("qk_norm", {"qk_norm": True})
     hub("layer_scale", {"init_values": 1e-5})
+    post_norm = {"block_fn": ResPostBlock, "init_values": 1e-5, "class_token": False, "global_pool": "avg"}
+    own("post_norm", post_norm, {"use_post_norm": True}, note="init_values are the norms' first weights")
+    hub("scale_norms", {"scale_attn_norm": True, "scale_mlp_norm": True}, note="BEiT-3 and Normformer")
     own("qk_scale", {}, {"qk_scale": 0.5}, edit=scale_scores(0.5))
     own("head_dim", {}, {"head_dim": 5}, edit=head_width(5))
     hub("mlp_ratio_odd", {"embed_dim": 27, "num_heads": 3, "mlp_ratio": 2.33})

@@ -29,7 +29,7 @@ from segment_anything import SamPredictor
 from segment_anything.modeling import ImageEncoderViT, MaskDecoder, PromptEncoder, Sam, TwoWayTransformer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "sam"
-HEADS = 8  # of the decoder
+DECODER_HEADS = 8
 WELL_CONDITIONED = 1e-5
 # grid and window in cells; size: height and width of the image
 MODELS = {
@@ -67,9 +67,7 @@ def draw_parameters(model, generator):
             values = torch.randn(parameter.shape, generator=generator)
             if id(parameter) in norms:
                 values = (1 if name.endswith("weight") else 0) + 0.3 * values
-            elif "token" in name or "embed.weight" in name or "point_embed" in name or "gaussian" in name:
-                pass
-            elif "positional_embedding" in name:
+            elif any(part in name for part in ("token", "embed.weight", "point_embed", "gaussian", "positional_emb")):
                 pass
             elif parameter.dim() >= 2 and "rel_pos" not in name and "pos_embed" not in name:
                 values *= 2 / parameter[0].numel() ** 0.5
@@ -101,7 +99,7 @@ def build(c, generator):
         input_image_size=(encoder.img_size, encoder.img_size),
         mask_in_chans=8,
     )
-    transformer = TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=HEADS, mlp_dim=56)
+    transformer = TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
     decoder = MaskDecoder(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
     return draw_parameters(Sam(encoder, prompts, decoder), generator)
 
@@ -221,11 +219,14 @@ def huggingface():
         prompt_encoder_config=dict(
             hidden_size=dec, image_size=8 * grid, patch_size=8, mask_input_channels=8, num_point_embeddings=4
         ),
-        mask_decoder_config=dict(hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=HEADS),
+        mask_decoder_config=dict(
+            hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=DECODER_HEADS
+        ),
     )
     model = draw_parameters(transformers.SamModel(config), generator)
     image = torch.randint(0, 256, (*size, 3), generator=generator, dtype=torch.uint8)
-    processor = transformers.SamImageProcessor(size={"longest_edge": 8 * grid}, pad_size=dict(height=8 * grid, width=8 * grid))
+    pad_size = dict(height=8 * grid, width=8 * grid)
+    processor = transformers.SamImageProcessor(size={"longest_edge": 8 * grid}, pad_size=pad_size)
     inputs = processor(image.numpy(), return_tensors="pt")
     tensors = {"image": image, "embedding": model.get_image_embeddings(inputs["pixel_values"])[0].detach()}
     scale = torch.tensor(inputs["reshaped_input_sizes"][0].tolist()).double() / torch.tensor(size).double()

@@ -11,8 +11,10 @@ There are no published vocabularies on PyPI but OpenCLIP's, so small ones are tr
 """
 
 import argparse
+import collections
 import gzip
 import io
+import itertools
 import json
 import pathlib
 import random
@@ -22,7 +24,6 @@ import open_clip
 import sentencepiece
 import tokenizers
 import transformers
-from tokenizers import models, trainers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "text"
 CONTEXT = {"clip": 77, "gemma": 64, "siglip": 64}
@@ -93,15 +94,27 @@ def write(folder, name, tokenizer, samples, skip=()):
     print(name, len(cases), "texts")
 
 
+def trained_merges(words, count, max_length=1000):
+    """The most frequent pair first, and of equal ones the first in the alphabet: `tokenizers` takes any of them."""
+    words, merges = [list(word) for word in words], []
+    while len(merges) < count:
+        pairs = collections.Counter(pair for word in words for pair in itertools.pairwise(word))
+        pairs = {pair: n for pair, n in pairs.items() if len("".join(pair)) <= max_length}
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        for word in words:
+            for i in range(len(word) - 1):
+                if tuple(word[i : i + 2]) == best:
+                    word[i : i + 2] = ["".join(best)]
+    return merges
+
+
 def clip(folder, samples):
     """A vocabulary in vocab.json and merges.txt: the 512 byte tokens, merges, two special tokens."""
-    trained = tokenizers.Tokenizer(models.BPE(end_of_word_suffix="</w>", continuing_subword_prefix=""))
     template = transformers.CLIPTokenizer().backend_tokenizer
-    trained.normalizer, trained.pre_tokenizer = template.normalizer, template.pre_tokenizer
-    trained.train_from_iterator(
-        SENTENCES * 3, trainers.BpeTrainer(vocab_size=420, end_of_word_suffix="</w>", show_progress=False)
-    )
-    merges = [tuple(pair) for pair in json.loads(trained.to_str())["model"]["merges"]]
+    normalized = (template.normalizer.normalize_str(sentence) for sentence in SENTENCES)
+    words = [word for text in normalized for word, _ in template.pre_tokenizer.pre_tokenize_str(text)]
+    merges = trained_merges([[*word[:-1], word[-1] + "</w>"] for word in words], 244)
     symbols = list(open_clip.tokenizer.bytes_to_unicode().values())
     tokens = symbols + [symbol + "</w>" for symbol in symbols] + ["".join(pair) for pair in merges]
     tokens += ["<|startoftext|>", "<|endoftext|>"]
@@ -130,15 +143,11 @@ def clip_full(folder, samples):
 def gemma(folder, samples):
     special = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
     byte_tokens = [f"<0x{byte:02X}>" for byte in range(256)]
-    trained = tokenizers.Tokenizer(models.BPE())
-    trained.normalizer = transformers.Siglip2Tokenizer().backend_tokenizer.normalizer
-    trained.train_from_iterator(
-        SENTENCES[:12] * 3, trainers.BpeTrainer(vocab_size=250, show_progress=False, max_token_length=8)
-    )
-    parsed = json.loads(trained.to_str())["model"]
-    tokens = special + byte_tokens + sorted(parsed["vocab"], key=parsed["vocab"].get)
+    normalizer = transformers.Siglip2Tokenizer().backend_tokenizer.normalizer
+    words = [normalizer.normalize_str(sentence) for sentence in SENTENCES[:12]]
+    merges = trained_merges(words, 156, max_length=8)
+    tokens = special + byte_tokens + sorted(set("".join(words))) + ["".join(pair) for pair in merges]
     vocab = {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-    merges = [tuple(pair) for pair in parsed["merges"]]
     tokenizer = transformers.Siglip2Tokenizer(vocab=vocab, merges=merges, padding_side="right")
     tokenizer.backend_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
         single="$A <eos>", special_tokens=[("<eos>", vocab["<eos>"])]

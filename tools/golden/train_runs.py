@@ -40,6 +40,9 @@ CASES = {
     "linear": {"schedule": {**COSINE, "name": "linear"}},
     "step": {"schedule": {"name": "step", "decay_epochs": 1.5, "decay_factor": 0.5, "warmup_epochs": 0.5}},
     "label_smoothing": {"loss": {"label_smoothing": 0.2}},
+    "class_weights": {"loss": {"class_weights": [0.25, 1, 2, 5], "label_smoothing": 0.1}},
+    "class_weights_mixup": {"loss": {"class_weights": [0.25, 1, 2, 5]}, "augment": {"mixup": 1}},
+    "several_labels": {"loss": {"name": "bce"}},
     "bce": {"loss": {"name": "bce", "label_smoothing": 0.1}},
     "bce_sum": {"loss": {"name": "bce", "bce_sum": True}},
     "bce_threshold": {"loss": {"name": "bce", "bce_threshold": 0.3}, "augment": {"mixup": 1}},
@@ -255,7 +258,20 @@ def loss_of(logits, targets, options):
             targets = torch.full_like(logits, off).scatter_(1, targets[:, None], 1 - bce.smoothing + off)
         return bce(logits, targets)
     smoothing = options.get("label_smoothing", 0) if targets.dim() == 1 else 0
-    return torch.nn.functional.cross_entropy(logits, targets, label_smoothing=smoothing)
+    weights = options.get("class_weights")
+    weights = torch.tensor(weights, dtype=torch.float64) if weights else None
+    return torch.nn.functional.cross_entropy(logits, targets, weight=weights, label_smoothing=smoothing)
+
+
+def several_labels(labels):
+    """Targets of 0 and 1: every second image has the next class too, every fifth has none."""
+    targets = torch.nn.functional.one_hot(labels, CLASSES).double()
+    for i, label in enumerate(labels.tolist()):
+        if i % 2 == 0:
+            targets[i, (label + 1) % CLASSES] = 1
+        if i % 5 == 0:
+            targets[i] = 0
+    return targets
 
 
 def sampled(model):
@@ -343,7 +359,10 @@ def main():
     for name, changes in CASES.items():
         settings = {**BASE, **changes}
         recipes[name] = settings
-        results = run(settings, initial, images, torch.from_numpy(labels))
+        targets = torch.from_numpy(labels)
+        if name == "several_labels":
+            targets = several_labels(targets)
+        results = run(settings, initial, images, targets)
         tensors |= {f"{name}/{key}": values.contiguous() for key, values in results.items()}
         losses = results["losses"]
         print(f"train/runs {name}: {len(losses)} steps, loss {losses[0]:.4f} -> {losses[-1]:.4f}")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The exception type of the library, for errors that a user can cause.
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -19,9 +20,19 @@ std::string str(const Parts&... parts) {
 // "patch_embed: expected an image of 224×224, got 225×224".
 class Error : public std::runtime_error {
  public:
+  struct Parts {
+    std::string where, expected, got;
+  };
+
   explicit Error(const std::string& message) : std::runtime_error(message) {}
   Error(const std::string& where, const std::string& expected, const std::string& got)
-      : std::runtime_error(where + ": expected " + expected + ", got " + got) {}
+      : std::runtime_error(where + ": expected " + expected + ", got " + got),
+        parts_(std::make_shared<const Parts>(Parts{where, expected, got})) {}
+
+  const Parts* parts() const { return parts_.get(); }  // null: the message is one sentence
+
+ private:
+  std::shared_ptr<const Parts> parts_;
 };
 
 }  // namespace vitrail

@@ -9,41 +9,20 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "vitrail/base/cgroup_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/spin_thread_pool_internal.h"
-
-#if VITRAIL_OPENMP
-#include <omp.h>
-#endif
+#include "vitrail/base/thread_team_internal.h"
 
 namespace vitrail {
 namespace {
 
-constexpr int kMaxThreads = 1024;  // libgomp ends the process when it cannot start a thread
+constexpr int kMaxThreads = 1024;
 
 thread_local int thread_count = 0;  // 0: not set, use all
 thread_local bool inside_loop = false;
-thread_local SpinThreadPool* active_pool = nullptr;  // the pool that this thread leads
-
-int openmp_count() {
-#if VITRAIL_OPENMP
-  return omp_get_max_threads();
-#else
-  return 0;
-#endif
-}
-
-void set_openmp_count(int n) {
-#if VITRAIL_OPENMP
-  omp_set_num_threads(n);  // for the calling thread only; oneDNN reads it when this thread calls it
-#else
-  static_cast<void>(n);
-#endif
-}
 
 // Collects the exceptions of concurrent calls and keeps the one of the lowest range.
 class ExceptionCollector {
@@ -108,67 +87,46 @@ class alignas(64) WorkRange {
 
 // The number of threads, and of shares, for a loop of this length; at most 1: run it serially.
 int64_t num_shares(int64_t length, int64_t grain) {
-  return inside_loop ? 1 : std::min<int64_t>(num_threads(), length / std::max<int64_t>(grain, 1));
+  return std::min<int64_t>(num_threads(), length / std::max<int64_t>(grain, 1));
 }
 
-// Calls task(i) for all i < count, each on its own thread as far as the system provides threads.  `task` must not
-// throw.
+// Calls task(i) for all i < count on the team of the calling thread.  `task` must not throw.
 template <class Task>
 void run_on_threads(int64_t count, const Task& task) {
-  if (active_pool && count <= active_pool->threads()) {
-    inside_loop = true;  // the workers have it set as well
-    active_pool->run(count, task);
-    inside_loop = false;
-    return;
-  }
-  auto run_one = [&task](int64_t i) {
+  thread_local ThreadTeam team;
+  team.run(count, [&task](int64_t i) {
     inside_loop = true;
     task(i);
     inside_loop = false;
-  };
-#if VITRAIL_OPENMP
-  const int threads = static_cast<int>(count);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int64_t i = 0; i < count; ++i) run_one(i);
-#else
-  std::vector<std::thread> threads;
-  try {
-    for (int64_t i = 1; i < count; ++i) threads.emplace_back(run_one, i);
-  } catch (const std::system_error&) {
-    // The system provides no more threads: the remaining tasks run below, after task 0.  The order matters for
-    // with_spin_thread_pool(), whose other tasks return only when task 0 has ended.
-  }
-  const int64_t num_started = std::ssize(threads) + 1;
-  run_one(0);
-  for (int64_t i = num_started; i < count; ++i) run_one(i);
-  for (std::thread& thread : threads) thread.join();
-#endif
+  });
+}
+
+// The number of cores in the affinity mask.
+int cores_of_affinity() {
+  cpu_set_t set;
+  const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;  // fails with more processors than the set can hold
+  return known ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 }  // namespace
 
 int available_threads() {
-  static const int count = [] {
-    cpu_set_t set;
-    const bool known =
-        sched_getaffinity(0, sizeof(set), &set) == 0;  // fails with more processors than the set can hold
-    return std::clamp(known ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
-  }();
+  static const int count =
+      std::clamp(std::min(cores_of_affinity(), cgroup_cpus().value_or(kMaxThreads)), 1, kMaxThreads);
   return count;
 }
 
-int num_threads() { return thread_count > 0 ? thread_count : available_threads(); }
+int num_threads() {
+  if (inside_loop) return 1;
+  return thread_count > 0 ? thread_count : available_threads();
+}
 
-ThreadCount::ThreadCount(int n) : previous_(thread_count), previous_openmp_(openmp_count()) {
+ThreadCount::ThreadCount(int n) : previous_(thread_count) {
   if (n < 1 || n > kMaxThreads) throw Error("threads", str("a count from 1 to ", kMaxThreads), str(n));
   thread_count = n;
-  set_openmp_count(n);
 }
 
-ThreadCount::~ThreadCount() {
-  thread_count = previous_;
-  set_openmp_count(previous_openmp_);
-}
+ThreadCount::~ThreadCount() { thread_count = previous_; }
 
 ComputeTeam::ComputeTeam(int threads) : threads_(threads) {
   static std::recursive_mutex mutex;
@@ -204,29 +162,6 @@ void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody 
     }
   });
   exceptions.rethrow();
-}
-
-void with_spin_thread_pool(FunctionRef<void()> work) {
-  const int64_t threads = num_shares(kMaxThreads, 1);
-  if (threads <= 1 || active_pool) return work();
-  thread_local SpinThreadPool memory;  // reused, so that starting the pool does not allocate
-  SpinThreadPool& pool = memory;       // a reference to the caller's pool, for all threads
-  pool.start(static_cast<int>(threads));
-  std::exception_ptr failure;
-  run_on_threads(threads, [&](int64_t thread) {
-    if (thread > 0) return pool.worker_loop(static_cast<int>(thread));
-    active_pool = &pool;
-    inside_loop = false;
-    try {
-      work();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    inside_loop = true;
-    active_pool = nullptr;
-    pool.stop();
-  });
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace vitrail

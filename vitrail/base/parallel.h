@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Parallel loops.  Only this header's source uses OpenMP (or std::thread, when built with VITRAIL_PARALLEL=threads).
+// Parallel loops, on threads that each calling thread has of its own and that sleep when there is no loop.
 //
 // A loop that starts inside another parallel loop, or on a thread whose thread count is 1, runs serially on the calling
 // thread.
@@ -11,11 +11,12 @@
 
 namespace vitrail {
 
-// Returns the number of cores that this process may run on (its affinity mask), at least 1 and at most 1024.
+// Returns the number of cores that this process may use, at least 1 and at most 1024: those of its affinity mask, and
+// no more than the CPU quota of its cgroup allows (rounded up).
 int available_threads();
 
 // Returns the number of threads that the loops of the calling thread use: available_threads() unless a ThreadCount is
-// alive.
+// alive, and 1 inside a loop.
 int num_threads();
 
 // Sets the thread count of the calling thread and restores the previous one on destruction.  Other threads are not
@@ -29,7 +30,6 @@ class ThreadCount {
 
  private:
   int previous_;
-  int previous_openmp_;
 };
 
 // Holds the process-wide compute lock and sets the thread count.  Only one multi-threaded computation runs at a time;
@@ -57,10 +57,5 @@ void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeBody body);
 // `grain` elements; a thread that has finished steals from the others.  The partition varies between runs, so the
 // results of `body` must not depend on where a range begins or ends.
 void parallel_for_balanced(int64_t begin, int64_t end, int64_t grain, RangeBody body);
-
-// Calls work() with a pool of threads that spin between its parallel loops instead of sleeping, because waking a thread
-// costs more than a short loop.  Loops are partitioned as without the pool and give the same results.  Not for work
-// that calls a library with its own threads: they would compete with the spinning threads for the cores.
-void with_spin_thread_pool(FunctionRef<void()> work);
 
 }  // namespace vitrail

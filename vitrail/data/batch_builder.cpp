@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/batch_builder_internal.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -62,6 +63,7 @@ std::shared_ptr<UnfinishedBatch> BatchBuilder::begin(int64_t epoch, int64_t step
   unfinished->batch.labels = Tensor::empty({b}, DType::i64);
   if (options_.augment && !options_.mix.active(epoch)) unfinished->batch.view = options_.augment->view_of(epoch);
   if (options_.mix.active(epoch)) unfinished->batch.targets = Tensor::empty({b, options_.mix.classes});
+  if (dataset_->is_multi_label()) unfinished->batch.targets = Tensor::zeros({b, options_.classes});
   unfinished->batch.samples.resize(static_cast<size_t>(b));
   for (int64_t i = 0; i < b; ++i) unfinished->batch.positions.push_back(unfinished->slice.position(i));
   unfinished->omitted.resize(static_cast<size_t>(b));
@@ -117,7 +119,7 @@ void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk,
     throw Error("loader.channels", str(options_.channels, " in ", dataset_->path(sample)), str(image.channels));
   }
   batch.batch.samples[i] = sample;
-  batch.batch.labels.data<int64_t>()[i] = dataset_->label(sample);
+  set_labels(batch.batch, i, sample);
   float* out = batch.batch.images.data<float>() + i * options_.channels * size_[0] * size_[1];
   if (augmentation_) {
     // A replacement gets other draws than the same sample at its own position.
@@ -132,6 +134,17 @@ void BatchBuilder::build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk,
                 str(size[1], "×", size[0], " for ", dataset_->path(sample)));
   }
   apply_into(image, options_.transform, out);
+}
+
+void BatchBuilder::set_labels(Batch& batch, int64_t i, int64_t sample) const {
+  int64_t& label = batch.labels.data<int64_t>()[i];
+  if (!dataset_->is_multi_label()) {
+    label = dataset_->label(sample);
+    return;
+  }
+  label = -1;
+  float* targets = batch.targets.data<float>() + i * options_.classes;
+  for (const int64_t each : dataset_->labels(sample)) targets[each] = 1;
 }
 
 // Reads the image of a position or a replacement; returns false if it is omitted.
@@ -195,6 +208,10 @@ Batch BatchBuilder::finish(UnfinishedBatch& unfinished) const {
       float* images = batch.images.data<float>();
       std::memcpy(images + kept * image_size, images + i * image_size, static_cast<size_t>(image_size) * sizeof(float));
       batch.labels.data<int64_t>()[kept] = batch.labels.data<int64_t>()[i];
+      if (batch.targets.defined()) {
+        float* targets = batch.targets.data<float>();
+        std::copy_n(targets + i * options_.classes, options_.classes, targets + kept * options_.classes);
+      }
       batch.samples[kept] = batch.samples[i];
       batch.positions[kept] = batch.positions[i];
     }
@@ -203,6 +220,7 @@ Batch BatchBuilder::finish(UnfinishedBatch& unfinished) const {
   if (kept == unfinished.slice.size()) return batch;
   batch.images = batch.images.narrow(0, 0, kept);
   batch.labels = batch.labels.narrow(0, 0, kept);
+  if (batch.targets.defined()) batch.targets = batch.targets.narrow(0, 0, kept);
   batch.samples.resize(static_cast<size_t>(kept));
   batch.positions.resize(static_cast<size_t>(kept));
   return batch;

@@ -44,6 +44,7 @@ class BatchBuilder {
   void build_pairs(UnfinishedBatch& batch, int64_t chunk, const std::vector<int64_t>& order) const;
   void build_image(UnfinishedBatch& batch, int64_t i, int64_t chunk, const std::vector<int64_t>& order,
                    Source& source) const;
+  void set_labels(Batch& batch, int64_t i, int64_t sample) const;
   bool read(UnfinishedBatch& batch, int64_t position, int64_t chunk, const std::vector<int64_t>& order,
             Source& source) const;
   void mix(UnfinishedBatch& batch, int64_t i, int64_t partner) const;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A dataset listed in a CSV file with the columns file,class_index or file,label.
+// A dataset listed in a CSV file with the columns file,class_index or file,label, or with several labels per image.
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/data/class_matching_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/csv_internal.h"
+#include "vitrail/data/csv_layout_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/natural_order_internal.h"
 #include "vitrail/data/unicode_names_internal.h"
@@ -21,46 +20,22 @@ namespace {
 
 constexpr size_t kMaxCsvBytes = 1'000'000'000;  // some 15 million rows
 
-std::optional<int64_t> integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// The positions of the two columns.
-struct Columns {
-  size_t file = 0, label = 1;
-};
-
-// The first field of a header is no image path and the second no integer.  If only one of these holds, the row is data
-// and its error is reported.
-bool is_header(const std::vector<std::string>& fields) {
-  return fields.size() >= 2 && !image::is_image_path(fields[0]) && !integer(fields[1]);
-}
-
-// The first column with one of these names, in any case.
-std::optional<size_t> find_column(const std::vector<std::string>& header, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    for (size_t i = 0; i < header.size(); ++i) {
-      if (comparison_key(header[i]) == name) return i;
-    }
-  }
-  return std::nullopt;
-}
-
-Columns columns_of(const std::vector<std::string>& header) {
-  const auto file = find_column(
-      header, {"file", "filename", "file name", "filepath", "file path", "path", "image", "image path", "image id"});
-  const auto label =
-      find_column(header, {"class index", "class id", "label", "class", "class name", "target", "category"});
-  return file && label ? Columns{*file, *label} : Columns{};
-}
-
 bool is_number(const std::string& text) {
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
   return !text.empty() && *end == '\0';
+}
+
+// The parts between separators, without the spaces around them and without empty parts.
+std::vector<std::string> parts_of(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0, end = 0; end != text.npos; begin = end + 1) {
+    end = text.find(separator, begin);
+    const std::string part = text.substr(begin, end == text.npos ? end : end - begin);
+    const size_t first = part.find_first_not_of(' ');
+    if (first != part.npos) parts.push_back(part.substr(first, part.find_last_not_of(' ') + 1 - first));
+  }
+  return parts;
 }
 
 class CsvDataset : public Dataset {
@@ -68,25 +43,30 @@ class CsvDataset : public Dataset {
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
       : where_(csv.string()), folder_(csv.parent_path()), limit_(class_limit(options)), decode_(options.decode) {
     const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), where_);
+    layout_ = csv_layout(where_, text, options.multi_label);
     CsvReader reader(where_, text);
-    Columns columns;
-    bool first = true;
-    while (const auto row = reader.next()) {
-      if (first && is_header(row->fields)) {
-        columns = columns_of(row->fields);
-      } else {
-        add(*row, columns);
-      }
-      first = false;
-    }
+    if (layout_.has_header) reader.next();
+    while (const auto row = reader.next()) add(*row);
     if (rows_.empty()) throw Error(where_, "rows of file,class_index", "none");
     class_names_ = options.labels;
-    if (!names_.empty()) resolve_names(options);
+    if (!layout_.indicators.empty()) {
+      resolve(layout_.classes, options);
+    } else if (by_name_) {
+      std::vector<std::string> classes = names_;
+      std::sort(classes.begin(), classes.end(), natural_less);
+      classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+      resolve(classes, options);
+    }
   }
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
   std::string path(int64_t i) const override { return (folder_ / rows_.at(i).file).string(); }
-  int64_t label(int64_t i) const override { return rows_.at(i).label; }
+  int64_t label(int64_t i) const override {
+    if (is_multi_label()) throw Error(path(i), "one label per image", "a list of several labels");
+    return rows_.at(i).labels.front();
+  }
+  bool is_multi_label() const override { return layout_.is_multi_label(); }
+  std::vector<int64_t> labels(int64_t i) const override { return rows_.at(i).labels; }
   image::Image image(int64_t i) const override { return image::read_image(path(i), decode_); }
   int64_t content_size(int64_t i) const override { return file_size(path(i)); }
   uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
@@ -94,48 +74,71 @@ class CsvDataset : public Dataset {
  private:
   struct Row {
     std::string file;
-    int64_t label;
+    std::vector<int64_t> labels;  // until they are resolved: positions in names_, or columns of layout_.classes
   };
 
-  void add(const CsvRow& row, Columns columns) {
+  void add(const CsvRow& row) {
     const std::string row_where = str(where_, ":", row.line);
-    if (row.fields.size() <= std::max(columns.file, columns.label)) {
+    const size_t last = layout_.indicators.empty() ? layout_.label : layout_.indicators.back();
+    if (row.fields.size() <= std::max(layout_.file, last))
       throw Error(row_where, "file,class_index", str(row.fields.size(), " field(s)"));
+    Row result{row.fields[layout_.file], {}};
+    if (result.file.empty()) throw Error(row_where, "a file", "an empty field");
+    const std::string& field = row.fields[layout_.label];
+    if (!layout_.indicators.empty()) {
+      add_indicators(row, row_where, result.labels);
+    } else if (layout_.separator == '\0') {
+      add_label(field, row_where, result.labels);
+    } else {
+      for (const std::string& part : parts_of(field, layout_.separator)) add_label(part, row_where, result.labels);
     }
-    const std::string& file = row.fields[columns.file];
-    const std::string& index = row.fields[columns.label];
-    if (file.empty()) throw Error(row_where, "a file", "an empty field");
-    const bool is_name = !is_number(index);
-    if (rows_.empty()) by_name_ = is_name;
-    if (is_name && by_name_ && !index.empty()) {
-      rows_.push_back({file, -1});
-      names_.push_back(composed(index));
-      return;
-    }
-    if (by_name_) throw Error(row_where, "a class name, as in the rows before", "'" + index + "'");
-    const std::optional<int64_t> label = integer(index);
-    if (!label) throw Error(row_where, "a class index", "'" + index + "'");
-    if (*label < 0) throw Error(row_where, "a class index of at least 0", index);
-    if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), index);
-    rows_.push_back({file, *label});
+    std::sort(result.labels.begin(), result.labels.end());
+    rows_.push_back(std::move(result));
   }
 
-  // Turns the class names of all rows into labels: those of the model, or by natural order if there is none.
-  void resolve_names(const DatasetOptions& options) {
-    std::vector<std::string> classes = names_;
-    std::sort(classes.begin(), classes.end(), natural_less);
-    classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  void add_indicators(const CsvRow& row, const std::string& row_where, std::vector<int64_t>& labels) const {
+    for (size_t c = 0; c < layout_.indicators.size(); ++c) {
+      const std::string& field = row.fields[layout_.indicators[c]];
+      const std::optional<bool> present = csv_indicator(field);
+      if (!present) throw Error(row_where, "0 or 1 for the class " + layout_.classes[c], "'" + field + "'");
+      if (*present) labels.push_back(static_cast<int64_t>(c));
+    }
+  }
+
+  void add_label(const std::string& text, const std::string& row_where, std::vector<int64_t>& labels) {
+    const bool is_name = !is_number(text);
+    if (is_first_label_) by_name_ = is_name;
+    is_first_label_ = false;
+    if (is_name && by_name_ && !text.empty()) {
+      labels.push_back(static_cast<int64_t>(names_.size()));
+      names_.push_back(composed(text));
+      return;
+    }
+    if (by_name_) throw Error(row_where, "a class name, as in the rows before", "'" + text + "'");
+    const std::optional<int64_t> label = csv_integer(text);
+    if (!label) throw Error(row_where, "a class index", "'" + text + "'");
+    if (*label < 0) throw Error(row_where, "a class index of at least 0", text);
+    if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), text);
+    if (std::find(labels.begin(), labels.end(), *label) == labels.end()) labels.push_back(*label);
+  }
+
+  // Turns the class names of all rows into labels: those of the model, or in the order of `classes` if there is none.
+  void resolve(const std::vector<std::string>& classes, const DatasetOptions& options) {
     ClassMatch match = match_classes(where_, classes, options.labels, options.wordnet_ids);
     if (match.rule == ClassMatch::Rule::none) {
-      if (limit_ != INT64_MAX) {
-        throw Error(where_, "class indices, or class names of the model", quoted_list(classes));
-      }
+      if (limit_ != INT64_MAX) throw Error(where_, "class indices, or class names of the model", quoted_list(classes));
       for (size_t i = 0; i < classes.size(); ++i) match.indices.push_back(static_cast<int64_t>(i));
       class_names_ = classes;
     }
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const auto position = std::lower_bound(classes.begin(), classes.end(), names_[i], natural_less) - classes.begin();
-      rows_[i].label = match.indices[static_cast<size_t>(position)];
+    for (Row& row : rows_) {
+      for (int64_t& label : row.labels) {
+        auto position = static_cast<size_t>(label);
+        if (layout_.indicators.empty())
+          position = std::lower_bound(classes.begin(), classes.end(), names_[position], natural_less) - classes.begin();
+        label = match.indices[position];
+      }
+      std::sort(row.labels.begin(), row.labels.end());
+      row.labels.erase(std::unique(row.labels.begin(), row.labels.end()), row.labels.end());
     }
     names_.clear();
   }
@@ -144,9 +147,10 @@ class CsvDataset : public Dataset {
   fs::path folder_;
   int64_t limit_;
   image::DecodeOptions decode_;
+  CsvLayout layout_;
   std::vector<Row> rows_;
-  bool by_name_ = false;            // the first row has a class name instead of an index
-  std::vector<std::string> names_;  // per row, until they are resolved
+  bool is_first_label_ = true, by_name_ = false;  // by_name_: the first label is a class name instead of an index
+  std::vector<std::string> names_;                // names of all labels, until they are resolved
 };
 
 }  // namespace

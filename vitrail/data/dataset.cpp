@@ -20,6 +20,11 @@ std::string lower_extension(const fs::path& path) {
   return extension;
 }
 
+bool is_tar_name(const fs::path& path) {
+  const std::string extension = lower_extension(path);
+  return extension == ".tar" || extension == ".tgz" || (extension == ".gz" && lower_extension(path.stem()) == ".tar");
+}
+
 }  // namespace
 
 bool is_present(const fs::path& path) {
@@ -66,7 +71,9 @@ std::string choose_standard_split(const fs::path& path, const DatasetOptions& op
   throw Error(path.string(), "a split " + wanted_text, "these splits: " + existing_text);
 }
 
-std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) {
+namespace {
+
+std::unique_ptr<Dataset> open_format(const fs::path& path, const DatasetOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw Error(path.string(), "a dataset", error ? error.message() : "nothing at this path");
@@ -78,10 +85,23 @@ std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions
   const std::string extension = lower_extension(path);
   if (extension == ".zip") return open_class_archive(path, options);
   if (extension == ".csv" || extension == ".tsv") return open_csv(path, options);
-  if (extension == ".bin") return open_cifar(path, options);
+  if (is_tar_name(path)) return open_tar(path, options);
+  if (extension == ".bin" || is_cifar_pickle(path)) return open_cifar(path, options);
   if (is_idx_images(path)) return open_idx(path, options);
-  throw Error(path.string(), "a folder, a .zip, a .csv, CIFAR's .bin or MNIST's idx3-ubyte[.gz] of images",
+  throw Error(path.string(),
+              "a folder, a .zip, a .tar, a .tar.gz, a .csv, CIFAR's .bin or MNIST's idx3-ubyte[.gz] of images",
               "a file named otherwise");
+}
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_dataset(const fs::path& path, const DatasetOptions& options) {
+  std::unique_ptr<Dataset> dataset = open_format(path, options);
+  if (options.multi_label.value_or(dataset->is_multi_label()) == dataset->is_multi_label()) return dataset;
+  throw Error(path.string(),
+              *options.multi_label ? "a dataset of several labels per image (a CSV list with labels as \"cat|dog\")"
+                                   : "a dataset of one label per image",
+              dataset->is_multi_label() ? "several labels per image" : "one label per image");
 }
 
 std::vector<std::string> dataset_splits(const fs::path& path) {
@@ -89,15 +109,19 @@ std::vector<std::string> dataset_splits(const fs::path& path) {
     if (is_cifar_folder(path)) return cifar_splits(path);
     return is_idx_folder(path) ? idx_splits(path) : class_folder_splits(path);
   }
+  if (is_tar_name(path)) return tar_splits(path);
   return lower_extension(path) == ".zip" ? class_archive_splits(path) : std::vector<std::string>();
 }
 
 std::string summary(const Dataset& dataset, const std::string& path) {
   constexpr size_t kListed = 10;
   std::set<int64_t> labels;
-  for (int64_t i = 0; i < dataset.size(); ++i) labels.insert(dataset.label(i));
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    for (const int64_t label : dataset.labels(i)) labels.insert(label);
+  }
   std::string text = str(dataset.size(), dataset.size() == 1 ? " image of " : " images of ", path);
   if (!dataset.split().empty()) text += (path.ends_with('/') ? "" : "/") + dataset.split();
+  if (dataset.is_multi_label()) text += ", with several labels each";
   text += str(", ", labels.size(), labels.size() == 1 ? " class: " : " classes: ");
   size_t listed = 0;
   for (const int64_t label : labels) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,12 @@ struct Sample {
 class Dataset {
  public:
   virtual ~Dataset() = default;
-  virtual int64_t size() const = 0;                 // at least 1
-  virtual std::string path(int64_t i) const = 0;    // as Sample::path; does not decode
-  virtual int64_t label(int64_t i) const = 0;       // at least 0, and below num_classes if that is known
+  virtual int64_t size() const = 0;               // at least 1
+  virtual std::string path(int64_t i) const = 0;  // as Sample::path; does not decode
+  virtual int64_t label(int64_t i) const = 0;     // at least 0, and below num_classes if that is known
+  // Whether an image may have several labels or none.  label() then throws Error, so that nothing takes one for all.
+  virtual bool is_multi_label() const { return false; }
+  virtual std::vector<int64_t> labels(int64_t i) const { return {label(i)}; }  // in ascending order
   virtual image::Image image(int64_t i) const = 0;  // throws Error naming path(i) if it cannot be decoded
 
   // The size in bytes of the encoded image, −1 if it is unknown, and a hash of the bytes.  Equal values tell that
@@ -55,23 +59,29 @@ struct DatasetOptions {
   std::vector<std::string> wordnet_ids{};  // their WordNet ids in the same order; may be empty
   int64_t num_classes = 0;                 // number of the model's classes; 0: that of labels, or unknown
   image::DecodeOptions decode{};           // colour mode and orientation of image()
+  std::optional<bool> multi_label{};       // whether images must have several labels, or one; unset: as the data says
 };
 
 // Opens a dataset and detects its format:
-//   a folder of class folders, optionally inside split folders, or a .zip of the same (read without unpacking).  Splits
-//     are recognised by their names in any case: train or training, val, valid, validation, dev or eval, test or
-//     testing, also with an ending such as "_set";
+//   a folder of class folders, optionally inside split folders, or a .zip, .tar, .tar.gz or .tgz of the same.  The
+//     content of a compressed tar archive is held in memory, others are read without unpacking.  Splits are recognised
+//     by their names in any case: train or training, val, valid, validation, dev or eval, test or testing, also with an
+//     ending such as "_set";
 //   a .csv or .tsv with the columns file,class_index or file,label; file paths are relative to it.  Further columns,
 //     quoted fields and a header row are accepted; with a header the two columns may be anywhere.  Class names are
 //     those of the model, or define the classes in natural order.  Semicolons, tabs and UTF-16 are recognised;
-//   CIFAR-10's and CIFAR-100's binary files (fine labels): a folder of them, or one .bin;
+//     Images have several labels if class names or indices are separated by "|" ("cat|dog"; in a column "labels" or
+//     "tags" also by semicolons or commas), or if there is a column of 0 and 1 for each class;
+//   CIFAR-10's and CIFAR-100's binary files and those for Python (fine labels): a folder or a tar archive of them, or
+//     one file;
 //   MNIST's IDX files, plain or .gz: a folder of them, or one images file with its labels file in the same folder.
 // CIFAR and MNIST folders have the splits train and test.
 //
 // What is left out (files of other kinds, folders without images) is a warning with its count.
 //
 // Throws Error if the format is unknown, the dataset is empty or damaged (naming the line of a CSV), the split does not
-// exist, folders of splits and others are mixed, or a label is not a class of the model.
+// exist, folders of splits and others are mixed, a label is not a class of the model, or
+// options.multi_label differs from the data.
 std::unique_ptr<Dataset> open_dataset(const std::filesystem::path& path, const DatasetOptions& options);
 
 // The splits that a dataset has, of train, val and test; empty: none.  Throws Error if it cannot be read.

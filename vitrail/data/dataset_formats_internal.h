@@ -8,7 +8,8 @@ namespace vitrail::data {
 std::unique_ptr<Dataset> open_class_folders(const std::filesystem::path& folder, const DatasetOptions& options);
 std::unique_ptr<Dataset> open_class_archive(const std::filesystem::path& zip, const DatasetOptions& options);
 std::unique_ptr<Dataset> open_csv(const std::filesystem::path& csv, const DatasetOptions& options);
-// `path`: one .bin file, or a folder of them.
+std::unique_ptr<Dataset> open_tar(const std::filesystem::path& tar, const DatasetOptions& options);
+// `path`: one file, or a folder of them.
 std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& path, const DatasetOptions& options);
 // `path`: one images file, or a folder.
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path& path, const DatasetOptions& options);
@@ -16,6 +17,7 @@ std::unique_ptr<Dataset> open_idx(const std::filesystem::path& path, const Datas
 // The splits of a folder or archive of class folders, of CIFAR's files, and of IDX files.
 std::vector<std::string> class_folder_splits(const std::filesystem::path& folder);
 std::vector<std::string> class_archive_splits(const std::filesystem::path& zip);
+std::vector<std::string> tar_splits(const std::filesystem::path& tar);
 std::vector<std::string> cifar_splits(const std::filesystem::path& folder);
 std::vector<std::string> idx_splits(const std::filesystem::path& folder);
 
@@ -24,6 +26,7 @@ std::string choose_standard_split(const std::filesystem::path& path, const Datas
                                   const std::vector<std::string>& existing);
 
 bool is_cifar_folder(const std::filesystem::path& folder);
+bool is_cifar_pickle(const std::filesystem::path& file);  // by its name
 bool is_idx_folder(const std::filesystem::path& folder);
 bool is_idx_images(const std::filesystem::path& file);  // by its name
 

@@ -19,6 +19,8 @@ class CachedDataset : public Dataset {
   int64_t size() const override { return inner_->size(); }
   std::string path(int64_t i) const override { return inner_->path(i); }
   int64_t label(int64_t i) const override { return inner_->label(i); }
+  bool is_multi_label() const override { return inner_->is_multi_label(); }
+  std::vector<int64_t> labels(int64_t i) const override { return inner_->labels(i); }
 
   image::Image image(int64_t i) const override {
     if (states_.at(i).load(std::memory_order_acquire) == State::cached) return images_[i];

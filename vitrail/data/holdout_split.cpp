@@ -11,11 +11,21 @@
 
 namespace vitrail::data {
 
+namespace {
+
+// The samples of each class.  Those with several labels are one class.
+std::map<int64_t, std::vector<int64_t>> samples_by_class(const Dataset& dataset) {
+  std::map<int64_t, std::vector<int64_t>> classes;
+  for (int64_t i = 0; i < dataset.size(); ++i) classes[dataset.is_multi_label() ? 0 : dataset.label(i)].push_back(i);
+  return classes;
+}
+
+}  // namespace
+
 HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed) {
   const int64_t size = dataset.size();
   if (held_out < 0 || held_out >= size) throw Error("hold out", str("0 to ", size - 1, " samples"), str(held_out));
-  std::map<int64_t, std::vector<int64_t>> classes;
-  for (int64_t i = 0; i < size; ++i) classes[dataset.label(i)].push_back(i);
+  const std::map<int64_t, std::vector<int64_t>> classes = samples_by_class(dataset);
 
   // Largest-remainder apportionment: the integer part of each quota first, then one each to the largest fractions.
   std::map<int64_t, int64_t> quotas;
@@ -36,6 +46,22 @@ HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t se
     const std::vector<int64_t> order = epoch_order(members, true, key, 0);
     split.held_out.insert(split.held_out.end(), order.begin(), order.begin() + quotas[label]);
     split.train.insert(split.train.end(), order.begin() + quotas[label], order.end());
+  }
+  std::sort(split.train.begin(), split.train.end());
+  std::sort(split.held_out.begin(), split.held_out.end());
+  return split;
+}
+
+HoldoutSplit fold_split(const Dataset& dataset, int64_t folds, int64_t fold, uint64_t seed) {
+  if (folds < 2 || folds > dataset.size())
+    throw Error("folds", str("2 to the ", dataset.size(), " images"), str(folds));
+  if (fold < 0 || fold >= folds) throw Error("fold", str("0 to ", folds - 1), str(fold));
+  HoldoutSplit split;
+  int64_t position = 0;  // continues over the classes, so that the folds have equal sizes
+  for (const auto& [label, members] : samples_by_class(dataset)) {
+    const uint64_t key = random_key("folds", seed, static_cast<uint64_t>(label));
+    for (const int64_t sample : epoch_order(members, true, key, 0))
+      (position++ % folds == fold ? split.held_out : split.train).push_back(sample);
   }
   std::sort(split.train.begin(), split.train.end());
   std::sort(split.held_out.begin(), split.held_out.end());

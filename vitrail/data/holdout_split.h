@@ -13,8 +13,12 @@ struct HoldoutSplit {
 };
 
 // Each class gives held-out samples in proportion to its size (largest remainders, ties by class index), chosen by the
-// seed.  Throws Error unless 0 ≤ held_out < dataset size.
+// seed.  Samples with several labels count as one class.  Throws Error unless 0 ≤ held_out < dataset size.
 HoldoutSplit holdout_split(const Dataset& dataset, int64_t held_out, uint64_t seed);
+
+// Parts the samples into `folds` folds for cross-validation, in each class evenly and at random by the seed.  Fold
+// `fold`, from 0, is held out.  Throws Error unless 0 ≤ fold < folds ≤ dataset size and folds ≥ 2.
+HoldoutSplit fold_split(const Dataset& dataset, int64_t folds, int64_t fold, uint64_t seed);
 
 // How many of `images` images to hold out: a fifth, or 20 for each class if that is more, at most a third and 5,000.
 int64_t default_holdout(int64_t images, int64_t classes);

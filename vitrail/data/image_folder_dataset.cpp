@@ -6,40 +6,13 @@
 
 #include "vitrail/base/mapped_file_internal.h"
 #include "vitrail/base/zip_internal.h"
-#include "vitrail/data/class_folders_internal.h"
+#include "vitrail/data/class_dataset_internal.h"
 #include "vitrail/data/content_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
-#include "vitrail/data/left_out_internal.h"
 
 namespace vitrail::data {
 namespace fs = std::filesystem;
 namespace {
-
-// The common part of folders and archives: a listing read as class folders.
-class ClassDataset : public Dataset {
- public:
-  int64_t size() const override { return static_cast<int64_t>(contents_.items.size()); }
-  std::string path(int64_t i) const override { return (root_ / contents_.items.at(i).path).string(); }
-  int64_t label(int64_t i) const override { return contents_.items.at(i).label; }
-
- protected:
-  explicit ClassDataset(const fs::path& root, const DatasetOptions& options) : root_(root), decode_(options.decode) {}
-
-  void read_listing(FolderListing listing, const DatasetOptions& options) {
-    contents_ = read_class_folders(std::move(listing), {.where = root_.string(),
-                                                        .split = options.split,
-                                                        .default_splits = options.default_splits,
-                                                        .labels = options.labels,
-                                                        .wordnet_ids = options.wordnet_ids,
-                                                        .num_classes = class_limit(options)});
-    class_names_ = std::move(contents_.class_names);
-    split_ = contents_.split;
-  }
-
-  fs::path root_;
-  image::DecodeOptions decode_;
-  ClassFolders contents_;
-};
 
 class FolderDataset : public ClassDataset {
  public:
@@ -56,19 +29,6 @@ std::string path_of(const ZipEntry& entry) {
   std::string path = entry.name;
   std::replace(path.begin(), path.end(), '\\', '/');
   return path;
-}
-
-// Adds a file and the folders around it, which an archive need not list.
-void add_entry(FolderListing& listing, std::set<std::string>& folders, std::string path) {
-  const bool is_folder = path.ends_with('/');
-  if (is_folder) path.pop_back();
-  for (size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
-    end = path.find('/', begin);
-    if (is_system_name(path.substr(begin, end - begin))) return;
-    const std::string folder = path.substr(0, end);
-    if ((end != path.npos || is_folder) && folders.insert(folder).second) listing.folders.push_back(folder);
-  }
-  if (!is_folder) add_file(listing, std::move(path));
 }
 
 FolderListing listing_of(const ZipReader& zip) {

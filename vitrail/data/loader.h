@@ -18,8 +18,9 @@ namespace vitrail::data {
 
 struct Batch {
   Tensor images;                     // [b, C, H, W] f32, normalised
-  Tensor labels;                     // [b] i64
-  Tensor targets;                    // [b, classes] f32 in epochs with mixup or CutMix, otherwise undefined
+  Tensor labels;                     // [b] i64; −1 for images with several labels
+  Tensor targets;                    // [b, classes] f32 in epochs with mixup or CutMix, and 0 and 1 for images with
+                                     // several labels; otherwise undefined
   std::vector<int64_t> samples{};    // [b] indices in the dataset
   std::vector<int64_t> positions{};  // [b] positions in the global batch of all ranks
   int64_t view = -1;                 // AugmentOptions::view_of the epoch; negative in epochs with mixup or CutMix
@@ -45,6 +46,7 @@ struct LoaderOptions {
   int64_t repeats = 1;    // repeated augmentation (Hoffer et al. 2019; DeiT's RASampler): so many consecutive positions
                           // show one sample.  An epoch keeps its length, so it has fewer distinct samples
   std::vector<int64_t> subset{};            // indices of the samples to use; empty: all
+  int64_t classes = 0;                      // columns of the targets of images with several labels
   int64_t channels = 3;                     // channels of the dataset's images (DatasetOptions::decode): 1 or 3
   image::EvalTransform transform{};         // size, mean and std; without `augment` the complete transform
   std::optional<AugmentOptions> augment{};  // none: the evaluation transform, bit for bit

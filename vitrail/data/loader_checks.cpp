@@ -29,9 +29,26 @@ void check(const LoaderOptions& options) {
   check(options.mix);
 }
 
+namespace {
+
+void check_labels(const LoaderOptions& options, const Dataset& dataset, int64_t sample) {
+  for (const int64_t label : dataset.labels(sample))
+    require(label < options.classes, "classes", str("more than the label ", label, " of ", dataset.path(sample)),
+            str(options.classes));
+}
+
+}  // namespace
+
 void check(const LoaderOptions& options, const std::vector<int64_t>& samples, const Dataset& dataset) {
+  const bool several = dataset.is_multi_label();
+  require(!several || !options.mix.any(), "mix", "neither mixup nor CutMix for images with several labels", "one");
+  require(!several || !options.balance, "balance", "false for images with several labels", "true");
   for (const int64_t sample : samples) {
     require(sample >= 0 && sample < dataset.size(), "subset", str("samples below ", dataset.size()), str(sample));
+    if (several) {
+      check_labels(options, dataset, sample);
+      continue;
+    }
     require(!options.mix.any() || dataset.label(sample) < options.mix.classes, "mix.classes",
             str("more than the label ", dataset.label(sample), " of ", dataset.path(sample)), str(options.mix.classes));
   }

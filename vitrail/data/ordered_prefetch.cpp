@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/ordered_prefetch.h"
 
-#include <sys/resource.h>
-
 #include <system_error>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::data {
-namespace {
-
-// Gives the calling thread the lowest priority.  A parallel loop is as slow as its slowest thread and the others spin
-// meanwhile, so a decoding thread must not take a core from a compute thread.  While the consumer waits for images, the
-// compute threads are idle and decoding gets all cores.
-void lower_priority() {
-#ifdef __linux__
-  ::setpriority(PRIO_PROCESS, 0, 19);  // Linux: of this thread only
-#endif
-}
-
-}  // namespace
 
 PrefetchThreads::PrefetchThreads(size_t count, PrefetchOptions options, Step step)
     : count_(count), in_flight_(options.in_flight), step_(std::move(step)), done_(options.in_flight, false) {
@@ -49,7 +35,6 @@ void PrefetchThreads::stop() {
 
 void PrefetchThreads::work() {
   const ThreadCount single_threaded(1);
-  lower_priority();
   std::unique_lock lock(mutex_);
   while (true) {
     room_.wait(lock, [&] { return stop_ || next_ == count_ || next_ < consumed_ + in_flight_; });

@@ -24,7 +24,7 @@ struct PrefetchOptions {
 
 // Runs step(slot, index) for index 0, 1, … count − 1 on its own threads, in any order, at most `in_flight` indices
 // ahead of the consumer.  slot is index mod in_flight, so running steps have distinct slots.  Parallel loops inside a
-// step are serial: the threads start no OpenMP team.
+// step are serial: the threads start none of their own.
 //
 // The single consumer calls wait() for the next index, uses its slot, and calls release().
 class PrefetchThreads {

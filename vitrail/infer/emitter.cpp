@@ -138,7 +138,6 @@ void Emitter::linear(const FusedOperation& item) {
                 {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
                 frame.workspace + scratch_at);
   });
-  steps_.back().own_loops = packed->has_own_loops();
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {

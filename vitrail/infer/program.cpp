@@ -3,30 +3,19 @@
 
 #include <chrono>
 
-#include "vitrail/base/parallel.h"
-
 namespace vitrail::infer {
 
-template <class Work>
-void Program::with_team(const Work& work) const {
-  own_loops_ ? with_spin_thread_pool(work) : work();
-}
-
 void Program::run(const Frame& frame) const {
-  with_team([&] {
-    for (const Step& step : steps_) step.run(frame);
-  });
+  for (const Step& step : steps_) step.run(frame);
 }
 
 void Program::run(const Frame& frame, const std::function<void(size_t, double)>& after_step) const {
   using Clock = std::chrono::steady_clock;
-  with_team([&] {
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      const auto start = Clock::now();
-      steps_[i].run(frame);
-      after_step(i, std::chrono::duration<double>(Clock::now() - start).count());
-    }
-  });
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const auto start = Clock::now();
+    steps_[i].run(frame);
+    after_step(i, std::chrono::duration<double>(Clock::now() - start).count());
+  }
 }
 
 std::string Program::listing() const {

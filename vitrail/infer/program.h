@@ -24,7 +24,6 @@ struct Step {
   double flops = 0;  // multiply-adds count two
   double bytes = 0;  // bytes read and written, counting each operand once
   std::function<void(const Frame&)> run;
-  bool own_loops = true;  // calls no library that has its own threads (with_spin_thread_pool(), base/parallel.h)
 };
 
 // An output of the program, in the workspace after a run.
@@ -41,8 +40,7 @@ class Program {
       : steps_(std::move(steps)),
         outputs_(std::move(outputs)),
         buffer_bytes_(buffer_bytes),
-        workspace_bytes_(buffer_bytes + scratch_bytes),
-        own_loops_(std::all_of(steps_.begin(), steps_.end(), [](const Step& step) { return step.own_loops; })) {}
+        workspace_bytes_(buffer_bytes + scratch_bytes) {}
 
   void run(const Frame& frame) const;
   // The same, and calls after_step with the duration of each step.
@@ -54,13 +52,9 @@ class Program {
   std::string listing() const;  // one line per step, then the buffers' size; the same on every machine
 
  private:
-  template <class Work>
-  void with_team(const Work& work) const;
-
   std::vector<Step> steps_;
   std::vector<ProgramOutput> outputs_;
   size_t buffer_bytes_, workspace_bytes_;
-  bool own_loops_;  // true if every step's is
 };
 
 }  // namespace vitrail::infer

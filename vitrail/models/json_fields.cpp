@@ -47,6 +47,11 @@ bool JsonFields::has(const char* key) const {
   return found != object_.end() && !found->is_null();
 }
 
+JsonFields JsonFields::nested(const char* key) const {
+  static const Json kEmpty = Json::object();
+  return {has(key) ? at(key) : kEmpty, path(key)};
+}
+
 std::optional<int64_t> JsonFields::integer(const char* key) const {
   if (!has(key)) return std::nullopt;
   const auto value = integer_of(at(key));

@@ -27,6 +27,7 @@ class JsonFields {
   bool has(const char* key) const;
   const Json& at(const char* key) const { return object_.at(key); }
   Json at_or_null(const char* key) const { return has(key) ? at(key) : Json(); }
+  JsonFields nested(const char* key) const;  // the object at `key`, an empty one if it is absent
   std::string path(const std::string& key) const { return where_ + ": " + key; }
   const Json& object() const { return object_; }
   const std::string& where() const { return where_; }

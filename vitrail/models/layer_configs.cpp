@@ -54,7 +54,7 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
   block.norm_eps = config.norm_eps;
   block.norm_first = config.norm_first;
   block.res_post_norm = config.use_post_norm;
-  block.init_values = config.init_values;
+  if (!config.use_post_norm) block.init_values = config.init_values;  // the norms scale the branches
   block.mlp_drop = config.proj_drop_rate;
   if (config.depth > 1) {  // stochastic depth grows linearly over the depth
     block.drop_path = config.drop_path_rate * static_cast<double>(layer) / static_cast<double>(config.depth - 1);

@@ -13,6 +13,7 @@
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
+#include "vitrail/weights/rule_proposals_internal.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
@@ -73,13 +74,30 @@ ModelConfig config_of(const Files& files, const LoadOptions& options, const std:
                             family_args);
 }
 
+// The error for names of no family, with rules for the model of the configuration.
+[[noreturn]] void throw_unknown_names(const weights::Checkpoint& checkpoint, const ModelConfig& config,
+                                      const Error& error) {
+  RandomParams shapes(0, DType::f32, Device::meta);
+  std::vector<weights::NamedShape> wanted, given;
+  VisionTransformer model(config.vit, ParamSource(shapes));
+  for (const nn::NamedTensor& p : model.named_parameters()) wanted.push_back({p.name, p.tensor.shape()});
+  for (const weights::TensorInfo& info : checkpoint.tensors()) given.push_back({info.name, info.shape});
+  std::string rules;
+  for (const std::string& rule : weights::propose_rules(wanted, given)) rules += "\n    " + rule;
+  throw Error(checkpoint.path() + ": " + error.what() + (rules.empty() ? "" : "\n  rules that may fit:" + rules));
+}
+
 // A key map of the user is for the names as they are in the file.
 weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfig& config, const LoadOptions& options,
                                const fs::path& folder) {
   const std::string choice = options.key_map.value_or(config.key_map);
   if (choice.empty()) {
     checkpoint.strip_model_prefix();
-    return weights::KeyMap::detect(checkpoint.names());
+    try {
+      return weights::KeyMap::detect(checkpoint.names());
+    } catch (const Error& error) {
+      throw_unknown_names(checkpoint, config, error);
+    }
   }
   if (choice.front() == '{') return weights::KeyMap::parse(choice, "key_map");
   for (const std::string& name : weights::KeyMap::builtin_names()) {
@@ -175,8 +193,11 @@ VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights in
 TextTower build_text_tower(const OpenedModel& opened) {
   const weights::Checkpoint& checkpoint = *opened.checkpoint;
   if (!opened.config.text) {
+    const bool has_texts =
+        std::ranges::any_of(checkpoint.names(), [](const auto& n) { return n.starts_with("text."); });
     throw Error(checkpoint.path(), "a dual model with a text tower (CLIP, SigLIP)",
-                "an image model alone (\"" + opened.config.architecture + "\")");
+                has_texts ? "one with a text tower of another library (BERT, T5)"
+                          : "an image model alone (\"" + opened.config.architecture + "\")");
   }
   weights::CheckpointParams params(opened.checkpoint, text_key_map(checkpoint));
   TextTower tower{TextTransformer(*opened.config.text, ParamSource(params)), scalar_of(checkpoint, "logit_scale")};

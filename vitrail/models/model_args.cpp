@@ -86,15 +86,18 @@ Field position_interpolation() {
             if (!f.has("pos_interp")) return;
             const JsonFields inner(f.at("pos_interp"), f.path("pos_interp"));
             for (const auto& item : inner.object().items()) {
-              if (item.key() != "antialias" && item.key() != "offset") {
-                throw Error(inner.where(), "antialias and offset", "\"" + item.key() + "\"");
+              if (item.key() != "antialias" && item.key() != "offset" && item.key() != "bilinear") {
+                throw Error(inner.where(), "antialias, bilinear and offset", "\"" + item.key() + "\"");
               }
             }
             JsonFields::assign(c.pos_interp.antialias, inner.boolean("antialias"));
+            JsonFields::assign(c.pos_interp.bilinear, inner.boolean("bilinear"));
             JsonFields::assign(c.pos_interp.offset, inner.number("offset"));
           },
           [](const Config& c) {
-            return Json{{"antialias", c.pos_interp.antialias}, {"offset", c.pos_interp.offset}};
+            Json fields{{"antialias", c.pos_interp.antialias}, {"offset", c.pos_interp.offset}};
+            if (c.pos_interp.bilinear) fields["bilinear"] = true;
+            return fields;
           }};
 }
 
@@ -197,7 +200,9 @@ const std::vector<Field>& fields() {
       number("proj_drop_rate", &Config::proj_drop_rate),
       number("drop_path_rate", &Config::drop_path_rate),
       text("weight_init", &Config::weight_init),
-      // The names of timm's Eva for the same fields.
+      // The names of timm's VisionTransformer and Eva for the same fields.
+      renamed(boolean("scale_attn_norm", &Config::scale_attn_inner)),
+      renamed(boolean("scale_mlp_norm", &Config::scale_mlp)),
       renamed(integer("num_reg_tokens", &Config::reg_tokens)),
       renamed(boolean("use_pre_transformer_norm", &Config::pre_norm)),
       renamed(boolean("use_post_transformer_norm", &Config::final_norm)),
@@ -214,11 +219,8 @@ const std::vector<Field>& fields() {
 
 // Arguments of timm's VisionTransformer whose default is the only value that is supported.
 const std::map<std::string, Json>& fixed_arguments() {
-  static const std::map<std::string, Json> table{{"scale_attn_norm", false},
-                                                 {"scale_mlp_norm", false},
-                                                 {"dynamic_img_pad", false},
-                                                 {"fix_init", false},
-                                                 {"embed_norm_layer", nullptr}};
+  static const std::map<std::string, Json> table{
+      {"dynamic_img_pad", false}, {"fix_init", false}, {"embed_norm_layer", nullptr}};
   return table;
 }
 

@@ -29,6 +29,8 @@ void require_plain_blocks(const JsonFields& fields) {
                             {"scale_fc", false}});
 }
 
+std::string size_text(const std::array<int64_t, 2>& size) { return str(size[0], "×", size[1]); }
+
 // Throws unless `value` is one of the names.
 void require_one_of(const std::string& value, std::initializer_list<const char*> names, const std::string& where) {
   if (std::ranges::find(names, value) != names.end()) return;
@@ -40,17 +42,13 @@ void require_one_of(const std::string& value, std::initializer_list<const char*>
 Activation activation_of(const JsonFields& fields, bool quick_gelu) {
   if (quick_gelu) require_defaults(fields, {{"act_kwargs", nullptr}});
   if (quick_gelu) return Activation::quick_gelu;
-  if (!fields.has("act_kwargs")) return Activation::gelu;
-  const JsonFields args(fields.at("act_kwargs"), fields.path("act_kwargs"));
+  const JsonFields args = fields.nested("act_kwargs");
   const std::string approximate = args.text("approximate").value_or("none");
   require_one_of(approximate, {"none", "tanh"}, args.path("approximate"));
   return approximate == "tanh" ? Activation::gelu_tanh : Activation::gelu;
 }
 
-double norm_eps_of(const JsonFields& fields) {
-  if (!fields.has("norm_kwargs")) return 1e-5;
-  return JsonFields(fields.at("norm_kwargs"), fields.path("norm_kwargs")).number("eps").value_or(1e-5);
-}
+double norm_eps_of(const JsonFields& fields) { return fields.nested("norm_kwargs").number("eps").value_or(1e-5); }
 
 int64_t mlp_hidden_of(const JsonFields& fields, int64_t width) {
   return static_cast<int64_t>(static_cast<double>(width) * fields.number("mlp_ratio").value_or(4.0));
@@ -102,8 +100,7 @@ void read_timm_pool(const JsonFields& fields, bool projects, VisionTransformerCo
 // config.json.
 VisionTransformerConfig read_timm_tower(const JsonFields& fields, int64_t embed_dim) {
   VisionTransformerConfig vit = registered_config(*fields.text("timm_model_name"), fields.path("timm_model_name"));
-  if (fields.has("vitrail_args"))
-    read_model_args(JsonFields(fields.at("vitrail_args"), fields.path("vitrail_args")), vit);
+  read_model_args(fields.nested("vitrail_args"), vit);
   // An absent field means a linear projection, null none.
   const bool is_given = fields.object().contains("timm_proj");
   const std::string proj = is_given ? fields.text("timm_proj").value_or("") : "linear";
@@ -120,7 +117,7 @@ VisionTransformerConfig read_timm_tower(const JsonFields& fields, int64_t embed_
   JsonFields::assign(vit.drop_path_rate, fields.number("timm_drop_path"));
   JsonFields::assign(vit.patch_drop_rate, fields.number("patch_dropout"));
   if (const auto size = fields.size("image_size"); size && *size != vit.img_size) {
-    throw Error(fields.path("image_size"), str(vit.img_size[0], ", as the architecture's"), str((*size)[0]));
+    throw Error(fields.path("image_size"), str(size_text(vit.img_size), ", as the architecture's"), size_text(*size));
   }
   return vit;
 }
@@ -135,17 +132,13 @@ TextPool pool_of(const JsonFields& fields) {
 
 // "clean" of tokenizer_kwargs.  Other values than canonicalize are done by the tokenizers themselves.
 bool has_canonical_texts(const JsonFields& fields) {
-  if (!fields.has("tokenizer_kwargs")) return false;
-  const JsonFields args(fields.at("tokenizer_kwargs"), fields.path("tokenizer_kwargs"));
+  const JsonFields args = fields.nested("tokenizer_kwargs");
   const std::string clean = args.text("clean").value_or("lower");
   require_one_of(clean, {"lower", "whitespace", "canonicalize"}, args.path("clean"));
   return clean == "canonicalize";
 }
 
 TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
-  if (const auto name = fields.text("hf_model_name")) {
-    throw Error(fields.path("hf_model_name"), "OpenCLIP's own text tower", "\"" + *name + "\" of transformers");
-  }
   require_plain_blocks(fields);
   require_defaults(
       fields,
@@ -187,7 +180,7 @@ Preprocessing read_preprocessing(const JsonFields& fields, const VisionTransform
 bool is_open_clip(const JsonFields& file) { return file.has("model_cfg"); }
 
 ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
-  const JsonFields file(json, where), model(file.at("model_cfg"), file.path("model_cfg"));
+  const JsonFields file(json, where), model = file.nested("model_cfg");
   for (const char* part : {"vision_cfg", "text_cfg"}) {
     if (!model.has(part)) throw Error(model.path(part), "the tower's options", "none");
   }
@@ -197,16 +190,18 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
   }
   const bool quick_gelu = model.boolean("quick_gelu").value_or(false);
   const int64_t embed_dim = model.integer("embed_dim").value_or(512);
-  const JsonFields vision(model.at("vision_cfg"), model.path("vision_cfg"));
+  const JsonFields vision = model.nested("vision_cfg");
   const auto timm = vision.text("timm_model_name");
   ModelConfig config;
   config.architecture = timm.value_or("open_clip");
   config.vit = timm ? read_timm_tower(vision, embed_dim) : read_own_tower(vision, quick_gelu, embed_dim);
   if (!timm && config.vit.fc_norm == true) config.key_map = "open_clip_fc_norm";  // ln_post is behind the pooling
-  config.text = read_text(JsonFields(model.at("text_cfg"), model.path("text_cfg")), quick_gelu, embed_dim);
-  if (model.has("init_logit_bias")) config.text->loss = DualLoss::sigmoid;
-  const Json preprocess = file.has("preprocess_cfg") ? file.at("preprocess_cfg") : Json::object();
-  config.preprocessing = read_preprocessing(JsonFields(preprocess, file.path("preprocess_cfg")), config.vit);
+  const JsonFields text = model.nested("text_cfg");
+  if (!text.has("hf_model_name")) {  // a text tower of transformers is not supported: the image tower is alone
+    config.text = read_text(text, quick_gelu, embed_dim);
+    if (model.has("init_logit_bias")) config.text->loss = DualLoss::sigmoid;
+  }
+  config.preprocessing = read_preprocessing(file.nested("preprocess_cfg"), config.vit);
   return config;
 }
 

@@ -16,6 +16,8 @@ constexpr Statistics kImageNet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 constexpr Statistics kStandard{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}};
 constexpr Statistics kClip{{0.48145466, 0.4578275, 0.40821073}, {0.26862954, 0.26130258, 0.27577711}};
 
+constexpr Statistics kNone{{0, 0, 0}, {1, 1, 1}};
+
 constexpr int64_t kBilinear = 2, kBicubic = 3;  // values of Pillow's Image.Resampling
 
 // The class attributes of a processor in transformers.
@@ -32,7 +34,8 @@ constexpr Processor kProcessors[] = {
     {"Beit", kBicubic, 224, false, false, kStandard},    {"Siglip", kBicubic, 224, false, false, kStandard},
     {"Blip", kBicubic, 384, false, false, kClip},        {"Bit", kBicubic, 224, true, true, kClip},
     {"CLIP", kBicubic, 224, true, true, kClip},          {"ChineseCLIP", kBicubic, 224, true, true, kClip},
-    {"ConvNext", kBicubic, 384, true, false, kStandard}, {"DINOv3ViT", kBilinear, 224, false, false, kImageNet}};
+    {"ConvNext", kBicubic, 384, true, false, kStandard}, {"DINOv3ViT", kBilinear, 224, false, false, kImageNet},
+    {"Tipsv2", kBilinear, 448, false, false, kNone}};
 constexpr int64_t kDefaultCrop = 224;
 
 // The processor that the file names; null if it names none.
@@ -146,7 +149,7 @@ Preprocessing read_preprocessor(const Json& json, const VisionTransformerConfig&
   if (type && std::string_view(type->name) == "ConvNext") apply_crop_pct(file, result);
   if (result.resize_to) result.input_size = result.resize_to;
   if (result.center_crop) result.input_size = result.center_crop;
-  result.resize_floats = resizes_floats(file);
+  result.resize_floats = type && std::string_view(type->name) == "DINOv3ViT";
   if (result.resize_floats && (result.center_crop || !result.resize_to)) {
     throw Error(file.path("do_center_crop"), "a resize to one size without a crop, as DINOv3's processor does",
                 "another geometry");

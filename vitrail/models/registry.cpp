@@ -43,9 +43,10 @@ std::string without_tag(const std::string& name) {
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> table = [] {
     std::vector<Architecture> rows;
-    for (const BuiltinArchitectures& file : builtin_architectures()) {
-      const Json json = parse_json(std::string(file.json), std::string(file.file));
-      for (const Json& row : json) rows.push_back(read_row(row, std::string(file.file)));
+    for (const EmbeddedJson& file : builtin_architectures()) {
+      const std::string where = str(file.name, ".json");
+      const Json json = parse_json(std::string(file.text), where);
+      for (const Json& row : json) rows.push_back(read_row(row, where));
     }
     return rows;
   }();

@@ -58,10 +58,7 @@ std::vector<std::string> label_descriptions(const JsonFields& fields, const std:
 // "tag" of the file or of pretrained_cfg, or what follows the name ("deit_tiny_patch16_224.fb_in1k").
 std::string tag_of(const JsonFields& file, const std::string& architecture) {
   if (const auto tag = file.text("tag")) return *tag;
-  if (file.has("pretrained_cfg")) {
-    const JsonFields nested(file.at("pretrained_cfg"), file.path("pretrained_cfg"));
-    if (const auto tag = nested.text("tag")) return *tag;
-  }
+  if (const auto tag = file.nested("pretrained_cfg").text("tag")) return *tag;
   const size_t dot = architecture.find('.');
   return dot == std::string::npos ? "" : architecture.substr(dot + 1);
 }
@@ -91,13 +88,10 @@ ModelConfig read_timm_config(const Json& json, const std::string& where, const s
     read_model_args(JsonFields(pool, where), config.vit);
   }
   // vitrail_args are the fields for which timm has no argument; they are separate so that timm can open the file.
-  if (file.has("vitrail_args"))
-    read_model_args(JsonFields(file.at("vitrail_args"), file.path("vitrail_args")), config.vit);
-  if (file.has("model_args")) read_model_args(JsonFields(file.at("model_args"), file.path("model_args")), config.vit);
+  read_model_args(file.nested("vitrail_args"), config.vit);
+  read_model_args(file.nested("model_args"), config.vit);
   read_preprocessing(file, config.preprocessing);
-  if (file.has("pretrained_cfg")) {
-    read_preprocessing(JsonFields(file.at("pretrained_cfg"), file.path("pretrained_cfg")), config.preprocessing);
-  }
+  read_preprocessing(file.nested("pretrained_cfg"), config.preprocessing);
   config.tag = tag_of(file, config.architecture);
   config.int8 = int8_config(file);
   config.labels = names(file, "label_names");

@@ -9,7 +9,7 @@ namespace vitrail::models {
 namespace {
 
 struct Family {
-  const char* prefix;  // the names in timm and transformers begin with it
+  const char* prefix;  // names in timm and transformers begin with it; with "_" in front, they contain it
   const char* title;
 };
 
@@ -38,6 +38,13 @@ constexpr Family kFamilies[] = {
     {"pit_", "a Pooling-based Vision Transformer"},
     {"vit_relpos", "a ViT of timm with relative positions"},
     {"vit_srelpos", "a ViT of timm with relative positions"},
+    {"vit_dwee", "a ViT with differential attention"},
+    {"vit_dpwee", "a ViT with differential attention"},
+    {"vit_dlittle", "a ViT with differential attention"},
+    {"vit_pwee", "a ViT with attention and MLP in parallel"},
+    {"_xp_", "a ViT with attention and MLP in parallel"},
+    {"_18x2_", "a ViT with parallel blocks"},
+    {"_sapiens2", "a Sapiens 2 with grouped queries"},
     // Images of any aspect ratio
     {"naflexvit", "a NaFlex ViT"},
     {"siglip2", "a SigLIP 2 NaFlex model"},
@@ -94,7 +101,9 @@ constexpr const char* kSupported =
 }  // namespace
 
 void refuse_unsupported_family(const std::string& name, const std::string& where) {
-  const auto family = std::ranges::find_if(kFamilies, [&](const Family& f) { return name.starts_with(f.prefix); });
+  const auto family = std::ranges::find_if(kFamilies, [&](const Family& f) {
+    return name.starts_with(f.prefix) || (f.prefix[0] == '_' && name.find(f.prefix) != std::string::npos);
+  });
   if (family == std::end(kFamilies)) return;
   throw Error(where, kSupported, "\"" + name + "\": " + family->title + ", which is not supported");
 }

@@ -128,9 +128,10 @@ Tensor VisionTransformer::with_positions(const Tensor& patches, std::array<int64
 VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images).to(images.dtype());  // the residual stream stays f32
   const std::array<int64_t, 2> grid = patch_embed_.grid_of(images.size(2), images.size(3));
-  Embedded result{pos_drop_.forward(with_positions(patches, grid)), grid, {}};
+  Embedded result{pos_drop_.forward(with_positions(patches, grid)), grid, {}, {}};
   Tensor& x = result.tokens;
   if (rope_) result.rotary = rope_->tables(grid, images.dtype());
+  if (rel_pos_bias_ && !training()) result.bias = rel_pos_bias_->forward(grid);
   nn::trace(*this, "embedded", x);
   ops::annotate_tokens(x, {.class_token = config_.class_token, .head_tokens = num_head_tokens()});
   if (patch_drop_rate_ > 0 && training()) drop_patches(result);
@@ -139,9 +140,10 @@ VisionTransformer::Embedded VisionTransformer::embed(const Tensor& images) const
   return result;
 }
 
-Tensor VisionTransformer::Embedded::rotary_of(int64_t block) const {
-  if (rotary.empty()) return {};
-  return rotary.size() == 1 ? rotary.front() : rotary[static_cast<size_t>(block)];
+nn::AttentionOptions VisionTransformer::Embedded::options_of(int64_t block) const {
+  nn::AttentionOptions options{.bias = bias, .grid = grid};
+  if (!rotary.empty()) options.rotary = rotary.size() == 1 ? rotary.front() : rotary[static_cast<size_t>(block)];
+  return options;
 }
 
 // Patch dropout (Li et al. 2023, "Scaling language-image pre-training via masking"): keeps a random subset of the
@@ -172,18 +174,16 @@ int64_t VisionTransformer::block_index(int64_t layer) const {
   return index;
 }
 
-// The bias that all blocks share is computed in each, so that gradient checkpointing computes it again with its block.
-nn::AttentionOptions VisionTransformer::with_shared_bias(nn::AttentionOptions options) const {
-  if (rel_pos_bias_) options.bias = rel_pos_bias_->forward(options.grid);
-  return options;
-}
-
 Tensor VisionTransformer::run_block(const nn::Block& block, const Tensor& x,
                                     const nn::AttentionOptions& options) const {
+  // In training the bias that all blocks share is computed in each, so that gradient checkpointing computes it again
+  // with its block and gives the same gradients bit for bit.
   auto forward = [this, &block, options](const Tensor& input) {
-    return block.feed_forward(block.attend(input, with_shared_bias(options)));
+    nn::AttentionOptions own = options;
+    if (rel_pos_bias_ && training()) own.bias = rel_pos_bias_->forward(own.grid);
+    return block.feed_forward(block.attend(input, own));
   };
-  return checkpoint_blocks_ && training() ? nn::checkpointed(forward, x) : forward(x);
+  return recomputes_blocks() ? nn::checkpointed(forward, x) : forward(x);
 }
 
 void VisionTransformer::drop_patches_in_training(double rate) {
@@ -215,10 +215,9 @@ Tensor VisionTransformer::run_blocks(const Tensor& images, int64_t last, int64_t
   const Embedded embedded = embed(images);
   Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= last; ++i) {
-    const int64_t computed = i == last ? num_tokens : 0;
-    x = merges ? merging.forward(blocks_[i], x, computed)
-               : run_block(blocks_[i], x,
-                           {.rotary = embedded.rotary_of(i), .grid = embedded.grid, .num_queries = computed});
+    nn::AttentionOptions options = embedded.options_of(i);
+    if (i == last) options.num_queries = num_tokens;
+    x = merges ? merging.forward(blocks_[i], x, options.num_queries) : run_block(blocks_[i], x, options);
   }
   if (shares) *shares = merging.shares();
   return nn::traced(blocks_, x);
@@ -247,7 +246,7 @@ std::vector<Tensor> VisionTransformer::intermediates(const Tensor& images, const
   const Embedded embedded = embed(images);
   Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= *std::max_element(wanted.begin(), wanted.end()); ++i) {
-    x = run_block(blocks_[i], x, {.rotary = embedded.rotary_of(i), .grid = embedded.grid});
+    x = run_block(blocks_[i], x, embedded.options_of(i));
     for (size_t at = 0; at < wanted.size(); ++at) {
       if (wanted[at] == i) results[at] = normalize ? forward_or_pass(norm_, "norm", x) : x;
     }
@@ -350,9 +349,9 @@ std::vector<Tensor> VisionTransformer::attention_maps(const Tensor& images, std:
   Tensor x = embedded.tokens;
   for (int64_t i = 0; i <= last; ++i) {
     nn::AttentionOutput attention;
-    const nn::AttentionOptions options{
-        .need_weights = i >= first, .rotary = embedded.rotary_of(i), .grid = embedded.grid};
-    x = blocks_[i].feed_forward(blocks_[i].attend(x, with_shared_bias(options), &attention));
+    nn::AttentionOptions options = embedded.options_of(i);
+    options.need_weights = i >= first;
+    x = blocks_[i].feed_forward(blocks_[i].attend(x, options, &attention));
     if (i >= first) maps.push_back(attention.weights);
   }
   return maps;

@@ -80,13 +80,14 @@ class VisionTransformer : public nn::Module {
   void visit(nn::Visitor& visitor) override;
 
  private:
-  // The input of the blocks, the grid of its patches, and the tables that rotate their queries and keys: none, one for
-  // all blocks, or one each.
+  // The input of the blocks, the grid of its patches, the tables that rotate their queries and keys (none, one for all
+  // blocks, or one each), and the bias of the scores that all blocks share, if there is one.
   struct Embedded {
     Tensor tokens;
     std::array<int64_t, 2> grid{};
     std::vector<Tensor> rotary;
-    Tensor rotary_of(int64_t block) const;
+    Tensor bias;
+    nn::AttentionOptions options_of(int64_t block) const;
   };
   Embedded embed(const Tensor& images) const;
   Tensor run_blocks(const Tensor& images, int64_t last, int64_t num_tokens, Tensor* shares) const;
@@ -97,7 +98,7 @@ class VisionTransformer : public nn::Module {
   Tensor positions_for(std::array<int64_t, 2> grid) const;
   void drop_patches(Embedded& embedded) const;
   Tensor run_block(const nn::Block& block, const Tensor& x, const nn::AttentionOptions& options) const;
-  nn::AttentionOptions with_shared_bias(nn::AttentionOptions options) const;
+  bool recomputes_blocks() const { return checkpoint_blocks_ && training(); }
   Tensor head_features(const Tensor& tokens, const Tensor& shares) const;
   Tensor patch_mean(const Tensor& tokens, const Tensor& shares) const;
   Heads heads_of(const Tensor& tokens, const Tensor& shares) const;

@@ -21,6 +21,8 @@ double cubic(double x, double a) {
   return 0;
 }
 
+double triangle(double x) { return std::max(1 - std::abs(x), 0.0); }
+
 // The filter of one target position: weights of the source positions first, first + 1, ...
 struct Taps {
   int64_t first;
@@ -28,10 +30,11 @@ struct Taps {
 };
 
 // scale: source extent per target extent.
-Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias) {
-  const double support = antialias && scale > 1 ? 2.0 * scale : 2.0;
-  const double stretch = antialias && scale > 1 ? scale : 1.0;
-  const double a = antialias ? -0.5 : -0.75;
+Taps taps_of(int64_t target, int64_t source_length, double scale, const PositionResampling& how) {
+  const bool antialias = how.antialias;
+  const int64_t radius = how.bilinear ? 1 : 2;
+  const double stretch = antialias && scale > 1 ? scale : 1.0, support = static_cast<double>(radius) * stretch;
+  const auto filter = [&](double x) { return how.bilinear ? triangle(x) : cubic(x, antialias ? -0.5 : -0.75); };
   const double centre = scale * (static_cast<double>(target) + 0.5) - (antialias ? 0.0 : 0.5);
   Taps taps;
   if (antialias) {  // the part of the window inside the source, normalised
@@ -40,20 +43,20 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
     taps.first = begin;
     double total = 0;
     for (int64_t i = begin; i < end; ++i) {
-      taps.weights.push_back(cubic((static_cast<double>(i) - centre + 0.5) / stretch, a));
+      taps.weights.push_back(filter((static_cast<double>(i) - centre + 0.5) / stretch));
       total += taps.weights.back();
     }
     for (double& weight : taps.weights) weight /= total;
     return taps;
   }
-  const int64_t base = static_cast<int64_t>(std::floor(centre));  // four taps; those outside use the edge position
-  const int64_t low = std::clamp<int64_t>(base - 1, 0, source_length - 1);
-  const int64_t high = std::clamp<int64_t>(base + 2, 0, source_length - 1);
+  const int64_t base = static_cast<int64_t>(std::floor(centre));  // taps outside use the edge position
+  const int64_t low = std::clamp<int64_t>(base - radius + 1, 0, source_length - 1);
+  const int64_t high = std::clamp<int64_t>(base + radius, 0, source_length - 1);
   taps.first = low;
   taps.weights.assign(static_cast<size_t>(high - low + 1), 0.0);
-  for (int64_t i = base - 1; i <= base + 2; ++i) {
+  for (int64_t i = base - radius + 1; i <= base + radius; ++i) {
     const int64_t at = std::clamp<int64_t>(i, 0, source_length - 1);
-    taps.weights[static_cast<size_t>(at - low)] += cubic(static_cast<double>(i) - centre, a);
+    taps.weights[static_cast<size_t>(at - low)] += filter(static_cast<double>(i) - centre);
   }
   return taps;
 }
@@ -61,11 +64,11 @@ Taps taps_of(int64_t target, int64_t source_length, double scale, bool antialias
 // Resamples one axis: [outer, length, inner] → [outer, target, inner].  With `transposed`, applies the transposed
 // matrix to [outer, target, inner], as the gradient needs.
 std::vector<double> resample_axis(const std::vector<double>& x, int64_t outer, int64_t length, int64_t inner,
-                                  int64_t target, double scale, bool antialias, bool transposed) {
-  if (antialias && target == length) return x;  // torch does not resample such an axis, whatever the offset
+                                  int64_t target, double scale, const PositionResampling& how, bool transposed) {
+  if (how.antialias && target == length) return x;  // torch does not resample such an axis, whatever the offset
   std::vector<double> result(static_cast<size_t>(outer * (transposed ? length : target) * inner), 0.0);
   for (int64_t t = 0; t < target; ++t) {
-    const Taps taps = taps_of(t, length, scale, antialias);
+    const Taps taps = taps_of(t, length, scale, how);
     for (int64_t o = 0; o < outer; ++o) {
       for (size_t w = 0; w < taps.weights.size(); ++w) {
         const int64_t source = (o * length + taps.first + static_cast<int64_t>(w)) * inner,
@@ -92,11 +95,11 @@ Tensor resample_grid(const Tensor& grid, std::array<int64_t, 2> from, std::array
   std::vector<double> values(exact.data<double>(), exact.data<double>() + exact.numel());
   auto columns = [&] {
     const double scale = scale_of(from[1], to[1], how.offset);
-    values = resample_axis(values, from[0], from[1], dim, to[1], scale, how.antialias, transposed);
+    values = resample_axis(values, from[0], from[1], dim, to[1], scale, how, transposed);
   };
   auto rows = [&] {
     const double scale = scale_of(from[0], to[0], how.offset);
-    values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale, how.antialias, transposed);
+    values = resample_axis(values, 1, from[0], to[1] * dim, to[0], scale, how, transposed);
   };
   transposed ? rows() : columns();
   transposed ? columns() : rows();

@@ -60,7 +60,7 @@ template <bool inverse, class From, class To>
 void shuffle(From* x, To* shuffled, const Map& map, int64_t factor) {
   const int64_t channels = map.channels, wide = map.width * factor, taps = factor * factor;
   parallel_for(0, map.batch * map.height * factor, 1, [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {  // of the enlarged maps
+    for (int64_t row = first; row < last; ++row) {  // a row of an enlarged map
       const int64_t dy = row % factor;
       for (int64_t column = 0; column < wide; ++column) {
         auto* const cell = x + (row / factor * map.width + column / factor) * channels * taps;

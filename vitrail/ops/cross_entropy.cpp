@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
 #include "vitrail/kernels/rowwise/exponentials.h"
 #include "vitrail/ops/loss_internal.h"
 
@@ -46,28 +48,81 @@ double soft_row(const T* x, const T* target, double smoothing, double factor, T*
   return total * log_sum - weighted;
 }
 
+// Σ_r w_label, or B for distributions.
+template <class T>
+double total_weight(const Targets& targets, const T* weights, int64_t rows) {
+  if (!targets.labels.defined()) return static_cast<double>(rows);
+  double total = 0;
+  for (int64_t r = 0; r < rows; ++r) total += weights[targets.labels.data<int64_t>()[r]];
+  return total;
+}
+
+// The distributions w_c t_c of smoothed targets, whose cross-entropy is the weighted one.
+template <class T>
+Tensor weighted_targets(const Targets& targets, const T* weights, double smoothing, int64_t rows, int64_t cols,
+                        DType dtype) {
+  Tensor result = Tensor::empty({rows, cols}, dtype);
+  const double off = smoothing / static_cast<double>(cols);
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c) {
+      const T t =
+          targets.labels.defined() ? T(targets.labels.data<int64_t>()[r] == c) : targets.soft.data<T>()[r * cols + c];
+      result.data<T>()[r * cols + c] = static_cast<T>(weights[c] * ((1 - smoothing) * t + off));
+    }
+  }
+  return result;
+}
+
+// The targets and the divisor of the sum over rows.
+struct WeightedRows {
+  Targets targets;
+  double divisor;
+};
+
+WeightedRows weighted_rows(const Tensor& logits, const Targets& targets, double smoothing, const Tensor& class_weights,
+                           DType dtype) {
+  const int64_t rows = logits.size(0), cols = logits.size(1);
+  if (!(class_weights.shape() == Shape{cols}))
+    throw Error("cross_entropy", str("class weights [", cols, "]"), str(class_weights.shape()));
+  const Tensor weights = prepared(class_weights, dtype);
+  WeightedRows result{};
+  dispatch_compute(dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const T* const values = weights.data<T>();
+    result.divisor = total_weight(targets, values, rows);
+    result.targets.soft = weighted_targets(targets, values, smoothing, rows, cols, dtype);
+  });
+  return result;
+}
+
 }  // namespace
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, double label_smoothing) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& given, double label_smoothing, const Tensor& class_weights) {
   check_smoothing(label_smoothing, "cross_entropy");
   const DType dtype = compute_dtype(logits, "cross_entropy");
-  const Targets checked = checked_targets(logits, targets, dtype, "cross_entropy");
+  Targets targets = checked_targets(logits, given, dtype, "cross_entropy");
   const int64_t rows = logits.size(0), cols = logits.size(1);
+  auto divisor = static_cast<double>(rows);
+  if (class_weights.defined()) {
+    WeightedRows weighted = weighted_rows(logits, targets, label_smoothing, class_weights, dtype);
+    targets = std::move(weighted.targets), divisor = weighted.divisor;
+    label_smoothing = 0;  // it is in the weighted targets
+  }
   const Tensor x = prepared(logits, dtype), gradient = Tensor::empty(x.shape(), dtype);
   double sum = 0;
   dispatch_compute(dtype, [&](auto tag) {
     using T = decltype(tag);
-    const double factor = 1 / static_cast<double>(rows);
+    const double factor = 1 / divisor;
     sum = sum_of_rows(rows, cols, [&](int64_t r) {
       const T* const from = x.data<T>() + r * cols;
       T* const to = gradient.data<T>() + r * cols;
-      if (checked.labels.defined()) {
-        return label_row(from, checked.labels.data<int64_t>()[r], label_smoothing, factor, to, cols);
+      if (targets.labels.defined()) {
+        return label_row(from, targets.labels.data<int64_t>()[r], label_smoothing, factor, to, cols);
       }
-      return soft_row(from, checked.soft.data<T>() + r * cols, label_smoothing, factor, to, cols);
+      return soft_row(from, targets.soft.data<T>() + r * cols, label_smoothing, factor, to, cols);
     });
   });
-  return loss_of(sum / static_cast<double>(rows), "cross_entropy", logits, gradient, dtype);
+  return loss_of(sum / divisor, "cross_entropy", logits, gradient, dtype);
 }
 
 }  // namespace vitrail::ops

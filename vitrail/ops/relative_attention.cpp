@@ -159,8 +159,8 @@ class HeadBackward {
   Sizes n_;
   const float *row_table_, *column_table_;
   std::vector<float> row_scores_, column_scores_, row_grads_, column_grads_;  // [tokens, offsets]
-  std::vector<float> bias_, score_grads_;                                     // of a row of the grid: [columns, tokens]
-  std::vector<float> key_grads_, value_grads_;                                // of its queries: [tokens, head_dim]
+  std::vector<float> bias_, score_grads_;       // [columns, tokens], for a row of the grid
+  std::vector<float> key_grads_, value_grads_;  // [tokens, head_dim], from its queries
 };
 
 // The gradients of qkv and of both tables.  Heads are independent; the tables' gradients are added in their order.

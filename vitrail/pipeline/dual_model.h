@@ -24,6 +24,9 @@ class DualModel {
   // folder.  Throws Error also for an image model alone, and for a tokenizer that is not the model's.
   explicit DualModel(const std::filesystem::path& path, const ModelOptions& options = {},
                      const std::filesystem::path& tokenizer = {});
+  // opened.config.text is set; options.load is not used.
+  DualModel(const models::OpenedModel& opened, const ModelOptions& options,
+            const std::filesystem::path& tokenizer = {});
 
   Tensor embed_image(const image::ImageView& image) const { return embed_images({&image, 1}); }  // [1, D]
   Tensor embed_images(std::span<const image::ImageView> images) const;                           // [B, D]
@@ -47,7 +50,6 @@ class DualModel {
   const models::TextTransformerConfig& text_config() const { return text_->model.config(); }
 
  private:
-  DualModel(const models::OpenedModel& opened, const ModelOptions& options, const std::filesystem::path& tokenizer);
   Tensor padded(const std::vector<std::vector<int64_t>>& ids) const;
 
   Model images_;

@@ -2,12 +2,14 @@
 #include "vitrail/pipeline/model.h"
 
 #include <cmath>
+#include <optional>
 
 #include "vitrail/analysis/attention_map.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/data/multi_label_report.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/pipeline/class_names.h"
@@ -34,15 +36,14 @@ size_t num_of_one_size(const image::EvalTransform& transform, Images images) {
   return count;
 }
 
-// The sigmoid of each class's own logit, computed in double.
-float sigmoid(float logit) { return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(logit)))); }
-
 }  // namespace
 
 Model::Model(const std::filesystem::path& path, const ModelOptions& options)
     : Model(models::open_model(path, options.load), options) {}
 
 Model::Model(const models::OpenedModel& opened, const ModelOptions& options) {
+  std::optional<ThreadCount> threads;
+  if (options.threads > 0) threads.emplace(options.threads);
   config_ = opened.config;
   class_names_ = pipeline::class_names(config_, options.labels);
   transform_ = infer::transform_of(config_.preprocessing, opened.checkpoint->path());
@@ -112,7 +113,7 @@ std::vector<Prediction> Model::predictions(std::span<const float> logits, int64_
   std::vector<Prediction> predictions;
   for (const auto& [index, softmax] : data::top_k(logits, top, where)) {
     const float logit = logits[static_cast<size_t>(index)];
-    predictions.push_back({index, class_name(index), uses_sigmoid ? sigmoid(logit) : softmax});
+    predictions.push_back({index, class_name(index), uses_sigmoid ? data::sigmoid(logit) : softmax});
   }
   return predictions;
 }
@@ -152,25 +153,49 @@ Tensor Model::embed(Images images, const EmbedOptions& options) const {
   return options.l2_normalize ? analysis::normalized_rows(features) : features;
 }
 
-Tensor Model::attention_map(const Tensor& weights, const Shape& input) const {
-  const models::VisionTransformer& vit = session_->model();
-  const auto query = config_.vit.class_token ? std::optional<int64_t>(0) : std::nullopt;
-  return analysis::patch_attention(weights, query, vit.num_prefix_tokens(), vit.grid_of(input[2], input[3]));
+std::array<int64_t, 2> Model::patch_at(std::array<int64_t, 2> pixel, int64_t width, int64_t height) const {
+  const image::Region region = image::visible_region(transform_, width, height);
+  const auto [input_height, input_width] = output_size(transform_, width, height);
+  const std::array<int64_t, 2> grid = session_->model().grid_of(input_height, input_width);
+  const auto at = [](int64_t position, double begin, double end, int64_t cells) {
+    const double cell = (static_cast<double>(position) + 0.5 - begin) / (end - begin) * static_cast<double>(cells);
+    return static_cast<int64_t>(std::floor(cell));
+  };
+  const std::array<int64_t, 2> patch{at(pixel[1], region.top, region.bottom, grid[0]),
+                                     at(pixel[0], region.left, region.right, grid[1])};
+  if (patch[0] >= 0 && patch[0] < grid[0] && patch[1] >= 0 && patch[1] < grid[1]) return patch;
+  throw Error(
+      "query",
+      str("a pixel that the model sees: X from ", std::lround(region.left), " to ", std::lround(region.right) - 1,
+          ", Y from ", std::lround(region.top), " to ", std::lround(region.bottom) - 1),
+      str(pixel[0], ",", pixel[1]));
 }
 
 Tensor Model::attention(const ImageView& image, const AttentionMapOptions& options) const {
+  const models::VisionTransformer& vit = session_->model();
   const Tensor input = preprocess({&image, 1});
+  const std::array<int64_t, 2> grid = vit.grid_of(input.size(2), input.size(3));
+  std::optional<int64_t> query;
+  if (options.query) {
+    const auto [row, column] = patch_at(*options.query, image.width(), image.height());
+    query = vit.num_prefix_tokens() + row * grid[1] + column;
+  } else if (config_.vit.class_token) {
+    query = 0;
+  }
   std::vector<Tensor> blocks;  // [H, N, N] each
   for (const Tensor& weights : session_->run(
            input, {.output = infer::Output::attention, .layer = options.layer, .all_layers = options.rollout})) {
     blocks.push_back(weights.select(0, 0));
   }
-  if (options.rollout) return attention_map(analysis::attention_rollout(blocks), input.shape());
-  if (!options.head) return attention_map(analysis::mean_over_heads(blocks[0]), input.shape());
+  const auto map_of = [&](const Tensor& weights) {
+    return analysis::patch_attention(weights, query, vit.num_prefix_tokens(), grid);
+  };
+  if (options.rollout) return map_of(analysis::attention_rollout(blocks));
+  if (!options.head) return map_of(analysis::mean_over_heads(blocks[0]));
   if (*options.head < 0 || *options.head >= blocks[0].size(0)) {
     throw Error("head", str("a head index from 0 to ", blocks[0].size(0) - 1), str(*options.head));
   }
-  return attention_map(blocks[0].select(0, *options.head), input.shape());
+  return map_of(blocks[0].select(0, *options.head));
 }
 
 std::string Model::class_name(int64_t index) const {

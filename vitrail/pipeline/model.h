@@ -46,6 +46,8 @@ struct AttentionMapOptions {
   int64_t layer = -1;                // index of a block; negative indices count from the end
   std::optional<int64_t> head = {};  // default: the mean over all heads
   bool rollout = false;              // attention rollout over all blocks instead
+  // The pixel [x, y] of the image whose patch attends; default: the class token, without one the mean over all tokens.
+  std::optional<std::array<int64_t, 2>> query = {};
 };
 
 // Thread-safe: const functions may be called from several threads; those that use several threads themselves queue for
@@ -72,7 +74,9 @@ class Model {
 
   // The attention to each patch [grid height, grid width], as analysis::patch_attention().
   Tensor attention(const image::ImageView& image, const AttentionMapOptions& options = {}) const;
-  Tensor attention_map(const Tensor& weights, const Shape& input) const;  // weights [N, N] of an input [B, C, H, W]
+  // The patch [row, column] that has the pixel [x, y] of an image of this size.  Throws Error if the model does not see
+  // the pixel.
+  std::array<int64_t, 2> patch_at(std::array<int64_t, 2> pixel, int64_t width, int64_t height) const;
 
   Tensor logits(std::span<const image::ImageView> images) const;  // [B, classes]
   struct LogitsAndFeatures {

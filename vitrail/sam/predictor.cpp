@@ -21,7 +21,8 @@ namespace {
 
 using models::SamPoint;
 
-constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};  // of 8-bit RGB
+// The statistics of ImageNet's red, green and blue, times 255.
+constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};
 
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
@@ -110,7 +111,7 @@ struct Predictor::Model {
                             const std::vector<const Prompt*>& prompts) const;
 };
 
-// [B, N, C]; all prompts have N tokens: points, padding, corners.
+// The decoder's tokens.  All prompts have as many: points, padding, corners.
 Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
                                       const std::vector<const Prompt*>& prompts) const {
   const auto [height, width] = resized(embedding.height, embedding.width, image_size());
@@ -135,7 +136,8 @@ Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
     }
   }
   const auto batch = static_cast<int64_t>(prompts.size()), tokens = static_cast<int64_t>(kinds.size()) / batch;
-  return sam.prompt_encoder().points(Tensor::from<double>({batch, tokens, 2}, coordinates), kinds);
+  return sam.mask_decoder().tokens(
+      sam.prompt_encoder().points(Tensor::from<double>({batch, tokens, 2}, coordinates), kinds));
 }
 
 Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts) const {
@@ -148,7 +150,7 @@ Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts
 std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, const Tensor& image,
                                             const std::vector<const Prompt*>& prompts) const {
   const infer::NamedTensors result = mask_decoder->run(
-      {{"image", image}, {"dense", dense_prompts(prompts)}, {"prompts", point_tokens(embedding, prompts)}});
+      {{"image", image}, {"dense", dense_prompts(prompts)}, {"tokens", point_tokens(embedding, prompts)}});
   std::vector<Masks> masks;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Tensor logits = result[0].tensor.select(0, static_cast<int64_t>(i));

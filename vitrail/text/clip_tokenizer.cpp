@@ -55,9 +55,9 @@ ClipTokenizer::ClipTokenizer(BpeFile file, const std::string& where)
     if (!id) throw Error(where, "CLIP's token " + token, "a vocabulary without it");
     return *id;
   };
-  bos_ = required(kStart);
-  eos_ = required(kEnd);
-  const int64_t unknown = file.unknown_token.empty() ? eos_ : required(file.unknown_token);
+  // No token attends to what follows it, so that texts need no padding.
+  special_ = {.bos = required(kStart), .eos = required(kEnd), .pad = required(kEnd), .pads_to_context = false};
+  const int64_t unknown = file.unknown_token.empty() ? special_.eos : required(file.unknown_token);
   for (const std::string& symbol : byte_symbols()) {
     byte_ids_.push_back(bpe_.id_of(symbol).value_or(unknown));
     last_byte_ids_.push_back(bpe_.id_of(symbol + file.end_of_word_suffix).value_or(unknown));

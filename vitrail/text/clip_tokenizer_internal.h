@@ -16,23 +16,15 @@ class ClipTokenizer : public Tokenizer {
   ClipTokenizer(BpeFile file, const std::string& where);
 
   int64_t vocab_size() const override { return bpe_.size(); }
-  int64_t eos_id() const override { return eos_; }
-  int64_t pad_id() const override { return eos_; }
-  bool pads_to_context() const override { return false; }  // no token attends to what follows it
-
- protected:
-  std::vector<int64_t> encode_content(std::string_view text) const override;
-  std::vector<int64_t> prefix() const override { return {bos_}; }
-  std::vector<int64_t> suffix() const override { return {eos_}; }
 
  private:
+  std::vector<int64_t> encode_content(std::string_view text) const override;
   void encode_words(std::u32string_view normalized, std::vector<int64_t>& ids) const;
   void encode_word(std::u32string_view word, std::vector<int64_t>& ids) const;
 
   Bpe bpe_;
   AddedTokens added_, added_normalized_;
   std::vector<int64_t> byte_ids_, last_byte_ids_;  // a byte's token inside a word, and at its end
-  int64_t bos_, eos_;
 };
 
 }  // namespace vitrail::text

@@ -27,9 +27,7 @@ GemmaTokenizer::GemmaTokenizer(BpeFile file, const std::string& where)
     if (!id) throw Error(where, "Gemma's token " + token, "a vocabulary without it");
     return *id;
   };
-  eos_ = required("<eos>");
-  pad_ = required("<pad>");
-  unknown_ = required(file.unknown_token.empty() ? "<unk>" : file.unknown_token);
+  special_ = {.eos = required("<eos>"), .pad = required("<pad>")};
   for (int byte = 0; byte < 256; ++byte) byte_ids_.push_back(required(byte_token(byte)));
 }
 

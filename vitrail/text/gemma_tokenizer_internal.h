@@ -15,23 +15,15 @@ class GemmaTokenizer : public Tokenizer {
   GemmaTokenizer(BpeFile file, const std::string& where);
 
   int64_t vocab_size() const override { return bpe_.size(); }
-  int64_t eos_id() const override { return eos_; }
-  int64_t pad_id() const override { return pad_; }
-  bool pads_to_context() const override { return true; }
-
- protected:
-  std::vector<int64_t> encode_content(std::string_view text) const override;
-  std::vector<int64_t> prefix() const override { return {}; }
-  std::vector<int64_t> suffix() const override { return {eos_}; }
 
  private:
+  std::vector<int64_t> encode_content(std::string_view text) const override;
   void encode_text(std::string_view text, std::vector<int64_t>& ids) const;
   std::vector<int64_t> symbols_of(std::string_view normalized) const;
 
   Bpe bpe_;
   AddedTokens added_, added_normalized_;
   std::vector<int64_t> byte_ids_;  // the tokens "<0x00>" to "<0xFF>"
-  int64_t eos_, pad_, unknown_;
 };
 
 }  // namespace vitrail::text

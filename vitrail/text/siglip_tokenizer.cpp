@@ -50,9 +50,9 @@ void* open_model(const SentencePieceModule& module, const std::filesystem::path&
 SiglipTokenizer::SiglipTokenizer(const std::filesystem::path& file)
     : module_(sentencepiece()),
       model_(open_model(module_, file), module_.close),
-      eos_(module_.piece_id(model_.get(), "</s>")),
       prefix_pieces_(pieces_of(kPrefix).size()) {
-  if (eos_ == module_.piece_id(model_.get(), "<unk>")) {
+  special_.eos = special_.pad = module_.piece_id(model_.get(), "</s>");
+  if (special_.eos == module_.piece_id(model_.get(), "<unk>")) {
     throw Error(file.string(), "a SentencePiece model with the piece </s>, as SigLIP's", "one without it");
   }
 }

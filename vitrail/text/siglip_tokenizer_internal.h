@@ -13,21 +13,13 @@ class SiglipTokenizer : public Tokenizer {
   explicit SiglipTokenizer(const std::filesystem::path& file);  // spiece.model; throws Error
 
   int64_t vocab_size() const override { return module_.size(model_.get()); }
-  int64_t eos_id() const override { return eos_; }
-  int64_t pad_id() const override { return eos_; }
-  bool pads_to_context() const override { return true; }
-
- protected:
-  std::vector<int64_t> encode_content(std::string_view text) const override;
-  std::vector<int64_t> prefix() const override { return {}; }
-  std::vector<int64_t> suffix() const override { return {eos_}; }
 
  private:
+  std::vector<int64_t> encode_content(std::string_view text) const override;
   std::vector<int64_t> pieces_of(const std::string& text) const;
 
   const SentencePieceModule& module_;
   std::unique_ptr<void, void (*)(void*)> model_;
-  int64_t eos_;
   size_t prefix_pieces_;  // the number of kPrefix's pieces
 };
 

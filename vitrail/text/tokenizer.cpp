@@ -20,16 +20,17 @@ std::string quoted(std::string_view text) {
 
 std::vector<int64_t> Tokenizer::encode(std::string_view text, int64_t max_length) const {
   if (!is_utf8(text)) throw Error("text", "UTF-8", "\"" + escape_non_utf8(text.substr(0, 80)) + "\"");
-  std::vector<int64_t> ids = prefix();
-  const std::vector<int64_t> content = encode_content(text), end = suffix();
-  const size_t special = ids.size() + end.size(), limit = static_cast<size_t>(max_length);
+  const std::vector<int64_t> content = encode_content(text);
+  std::vector<int64_t> ids;
+  if (special_.bos) ids.push_back(*special_.bos);
+  const size_t special = ids.size() + 1, limit = static_cast<size_t>(max_length);
   if (limit < special) throw Error("text", str("a context of at least ", special, " tokens"), str(max_length));
   const size_t kept = std::min(content.size(), limit - special);
   if (kept < content.size()) {
     warn(str(quoted(text), ": cut to the model's context of ", max_length, " tokens, from ", content.size() + special));
   }
   ids.insert(ids.end(), content.begin(), content.begin() + static_cast<std::ptrdiff_t>(kept));
-  ids.insert(ids.end(), end.begin(), end.end());
+  ids.push_back(special_.eos);
   return ids;
 }
 

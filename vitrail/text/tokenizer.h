@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,17 +20,23 @@ class Tokenizer {
   std::vector<int64_t> encode(std::string_view text, int64_t max_length) const;
 
   virtual int64_t vocab_size() const = 0;  // one more than the largest id
-  virtual int64_t eos_id() const = 0;      // the end-of-text token
-  virtual int64_t pad_id() const = 0;      // what follows the text in a batch
+  int64_t eos_id() const { return special_.eos; }
+  int64_t pad_id() const { return special_.pad; }
   // Whether texts are padded to the context length: the tower then attends to the padding, and was trained to.
-  virtual bool pads_to_context() const = 0;
+  bool pads_to_context() const { return special_.pads_to_context; }
 
  protected:
+  struct SpecialTokens {
+    std::optional<int64_t> bos{};  // in front of the text; none for some tokenizers
+    int64_t eos = 0;               // behind the text
+    int64_t pad = 0;               // what follows the text in a batch
+    bool pads_to_context = true;
+  };
+  SpecialTokens special_;  // set by the constructor of the derived class
+
+ private:
   // The ids without special tokens.
   virtual std::vector<int64_t> encode_content(std::string_view text) const = 0;
-  // The special tokens before and after the content.
-  virtual std::vector<int64_t> prefix() const = 0;
-  virtual std::vector<int64_t> suffix() const = 0;
 };
 
 // Opens a tokenizer: a folder or a file of it.  Of a folder, the first existing one of

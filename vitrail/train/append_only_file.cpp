@@ -3,9 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
+#include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/train/append_only_file_internal.h"
 
@@ -29,9 +32,40 @@ int open_regular(const fs::path& path) {
   throw Error(path.string(), "a regular file", "another kind of file");
 }
 
+// Replaces the file by a copy of its first `keep` bytes.
+void replace_by_copy(int file, const fs::path& path, uint64_t keep) {
+  AtomicFile copy(path);
+  std::vector<char> buffer(1 << 20);
+  for (uint64_t at = 0; at < keep;) {
+    const ssize_t count =
+        ::pread(file, buffer.data(), std::min<uint64_t>(buffer.size(), keep - at), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw failure(path, "cannot be read");
+    if (count == 0) break;  // shorter than the checkpoint says, which the caller reports
+    copy.write(buffer.data(), static_cast<size_t>(count));
+    at += static_cast<uint64_t>(count);
+  }
+  copy.commit();
+}
+
+// A file with other names, outside of the run's folder perhaps, stays as it is under them.
+int open_own(const fs::path& path, uint64_t keep) {
+  const int file = open_regular(path);
+  struct stat status {};
+  if (::fstat(file, &status) != 0 || status.st_nlink < 2) return file;
+  try {
+    replace_by_copy(file, path, keep);
+  } catch (...) {
+    ::close(file);
+    throw;
+  }
+  ::close(file);
+  return open_regular(path);
+}
+
 }  // namespace
 
-AppendOnlyFile::AppendOnlyFile(const fs::path& path, uint64_t keep) : path_(path), file_(open_regular(path)) {
+AppendOnlyFile::AppendOnlyFile(const fs::path& path, uint64_t keep) : path_(path), file_(open_own(path, keep)) {
   struct stat status {};
   ::fstat(file_, &status);
   const auto size = static_cast<uint64_t>(status.st_size);

@@ -9,8 +9,9 @@ namespace vitrail::train {
 
 class AppendOnlyFile {
  public:
-  // Truncates `path` to its first `keep` bytes, or creates it.  Throws Error if the file is shorter than `keep`, is not
-  // a regular file (symbolic links are not followed), or cannot be written.
+  // Truncates `path` to its first `keep` bytes, or creates it.  A file that has other names (hard links) is replaced by
+  // a copy.  Throws Error if the file is shorter than `keep`, is not a regular file (symbolic links are not followed),
+  // or cannot be written.
   AppendOnlyFile(const std::filesystem::path& path, uint64_t keep);
   ~AppendOnlyFile();
   AppendOnlyFile(const AppendOnlyFile&) = delete;

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/models/bundled.h"
+#include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/recipe_inputs.h"
 #include "vitrail/train/run_data_internal.h"
@@ -23,17 +23,14 @@ constexpr int64_t kSmallInput = 96;  // pixels; below, random resized crops remo
 struct Counts {
   int64_t train, validation;
   int64_t smallest_class, largest_class;  // training images
+  bool multi_label;
 };
 
 Counts counts_of(const RunData& data) {
-  std::map<int64_t, int64_t> classes;
-  for (int64_t i = 0; i < data.train.size(); ++i) {
-    const int64_t sample = data.train.samples.empty() ? i : data.train.samples[static_cast<size_t>(i)];
-    ++classes[data.train.dataset->label(sample)];
-  }
-  const auto [smallest, largest] = std::minmax_element(
-      classes.begin(), classes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  return {data.train.size(), data.validation.size(), smallest->second, largest->second};
+  std::vector<int64_t> classes = class_counts(data.train, data.classes.size());
+  std::erase(classes, 0);
+  const auto [smallest, largest] = std::minmax_element(classes.begin(), classes.end());
+  return {data.train.size(), data.validation.size(), *smallest, *largest, data.multi_label};
 }
 
 void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
@@ -42,7 +39,10 @@ void set_data(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   data.unreadable = data::Unreadable::replace;
   const std::vector<std::string> splits = data::dataset_splits(find_dataset(options.data));
   const auto has = [&](const char* name) { return std::find(splits.begin(), splits.end(), name) != splits.end(); };
+  if (has("val") && options.cross_validated)
+    throw Error(options.data, "a dataset without validation images, for cross-validation", "a split of them");
   if (has("val")) data.val = options.data;
+  if (options.cross_validated) data.holdout = 0;
   if (has("test")) data.test = options.data;
 }
 
@@ -121,6 +121,14 @@ void set_probe(DefaultRecipe& result) {
       "a new head by logistic regression; 5-fold cross-validation chooses its penalty, so no images are held out");
 }
 
+// Each class has its own probability; smoothing and balance are of single labels.
+void set_multi_label(DefaultRecipe& result) {
+  result.recipe.loss.name = "bce";
+  result.recipe.loss.label_smoothing = 0;
+  result.reasons.push_back(
+      "images have several labels: binary cross-entropy of each class, measured by the mean average precision");
+}
+
 // A small model on inputs of about the images' own size.
 void set_scratch(DefaultRecipe& result) {
   Recipe& recipe = result.recipe;
@@ -147,15 +155,18 @@ void set_duration(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   if (options.choose_epochs) recipe.epochs = options.choose_epochs(result);
   recipe.schedule.warmup_epochs = std::min(1.0, 0.1 * static_cast<double>(recipe.epochs));
   recipe.lr = (scratch ? 1e-3 : 5e-4) * std::sqrt(static_cast<double>(recipe.batch_size) / 64);
-  recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
+  if (!options.cross_validated) recipe.patience = std::max<int64_t>(3, recipe.epochs / 2);
   result.reasons.push_back(str(recipe.epochs, " epochs",
                                options.epochs || options.choose_epochs
                                    ? ""
                                    : str(", ", recipe.epochs * steps, " steps: more passes over fewer images"),
-                               ", ending after ", recipe.patience, " without a better held-out loss"));
+                               options.cross_validated
+                                   ? ", all of them: cross-validation measures the last weights"
+                                   : str(", ending after ", recipe.patience, " without a better held-out loss")));
   result.reasons.push_back(str("AdamW with a peak rate of ", recipe.lr, " for this batch size, ",
                                scratch ? "" : "layer decay 0.75, ", "warm-up of ", recipe.schedule.warmup_epochs,
-                               " epochs, cosine decay, label smoothing 0.1"));
+                               " epochs, cosine decay",
+                               recipe.loss.label_smoothing > 0 ? ", label smoothing 0.1" : ""));
 }
 
 }  // namespace
@@ -178,8 +189,9 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   const Counts counts = count_images(result.recipe);
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
+  if (counts.multi_label) set_multi_label(result);
   set_duration(options, result);
-  set_balance(counts, result);
+  if (!counts.multi_label) set_balance(counts, result);
   set_augmentation(result.architecture.img_size[0], result);
   return result;
 }

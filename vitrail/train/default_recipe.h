@@ -26,6 +26,7 @@ struct DefaultRecipeOptions {
   std::string model{};  // the model to start from, unless from scratch; empty: the bundled model
   Preset preset = Preset::finetune;
   std::optional<int64_t> epochs{};  // unset: from the number of images
+  bool cross_validated = false;  // for cross_validate(): no images are held out, and no epoch ends the training early
   // Chooses the epochs instead, from the architecture, the batch size and the numbers of images.
   std::function<int64_t(const DefaultRecipe&)> choose_epochs{};
 };

@@ -31,6 +31,33 @@ void add_image(const float* logits, int64_t classes, int64_t label, int64_t samp
   result.worst.push_back({sample, label, best, 1 / sum, std::exp(log_probability)});
 }
 
+// Adds one image with these targets [classes] of 0 and 1.
+void add_labels(const float* logits, const float* targets, int64_t classes, Evaluation& result) {
+  std::vector<int64_t> labels;
+  double loss = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    const double x = logits[c];
+    if (targets[c] > 0) labels.push_back(c);
+    loss += std::max(x, 0.0) - x * targets[c] + std::log1p(std::exp(-std::abs(x)));
+  }
+  result.loss += loss / static_cast<double>(classes);
+  if (!result.labels) result.labels.emplace(classes);
+  if (std::isfinite(loss)) result.labels->add({logits, static_cast<size_t>(classes)}, labels, "validation");
+  ++result.images;
+}
+
+void add_batch(const data::Batch& batch, const Tensor& logits, int64_t classes, Evaluation& result) {
+  const auto* rows = logits.data<float>();
+  for (int64_t i = 0; i < logits.size(0); ++i) {
+    if (batch.targets.defined()) {
+      add_labels(rows + i * classes, batch.targets.data<float>() + i * classes, classes, result);
+    } else {
+      add_image(rows + i * classes, classes, batch.labels.data<int64_t>()[i], batch.samples[static_cast<size_t>(i)],
+                result);
+    }
+  }
+}
+
 }  // namespace
 
 void keep_worst(std::vector<Misclassification>& worst) {
@@ -51,10 +78,7 @@ Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int6
     result.skipped += static_cast<int64_t>(batch->skipped.size());
     if (batch->images.size(0) > 0) {
       const Tensor logits = model.forward(batch->images).to(DType::f32).contiguous();
-      const auto* labels = batch->labels.data<int64_t>();
-      for (int64_t i = 0; i < logits.size(0); ++i)
-        add_image(logits.data<float>() + i * classes, classes, labels[i], batch->samples[static_cast<size_t>(i)],
-                  result);
+      add_batch(*batch, logits, classes, result);
       keep_worst(result.worst);
     }
     if (progress) progress(step, loader.steps_per_epoch());
@@ -63,6 +87,10 @@ Evaluation evaluate(models::VisionTransformer& model, data::Loader& loader, int6
   result.loss /= images;
   result.top1 /= images;
   result.top5 /= images;
+  if (!result.labels) return result;
+  result.confusion.clear();
+  result.top1 = result.labels->macro_average_precision();
+  result.top5 = result.labels->micro_average().f1;
   return result;
 }
 

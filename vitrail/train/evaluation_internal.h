@@ -3,20 +3,23 @@
 // Evaluation of a classifier on labelled images.
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "vitrail/data/loader.h"
+#include "vitrail/data/multi_label_report.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/train/evaluation_report.h"
 
 namespace vitrail::train {
 
 struct Evaluation {
-  int64_t images = 0, skipped = 0;              // skipped: unreadable images
-  double loss = 0;                              // mean cross-entropy
-  double top1 = 0, top5 = 0;                    // accuracies, as fractions
-  std::vector<std::vector<int64_t>> confusion;  // [label][prediction]: numbers of images
-  std::vector<Misclassification> worst;         // those with the lowest label_probability, in ascending order
+  int64_t images = 0, skipped = 0;                 // skipped: unreadable images
+  double loss = 0;                                 // mean cross-entropy, or binary cross-entropy of several labels
+  double top1 = 0, top5 = 0;                       // accuracies as fractions, or other metrics: MetricNames
+  std::vector<std::vector<int64_t>> confusion;     // [label][prediction]: numbers of images; empty for several labels
+  std::vector<Misclassification> worst;            // those with the lowest label_probability, in ascending order
+  std::optional<data::MultiLabelReport> labels{};  // for images with several labels
 };
 
 constexpr size_t kMaxMisclassifications = 24;

@@ -44,14 +44,8 @@ void add_classes(const EvaluationReport& evaluation, Report& report) {
     report.confusion[position(pair.first)][position(pair.second)] = images;
 }
 
-}  // namespace
-
-void write_evaluation_report(const std::filesystem::path& file, const EvaluationReport& evaluation) {
-  const data::ClassificationReport& metrics = *evaluation.metrics;
+void add_metrics(const EvaluationReport& evaluation, const data::ClassificationReport& metrics, Report& report) {
   const data::Interval interval = data::wilson_interval(metrics.top1(), metrics.images());
-  Report report;
-  report.title = evaluation.title;
-  report.subtitle = evaluation.subtitle;
   report.facts = {
       {str("top-1, 95 % interval ", percent(interval.low), " to ", percent(interval.high)), percent(metrics.top1(), 2)},
       {"top-5", percent(metrics.top5(), 2)},
@@ -61,6 +55,31 @@ void write_evaluation_report(const std::filesystem::path& file, const Evaluation
   report.confusion_of = str(metrics.images(), " images");
   add_classes(evaluation, report);
   report.misclassified = worst_images(evaluation);
+}
+
+void add_metrics(const EvaluationReport& evaluation, const data::MultiLabelReport& metrics, Report& report) {
+  report.facts = {{"mean average precision over the classes", percent(metrics.macro_average_precision(), 2)},
+                  {"average precision of all decisions", percent(metrics.micro_average_precision(), 2)},
+                  {"macro average of F1", percent(metrics.macro_average().f1, 2)},
+                  {"micro average of F1", percent(metrics.micro_average().f1, 2)},
+                  {"images", std::to_string(metrics.images())}};
+  report.confusion_of = str(metrics.images(), " images");
+  report.shows_average_precision = true;
+  for (int64_t c = 0; c < metrics.class_count(); ++c)
+    report.class_rows.push_back({name_of(evaluation, c), 0, metrics.of_class(c), metrics.average_precision_of(c)});
+}
+
+}  // namespace
+
+void write_evaluation_report(const std::filesystem::path& file, const EvaluationReport& evaluation) {
+  Report report;
+  report.title = evaluation.title;
+  report.subtitle = evaluation.subtitle;
+  if (evaluation.label_metrics) {
+    add_metrics(evaluation, *evaluation.label_metrics, report);
+  } else {
+    add_metrics(evaluation, *evaluation.metrics, report);
+  }
   report.environment = evaluation.environment;
   write_text(file, render_report(report));
 }

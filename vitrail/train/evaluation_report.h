@@ -8,6 +8,7 @@
 
 #include "vitrail/data/classification_report.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/multi_label_report.h"
 
 namespace vitrail::train {
 
@@ -20,7 +21,8 @@ struct Misclassification {
 
 struct EvaluationReport {
   std::string title{}, subtitle{};
-  const data::ClassificationReport* metrics = nullptr;
+  const data::ClassificationReport* metrics = nullptr;  // null for images with several labels
+  const data::MultiLabelReport* label_metrics = nullptr;
   const data::Dataset* dataset = nullptr;
   std::vector<std::string> class_names{};  // in index order; empty: the indices
   std::vector<Misclassification> wrong{};  // in any order; the page shows those whose label is least probable

@@ -30,8 +30,9 @@ data::LoaderOptions training_options(const Recipe& recipe, const RunData& data, 
     options.augment->views = recipe.loss.distillation->views;
     options.augment->view_epochs = recipe.loss.distillation->view_epochs.value_or(-1);
   }
+  options.classes = static_cast<int64_t>(data.classes.size());
   options.mix = recipe.mix;
-  options.mix.classes = static_cast<int64_t>(data.classes.size());
+  options.mix.classes = options.classes;
   options.mix.label_smoothing = recipe.loss.label_smoothing;
   options.mix.off_epoch = first_of_last(recipe.unmixed_epochs);
   options.unreadable = recipe.data.unreadable;

@@ -26,9 +26,11 @@ std::string exact(const std::optional<double>& value) { return value ? exact(*va
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep) : file_(path, keep) {
+MetricsFile::MetricsFile(const std::filesystem::path& path, uint64_t keep, const MetricNames& names)
+    : file_(path, keep) {
   if (keep == 0)
-    file_.write("event,step,epoch,loss,top1,top5,learning_rate,gradient_norm,images_per_second,data_wait,seconds\n");
+    file_.write(str("event,step,epoch,loss,", names.first, ',', names.second,
+                    ",learning_rate,gradient_norm,images_per_second,data_wait,seconds\n"));
 }
 
 void MetricsFile::add(const MetricsRow& row) {

@@ -22,8 +22,9 @@ std::filesystem::path event_path(const std::filesystem::path& folder, Counters& 
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& folder, Counters& counters)
-    : metrics_(folder / "metrics.csv", counters.metrics_bytes),
+MetricsLog::MetricsLog(const std::filesystem::path& folder, Counters& counters, const MetricNames& names)
+    : names_(names),
+      metrics_(folder / "metrics.csv", counters.metrics_bytes, names),
       events_(event_path(folder, counters), counters.event_bytes) {}
 
 void MetricsLog::add(const MetricsRow& row) {
@@ -33,8 +34,8 @@ void MetricsLog::add(const MetricsRow& row) {
     if (value) events_.add_scalar(row.event + "/" + name, row.step, *value, time);
   };
   scalar("loss", row.loss);
-  scalar("top1", row.top1);
-  scalar("top5", row.top5);
+  scalar(names_.first, row.top1);
+  scalar(names_.second, row.top5);
   scalar("learning_rate", row.learning_rate);
   scalar("gradient_norm", row.gradient_norm);
   scalar("images_per_second", row.images_per_second);

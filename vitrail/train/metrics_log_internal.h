@@ -13,11 +13,12 @@ namespace vitrail::train {
 class MetricsLog {
  public:
   // Truncates both files to the lengths in `counters`.  Chooses counters.event_name if it is empty.
-  MetricsLog(const std::filesystem::path& folder, Counters& counters);
+  MetricsLog(const std::filesystem::path& folder, Counters& counters, const MetricNames& names = metric_names(false));
   void add(const MetricsRow& row);
   void flush(Counters& counters);  // syncs both files to disk and stores their lengths in `counters`
 
  private:
+  MetricNames names_;
   MetricsFile metrics_;
   EventFile events_;
 };

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
@@ -30,18 +31,24 @@ std::string class_list(const std::vector<std::string>& classes) {
 
 std::string results_of(const ReportInput& input) {
   const Counters& counters = *input.counters;
+  const bool several = input.data->multi_label;
+  const MetricNames names = metric_names(several);
   std::string text;
   if (counters.best.top1 >= 0 && input.data->validation.dataset) {
-    text += str("- Held-out images: top-1 ",
-                data::accuracy_text(std::max(0.0, counters.best.top1), input.data->validation.size()), ", epoch ",
-                counters.best_epoch, ". These images chose the weights.\n");
+    text += str("- Held-out images: ", names.first_title, " ",
+                first_metric_text(several, std::max(0.0, counters.best.top1), input.data->validation.size()),
+                ", epoch ", counters.best_epoch, ". These images chose the weights.\n");
   }
   if (input.search && input.search->folds > 0) {
     text += str("- ", input.search->folds, "-fold cross-validation, which chose the L2 penalty: top-1 ",
                 data::accuracy_text(input.search->held_out_fit().top1, input.data->train.size()), ".\n");
   }
   if (counters.tested && input.data->test.dataset)
-    text += str("- Test images: top-1 ", data::accuracy_text(counters.test_top1, input.data->test.size()), ".\n");
+    text += str("- Test images: ", names.first_title, " ",
+                first_metric_text(several, counters.test_top1, input.data->test.size()), ".\n");
+  for (const auto& [name, value] : input.environment) {
+    if (name == kCrossValidation) text += "- " + value + ".\n";
+  }
   return text.empty() ? "No images were held out, so the accuracy on new images is unknown.\n" : text;
 }
 

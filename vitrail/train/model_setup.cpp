@@ -307,12 +307,20 @@ void init_mimetic(const models::VisionTransformer& model, const nn::MimeticOptio
   }
 }
 
+// What the model is trained for, whatever its start was.
+void set_problem_type(ModelConfig& config, bool multi_label) {
+  config.problem_type.reset();
+  if (multi_label) config.problem_type = models::ProblemType::multi_label;
+}
+
 }  // namespace
 
-PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed) {
+PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed,
+                            bool multi_label) {
   RandomParams random(seed);
   if (recipe.init.empty()) {
     ModelConfig config = model_config(recipe, classes, nullptr);
+    set_problem_type(config, multi_label);
     models::VisionTransformer model(config.vit, ParamSource(random));
     if (recipe.positions == "sincos2d") init_sincos_positions(model);
     if (recipe.mimetic) init_mimetic(model, *recipe.mimetic, seed);
@@ -321,6 +329,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   const models::OpenedModel opened = open_source(recipe);
   const models::VisionTransformer source = models::build_model(opened);
   ModelConfig config = model_config(recipe, classes, &opened.config);
+  set_problem_type(config, multi_label);
   models::VisionTransformer model(config.vit, ParamSource(random));
   WeightTransfer transfer(opened.config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);

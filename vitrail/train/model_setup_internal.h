@@ -42,6 +42,7 @@ models::Preprocessing preprocessing_of(const DataRecipe& recipe, const models::M
 //   arXiv 1910.01108); one block: the first;
 // - the final norm moves between norm and fc_norm if the pooling changes.
 // Throws one Error that lists all other differences.
-PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed);
+PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::string>& classes, uint64_t seed,
+                            bool multi_label = false);
 
 }  // namespace vitrail::train

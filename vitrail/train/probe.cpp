@@ -13,6 +13,7 @@
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/model_setup_internal.h"
+#include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/run_internal.h"
 
@@ -92,8 +93,10 @@ Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerC
       environment_(environment_of(options, threads_)),
       folder_(checked_folder(options)),
       data_(open_data(without_default_holdout(recipe.data), architecture_of(recipe.model).in_chans)),
-      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
-      loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {}
+      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed, data_.multi_label)),
+      loader_(training_options(recipe, data_, set_preprocessing(), prepared_.config.vit.in_chans, threads_, group_)) {
+  if (data_.multi_label) check_multi_label(recipe, 1);
+}
 
 image::EvalTransform Probe::set_preprocessing() {
   prepared_.config.preprocessing = preprocessing_of(recipe_.data, prepared_.config);

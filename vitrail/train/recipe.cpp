@@ -46,6 +46,8 @@ void describe_data(Schema& schema, DataRecipe& data) {
   schema.string("val_split", data.val_split);
   schema.string("test_split", data.test_split);
   schema.integer("holdout", data.holdout, 0);
+  schema.integer("folds", data.folds, 0, 1000);
+  schema.integer("fold", data.fold, 0, 1000);
   auto seed = static_cast<int64_t>(data.holdout_seed);
   schema.integer("holdout_seed", seed, 0);
   data.holdout_seed = static_cast<uint64_t>(seed);
@@ -189,6 +191,8 @@ void describe_loss(Schema& schema, LossRecipe& loss) {
   schema.number("label_smoothing", loss.label_smoothing, kFraction);
   schema.number("bce_threshold", loss.bce_threshold, kFraction);
   schema.boolean("bce_sum", loss.bce_sum);
+  schema.choice("class_weighting", loss.class_weighting, std::vector<std::string>{"none", "inverse_frequency"});
+  schema.number_list("class_weights", loss.class_weights, {1e-9, kMax});
   schema.optional("distillation", loss.distillation, describe_distillation);
 }
 
@@ -282,6 +286,21 @@ void expand_short_forms(Json& json) {
   if (json.contains("ema") && json["ema"].is_number()) json["ema"] = Json{{"decay", json["ema"]}};
 }
 
+void check_class_weights(const Recipe& recipe, std::vector<std::string>& problems) {
+  const LossRecipe& loss = recipe.loss;
+  const bool given = !loss.class_weights.empty(), weighted = given || loss.class_weighting != "none";
+  const char* const field = given ? "loss.class_weights" : "loss.class_weighting";
+  if (given && loss.class_weighting != "none")
+    problems.push_back("loss.class_weighting: expected \"none\" together with class_weights, got another one");
+  if (!weighted) return;
+  if (loss.name != "cross_entropy")
+    problems.push_back(str(field, ": expected loss.name \"cross_entropy\", got \"", loss.name, "\""));
+  if (loss.distillation) problems.push_back(str(field, ": expected no distillation, got a teacher"));
+  if (recipe.data.balance)
+    problems.push_back(str(field, ": expected data.balance false, which weights the classes too, got true"));
+  if (recipe.objective == "probe") problems.push_back(str(field, ": expected no weights for a probe, got some"));
+}
+
 // Checks conditions on several fields.
 void check_consistency(const Recipe& recipe, std::vector<std::string>& problems) {
   auto require = [&](bool condition, const std::string& problem) {
@@ -315,6 +334,12 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
   require(recipe.data.train_split.empty() || recipe.data.train_split != recipe.data.val_split ||
               recipe.data.train != recipe.data.val,
           "data.val_split: expected another split than data.train_split, got the same");
+  require(
+      recipe.data.folds == 0 ? recipe.data.fold == 0 : recipe.data.fold >= 1 && recipe.data.fold <= recipe.data.folds,
+      str("data.fold: expected 1 to data.folds, or 0 without folds, got ", recipe.data.fold));
+  require(recipe.data.folds == 0 || (!recipe.data.holdout && recipe.data.val.empty()),
+          "data.folds: expected neither data.holdout nor data.val, got one");
+  check_class_weights(recipe, problems);
 }
 
 }  // namespace

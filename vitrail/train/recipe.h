@@ -42,8 +42,9 @@ struct DataRecipe {
   std::string test{};   // test images, evaluated once at the end
   std::string train_split{}, val_split{}, test_split{};  // other splits than the defaults
   std::optional<int64_t> holdout{};                      // number of training images that are held out for validation
-  uint64_t holdout_seed = 0;  // independent of `seed`: runs of several seeds hold out the same
-  std::string preset{};       // preprocessing defaults (models::apply_preset)
+  int64_t folds = 0, fold = 0;  // hold out fold `fold`, from 1, of `folds` instead (data::fold_split); 0: off
+  uint64_t holdout_seed = 0;    // independent of `seed`: runs of several seeds hold out the same
+  std::string preset{};         // preprocessing defaults (models::apply_preset)
   std::vector<double> mean{}, std{};
   std::string interpolation{};
   std::optional<double> crop_pct{};
@@ -92,6 +93,9 @@ struct LossRecipe {
   double label_smoothing = 0;
   std::optional<double> bce_threshold{};  // ops::BceOptions::threshold
   bool bce_sum = false;                   // ops::BceOptions::sum_classes
+  // Weights of the classes in the cross-entropy.  "inverse_frequency": n / (classes · n_class) of the training images.
+  std::string class_weighting = "none";
+  std::vector<double> class_weights{};  // given weights in the order of the classes; empty: none
   std::optional<DistillationRecipe> distillation{};
 };
 

@@ -49,6 +49,11 @@ std::string fraction_cell(double value) {
   return text;
 }
 
+std::string average_precision_cell(const Report& report, const ClassRow& row) {
+  if (!report.shows_average_precision) return "";
+  return row.average_precision ? fraction_cell(*row.average_precision) : "<td></td>";  // no images of the class
+}
+
 // The column of training images is left out if there are none.
 std::string render_classes(const Report& report) {
   if (report.class_rows.empty()) return "";
@@ -57,11 +62,13 @@ std::string render_classes(const Report& report) {
   std::string html =
       str("<h2>Classes: ", escape_html(report.confusion_of), "</h2>\n<table class=\"classes\"><tr><th>class</th>",
           trained ? "<th>training images</th>" : "", "<th>images</th>",
+          report.shows_average_precision ? "<th>average precision</th>" : "",
           "<th>precision</th><th>recall</th><th>F1</th></tr>\n");
   for (const ClassRow& row : report.class_rows) {
     html += str("<tr><td>", escape_html(row.name), "</td>", trained ? str("<td>", row.training_images, "</td>") : "",
-                "<td>", row.metrics.support, "</td>", fraction_cell(row.metrics.precision),
-                fraction_cell(row.metrics.recall), fraction_cell(row.metrics.f1), "</tr>\n");
+                "<td>", row.metrics.support, "</td>", average_precision_cell(report, row),
+                fraction_cell(row.metrics.precision), fraction_cell(row.metrics.recall), fraction_cell(row.metrics.f1),
+                "</tr>\n");
   }
   return html + "</table>\n";
 }

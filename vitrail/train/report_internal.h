@@ -2,6 +2,7 @@
 #pragma once
 // The HTML report of a run: one self-contained file.
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ struct ClassRow {
   std::string name;
   int64_t training_images = 0;
   data::ClassMetrics metrics;
+  std::optional<double> average_precision = {};  // for images with several labels
 };
 
 struct Report {
@@ -43,6 +45,7 @@ struct Report {
   std::vector<image::Image> examples;   // training images, as they are
   std::vector<image::Image> augmented;  // training images, as the model sees them
   std::vector<ClassRow> class_rows;
+  bool shows_average_precision = false;           // a column of class_rows
   std::vector<std::string> classes;               // names by index
   std::vector<std::vector<int64_t>> confusion;    // [label][prediction]: numbers of images
   std::string confusion_of;                       // what was evaluated: "10,000 test images"

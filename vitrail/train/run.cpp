@@ -5,7 +5,9 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
+#include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
 
@@ -15,27 +17,34 @@ Run::Run(const Recipe& recipe, const TrainerOptions& options, const TrainerCallb
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(threads),
+      time_limit_(options.time_limit),
       folder_(group_.is_rank_zero() ? std::make_unique<RunFolder>(options.folder) : nullptr),
       state_(group_.is_rank_zero()
                  ? load_resumable_state(*folder_, recipe, options, fingerprint(threads, group_.size()))
                  : std::nullopt),
-      data_(open_data(recipe.data, architecture_of(recipe.model).in_chans)),
-      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed)),
+      data_(open_checked_data()),
+      prepared_(prepare_model(recipe.model, data_.classes, recipe.seed, data_.multi_label)),
       transform_(set_preprocessing()),
       loader_(data_.train.dataset,
               training_options(recipe, data_, transform_, prepared_.config.vit.in_chans, threads, group_)),
       batches_(loader_.steps_per_epoch()),
       steps_((batches_ + recipe.accumulate - 1) / recipe.accumulate),
-      training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_) {
+      training_step_(recipe_, prepared_.model, steps_, make_teacher(), group_, class_weights(recipe.loss, data_)) {
   if (state_) check_class_names(state_->class_names, data_.classes, options.folder.string());
   restore();
   if (!group_.is_rank_zero()) return;
   folder_->keep();
   folder_->remove_temporary_files();
   environment_ = environment_of(options, threads);
-  metrics_log_.emplace(folder_->path(), counters_);
+  metrics_log_.emplace(folder_->path(), counters_, metric_names(data_.multi_label));
   write_text(folder_->path() / "recipe.json", write_recipe(recipe_));
   log_setup();
+}
+
+RunData Run::open_checked_data() const {
+  RunData data = open_data(recipe_.data, architecture_of(recipe_.model).in_chans);
+  if (data.multi_label) check_multi_label(recipe_, group_.size());
+  return data;
 }
 
 // Sets the model's preprocessing and returns it as a transform.
@@ -152,6 +161,9 @@ Counters Run::current_counters() const {
 TrainingResult Run::result(bool stopped) const {
   TrainingResult result{.stopped = stopped, .epoch = position_.epoch, .step = position_.step};
   if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
+  result.multi_label = data_.multi_label;
+  if (!counters_.history.empty() && counters_.history.back().validated)
+    result.last_top1 = counters_.history.back().val_top1;
   result.validation_images = data_.validation.size();
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test.dataset;
@@ -173,6 +185,7 @@ TrainingResult Run::run() {
     while (position_.epoch < recipe_.epochs && !out_of_patience()) {
       if (!train_epoch()) return result(true);
       finish_epoch();
+      keep_time_limit();
     }
     if (counters_.tested) return result(false);
     const autograd::NoGrad no_grad;

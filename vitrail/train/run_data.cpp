@@ -42,9 +42,9 @@ std::vector<std::string> classes_of(const data::Dataset& dataset, const std::str
   require_utf8(names, path);
   int64_t max = -1, min = INT64_MAX;
   for (int64_t i = 0; i < dataset.size(); ++i) {
-    max = std::max(max, dataset.label(i));
-    min = std::min(min, dataset.label(i));
+    for (const int64_t label : dataset.labels(i)) max = std::max(max, label), min = std::min(min, label);
   }
+  if (max < 0) throw Error(path, "images of at least two classes", "images without labels");
   if (names.empty()) {
     for (int64_t i = 0; i <= max; ++i) names.push_back(std::to_string(i));
   }
@@ -66,8 +66,17 @@ bool is_test_set(const DataRecipe& recipe) {
   return !has("val") && has("test");
 }
 
+void hold_out_fold(const data::Dataset& train, const DataRecipe& recipe, RunData& run) {
+  data::HoldoutSplit split = data::fold_split(train, recipe.folds, recipe.fold - 1, recipe.holdout_seed);
+  run.train.name = str(split.train.size(), " of ", data::summary(train, recipe.train));
+  run.train.samples = std::move(split.train);
+  run.validation = Subset{nullptr, std::move(split.held_out), ""};
+  run.validation.name = str("fold ", recipe.fold, " of ", recipe.folds, ", ", run.validation.samples.size(), " images");
+}
+
 // Holds out training images for validation.  An existing validation set then becomes the test set, unless there is one.
 void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run) {
+  if (recipe.folds > 0) return hold_out_fold(train, recipe, run);
   const auto classes = static_cast<int64_t>(run.classes.size());
   const int64_t default_count = run.validation.dataset ? 0 : data::default_holdout(train.size(), classes);
   const int64_t held_out = recipe.holdout.value_or(default_count);
@@ -111,6 +120,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
   run.classes = classes_of(*train, recipe.train);
   options.labels = run.classes;
   options.num_classes = static_cast<int64_t>(run.classes.size());
+  options.multi_label = run.multi_label = train->is_multi_label();
 
   if (!recipe.val.empty()) {
     const bool is_test = is_test_set(recipe);

@@ -21,6 +21,7 @@ struct Subset {
 struct RunData {
   Subset train, validation, test;
   std::vector<std::string> classes;  // names by index; "0", "1", … if the dataset has none
+  bool multi_label = false;          // whether images have several labels
 };
 
 // Opens the datasets of a recipe.

@@ -61,7 +61,7 @@ Run::Candidate Run::candidate_of(const EpochResult& result) const {
 
 // Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
 void Run::finish_epoch() {
-  EpochResult result{.epoch = position_.epoch + 1, .step = position_.step};
+  EpochResult result{.epoch = position_.epoch + 1, .step = position_.step, .multi_label = data_.multi_label};
   result.train_loss = counters_.epoch.mean_loss();
   result.train_top1 = counters_.epoch.accuracy();
   const bool last = position_.epoch + 1 == recipe_.epochs;

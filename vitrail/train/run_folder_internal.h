@@ -66,6 +66,9 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
 // The environment that the options give, and this machine's processor.
 std::vector<std::pair<std::string, std::string>> environment_of(const TrainerOptions& options, int threads);
 
+// The entry of the environment with the result of cross-validation.
+constexpr const char* kCrossValidation = "cross-validation";
+
 std::string model_card(const ReportInput& input);
 
 }  // namespace vitrail::train

@@ -28,6 +28,7 @@ class Run {
 
  private:
   // run.cpp
+  RunData open_checked_data() const;
   image::EvalTransform set_preprocessing();
   std::unique_ptr<Teacher> make_teacher() const;
   void log_setup() const;
@@ -50,6 +51,10 @@ class Run {
   void report_progress() const;
   bool save_is_due() const;
   bool end_step(const StepResult& step);
+
+  // run_time.cpp
+  int64_t epochs_that_fit() const;
+  void keep_time_limit();
 
   // run_evaluation.cpp
   Evaluation evaluate_subset(const Subset& subset, Progress::Phase phase);
@@ -76,6 +81,7 @@ class Run {
   Recipe recipe_;
   const TrainerCallbacks& callbacks_;
   int threads_;
+  double time_limit_;                     // in seconds; 0: none
   std::unique_ptr<RunFolder> folder_;     // null except on rank 0
   std::optional<CheckpointState> state_;  // the resumed checkpoint; restore() releases its tensors
   RunData data_;

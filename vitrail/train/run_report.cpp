@@ -12,7 +12,9 @@
 #include "vitrail/base/processor_name_internal.h"
 #include "vitrail/data/metrics.h"
 #include "vitrail/kernels/isa/isa.h"
+#include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/html_internal.h"
+#include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 
 namespace vitrail::train {
@@ -79,7 +81,7 @@ Curve make_curve(const std::string& name, const std::vector<Point>& points, doub
   return curve;
 }
 
-std::vector<Chart> charts_of(const std::filesystem::path& csv) {
+std::vector<Chart> charts_of(const std::filesystem::path& csv, bool multi_label) {
   const auto points = read_metrics(csv);
   auto curves = [&](double Point::*x, double Point::*y) {
     std::vector<Curve> shown;
@@ -88,14 +90,16 @@ std::vector<Chart> charts_of(const std::filesystem::path& csv) {
       if (const auto found = points.find(event); found != points.end())
         shown.push_back(make_curve(name, found->second, x, y));
     }
+    if (multi_label && y == &Point::top1) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
     return shown;
   };
+  const std::string accuracy = multi_label ? "Mean average precision" : "Top-1 accuracy";
   std::vector<Curve> rate;
   if (const auto found = points.find("train"); found != points.end())
     rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
   return {{"Loss", "epoch", false, curves(&Point::epoch, &Point::loss)},
-          {"Top-1 accuracy", "epoch", true, curves(&Point::epoch, &Point::top1)},
-          {"Top-1 accuracy against time", "minutes", true, curves(&Point::minutes, &Point::top1)},
+          {accuracy, "epoch", true, curves(&Point::epoch, &Point::top1)},
+          {accuracy + " against time", "minutes", true, curves(&Point::minutes, &Point::top1)},
           {"Learning rate", "epoch", false, rate}};
 }
 
@@ -130,21 +134,17 @@ std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
   return images;
 }
 
-// The images of each class in a subset.
-std::vector<int64_t> class_counts(const Subset& subset, size_t classes) {
-  std::vector<int64_t> counts(classes);
-  for (int64_t i = 0; i < subset.size(); ++i) {
-    const int64_t sample = subset.samples.empty() ? i : subset.samples[static_cast<size_t>(i)];
-    ++counts.at(static_cast<size_t>(subset.dataset->label(sample)));
-  }
-  return counts;
-}
-
 std::vector<ClassRow> class_rows(const ReportInput& input) {
   const auto& confusion = input.evaluation->confusion;
   if (input.evaluation->images == 0) return {};
   const std::vector<int64_t> training = class_counts(input.data->train, input.data->classes.size());
   std::vector<ClassRow> rows;
+  if (const auto& labels = input.evaluation->labels) {
+    for (int64_t c = 0; c < labels->class_count(); ++c) {
+      const auto i = static_cast<size_t>(c);
+      rows.push_back({input.data->classes[i], training[i], labels->of_class(c), labels->average_precision_of(c)});
+    }
+  }
   for (size_t c = 0; c < confusion.size(); ++c) {
     int64_t support = 0, predicted = 0;
     for (size_t other = 0; other < confusion.size(); ++other) {
@@ -157,7 +157,8 @@ std::vector<ClassRow> class_rows(const ReportInput& input) {
 }
 
 // "95 % interval 86.3 to 98.3 %, 60 images"
-std::string interval_text(double fraction, const Subset& subset) {
+std::string interval_text(double fraction, const Subset& subset, bool multi_label = false) {
+  if (multi_label) return str(subset.size(), " images");
   const data::Interval interval = data::wilson_interval(fraction, subset.size());
   return str("95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", subset.size(), " images");
 }
@@ -165,17 +166,19 @@ std::string interval_text(double fraction, const Subset& subset) {
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
   const Counters& counters = *input.counters;
   std::vector<std::pair<std::string, std::string>> facts;
-  const bool tested = counters.tested && input.data->test.dataset;
+  const bool tested = counters.tested && input.data->test.dataset, several = input.data->multi_label;
+  const MetricNames names = metric_names(several);
   if (tested) {
-    facts.push_back({"top-1 on the test images, " + interval_text(counters.test_top1, input.data->test),
-                     percent(counters.test_top1, 2)});
-    facts.push_back({"top-5 on the test images", percent(counters.test_top5, 2)});
+    facts.push_back(
+        {str(names.first_title, " on the test images, ", interval_text(counters.test_top1, input.data->test, several)),
+         percent(counters.test_top1, 2)});
+    facts.push_back({str(names.second_title, " on the test images"), percent(counters.test_top5, 2)});
   }
   if (counters.best.top1 >= 0 && input.data->validation.dataset)
-    facts.push_back(
-        {str("best validation top-1, epoch ", counters.best_epoch, counters.best_is_average ? ", EMA weights, " : ", ",
-             interval_text(counters.best.top1, input.data->validation)),
-         percent(counters.best.top1, 2)});
+    facts.push_back({str("best validation ", names.first_title, ", epoch ", counters.best_epoch,
+                         counters.best_is_average ? ", EMA weights, " : ", ",
+                         interval_text(counters.best.top1, input.data->validation, several)),
+                     percent(counters.best.top1, 2)});
   if (input.search && input.search->folds > 0) {
     const double top1 = input.search->held_out_fit().top1;
     facts.push_back(
@@ -203,6 +206,8 @@ nlohmann::ordered_json interval_of(double fraction, int64_t images) {
 
 void write_summary(const std::filesystem::path& path, const ReportInput& input) {
   const Counters& counters = *input.counters;
+  const bool several = input.data->multi_label;
+  const MetricNames names = metric_names(several);
   nlohmann::ordered_json json{{"finished", input.finished},
                               {"epochs", counters.history.empty() ? 0 : counters.history.back().epoch},
                               {"parameters", input.parameters},
@@ -211,18 +216,16 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
                               {"skipped_images", counters.skipped_images},
                               {"skipped_steps", counters.skipped_steps}};
   if (input.data->validation.dataset) {
-    json["held_out"] = {{"images", input.data->validation.size()},
-                        {"top1", std::max(0.0, counters.best.top1)},
-                        {"top1_interval", interval_of(counters.best.top1, input.data->validation.size())},
-                        {"epoch", counters.best_epoch},
-                        {"averaged_weights", counters.best_is_average}};
+    json["held_out"] = {{"images", input.data->validation.size()}, {names.first, std::max(0.0, counters.best.top1)}};
+    if (!several) json["held_out"]["top1_interval"] = interval_of(counters.best.top1, input.data->validation.size());
+    json["held_out"]["epoch"] = counters.best_epoch;
+    json["held_out"]["averaged_weights"] = counters.best_is_average;
   }
   if (counters.tested && input.data->test.dataset) {
-    json["test"] = {{"images", input.data->test.size()},
-                    {"top1", counters.test_top1},
-                    {"top1_interval", interval_of(counters.test_top1, input.data->test.size())},
-                    {"top5", counters.test_top5},
-                    {"loss", counters.test_loss}};
+    json["test"] = {{"images", input.data->test.size()}, {names.first, counters.test_top1}};
+    if (!several) json["test"]["top1_interval"] = interval_of(counters.test_top1, input.data->test.size());
+    json["test"][names.second] = counters.test_top5;
+    json["test"]["loss"] = counters.test_loss;
   }
   if (input.search) {
     json["probe"] = {{"c", input.search->best}, {"folds", input.search->folds}};
@@ -256,11 +259,12 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.subtitle =
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
-  report.charts = input.search ? charts_of(*input.search) : charts_of(folder / "metrics.csv");
+  report.charts = input.search ? charts_of(*input.search) : charts_of(folder / "metrics.csv", input.data->multi_label);
   std::erase_if(report.charts, is_empty);
   report.examples = input.images->examples;
   report.augmented = input.images->augmented;
   report.class_rows = class_rows(input);
+  report.shows_average_precision = input.data->multi_label;
   report.classes = input.data->classes;
   if (input.evaluation->images > 0) report.confusion = input.evaluation->confusion;
   report.confusion_of = input.subset->name;

@@ -88,7 +88,7 @@ void Run::log_interval(const StepResult& step) {
   row.epoch = static_cast<double>(position_.epoch) +
               static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_);
   row.loss = sums.mean_loss();
-  row.top1 = sums.accuracy();
+  if (!data_.multi_label) row.top1 = sums.accuracy();
   row.learning_rate = step.learning_rate;
   if (sums.steps > 0) row.gradient_norm = sums.gradient_norm / static_cast<double>(sums.steps);
   throughput_.fill(row, sums.images, loader_.waited_seconds());
@@ -103,7 +103,7 @@ void Run::report_progress() const {
   Progress progress{
       .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = position_.step_in_epoch, .steps = batches_};
   progress.loss = counters_.epoch.mean_loss();
-  progress.accuracy = counters_.epoch.accuracy();
+  progress.accuracy = data_.multi_label ? std::nan("") : counters_.epoch.accuracy();
   throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch,
                    loader_.waited_seconds());
   callbacks_.progress(progress);

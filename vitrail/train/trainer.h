@@ -18,7 +18,7 @@ struct Progress {
   Phase phase = Phase::train;
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
-  double loss = 0, accuracy = 0;  // means of the epoch so far
+  double loss = 0, accuracy = 0;  // means of the epoch so far; accuracy is NaN for images with several labels
   double images_per_second = 0;
   double data_wait = 0;     // fraction of the training time spent waiting for the data loader
   double seconds_left = 0;  // estimate for the run
@@ -26,6 +26,9 @@ struct Progress {
 
 struct EpochResult {
   int64_t epoch = 0, step = 0;  // epochs and optimiser steps so far
+  // With several labels per image, train_top1 is 0, other top1 are mean average precisions, and top5 are the F1 of all
+  // decisions at 0.5.
+  bool multi_label = false;
   double train_loss = 0, train_top1 = 0;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
   double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
@@ -45,10 +48,13 @@ struct TrainerCallbacks {
 };
 
 struct TrainerOptions {
-  std::filesystem::path folder{};                         // folder of the run, created if missing
-  bool resume = false;                                    // continue from the folder's checkpoint, if there is one
-  bool allow_changes = false;                             // if the recipe has changed, warn instead of throwing
-  int threads = 0;                                        // compute threads; 0: all available cores
+  std::filesystem::path folder{};  // folder of the run, created if missing
+  bool resume = false;             // continue from the folder's checkpoint, if there is one
+  bool allow_changes = false;      // if the recipe has changed, warn instead of throwing
+  int threads = 0;                 // compute threads; 0: all available cores
+  // In seconds; 0: none.  If the recipe's epochs would take longer, their number is reduced after an epoch, and the
+  // schedule of the learning rate ends with them.  At least one epoch is trained.  Not for a probe.
+  double time_limit = 0;
   std::shared_ptr<dist::Communicator> communicator = {};  // null: one process
   // Shown in the report: "command" → "vitrail train photos -o run", "version" → …
   std::vector<std::pair<std::string, std::string>> environment = {};
@@ -65,9 +71,11 @@ struct TrainingResult {
   bool stopped = false;                  // callbacks.stop ended the run early
   int64_t epoch = 0, step = 0;           // epochs and optimiser steps so far
   std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
+  std::optional<double> last_top1 = {};  // validation accuracy of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  int64_t best_epoch = 0;  // epoch of the kept weights: the last one if nothing was validated
-  bool tested = false;     // whether there are test images and the run is finished
+  int64_t best_epoch = 0;    // epoch of the kept weights: the last one if nothing was validated
+  bool multi_label = false;  // metrics are then those of EpochResult
+  bool tested = false;       // whether there are test images and the run is finished
   int64_t test_images = 0;
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0;  // unreadable

@@ -67,16 +67,21 @@ optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_
 }
 
 TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-                           std::unique_ptr<Teacher> teacher, const ProcessGroup& group)
+                           std::unique_ptr<Teacher> teacher, const ProcessGroup& group, Tensor class_weights)
     : recipe_(recipe),
       group_(group),
       model_(model),
       teacher_(std::move(teacher)),
+      class_weights_(std::move(class_weights)),
       optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
       schedule_(schedule_options(recipe, steps_per_epoch)),
       all_reduce_(group, optimizer_->parameters()) {
   model_.checkpoint_blocks(recipe.model.activation_checkpointing);
   if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
+}
+
+void TrainingStep::update_schedule(int64_t steps_per_epoch) {
+  schedule_ = optim::Schedule(schedule_options(recipe_, steps_per_epoch));
 }
 
 void TrainingStep::set_epoch(double epoch) {
@@ -100,7 +105,7 @@ Tensor TrainingStep::loss_of(const models::VisionTransformer::Heads& heads, cons
           ? ops::bce_with_logits(
                 logits, targets,
                 {.label_smoothing = smoothing, .threshold = recipe.bce_threshold, .sum_classes = recipe.bce_sum})
-          : ops::cross_entropy(logits, targets, smoothing);
+          : ops::cross_entropy(logits, targets, smoothing, class_weights_);
   if (!teacher_) return loss;
   const DistillationRecipe& distillation = *recipe.distillation;
   const Tensor distillation_loss =
@@ -112,12 +117,21 @@ Tensor TrainingStep::loss_of(const models::VisionTransformer::Heads& heads, cons
 // Combines the results of all processes.
 BatchResult TrainingStep::combine(const BatchResult& local) const {
   if (group_.size() == 1) return local;
-  const double loss = local.images > 0 ? local.loss * static_cast<double>(local.images) : 0;
-  std::vector<double> sums{loss, static_cast<double>(local.correct), static_cast<double>(local.images)};
+  const double loss = local.images > 0 ? local.loss * local.weight : 0;
+  std::vector<double> sums{loss, static_cast<double>(local.correct), static_cast<double>(local.images), local.weight};
   group_.all_reduce_sum(sums);
-  BatchResult all{.correct = std::llround(sums[1]), .images = std::llround(sums[2])};
-  if (all.images > 0) all.loss = sums[0] / sums[2];
+  BatchResult all{.correct = std::llround(sums[1]), .images = std::llround(sums[2]), .weight = sums[3]};
+  if (all.images > 0) all.loss = sums[0] / sums[3];
   return all;
+}
+
+// The divisor of the mean loss (ops::cross_entropy).
+double TrainingStep::weight_of(const data::Batch& batch) const {
+  if (!class_weights_.defined() || batch.targets.defined()) return static_cast<double>(batch.labels.numel());
+  double weight = 0;
+  for (int64_t i = 0; i < batch.labels.numel(); ++i)
+    weight += class_weights_.data<float>()[batch.labels.data<int64_t>()[i]];
+  return weight;
 }
 
 void TrainingStep::run_backward(const Tensor& loss, double weight, bool last) {
@@ -142,6 +156,7 @@ BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPositi
   std::string problem;
   if (local.images > 0) {
     local.loss = loss.item<double>();
+    local.weight = weight_of(batch);
     local.correct = count_correct(heads, batch.labels);
     if (!std::isfinite(local.loss))
       problem = str("the loss is ", local.loss, "; first not finite: ", first_non_finite_layer(model_, batch.images));
@@ -151,7 +166,7 @@ BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPositi
     problem = group_.first_nonempty_text(problem);
     if (problem_.empty()) problem_ = problem;
   } else if (all.images > 0) {
-    const double share = static_cast<double>(local.images) / static_cast<double>(all.images);
+    const double share = local.weight / all.weight;
     run_backward(loss, share / static_cast<double>(position.count), position.index + 1 == position.count);
   }
   return all;

@@ -19,6 +19,7 @@ namespace vitrail::train {
 struct BatchResult {
   double loss = 0;  // mean over the images; not finite if it is not finite in any process
   int64_t correct = 0, images = 0;
+  double weight = 0;  // what the mean loss was divided by: images, or the sum of their class weights
 };
 
 struct StepResult {
@@ -37,10 +38,13 @@ optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_
 
 class TrainingStep {
  public:
-  // `steps_per_epoch`: optimiser steps.  `teacher`: null without distillation.  The model, the recipe and the group
-  // must outlive this object.
+  // `steps_per_epoch`: optimiser steps.  `teacher`: null without distillation.  `class_weights`: as for
+  // ops::cross_entropy.  The model, the recipe and the group must outlive this object.
   TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
-               std::unique_ptr<Teacher> teacher, const ProcessGroup& group);
+               std::unique_ptr<Teacher> teacher, const ProcessGroup& group, Tensor class_weights = {});
+
+  // Follows a change of the recipe's number of epochs.
+  void update_schedule(int64_t steps_per_epoch);
 
   // Sets the position of the next batch in epochs, with fractions.  The rate of PatchDropout depends on it.
   void set_epoch(double epoch);
@@ -63,6 +67,7 @@ class TrainingStep {
 
  private:
   Tensor loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const;
+  double weight_of(const data::Batch& batch) const;
   BatchResult combine(const BatchResult& local) const;
   void run_backward(const Tensor& loss, double weight, bool last);
 
@@ -70,6 +75,7 @@ class TrainingStep {
   const ProcessGroup& group_;
   models::VisionTransformer& model_;
   std::unique_ptr<Teacher> teacher_;
+  Tensor class_weights_;  // f32 [classes], or undefined
   std::unique_ptr<optim::Optimizer> optimizer_;
   optim::Schedule schedule_;
   std::unique_ptr<optim::Ema> ema_;

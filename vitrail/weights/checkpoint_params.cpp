@@ -80,7 +80,7 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
   taken_.insert(path);
   const auto found = mapped_.all().find(path);
   if (found == mapped_.all().end()) {
-    missing_.push_back(str(path, " ", shape));
+    missing_.push_back({path, shape});
     return placeholder;
   }
   const MappedTensor& mapped = found->second;
@@ -112,7 +112,8 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
 }
 
 void CheckpointParams::finish() {
-  std::vector<std::string> extra, beside;
+  std::vector<std::string> missing, extra, beside;
+  std::vector<NamedShape> sources;  // the tensors of the file that are not expected
   for (const auto& [native, tensor] : mapped_.all()) {
     if (taken_.contains(native) || tensor.object) continue;
     if (checkpoint_->beside(tensor.parts.front().source)) {
@@ -120,15 +121,18 @@ void CheckpointParams::finish() {
       continue;
     }
     extra.push_back(str(name_of_source(tensor, native), tensor.problem.empty() ? str(" ", tensor.shape) : ""));
+    for (const MappedPart& part : tensor.parts) sources.push_back({part.source, checkpoint_->info(part.source).shape});
   }
-  const std::string report = section("missing", missing_) + section("misshapen", misshapen_) +
+  for (const NamedShape& tensor : missing_) missing.push_back(str(tensor.name, " ", tensor.shape));
+  const std::string report = section("missing", missing) + section("misshapen", misshapen_) +
                              section("unusable", unusable_) + section("not expected", extra);
   if (!beside.empty()) {
     warn(str(checkpoint_->path(), ": left out ", beside.size(), beside.size() == 1 ? " tensor" : " tensors",
              " beside the model's: ", quoted_list(beside)));
   }
   if (report.empty()) return;
-  throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report));
+  throw Error(str(checkpoint_->path(), ": the tensors do not fit the model (key map ", family_, "):", report,
+                  section("rules that may fit, in front of the key map's", propose_rules(missing_, sources))));
 }
 
 }  // namespace vitrail::weights

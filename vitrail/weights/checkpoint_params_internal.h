@@ -12,6 +12,7 @@
 #include "vitrail/tensor/quantized_tensor.h"
 #include "vitrail/weights/int8_tensors.h"
 #include "vitrail/weights/mapped_tensors_internal.h"
+#include "vitrail/weights/rule_proposals_internal.h"
 
 namespace vitrail::weights {
 
@@ -47,7 +48,8 @@ class CheckpointParams : public ParamProvider {
   DType dtype_;
   Int8Weights int8_;
   std::set<std::string> taken_;
-  std::vector<std::string> missing_, misshapen_, unusable_;
+  std::vector<NamedShape> missing_;
+  std::vector<std::string> misshapen_, unusable_;
 };
 
 }  // namespace vitrail::weights

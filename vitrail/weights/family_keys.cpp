@@ -12,9 +12,9 @@ namespace vitrail::weights {
 const std::vector<FamilyKeys>& builtin_family_keys() {
   static const std::vector<FamilyKeys> families = [] {
     std::vector<FamilyKeys> result;
-    for (const BuiltinKeyMap& map : builtin_key_maps()) {
+    for (const EmbeddedJson& map : builtin_key_maps()) {
       FamilyKeys family{std::string(map.name),
-                        parse_key_map(std::string(map.json), str("key map ", map.name), true).detect};
+                        parse_key_map(std::string(map.text), str("key map ", map.name), true).detect};
       if (!family.detect.empty()) result.push_back(std::move(family));
     }
     return result;

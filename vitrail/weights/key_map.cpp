@@ -27,6 +27,13 @@ std::string joined(const std::vector<std::string>& words, size_t max_count) {
   return text;
 }
 
+// Adds what a map has from its base: rules behind its own, and model_args unless it has some.
+void inherit(const ParsedKeyMap& base, ParsedKeyMap& map) {
+  map.rules.insert(map.rules.end(), base.rules.begin(), base.rules.end());
+  map.modules.insert(map.modules.end(), base.modules.begin(), base.modules.end());
+  if (map.model_args.empty()) map.model_args = base.model_args;
+}
+
 // patterns: one per rule.
 KeyMatch first_match(const std::vector<KeyRule>& rules, const std::vector<KeyPattern>& patterns,
                      const std::string& key) {
@@ -50,6 +57,7 @@ struct KeyMap::Impl {
 KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
   auto impl = std::make_shared<Impl>();
   impl->text = parse_key_map(json, where);
+  if (!impl->text.base.empty()) inherit(builtin(impl->text.base).impl_->text, impl->text);
   size_t size = 0;
   auto compile = [&size](const std::vector<KeyRule>& rules, std::vector<KeyPattern>& patterns) {
     for (const KeyRule& rule : rules) {
@@ -66,15 +74,15 @@ KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
 }
 
 KeyMap KeyMap::builtin(const std::string& name) {
-  for (const BuiltinKeyMap& map : builtin_key_maps()) {
-    if (map.name == name) return parse(std::string(map.json), "key map " + name);
+  for (const EmbeddedJson& map : builtin_key_maps()) {
+    if (map.name == name) return parse(std::string(map.text), "key map " + name);
   }
   throw Error("key map", "one of " + joined(builtin_names(), SIZE_MAX), "\"" + name + "\"");
 }
 
 std::vector<std::string> KeyMap::builtin_names() {
   std::vector<std::string> names;
-  for (const BuiltinKeyMap& map : builtin_key_maps()) names.emplace_back(map.name);
+  for (const EmbeddedJson& map : builtin_key_maps()) names.emplace_back(map.name);
   return names;
 }
 

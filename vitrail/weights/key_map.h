@@ -22,6 +22,7 @@ struct KeyRule {
   // The native tensor is rows [first, last) of the source when it is cut into `cuts` equal parts along axis 0.  The
   // rules of the source's other parts follow this one.
   int64_t first = 0, last = 1, cuts = 1;
+  int64_t skip = 0;  // rows of axis 0 of the source that are left out at its beginning
   std::optional<Rearrange> rearrange;
   AxisSizes sizes;  // sizes of axes that cannot be inferred from the shape
   std::string label;

@@ -42,6 +42,13 @@ void read_part(const json& value, KeyRule& rule) {
   rule.parts = parts;
 }
 
+int64_t read_skip(const json& value, const std::string& where) {
+  constexpr int64_t kMaxSkip = 65536;
+  if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMaxSkip)
+    return value.get<int64_t>();
+  throw Error(where, str("\"skip\" as a number of rows, at most ", kMaxSkip), value.dump(-1, ' ', true).substr(0, 80));
+}
+
 void read_sizes(const json& value, KeyRule& rule) {
   if (!value.is_object()) throw Error(rule.label, "\"sizes\" as an object", value.type_name());
   for (const auto& [axis, size] : value.items()) {
@@ -94,7 +101,7 @@ std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
   rule.label = where;
   rule.from = text_of(object, "from", where);
   rule.label = str(where, " (\"", rule.from.substr(0, 80), "\")");
-  check_keys(object, {"from", "to", "part", "split", "rearrange", "sizes", "drop"}, rule.label);
+  check_keys(object, {"from", "to", "part", "split", "skip", "rearrange", "sizes", "drop"}, rule.label);
   if (const auto drop = object.find("drop"); drop != object.end()) {
     if (!drop->is_boolean()) throw Error(rule.label, "\"drop\" as true or false", drop->type_name());
     rule.drop = drop->get<bool>();
@@ -104,6 +111,7 @@ std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
     return {rule};
   }
   if (object.contains("part")) read_part(object["part"], rule);
+  if (object.contains("skip")) rule.skip = read_skip(object["skip"], rule.label);
   if (object.contains("rearrange")) {
     rule.rearrange = Rearrange::parse(text_of(object, "rearrange", rule.label), rule.label);
   }
@@ -165,9 +173,10 @@ std::vector<std::vector<std::string>> read_detect(const json& map, const std::st
 
 ParsedKeyMap parse_key_map(const std::string& text, const std::string& where, bool only_detect) {
   const json map = parse_json(text, where);
-  check_keys(map, {"name", "about", "detect", "rules", "modules", "model_args"}, where);
+  check_keys(map, {"name", "base", "about", "detect", "rules", "modules", "model_args"}, where);
   ParsedKeyMap result;
   result.name = text_of(map, "name", where);
+  if (map.contains("base")) result.base = text_of(map, "base", where);
   if (map.contains("about")) result.about = text_of(map, "about", where);
   if (map.contains("model_args")) result.model_args = map["model_args"].dump();
   result.detect = read_detect(map, where);

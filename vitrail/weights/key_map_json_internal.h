@@ -9,7 +9,7 @@
 namespace vitrail::weights {
 
 struct ParsedKeyMap {
-  std::string name, about, model_args;
+  std::string name, base, about, model_args;
   std::vector<std::vector<std::string>> detect;  // one of each list must be present
   std::vector<KeyRule> rules, modules;
 };

@@ -42,8 +42,8 @@ bool has_word(std::string_view key, std::initializer_list<std::string_view> word
 }  // namespace
 
 int use_order(std::string_view key) {
-  if (has_word(key, {"ema", "swa", "averaged", "average", "avg"})) return 0;
-  if (has_word(key, {"teacher", "momentum", "target"})) return 2;
+  if (has_word(key, {"ema", "swa", "averaged", "average", "avg", "target"})) return 0;
+  if (has_word(key, {"teacher", "momentum"})) return 2;
   if (has_word(key, {"student", "online"})) return 3;
   return 1;
 }

@@ -23,8 +23,8 @@ struct HeadScratch {
   float* scores = nullptr;    // [queries][ld_scores], ld_scores = keys rounded up to whole panels
   float* inverses = nullptr;  // [queries]: 1 / the sum of a row's exponentials
   int64_t ld_scores = 0;
-  // Of relative positions: both tables in panels like the keys, but from the last row to the first, and their products
-  // with the queries [queries][ld_rows], [queries][ld_columns].
+  // Both tables of relative positions in panels like the keys, but from the last row to the first, and the scores of
+  // the queries with them, [queries][ld_rows] and [queries][ld_columns].
   float *rows = nullptr, *columns = nullptr, *row_scores = nullptr, *column_scores = nullptr;
   int64_t ld_rows = 0, ld_columns = 0;
 };
@@ -50,12 +50,12 @@ void pack_head(const Head<float>& head, const HeadScratch& scratch) {
   pack_across(table.columns + last_column * dim, -dim, last_column + 1, dim, 1.0f, scratch.columns);
 }
 
-// products [queries][ld] = q · the rows of a packed table.
+// scores [queries][ld] = q · the rows of a packed table.
 HWY_INLINE void multiply_table(const Head<float>& head, int64_t first, int64_t queries, const float* table, int64_t ld,
-                               float* products) {
+                               float* scores) {
   for (int64_t s = 0; s < ld; s += panel_columns()) {
     multiply_panel(head.q + first * head.q_stride, head.q_stride, table + s * head.head_dim, head.head_dim, queries,
-                   StoredAccumulators<false>{products + s, ld});
+                   StoredAccumulators<false>{scores + s, ld});
   }
 }
 
@@ -77,7 +77,7 @@ HWY_INLINE void add_grid(const float* row_scores, const float* column_scores, in
   }
 }
 
-// The reversed tables make the products of one query with all keys a contiguous part of its row.
+// The reversed tables make the scores of one query with all keys a contiguous part of its row.
 HWY_INLINE void add_relative_positions(const Head<float>& head, const HeadScratch& scratch, int64_t first,
                                        int64_t queries) {
   const int64_t height = head.positions.height, width = head.positions.width;

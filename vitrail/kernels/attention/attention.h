@@ -24,7 +24,7 @@ struct ScoreBias {
 // Decomposed relative positions (Li et al. 2022, "MViTv2", eq. 4) of tokens that are the cells of a grid, row by row:
 // query (y, x) and key (v, u) get q·rows[y − v + height − 1] + q·columns[x − u + width − 1], with q unscaled.
 struct RelativePositions {
-  int64_t height = 0, width = 0;   // of the grid
+  int64_t height = 0, width = 0;
   const float* rows = nullptr;     // [2·height − 1, head_dim]; null: no relative positions
   const float* columns = nullptr;  // [2·width − 1, head_dim]
 };

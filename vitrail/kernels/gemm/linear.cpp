@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/gemm_tiles_internal.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/gemm/scalar_gemm_internal.h"
@@ -78,8 +79,13 @@ void scalar_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
 // oneDNN rejects null operands, and a build can be without it.
 void onednn_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                  const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
-  const bool supported = onednn::available() && m > 0 && n > 0 && k > 0;
-  (supported ? onednn::sgemm : scalar_gemm)(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+  if (!onednn::available() || m <= 0 || n <= 0 || k <= 0) {
+    return scalar_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
+  }
+  for_each_tile(m, n, k, [&](const Tile& t) {
+    onednn::sgemm(transpose_a, transpose_b, t.rows, t.columns, k, a + t.row * (transpose_a ? 1 : lda), lda,
+                  b + t.column * (transpose_b ? ldb : 1), ldb, accumulate, c + t.row * ldc + t.column, ldc);
+  });
 }
 
 constexpr KernelTable<decltype(scalar_gemm)> kGemms{scalar_gemm, onednn_gemm, onednn_gemm, onednn_gemm};
@@ -157,7 +163,6 @@ void PackedLinear::run(const MatrixView<const float>& x, const MatrixView<float>
 size_t PackedLinear::scratch_bytes(const LinearRows& rows) const { return gemm_->scratch_bytes(rows); }
 void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { gemm_->prepare(rows, ldx, ldy); }
 bool PackedLinear::takes_correction() const { return gemm_->takes_correction(); }
-bool PackedLinear::has_own_loops() const { return gemm_->has_own_loops(); }
 size_t PackedLinear::packed_bytes() const { return gemm_->packed_bytes(); }
 
 }  // namespace vitrail::kernels

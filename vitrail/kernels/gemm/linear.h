@@ -113,7 +113,6 @@ class PackedLinear {
   void prepare(int64_t rows, int64_t ldx, int64_t ldy) const;
 
   bool takes_correction() const;  // LinearRows::correction is supported: int8
-  bool has_own_loops() const;     // run() uses vitrail's parallel loops (base/parallel.h), not another library's
   size_t packed_bytes() const;
   int64_t out_features() const { return out_; }
   int64_t in_features() const { return in_; }

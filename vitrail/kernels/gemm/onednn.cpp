@@ -2,14 +2,16 @@
 #include "vitrail/kernels/gemm/onednn_internal.h"
 
 #if VITRAIL_ONEDNN
+#include <omp.h>
+
 #include <dnnl.hpp>
 #include <map>
 #include <mutex>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels::onednn {
@@ -18,6 +20,18 @@ namespace {
 using dnnl::memory;
 
 constexpr auto kFloat = memory::data_type::f32;
+
+// While it is alive, oneDNN computes on `threads` threads, the calling thread included.
+class OpenMpThreads {
+ public:
+  explicit OpenMpThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~OpenMpThreads() { omp_set_num_threads(before_); }
+  OpenMpThreads(const OpenMpThreads&) = delete;
+  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
+
+ private:
+  int before_;
+};
 
 dnnl_cpu_isa_t limit_for(Isa isa) {
   const FeatureSet features = features_of(isa);
@@ -43,6 +57,10 @@ dnnl::engine& cpu() {
   return engine;
 }
 
+float* scratch_for(const memory::desc& scratchpad) {
+  return thread_scratch(static_cast<int64_t>(scratchpad.get_size() / sizeof(float) + 1));
+}
+
 memory::desc matrix(int64_t rows, int64_t columns, int64_t ld, memory::data_type type = kFloat) {
   return {{rows, columns}, type, {ld, 1}};
 }
@@ -59,10 +77,10 @@ dnnl::matmul::primitive_desc describe(const memory::desc& a, const memory::desc&
 #endif
 }
 
-// x [rows, in] · weights + bias → y [rows, out]
-dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, int64_t ldy, bool bias,
+// x [rows, in] · weights + bias → y [rows, out], contiguous
+dnnl::matmul::primitive_desc describe(int64_t rows, int64_t in, int64_t out, int64_t ldx, bool bias,
                                       const memory::desc& weights) {
-  return describe(matrix(rows, in, ldx), weights, bias ? matrix(1, out, out) : memory::desc(), matrix(rows, out, ldy));
+  return describe(matrix(rows, in, ldx), weights, bias ? matrix(1, out, out) : memory::desc(), matrix(rows, out, out));
 }
 
 }  // namespace
@@ -90,6 +108,7 @@ Isa effective_isa() {
 void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
   limit_isa();
+  const OpenMpThreads one(1);
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
                                           ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status == dnnl_out_of_memory) throw std::bad_alloc();
@@ -141,15 +160,14 @@ const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
 
 void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                  const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc) {
+  const OpenMpThreads all(num_threads());
   const Bf16Matmul& cached = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
-  const size_t bytes = cached.scratchpad.get_size();
   // oneDNN takes no const pointers, but only reads these.
   std::unordered_map<int, memory> arguments{
       {DNNL_ARG_SRC, memory(cached.a, cpu(), const_cast<BFloat16*>(a))},
       {DNNL_ARG_WEIGHTS, memory(cached.b, cpu(), const_cast<BFloat16*>(b))},
       {DNNL_ARG_DST, memory(cached.c, cpu(), c)},
-      {DNNL_ARG_SCRATCHPAD,
-       memory(cached.scratchpad, cpu(), thread_scratch(static_cast<int64_t>(bytes / sizeof(float) + 1)))}};
+      {DNNL_ARG_SCRATCHPAD, memory(cached.scratchpad, cpu(), scratch_for(cached.scratchpad))}};
   if (bias) arguments.emplace(DNNL_ARG_BIAS, memory(cached.bias, cpu(), const_cast<float*>(bias)));
   dnnl::stream stream(cpu());
   cached.matmul.execute(stream, arguments);
@@ -161,7 +179,7 @@ struct PackedMatmul::Impl {
     memory::desc x, y, scratchpad;
     dnnl::matmul matmul;
   };
-  using Key = std::tuple<int64_t, int64_t, int64_t>;  // rows, ldx, ldy
+  using Key = std::pair<int64_t, int64_t>;  // rows, ldx
 
   int64_t out, in;
   memory weights, bias;
@@ -169,17 +187,17 @@ struct PackedMatmul::Impl {
   mutable std::mutex guard;
   mutable std::map<Key, std::unique_ptr<Primitive>> primitives;
 
-  dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx, int64_t ldy) const {
-    return describe(rows, in, out, ldx, ldy, static_cast<bool>(bias), weights.get_desc());
+  dnnl::matmul::primitive_desc description(int64_t rows, int64_t ldx) const {
+    return describe(rows, in, out, ldx, static_cast<bool>(bias), weights.get_desc());
   }
 
   // Entries are never removed, so the reference stays valid.  A program has a handful of row counts.
-  const Primitive& primitive(int64_t rows, int64_t ldx, int64_t ldy) const {
-    std::lock_guard lock(guard);
-    std::unique_ptr<Primitive>& entry = primitives[{rows, ldx, ldy}];
+  const Primitive& primitive(int64_t rows, int64_t ldx) const {
+    const std::lock_guard lock(guard);
+    std::unique_ptr<Primitive>& entry = primitives[{rows, ldx}];
     if (!entry) {
-      const auto described = description(rows, ldx, ldy);
-      entry.reset(new Primitive{matrix(rows, in, ldx), matrix(rows, out, ldy), described.scratchpad_desc(),
+      const auto described = description(rows, ldx);
+      entry.reset(new Primitive{matrix(rows, in, ldx), matrix(rows, out, out), described.scratchpad_desc(),
                                 dnnl::matmul(described)});
     }
     return *entry;
@@ -187,10 +205,11 @@ struct PackedMatmul::Impl {
 };
 
 PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, int64_t in) : impl_(new Impl) {
+  const OpenMpThreads one(1);
   impl_->out = out;
   impl_->in = in;
   const memory::desc any({in, out}, kFloat, memory::format_tag::any);
-  const memory::desc layout = describe(kTypicalRows, in, out, in, out, bias != nullptr, any).weights_desc();
+  const memory::desc layout = describe(kTypicalRows, in, out, in, bias != nullptr, any).weights_desc();
   impl_->weights = memory(layout, cpu());
   // oneDNN takes no const pointer, but only reads this one.
   memory source({{in, out}, kFloat, {1, in}}, cpu(), const_cast<float*>(weight));
@@ -202,16 +221,20 @@ PackedMatmul::PackedMatmul(const float* weight, const float* bias, int64_t out, 
     std::copy(bias, bias + out, static_cast<float*>(impl_->bias.get_data_handle()));
   }
   for (int64_t rows : {int64_t{1}, kTypicalRows, 8 * kTypicalRows}) {
-    const std::string implementation = impl_->description(rows, in, out).impl_info_str();
+    const std::string implementation = impl_->description(rows, in).impl_info_str();
     impl_->fast = impl_->fast && implementation.find("ref") == std::string::npos;
   }
 }
 PackedMatmul::~PackedMatmul() = default;
 
+PackedMatmul::PackedMatmul(PackedMatmul&&) noexcept = default;
+
 bool PackedMatmul::fast() const { return impl_->fast; }
 
-void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64_t rows, std::byte* scratchpad) const {
-  const Impl::Primitive& primitive = impl_->primitive(rows, ldx, ldy);
+void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t rows) const {
+  const OpenMpThreads one(1);
+  const Impl::Primitive& primitive = impl_->primitive(rows, ldx);
+  float* const scratchpad = scratch_for(primitive.scratchpad);
   std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, memory(primitive.x, cpu(), const_cast<float*>(x))},
                                             {DNNL_ARG_WEIGHTS, impl_->weights},
                                             {DNNL_ARG_DST, memory(primitive.y, cpu(), y)},
@@ -222,10 +245,9 @@ void PackedMatmul::run(const float* x, int64_t ldx, float* y, int64_t ldy, int64
   stream.wait();
 }
 
-void PackedMatmul::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { impl_->primitive(rows, ldx, ldy); }
-
-size_t PackedMatmul::scratchpad_bytes(int64_t rows, int64_t ldx, int64_t ldy) const {
-  return impl_->primitive(rows, ldx, ldy).scratchpad.get_size();
+void PackedMatmul::prepare(int64_t rows, int64_t ldx) const {
+  const OpenMpThreads one(1);
+  impl_->primitive(rows, ldx);
 }
 
 size_t PackedMatmul::packed_bytes() const {

@@ -25,10 +25,10 @@ void matmul_bf16(bool, bool, int64_t, int64_t, int64_t, const BFloat16*, int64_t
 struct PackedMatmul::Impl {};
 PackedMatmul::PackedMatmul(const float*, const float*, int64_t, int64_t) { absent(); }
 PackedMatmul::~PackedMatmul() = default;
+PackedMatmul::PackedMatmul(PackedMatmul&&) noexcept = default;
 bool PackedMatmul::fast() const { absent(); }
-void PackedMatmul::run(const float*, int64_t, float*, int64_t, int64_t, std::byte*) const { absent(); }
-void PackedMatmul::prepare(int64_t, int64_t, int64_t) const { absent(); }
-size_t PackedMatmul::scratchpad_bytes(int64_t, int64_t, int64_t) const { absent(); }
+void PackedMatmul::run(const float*, int64_t, float*, int64_t) const { absent(); }
+void PackedMatmul::prepare(int64_t, int64_t) const { absent(); }
 size_t PackedMatmul::packed_bytes() const { absent(); }
 
 }  // namespace vitrail::kernels::onednn

@@ -29,7 +29,6 @@ class PackedGemm {
   virtual size_t scratch_bytes(const LinearRows& rows) const = 0;
   virtual size_t packed_bytes() const = 0;
   virtual bool takes_correction() const { return false; }
-  virtual bool has_own_loops() const { return true; }
 };
 
 // A weight in int8, row by row: quantised from fp32 [out, in], or given as int8 values with a scale per row.

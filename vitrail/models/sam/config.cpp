@@ -35,9 +35,9 @@ class Shapes {
   int64_t count(const std::string& prefix) const {
     int64_t count = 0;
     for (auto at = shapes_.lower_bound(prefix); at != shapes_.end() && at->first.starts_with(prefix); ++at) {
-      const std::string_view rest = std::string_view(at->first).substr(prefix.size());
+      const std::string_view suffix = std::string_view(at->first).substr(prefix.size());
       int64_t index = -1;
-      std::from_chars(rest.data(), rest.data() + rest.size(), index);
+      std::from_chars(suffix.data(), suffix.data() + suffix.size(), index);
       if (index > 4095) throw Error(where_, "at most 4096 layers", at->first);
       count = std::max(count, index + 1);
     }

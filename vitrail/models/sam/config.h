@@ -30,11 +30,11 @@ struct SamEncoderConfig {
 struct SamDecoderConfig {
   int64_t dim = 256;  // also of prompts
   int64_t num_heads = 8;
-  int64_t depth = 2, cross_dim = 128, mlp_hidden = 2048;  // of the two-way transformer
+  int64_t depth = 2, cross_dim = 128, mlp_hidden = 2048;  // the two-way transformer
   int64_t mask_tokens = 4;                                // for a single mask, and for three of different extent
   int64_t upscale_dims[2] = {64, 32};
   int64_t iou_hidden = 256;
-  int64_t mask_chans[2] = {4, 16};  // of the encoder of mask prompts
+  int64_t mask_chans[2] = {4, 16};  // the encoder of mask prompts
 };
 
 struct SamConfig {

@@ -64,14 +64,18 @@ Tensor SamMaskDecoder::upscaled(const Tensor& image) const {
   return ops::activation(upscale2_.forward(x), Activation::gelu);
 }
 
-SamMasks SamMaskDecoder::forward(const Tensor& image, const Tensor& positions, const Tensor& prompts) const {
-  const int64_t batch = prompts.size(0), rows = image.size(1), columns = image.size(2), dim = image.size(3);
-  const int64_t count = config_.decoder.mask_tokens;
-  std::vector<Tensor> parts{repeated(iou_token_, batch), repeated(mask_tokens_, batch)};
+Tensor SamMaskDecoder::tokens(const Tensor& prompts) const {
+  std::vector<Tensor> parts{repeated(iou_token_, prompts.size(0)), repeated(mask_tokens_, prompts.size(0))};
   if (prompts.size(1) > 0) parts.push_back(prompts);
-  const SamStreams result = transformer_.forward(ops::cat(parts, 1), image.view({image.size(0), rows * columns, dim}),
+  return ops::cat(parts, 1);
+}
+
+SamMasks SamMaskDecoder::forward(const Tensor& image, const Tensor& positions, const Tensor& tokens) const {
+  const int64_t batch = tokens.size(0), rows = image.size(1), columns = image.size(2), dim = image.size(3);
+  const int64_t count = config_.decoder.mask_tokens;
+  const SamStreams result = transformer_.forward(tokens, image.view({image.size(0), rows * columns, dim}),
                                                  positions.view({1, rows * columns, dim}));
-  std::vector<Tensor> weights;  // of each mask, [B, 1, C / 8]
+  std::vector<Tensor> weights;  // [B, 1, C / 8] for each mask
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(hypernetworks_[i].forward(ops::contiguous(result.tokens.narrow(1, 1 + i, 1))));
   }

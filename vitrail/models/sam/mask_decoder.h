@@ -26,8 +26,11 @@ struct SamMasks {
 class SamMaskDecoder : public nn::Module {
  public:
   SamMaskDecoder(const SamConfig& config, const ParamSource& params);
-  // image: embedding plus mask prompt [1 or B, h, w, C]; positions [1, h, w, C]; prompts [B, N, C], N may be 0.
-  SamMasks forward(const Tensor& image, const Tensor& positions, const Tensor& prompts) const;
+  // The tokens of the score and of the masks in front of prompts [B, N, C], N may be 0 → [B, 1 + M + N, C].
+  Tensor tokens(const Tensor& prompts) const;
+  // image: embedding plus mask prompt [1 or B, h, w, C]; positions [1, h, w, C]; tokens of tokens().  In a compiled
+  // function the tokens must be an input: without prompts they are constants, and no layer would be recorded for them.
+  SamMasks forward(const Tensor& image, const Tensor& positions, const Tensor& tokens) const;
   std::string type() const override { return "MaskDecoder"; }
   void visit(nn::Visitor& visitor) override;
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "apps/vitrail/output.h"
+
+namespace vitrail::app {
+
+std::string duration_text(double seconds) {
+  const auto total = static_cast<int64_t>(seconds);
+  return total >= 3600 ? fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60)
+                       : fmt::format("{}:{:02}", total / 60, total % 60);
+}
+
+std::string progress_bar(int64_t done, int64_t total) {
+  constexpr int64_t kCells = 20;
+  const int64_t filled = total > 0 ? done * kCells / total : 0;
+  std::string text;
+  for (int64_t i = 0; i < kCells; ++i) text += i < filled ? "━" : "╌";
+  return text + fmt::format(" {}/{}", done, total);
+}
+
+StatusLine::StatusLine(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO) != 0) {}
+
+StatusLine::~StatusLine() {
+  if (enabled_) clear_status();
+}
+
+bool StatusLine::due(bool last) const {
+  constexpr std::chrono::milliseconds kInterval{150};
+  return enabled_ && (last || std::chrono::steady_clock::now() - last_draw_ >= kInterval);
+}
+
+void StatusLine::draw(const std::string& text) {
+  draw_status(text);
+  last_draw_ = std::chrono::steady_clock::now();
+}
+
+Progress::Progress(const char* what, std::optional<size_t> total, bool quiet)
+    : what_(what), total_(total), line_(quiet || total == 1) {}
+
+void Progress::step() {
+  ++done_;
+  const auto total = static_cast<int64_t>(total_.value_or(0));
+  if (!line_.due(done_ == total)) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = static_cast<double>(done_) / seconds;
+  std::string text = fmt::format("{} {}  {:.1f} {}/s", what_,
+                                 total_ ? progress_bar(done_, total) : std::to_string(done_), rate, what_);
+  if (total_) text += fmt::format("  {} left", duration_text(static_cast<double>(total - done_) / rate));
+  line_.draw(text);
+}
+
+}  // namespace vitrail::app

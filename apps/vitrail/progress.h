@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Progress in the status line of a terminal (output.h).
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace vitrail::app {
+
+// "m:ss" or "h:mm:ss"
+std::string duration_text(double seconds);
+
+// "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480"
+std::string progress_bar(int64_t done, int64_t total);
+
+// The status line, redrawn a few times per second.  Shown only on a terminal and unless quiet.
+class StatusLine {
+ public:
+  explicit StatusLine(bool quiet);
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  // Whether a text would be drawn now; the last one of a sequence always is.
+  bool due(bool last) const;
+  void draw(const std::string& text);
+
+ private:
+  bool enabled_;
+  std::chrono::steady_clock::time_point last_draw_{};
+};
+
+// Counts items: "images ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480  45.1 images/s  0:08 left".  A single item has no line.
+class Progress {
+ public:
+  // what: the plural of the items.  No total: it is not known.
+  Progress(const char* what, std::optional<size_t> total, bool quiet);
+  void step();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const char* what_;
+  std::optional<size_t> total_;
+  int64_t done_ = 0;
+  Clock::time_point start_ = Clock::now();
+  StatusLine line_;
+};
+
+}  // namespace vitrail::app

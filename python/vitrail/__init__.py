@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vision Transformers in native C++, from Python.
+
+    import vitrail
+
+    model = vitrail.load("runs/photos/model")
+    print(model.classify("photo.jpg", top=3))
+    features = model.embed(["a.jpg", "b.jpg"])
+
+The results are the numbers of the command line.  NumPy is the only dependency.
+"""
+
+from ._errors import Error, InternalError
+from ._library import version as _version
+from ._model import Model, load
+
+__all__ = ["Error", "InternalError", "Model", "load"]
+__version__ = _version()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of all kinds that callers have, as handles of the library."""
+
+import contextlib
+import ctypes
+import os
+
+import numpy as np
+
+from ._errors import Error
+from ._library import functions
+
+GREY, RGB, RGBA = 0, 1, 3
+
+
+def is_one_image(images) -> bool:
+    """Whether the argument is an image by itself, not several."""
+    if isinstance(images, (list, tuple)):
+        return False
+    if isinstance(images, np.ndarray):
+        return images.ndim in (2, 3)
+    if hasattr(images, "__array_interface__") or hasattr(images, "__array__") or hasattr(images, "__dlpack__"):
+        return np.ndim(images) in (2, 3)
+    return True  # a path, bytes, or an image of Pillow
+
+
+def _array(image) -> np.ndarray:
+    if isinstance(image, np.ndarray):
+        return image
+    if hasattr(image, "convert") and hasattr(image, "mode"):  # Pillow, which knows more modes than arrays have
+        return np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+    if hasattr(image, "__array__"):
+        return np.asarray(image)
+    if hasattr(image, "__dlpack__"):
+        return np.from_dlpack(image)
+    raise Error(
+        f"image: expected a path, bytes, a Pillow image or a uint8 array, got {type(image).__name__}",
+        "image",
+        "a path, bytes, a Pillow image or a uint8 array",
+        type(image).__name__,
+    )
+
+
+def _view(image, handle):
+    """A handle over the memory of an array, which is returned to keep it alive."""
+    array = _array(image)
+    channels = array.shape[2] if array.ndim == 3 else 1
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or channels not in (1, 3, 4):
+        got = f"{array.dtype} {list(array.shape)}"
+        expected = "a uint8 array [height, width], or with 1, 3 (RGB) or 4 (RGBA) channels"
+        raise Error(f"image: expected {expected}, got {got}", "image", expected, got)
+    if array.size and (array.strides[1] != channels or (array.ndim == 3 and array.strides[2] != 1)):
+        array = np.ascontiguousarray(array)
+    if array.size and array.strides[0] < array.shape[1] * channels:  # flipped or broadcast rows
+        array = np.ascontiguousarray(array)
+    height, width = array.shape[:2]
+    size = (height - 1) * array.strides[0] + width * channels if array.size else 0
+    format = {1: GREY, 3: RGB, 4: RGBA}[channels]
+    functions.image_view(array.ctypes.data, size, width, height, array.strides[0], format, ctypes.byref(handle))
+    return array
+
+
+def _open(model, image, exif: bool):
+    handle, owner = ctypes.c_void_p(), None
+    if isinstance(image, (str, os.PathLike)):
+        functions.image_read(model, os.fsencode(image), exif, ctypes.byref(handle))
+    elif isinstance(image, (bytes, bytearray, memoryview)):
+        data = bytes(image)
+        functions.image_decode(model, data, len(data), exif, ctypes.byref(handle))
+    else:
+        owner = _view(image, handle)
+    return handle, owner
+
+
+@contextlib.contextmanager
+def opened(model, images, exif: bool = False):
+    """The handles of images as a C array, and their number."""
+    images = [images] if is_one_image(images) else list(images)
+    handles, owners = (ctypes.c_void_p * len(images))(), []
+    try:
+        for i, image in enumerate(images):
+            handle, owner = _open(model, image, exif)
+            handles[i] = handle
+            owners.append(owner)
+        yield handles, len(images)
+    finally:
+        for handle in handles:
+            functions.image_free(handle)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shared library with the C interface (vitrail/c_api.h), by ctypes."""
+
+import ctypes
+import os
+import pathlib
+import warnings
+from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
+
+from ._errors import Error, InternalError
+
+OUT_OF_MEMORY, INTERNAL = 2, 3
+Handle = c_void_p
+Handles = POINTER(c_void_p)
+Strings = POINTER(c_char_p)
+
+
+class ModelOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("threads", c_int),
+        ("precision", c_char_p),
+        ("labels", c_char_p),
+        ("config", c_char_p),
+        ("tokenizer", c_char_p),
+        ("image_height", c_int64),
+        ("image_width", c_int64),
+    ]
+
+
+class EmbedOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("tokens", c_int),
+        ("layer", c_int64),
+        ("skip_norm", c_int),
+        ("l2_normalize", c_int),
+    ]
+
+
+class AttentionOptions(ctypes.Structure):
+    _fields_ = [("struct_size", c_size_t), ("layer", c_int64), ("head", c_int64), ("rollout", c_int)]
+
+
+class Prediction(ctypes.Structure):
+    _fields_ = [("index", c_int64), ("probability", c_float), ("label", c_char_p)]
+
+
+WarningCallback = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
+
+# name: (result, arguments); the result `Status` is checked.
+Status = object()
+FUNCTIONS = {
+    "api_version": (c_int, []),
+    "version": (c_char_p, []),
+    "status_code": (c_int, [Handle]),
+    "status_message": (c_char_p, [Handle]),
+    "status_where": (c_char_p, [Handle]),
+    "status_expected": (c_char_p, [Handle]),
+    "status_got": (c_char_p, [Handle]),
+    "status_free": (None, [Handle]),
+    "set_warning_callback": (None, [WarningCallback, c_void_p]),
+    "tensor_data": (POINTER(c_float), [Handle]),
+    "tensor_rank": (c_int, [Handle]),
+    "tensor_shape": (POINTER(c_int64), [Handle]),
+    "tensor_free": (None, [Handle]),
+    "model_open": (Status, [c_char_p, POINTER(ModelOptions), Handles]),
+    "model_free": (None, [Handle]),
+    "model_config": (c_char_p, [Handle]),
+    "model_num_classes": (c_int64, [Handle]),
+    "model_class_name": (c_char_p, [Handle, c_int64]),
+    "model_has_text": (c_int, [Handle]),
+    "image_read": (Status, [Handle, c_char_p, c_int, Handles]),
+    "image_decode": (Status, [Handle, c_char_p, c_size_t, c_int, Handles]),
+    "image_view": (Status, [c_void_p, c_size_t, c_int64, c_int64, c_int64, c_int, Handles]),
+    "image_free": (None, [Handle]),
+    "classify": (Status, [Handle, Handles, c_size_t, c_int64, POINTER(Prediction), POINTER(c_int64)]),
+    "logits": (Status, [Handle, Handles, c_size_t, Handles]),
+    "embed": (Status, [Handle, Handles, c_size_t, POINTER(EmbedOptions), Handles]),
+    "attention": (Status, [Handle, Handle, POINTER(AttentionOptions), Handles]),
+    "pca": (Status, [Handle, Handles, c_size_t, Handles]),
+    "preprocess": (Status, [Handle, Handles, c_size_t, Handles]),
+    "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
+    "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
+    "zeroshot": (Status, [Handle, Handles, c_size_t, Strings, c_size_t, Strings, c_size_t, Handles]),
+}
+
+
+def _path() -> str:
+    """VITRAIL_LIBRARY, else the library of the wheel."""
+    chosen = os.environ.get("VITRAIL_LIBRARY")
+    return chosen or str(pathlib.Path(__file__).parent / "lib" / "libvitrail.so")
+
+
+def _raise(status: int) -> None:
+    """Raises the exception of a status, and frees it."""
+    status = c_void_p(status)
+    try:
+        code = functions.status_code(status)
+        message, where, expected, got = (
+            getattr(functions, "status_" + part)(status).decode(errors="replace")
+            for part in ("message", "where", "expected", "got")
+        )
+    finally:
+        functions.status_free(status)
+    if code == OUT_OF_MEMORY:
+        raise MemoryError(message)
+    if code == INTERNAL:
+        raise InternalError(message)
+    raise Error(message, where, expected, got)
+
+
+def _check(status, function, arguments):
+    if status:
+        _raise(status)
+
+
+class _Functions:
+    """The functions of the library without their prefix."""
+
+    def __init__(self, library: ctypes.CDLL):
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(library, "vitrail_" + name)
+            function.restype = c_void_p if result is Status else result
+            function.argtypes = arguments
+            if result is Status:
+                function.errcheck = _check
+            setattr(self, name, function)
+
+
+@WarningCallback
+def _warn(message, context):
+    warnings.warn(message.decode(errors="replace"), stacklevel=2)
+
+
+functions = _Functions(ctypes.CDLL(_path()))
+functions.set_warning_callback(_warn, None)
+
+
+def version() -> str:
+    return functions.version().decode()

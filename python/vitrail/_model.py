@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: images in, predictions, features and attention maps out."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._errors import Error
+from ._images import is_one_image, opened
+from ._library import AttentionOptions, EmbedOptions, ModelOptions, Prediction, functions
+
+TOKENS = ("pooled", "cls", "patch", "grid", "all")
+
+
+def _array(tensor: ctypes.c_void_p) -> np.ndarray:
+    """The values of a result, which is freed."""
+    try:
+        rank = functions.tensor_rank(tensor)
+        shape = functions.tensor_shape(tensor)[:rank]
+        if 0 in shape:
+            return np.empty(shape, np.float32)
+        return np.ctypeslib.as_array(functions.tensor_data(tensor), shape).copy()
+    finally:
+        functions.tensor_free(tensor)
+
+
+def _strings(strings: Sequence[str]):
+    if isinstance(strings, str):
+        strings = [strings]
+    return (ctypes.c_char_p * len(strings))(*(text.encode() for text in strings)), len(strings)
+
+
+def _encoded(path: str | os.PathLike | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+class Model:
+    """A model for inference.  load() opens one.
+
+    Methods take one image or several.  An image is a path, the bytes of a file, an image of Pillow, a uint8 array
+    [height, width, 3] (RGB; also [height, width] and RGBA), or an object with __array__ or __dlpack__.  One image gives
+    one result, several give one per image.  Methods may be called from several threads at once.
+    """
+
+    def __init__(self, handle: ctypes.c_void_p, path: str):
+        self._handle, self._path = handle, path
+        self._labels: list[str] | None = None
+
+    def __del__(self):
+        if getattr(self, "_handle", None) and functions:
+            functions.model_free(self._handle)
+
+    def __repr__(self) -> str:
+        return f"<vitrail.Model {self._path!r}>"
+
+    def __reduce__(self):
+        raise TypeError("a vitrail.Model cannot be pickled: load it in each process")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The contents of config.json."""
+        return json.loads(functions.model_config(self._handle))
+
+    @property
+    def labels(self) -> list[str]:
+        """The class names in index order; empty for a model without a head."""
+        if self._labels is None:
+            count = functions.model_num_classes(self._handle)
+            self._labels = [functions.model_class_name(self._handle, i).decode() for i in range(count)]
+        return self._labels
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the model embeds texts (CLIP, SigLIP)."""
+        return bool(functions.model_has_text(self._handle))
+
+    def classify(self, images, top: int = 5, exif: bool = False) -> list:
+        """The `top` most probable classes as (label, probability), the most probable first."""
+        with opened(self._handle, images, exif) as (handles, count):
+            predictions, written = (Prediction * (count * max(top, 1)))(), ctypes.c_int64()
+            functions.classify(self._handle, handles, count, top, predictions, ctypes.byref(written))
+        each = written.value
+        rows = [
+            [(p.label.decode(), p.probability) for p in predictions[i * each : (i + 1) * each]] for i in range(count)
+        ]
+        return rows[0] if is_one_image(images) else rows
+
+    def logits(self, images, exif: bool = False) -> np.ndarray:
+        """The class scores [classes], or [images, classes]."""
+        return self._run(functions.logits, images, exif)
+
+    def embed(
+        self,
+        images,
+        tokens: str = "pooled",
+        layer: int = -1,
+        norm: bool = True,
+        normalize: bool = False,
+        exif: bool = False,
+    ) -> np.ndarray:
+        """Features: [D] of an image for tokens "pooled" or "cls", [N, D] for "patch" or "all", [rows, columns, D] for
+        "grid".
+
+        layer: index of a block; negative counts from the end.  norm: apply the model's final norm.  normalize: scale
+        each vector to length 1.
+        """
+        if tokens not in TOKENS:
+            expected = "one of " + ", ".join(TOKENS)
+            raise Error(f"tokens: expected {expected}, got {tokens!r}", "tokens", expected, repr(tokens))
+        options = EmbedOptions(ctypes.sizeof(EmbedOptions), TOKENS.index(tokens), layer, not norm, normalize)
+        return self._run(functions.embed, images, exif, ctypes.byref(options))
+
+    def attention(self, image, layer: int = -1, head: int | None = None, rollout: bool = False) -> np.ndarray:
+        """The attention of the class token to each patch of one image: [rows, columns]."""
+        options = AttentionOptions(ctypes.sizeof(AttentionOptions), layer, -1 if head is None else head, rollout)
+        result = ctypes.c_void_p()
+        with opened(self._handle, [image]) as (handles, _):
+            functions.attention(self._handle, handles[0], ctypes.byref(options), ctypes.byref(result))
+        return _array(result)
+
+    def pca(self, images, exif: bool = False):
+        """The first three principal components of the patch features of all images, scaled to 0 to 1: [rows, columns,
+        3] per image."""
+        with opened(self._handle, images, exif) as (handles, count):
+            maps = (ctypes.c_void_p * count)()
+            functions.pca(self._handle, handles, count, maps)
+        results = [_array(ctypes.c_void_p(map)) for map in maps]
+        return results[0] if is_one_image(images) else results
+
+    def preprocess(self, images, exif: bool = False) -> np.ndarray:
+        """The model's input [images, channels, height, width] of images whose inputs have one size."""
+        return self._run(functions.preprocess, images, exif, one_row=False)
+
+    def forward(self, pixels) -> np.ndarray:
+        """The model's output for an input [images, channels, height, width], as preprocess() gives it."""
+        pixels = np.ascontiguousarray(pixels, np.float32)
+        if pixels.ndim != 4:
+            expected = "an array [images, channels, height, width]"
+            raise Error(f"pixels: expected {expected}, got {list(pixels.shape)}", "pixels", expected, str(pixels.shape))
+        result = ctypes.c_void_p()
+        shape = (ctypes.c_int64 * 4)(*pixels.shape)
+        functions.forward(self._handle, pixels.ctypes.data, shape, ctypes.byref(result))
+        return _array(result)
+
+    def embed_text(self, texts: str | Sequence[str]) -> np.ndarray:
+        """Embeddings of length 1: [D] of one text, [texts, D] of several."""
+        result = ctypes.c_void_p()
+        functions.embed_texts(self._handle, *_strings(texts), ctypes.byref(result))
+        embeddings = _array(result)
+        return embeddings[0] if isinstance(texts, str) else embeddings
+
+    def zeroshot(self, images, labels: Sequence[str], templates: Sequence[str] = (), exif: bool = False) -> np.ndarray:
+        """The probability of each label: [labels], or [images, labels].
+
+        templates: texts such as "a photo of a {}", whose embeddings are averaged; without them the labels are the
+        texts.
+        """
+        return self._run(functions.zeroshot, images, exif, *_strings(labels), *_strings(templates))
+
+    def _run(self, function, images, exif, *options, one_row: bool = True) -> np.ndarray:
+        result = ctypes.c_void_p()
+        with opened(self._handle, images, exif) as (handles, count):
+            function(self._handle, handles, count, *options, ctypes.byref(result))
+        rows = _array(result)
+        return rows[0] if one_row and is_one_image(images) else rows
+
+
+def load(
+    path: str | os.PathLike,
+    precision: str | None = None,
+    threads: int | None = None,
+    labels: str | os.PathLike | None = None,
+    config: str | os.PathLike | None = None,
+    tokenizer: str | os.PathLike | None = None,
+    image_size: int | tuple[int, int] | None = None,
+) -> Model:
+    """Opens a model's folder, a weights file, the folder of a training run, or a bundled model by its name.
+
+    precision: "fp32", "half" or "int8"; by default int8 for an int8 model, else fp32.  threads: by default as many as
+    the process may use.  labels: a file with one class name per line.  config: a config.json or the name of an
+    architecture, for weights without one.  image_size: height and width, if not the model's own.
+    """
+    height, width = (image_size, image_size) if isinstance(image_size, int) else image_size or (0, 0)
+    options = ModelOptions(
+        ctypes.sizeof(ModelOptions),
+        threads or 0,
+        precision.encode() if precision else None,
+        _encoded(labels),
+        _encoded(config),
+        _encoded(tokenizer),
+        height,
+        width,
+    )
+    handle = ctypes.c_void_p()
+    functions.model_open(os.fsencode(path), ctypes.byref(options), ctypes.byref(handle))
+    return Model(handle, os.fspath(path))

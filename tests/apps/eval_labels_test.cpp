@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// vitrail eval of models that give each of several labels its own probability.
+#include <cmath>
+#include <cstdio>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/npy.h"
+#include "vitrail/data/multi_label_report.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kImages = 6, kClasses = 10;
+const std::vector<std::vector<int64_t>> kLabels{{0, 3}, {1}, {}, {2, 3, 9}, {0}, {9}};
+
+std::string formatted(const char* format, double value) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+class EvalLabels : public ::testing::Test {
+ protected:
+  EvalLabels() {
+    std::ofstream list(root_ / "list.csv");
+    list << "file,labels\n";
+    for (int i = 0; i < kImages; ++i) {
+      list << static_cast<char>('a' + i) << ".png,";
+      for (const int64_t label : kLabels[static_cast<size_t>(i)]) list << label << '|';
+      list << '\n';
+    }
+  }
+
+  ProgramResult eval(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{
+        "eval",          "-m",     model_, root_ / "list.csv", "--logits", root_ / "l.npy", "--predictions",
+        root_ / "p.csv", "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_program(arguments);
+  }
+
+  data::MultiLabelReport expected() const {
+    const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
+    data::MultiLabelReport report(kClasses);
+    for (int i = 0; i < kImages; ++i)
+      report.add({logits.data() + i * kClasses, kClasses}, kLabels[static_cast<size_t>(i)], "image");
+    return report;
+  }
+
+  const fs::path root_ = image_folder(kImages);
+  const fs::path model_ =
+      with_config("timm_token", [](nlohmann::json& config) { config["problem_type"] = "multi_label_classification"; });
+};
+
+TEST_F(EvalLabels, JsonIsTheReportOfTheLogits) {
+  const ProgramResult result = eval({"--format", "json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = json_lines(result.out).at(0);
+  const data::MultiLabelReport report = expected();
+  EXPECT_EQ(json["images"], kImages);
+  EXPECT_EQ(json["activation"], "sigmoid");
+  EXPECT_EQ(json["map"], report.macro_average_precision());
+  EXPECT_EQ(json["map_micro"], report.micro_average_precision());
+  EXPECT_EQ(json["exact"], report.exact());
+  EXPECT_EQ(json["macro"]["f1"], report.macro_average().f1);
+  EXPECT_EQ(json["micro"]["recall"], report.micro_average().recall);
+  ASSERT_EQ(json["classes"].size(), 10u);
+  EXPECT_EQ(json["classes"][9]["average_precision"], report.average_precision_of(9).value());
+  EXPECT_EQ(json["classes"][9]["images"], 2);
+  EXPECT_EQ(json["classes"][3]["precision"], report.of_class(3).precision);
+  EXPECT_TRUE(json["classes"][5]["average_precision"].is_null());
+}
+
+TEST_F(EvalLabels, TheTableHasTheMeansAndEachClass) {
+  const ProgramResult result = eval({"--report", root_ / "r.html"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const data::MultiLabelReport report = expected();
+  EXPECT_TRUE(contains(result.out, formatted("mean average precision %.4f (macro)", report.macro_average_precision())))
+      << result.out;
+  EXPECT_TRUE(contains(result.out, "all labels right: " + data::accuracy_text(report.exact(), kImages))) << result.out;
+  EXPECT_TRUE(contains(result.out, "micro average")) << result.out;
+  std::ifstream page(root_ / "r.html");
+  const std::string html{std::istreambuf_iterator<char>(page), {}};
+  EXPECT_TRUE(contains(html, "<th>average precision</th>") && !contains(html, "Confusion"));
+}
+
+TEST_F(EvalLabels, PredictionsHaveTheProbabilityOfEachClassAndFailures) {
+  std::ofstream(root_ / "c.png", std::ios::trunc) << "no image";
+  EXPECT_EQ(eval().status, 1);
+  std::ifstream file(root_ / "p.csv");
+  const std::vector<std::string> rows = lines_of({std::istreambuf_iterator<char>(file), {}});
+  ASSERT_EQ(rows.size(), kImages + 1u);
+  EXPECT_TRUE(rows[0].starts_with("file,labels,predictions,")) << rows[0];
+  EXPECT_TRUE(contains(rows[3], "c.png,,,,,,,,,,,,")) << rows[3];
+  const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
+  EXPECT_TRUE(std::isnan(logits[2 * kClasses]));
+  EXPECT_TRUE(rows[1].ends_with(formatted("%.6g,", data::sigmoid(logits[kClasses - 1])))) << rows[1];
+  EXPECT_TRUE(contains(rows[1], "a.png,0|3,") || contains(rows[1], "a.png,class 0|class 3,")) << rows[1];
+}
+
+TEST_F(EvalLabels, ModelsAndDatasetsMustAgree) {
+  const fs::path folders = scratch_folder();
+  fs::create_directories(folders / "0");
+  fs::create_directories(folders / "1");
+  fs::copy(root_ / "a.png", folders / "0/a.png");
+  fs::copy(root_ / "b.png", folders / "1/b.png");
+  ProgramResult result = run_program({"eval", "-m", model_, folders});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "expected a dataset of several labels per image")) << result.err;
+  result = run_program({"eval", "-m", small_model(), root_ / "list.csv"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "expected a dataset of one label per image, got several")) << result.err;
+  result = run_program({"knn", "-m", small_model(), root_ / "list.csv", root_ / "list.csv"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "expected a dataset of one label per image, got several")) << result.err;
+}
+
+}  // namespace
+}  // namespace vitrail::testing

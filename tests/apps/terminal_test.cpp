@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program shows in a terminal: the status line with bar, rate and time left, and colours.
+#include "tests/support/terminal.h"
+
+#include <fstream>
+#include <regex>
+
+#include "tests/apps/cli_fixture.h"
+#include "tests/train/training_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool finds(const std::string& text, const std::string& pattern) { return std::regex_search(text, std::regex(pattern)); }
+
+constexpr const char* kRedError = "vitrail: \033[1;31merror:\033[0m ";
+
+class TerminalTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> classify(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments{"classify", "-m", small_model(), "--batch", "2", images_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  const fs::path images_ = image_folder(7);
+};
+
+TEST_F(TerminalTest, InferenceShowsBarRateAndTimeLeft) {
+  const TerminalResult result = run_in_terminal(classify());
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(finds(result.transcript, "images (━|╌)* 1/7  [0-9.]+ images/s  [0-9]+:[0-9]{2} left"))
+      << result.transcript;
+  EXPECT_TRUE(finds(result.transcript, "images ━━━━━━━━━━━━━━━━━━━━ 7/7  [0-9.]+ images/s  0:00 left"));
+}
+
+// The status line is removed before each result and at the end, so that the screen shows what a file would contain.
+TEST_F(TerminalTest, ResultsNeverRunIntoTheStatusLine) {
+  for (const std::vector<std::string>& format : {std::vector<std::string>{}, {"--format", "csv"}}) {
+    const ProgramResult plain = run_program(classify(format));
+    const TerminalResult result = run_in_terminal(classify(format), {.columns = 400});
+    EXPECT_EQ(result.screen(400), lines_of(plain.out)) << result.transcript;
+    EXPECT_TRUE(finds(result.transcript, "7/7")) << "no status line, so nothing was tested";
+  }
+}
+
+TEST_F(TerminalTest, ErrorsOfImagesHaveLinesOfTheirOwn) {
+  std::ofstream(images_ / "broken.png") << "no image";
+  const ProgramResult plain = run_program(classify());
+  const TerminalResult result = run_in_terminal(classify(), {.columns = 400});
+  EXPECT_EQ(result.status, 1);
+  std::vector<std::string> expected = lines_of(plain.out + plain.err), screen = result.screen(400);
+  std::sort(expected.begin(), expected.end());  // errors come among the results
+  std::sort(screen.begin(), screen.end());
+  EXPECT_EQ(screen, expected) << result.transcript;
+}
+
+TEST_F(TerminalTest, TheStatusLineFitsANarrowTerminal) {
+  const std::string file = (scratch_folder() / "out").string();
+  const TerminalResult result = run_in_terminal(classify(), {.columns = 30, .output = file});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(contains(result.transcript, "images ━"));
+  EXPECT_EQ(result.screen(30), std::vector<std::string>{}) << "a wrapped line is not removed";
+}
+
+TEST_F(TerminalTest, StandardOutputInAFileHasTheResultsAlone) {
+  const std::string file = (scratch_folder() / "out").string();
+  const TerminalResult result = run_in_terminal(classify(), {.output = file});
+  EXPECT_TRUE(contains(result.transcript, "7/7"));
+  EXPECT_EQ(train::read_text(file), run_program(classify()).out);
+}
+
+TEST_F(TerminalTest, QuietAndPipesShowNoStatusLine) {
+  EXPECT_FALSE(contains(run_in_terminal(classify({"--quiet"})).transcript, "\033"));
+  const ProgramResult piped = run_program(classify());
+  EXPECT_EQ(piped.err, "");
+  EXPECT_FALSE(contains(piped.out, "\033"));
+}
+
+TEST_F(TerminalTest, ErrorsAreColoredOnATerminalUnlessNoColor) {
+  const std::vector<std::string> failing{"classify", "-m", small_model(), "/nowhere.png"};
+  EXPECT_TRUE(contains(run_in_terminal(failing).transcript, kRedError));
+  EXPECT_TRUE(contains(run_in_terminal(failing, {.environment = {{"NO_COLOR", ""}}}).transcript, kRedError))
+      << "no-color.org: an empty value is none";
+  for (const auto& [variable, value] : {std::pair{"NO_COLOR", "1"}, {"TERM", "dumb"}}) {
+    const TerminalResult result = run_in_terminal(failing, {.environment = {{variable, value}}});
+    EXPECT_FALSE(contains(result.transcript, "\033[1")) << variable;
+    EXPECT_TRUE(contains(result.transcript, "vitrail: error: ")) << variable;
+  }
+  EXPECT_TRUE(contains(run_program(failing).err, "vitrail: error: ")) << "not on a terminal";
+}
+
+TEST_F(TerminalTest, TrainingShowsBarRateAndTimeLeftAndALineForEachEpoch) {
+  const fs::path dataset = train::make_images(), run = scratch_folder() / "run";
+  const TerminalResult result =
+      run_in_terminal({"train", dataset, "-o", run, "-m", small_model(), "--epochs", "2"}, {.columns = 120});
+  EXPECT_EQ(result.status, 0) << result.transcript;
+  EXPECT_TRUE(
+      finds(result.transcript,
+            "epoch 1/2 (━|╌)* [0-9]+/[0-9]+  loss [0-9.]+  top-1 [0-9.]+ %  [0-9]+ images/s  [0-9]+:[0-9]{2} left"))
+      << result.transcript;
+  int epochs = 0;
+  for (const std::string& line : result.screen(120)) {
+    EXPECT_FALSE(contains(line, "━")) << line;
+    epochs += finds(line, "^epoch +[12]  step +[0-9]+  loss");
+  }
+  EXPECT_EQ(epochs, 2) << result.transcript;
+}
+
+}  // namespace
+}  // namespace vitrail::testing

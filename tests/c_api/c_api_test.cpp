@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface against vitrail::Model and vitrail::DualModel, whose results it has to give bit for bit.
+#include "vitrail/c_api.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/pipeline/dual_model.h"
+#include "vitrail/pipeline/model.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A handle that is freed.
+template <class T, void (*free)(T*)>
+struct Owned {
+  T* handle = nullptr;
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  ~Owned() { free(handle); }
+  operator T*() const { return handle; }
+  T** operator&() { return &handle; }
+};
+using OwnedModel = Owned<vitrail_model, vitrail_model_free>;
+using OwnedImage = Owned<vitrail_image, vitrail_image_free>;
+using OwnedTensor = Owned<vitrail_tensor, vitrail_tensor_free>;
+
+// The message of a status, which is freed; empty: none.
+std::string message_of(vitrail_status* status) {
+  const std::string message = status ? vitrail_status_message(status) : "";
+  vitrail_status_free(status);
+  return message;
+}
+
+#define EXPECT_OK(call) EXPECT_EQ(message_of(call), "")
+
+void expect_same(const vitrail_tensor* got, const Tensor& want) {
+  ASSERT_NE(got, nullptr);
+  const Tensor w = want.contiguous();
+  ASSERT_EQ(Shape(std::span(vitrail_tensor_shape(got), static_cast<size_t>(vitrail_tensor_rank(got)))), w.shape());
+  EXPECT_EQ(std::memcmp(vitrail_tensor_data(got), w.data<float>(), static_cast<size_t>(w.numel()) * sizeof(float)), 0);
+}
+
+// Two images for a model, by both interfaces.
+struct Inputs {
+  const fs::path folder = image_folder(2);
+  std::vector<image::Image> pixels;
+  std::vector<image::ImageView> views;
+  OwnedImage a, b;
+  std::array<const vitrail_image*, 2> handles{};
+
+  Inputs(const Model& model, const vitrail_model* handle) {
+    for (const char* name : {"a.png", "b.png"}) pixels.push_back(model.read(folder / name));
+    views.assign(pixels.begin(), pixels.end());
+    EXPECT_OK(vitrail_image_read(handle, (folder / "a.png").c_str(), 0, &a));
+    EXPECT_OK(vitrail_image_read(handle, (folder / "b.png").c_str(), 0, &b));
+    handles = {a, b};
+  }
+};
+
+TEST(CApi, GivesTheResultsOfModelBitForBit) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  OwnedTensor logits, features, grid, map, input, output;
+  EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+  expect_same(logits, model.logits(in.views));
+  EXPECT_OK(vitrail_embed(handle, in.handles.data(), 2, nullptr, &features));
+  expect_same(features, model.embed(in.views));
+  vitrail_embed_options options = VITRAIL_EMBED_OPTIONS_INIT;
+  options.tokens = VITRAIL_TOKENS_GRID;
+  options.layer = 0;
+  options.skip_norm = options.l2_normalize = 1;
+  EXPECT_OK(vitrail_embed(handle, in.handles.data(), 2, &options, &grid));
+  expect_same(
+      grid,
+      model.embed(in.views, {.tokens = infer::Tokens::grid, .layer = 0, .final_norm = false, .l2_normalize = true}));
+  vitrail_attention_options attention = VITRAIL_ATTENTION_OPTIONS_INIT;
+  attention.head = 1;
+  EXPECT_OK(vitrail_attention(handle, in.a, &attention, &map));
+  expect_same(map, model.attention(in.views[0], {.head = 1}));
+  EXPECT_OK(vitrail_preprocess(handle, in.handles.data(), 2, &input));
+  expect_same(input, model.preprocess(in.views));
+  EXPECT_OK(vitrail_forward(handle, vitrail_tensor_data(input), vitrail_tensor_shape(input), &output));
+  expect_same(output, model.logits(in.views));
+}
+
+TEST(CApi, Classifies) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  EXPECT_EQ(vitrail_model_num_classes(handle), 10);
+  EXPECT_EQ(vitrail_model_class_name(handle, 3), model.class_name(3));
+  EXPECT_EQ(vitrail_model_class_name(handle, 10), nullptr);
+  EXPECT_EQ(nlohmann::json::parse(vitrail_model_config(handle))["architecture"], model.config().architecture);
+  for (const int64_t top : {3, 50}) {  // 50: more than there are classes
+    std::vector<vitrail_prediction> predictions(static_cast<size_t>(2 * top));
+    int64_t written = 0;
+    EXPECT_OK(vitrail_classify(handle, in.handles.data(), 2, top, predictions.data(), &written));
+    ASSERT_EQ(written, std::min<int64_t>(top, 10));
+    const auto want = model.classify(in.views, top);
+    for (size_t i = 0; i < static_cast<size_t>(2 * written); ++i) {
+      const Prediction& expected = want[i / static_cast<size_t>(written)][i % static_cast<size_t>(written)];
+      EXPECT_EQ(predictions[i].index, expected.index);
+      EXPECT_EQ(predictions[i].probability, expected.probability);
+      EXPECT_EQ(predictions[i].label, expected.label);
+    }
+  }
+}
+
+TEST(CApi, ReadsFilesBytesAndPixelsAlike) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  const std::string bytes = read_text_file(in.folder / "a.png");
+  OwnedImage decoded, view;
+  EXPECT_OK(vitrail_image_decode(handle, bytes.data(), bytes.size(), 0, &decoded));
+  const image::Image& pixels = in.pixels[0];
+  const int64_t stride = pixels.width * 4 + 12;  // RGBA with padding at the end of each row but the last
+  std::vector<uint8_t> padded(static_cast<size_t>(stride * (pixels.height - 1) + pixels.width * 4), 77);
+  for (int64_t y = 0; y < pixels.height; ++y) {
+    for (int64_t x = 0; x < pixels.width; ++x) {
+      std::copy_n(pixels.row(y) + 3 * x, 3, padded.data() + y * stride + 4 * x);
+    }
+  }
+  EXPECT_OK(vitrail_image_view(padded.data(), padded.size(), pixels.width, pixels.height, stride, VITRAIL_RGBA, &view));
+  EXPECT_EQ(vitrail_image_width(view), pixels.width);
+  EXPECT_EQ(vitrail_image_height(view), pixels.height);
+  for (const vitrail_image* image : {decoded.handle, view.handle}) {
+    OwnedTensor logits;
+    EXPECT_OK(vitrail_logits(handle, &image, 1, &logits));
+    expect_same(logits, model.logits({in.views.data(), 1}));
+  }
+  OwnedImage too_small;
+  const std::string message = message_of(vitrail_image_view(padded.data(), padded.size() - 1, pixels.width,
+                                                            pixels.height, stride, VITRAIL_RGBA, &too_small));
+  EXPECT_TRUE(contains(message, str("expected ", padded.size(), " bytes"))) << message;
+}
+
+TEST(CApi, EmbedsAndComparesTexts) {
+  const std::string path = fixture("models/hf_clip");
+  const DualModel model(path);
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(path.c_str(), nullptr, &handle)), "");
+  EXPECT_EQ(vitrail_model_has_text(handle), 1);
+  EXPECT_EQ(vitrail_model_num_classes(handle), 0);
+  const Inputs in(model.images(), handle);
+  const std::vector<std::string> labels{"cat", "dog"}, templates{"a photo of a {}", "a {}"};
+  const std::array<const char*, 2> names{"cat", "dog"}, around{"a photo of a {}", "a {}"};
+  OwnedTensor texts, probabilities;
+  EXPECT_OK(vitrail_embed_texts(handle, names.data(), 2, &texts));
+  expect_same(texts, model.embed_texts(labels));
+  EXPECT_OK(vitrail_zeroshot(handle, in.handles.data(), 2, names.data(), 2, around.data(), 2, &probabilities));
+  expect_same(probabilities,
+              model.probabilities(model.logits(model.embed_images(in.views), model.embed_labels(labels, templates))));
+  int64_t written = -7;
+  vitrail_prediction prediction;
+  const std::string message = message_of(vitrail_classify(handle, in.handles.data(), 1, 1, &prediction, &written));
+  EXPECT_TRUE(contains(message, "a model with a classifier")) << message;
+  EXPECT_EQ(written, -7);
+}
+
+TEST(CApi, AStatusHasThreeParts) {
+  OwnedModel handle;
+  vitrail_status* status = vitrail_model_open("/no/such/model", nullptr, &handle);
+  ASSERT_NE(status, nullptr);
+  EXPECT_EQ(handle.handle, nullptr);
+  EXPECT_EQ(vitrail_status_code(status), VITRAIL_INVALID);
+  EXPECT_EQ(str(vitrail_status_where(status), ": expected ", vitrail_status_expected(status), ", got ",
+                vitrail_status_got(status)),
+            vitrail_status_message(status));
+  EXPECT_TRUE(contains(vitrail_status_where(status), "/no/such/model")) << vitrail_status_where(status);
+  vitrail_status_free(status);
+  EXPECT_TRUE(contains(message_of(vitrail_model_open(nullptr, nullptr, &handle)), "path: expected a pointer"));
+  EXPECT_TRUE(contains(message_of(vitrail_model_open(small_model().c_str(), nullptr, nullptr)), "model: expected"));
+}
+
+// A program that was compiled against an older header gives a smaller structure.
+TEST(CApi, TakesOptionsOfAnOlderHeader) {
+  vitrail_embed_options options = VITRAIL_EMBED_OPTIONS_INIT;
+  options.struct_size = offsetof(vitrail_embed_options, layer);
+  options.tokens = VITRAIL_TOKENS_CLS;
+  options.layer = 99;  // beyond the structure that the caller knows
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Model model(small_model());
+  const Inputs in(model, handle);
+  OwnedTensor features;
+  EXPECT_OK(vitrail_embed(handle, in.handles.data(), 1, &options, &features));
+  expect_same(features, model.embed({in.views.data(), 1}, {.tokens = infer::Tokens::cls}));
+  options.struct_size = 1000;
+  EXPECT_TRUE(contains(message_of(vitrail_embed(handle, in.handles.data(), 1, &options, &features)), "struct_size"));
+}
+
+TEST(CApi, ThreadsShareAModel) {
+  const Model model(small_model());
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Inputs in(model, handle);
+  const Tensor want = model.logits(in.views);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int run = 0; run < 5; ++run) {
+        OwnedTensor logits;
+        EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+        expect_same(logits, want);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(CApi, PassesWarningsOn) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(fixture("models/hf_clip").c_str(), nullptr, &handle)), "");
+  std::string warning;
+  vitrail_set_warning_callback([](const char* text, void* to) { *static_cast<std::string*>(to) = text; }, &warning);
+  std::string words;
+  for (int i = 0; i < 200; ++i) words += "cat ";
+  const char* const text = words.c_str();
+  OwnedTensor embeddings;
+  EXPECT_OK(vitrail_embed_texts(handle, &text, 1, &embeddings));
+  vitrail_set_warning_callback(nullptr, nullptr);
+  EXPECT_TRUE(contains(warning, "tokens")) << warning;
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/data/multi_label_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/data/support.h"
+
+namespace vitrail::data {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kRounding = 1e-12;  // some hundred operations on doubles below 1
+
+void expect_average(const ClassMetrics& metrics, const Json& expected) {
+  EXPECT_NEAR(metrics.precision, expected.at(0), kRounding);
+  EXPECT_NEAR(metrics.recall, expected.at(1), kRounding);
+  EXPECT_NEAR(metrics.f1, expected.at(2), kRounding);
+}
+
+MultiLabelReport report_of(const Json& set) {
+  MultiLabelReport report(set.at("classes"));
+  for (size_t i = 0; i < set.at("labels").size(); ++i)
+    report.add(set.at("logits").at(i).get<std::vector<float>>(), set.at("labels").at(i).get<std::vector<int64_t>>(),
+               "image");
+  return report;
+}
+
+TEST(MultiLabelReport, EqualsScikitLearn) {
+  const Json sets = Json::parse(std::ifstream(testing::fixture("data/multi_label_report.json")));
+  ASSERT_EQ(sets.size(), 3u);
+  for (const Json& expected : sets) {
+    const MultiLabelReport report = report_of(expected);
+    EXPECT_EQ(report.images(), static_cast<int64_t>(expected.at("labels").size()));
+    EXPECT_NEAR(report.macro_average_precision(), expected.at("map"), kRounding);
+    EXPECT_NEAR(report.micro_average_precision(), expected.at("map_micro"), kRounding);
+    EXPECT_NEAR(report.exact(), expected.at("exact"), kRounding);
+    expect_average(report.macro_average(), expected.at("macro"));
+    expect_average(report.micro_average(), expected.at("micro"));
+    for (int64_t c = 0; c < report.class_count(); ++c) {
+      const ClassMetrics metrics = report.of_class(c);
+      EXPECT_NEAR(report.average_precision_of(c).value(), expected.at("average_precision").at(c), kRounding) << c;
+      EXPECT_NEAR(metrics.precision, expected.at("precision").at(c), kRounding);
+      EXPECT_NEAR(metrics.recall, expected.at("recall").at(c), kRounding);
+      EXPECT_NEAR(metrics.f1, expected.at("f1").at(c), kRounding);
+      EXPECT_EQ(metrics.support, expected.at("support").at(c));
+    }
+  }
+}
+
+TEST(MultiLabelReport, AClassWithoutImagesIsNotInTheMean) {
+  MultiLabelReport report(3);
+  report.add(std::vector<float>{2, -1, 1}, {0}, "a");
+  report.add(std::vector<float>{-2, 1, 1}, {1}, "b");
+  EXPECT_EQ(report.average_precision_of(2), std::nullopt);
+  EXPECT_EQ(report.macro_average_precision(), 1);
+  EXPECT_EQ(report.exact(), 0);
+}
+
+TEST(MultiLabelReport, WithoutImagesEverythingIsZero) {
+  const MultiLabelReport report(2);
+  EXPECT_EQ(report.macro_average_precision(), 0);
+  EXPECT_EQ(report.micro_average_precision(), 0);
+  EXPECT_EQ(report.exact(), 0);
+  EXPECT_EQ(report.macro_average().f1, 0);
+}
+
+TEST(MultiLabelReport, WrongImagesAreErrorsAndNotCounted) {
+  MultiLabelReport report(2);
+  EXPECT_EQ(error_of([&] {
+              report.add(std::vector<float>{0, NAN}, {0}, "a.png");
+            }),
+            "a.png: expected finite logits, got nan for class 1");
+  EXPECT_EQ(error_of([&] {
+              report.add(std::vector<float>{0, 1}, {2}, "a.png");
+            }),
+            "a.png: expected a class index below 2, got 2");
+  EXPECT_EQ(error_of([&] { report.add(std::vector<float>{0}, {0}, "a.png"); }), "a.png: expected 2 logits, got 1");
+  EXPECT_EQ(report.images(), 0);
+}
+
+}  // namespace
+}  // namespace vitrail::data

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Class folders in tar archives, and CIFAR's files for Python on disk and in archives.
+#include <zlib.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/data/support.h"
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::data {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A header of a ustar archive with the content.
+std::string tar_entry(const std::string& path, const std::string& content, char type = '0') {
+  std::string header(512, '\0');
+  header.replace(0, path.size(), path);
+  char number[16];
+  std::snprintf(number, sizeof number, "%011zo", content.size());
+  header.replace(124, 11, number);
+  header[156] = type;
+  header.replace(257, 6, std::string("ustar\0", 6));
+  header.replace(148, 8, 8, ' ');
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  std::snprintf(number, sizeof number, "%06o", sum);
+  header.replace(148, 7, number, 7);
+  return header + content + std::string((512 - content.size() % 512) % 512, '\0');
+}
+
+std::string tar_of(const Names& paths) {
+  const std::string image = read_file(testing::fixture("data/red.png"));
+  std::string archive;
+  for (const std::string& path : paths) archive += tar_entry(path, image);
+  return archive + std::string(1024, '\0');
+}
+
+std::string gzipped(const std::string& content) {
+  std::string result(content.size() + 1000, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  deflateEnd(&stream);
+  return result;
+}
+
+TEST(TarDataset, HasTheRulesOfFoldersAndZips) {
+  const fs::path root = testing::scratch_folder();
+  const std::string archive =
+      tar_of({"./wrapper/train/cat/1.png", "./wrapper/train/dog/2.png", "./wrapper/test/dog/3.png",
+              "./wrapper/test/cat/._3.png", "./wrapper/test/cat/10.png", "./wrapper/test/cat/9.png"});
+  write_file(root / "a.tar", archive);
+  write_file(root / "b.tar.gz", gzipped(archive));
+  write_file(root / "c.TGZ", gzipped(archive));
+  for (const char* name : {"a.tar", "b.tar.gz", "c.TGZ"}) {
+    EXPECT_EQ(dataset_splits(root / name), (Names{"test", "train"})) << name;
+    const auto dataset = open_dataset(root / name, {});
+    ASSERT_EQ(dataset->size(), 3) << name;
+    EXPECT_EQ(dataset->class_names(), (Names{"cat", "dog"}));
+    EXPECT_EQ(dataset->path(2), (root / name / "wrapper/test/dog/3.png").string());
+    EXPECT_EQ(dataset->label(2), 1);
+    EXPECT_EQ(dataset->get(0).image.width, 3);
+    EXPECT_EQ(dataset->content_hash(0), dataset->content_hash(2));
+    EXPECT_EQ(open_dataset(root / name, {.split = "train"})->size(), 2);
+  }
+}
+
+TEST(TarDataset, OtherFilesAreErrors) {
+  const fs::path root = testing::scratch_folder();
+  const auto refusal = [&](const std::string& name, const std::string& content) {
+    write_file(root / name, content);
+    return error_of([&] { open_dataset(root / name, {}); });
+  };
+  EXPECT_TRUE(contains(refusal("a.tar", "text"), "a.tar: expected a tar archive"));
+  EXPECT_TRUE(contains(refusal("a.tar", ""), "a.tar: expected a tar archive"));
+  EXPECT_TRUE(contains(refusal("a.tar.gz", gzipped("text")), "a.tar.gz: expected a tar archive"));
+  EXPECT_TRUE(contains(refusal("a.tar.gz", gzipped(tar_of({"a/1.png"})).substr(0, 100)), "truncated"));
+  EXPECT_FALSE(refusal("a.tar", tar_entry("notes.txt", "text")).empty());
+}
+
+TEST(TarDataset, SymbolicLinksAreCounted) {
+  const fs::path tar = testing::scratch_folder() / "a.tar";
+  write_file(tar, tar_entry("cat/link.png", "", '2') + tar_of({"cat/1.png", "dog/2.png"}));
+  const Warnings warnings;
+  EXPECT_EQ(open_dataset(tar, {})->size(), 2);
+  EXPECT_TRUE(warnings.any("a.tar: 1 symbolic links left out"));
+}
+
+class CifarPickle : public ::testing::Test {
+ protected:
+  static void expect_batch(const Dataset& dataset, int64_t first, const std::string& name) {
+    const auto golden = nlohmann::json::parse(read_file(testing::fixture("data/cifar.json"))).at(name);
+    for (int64_t i = 0; i < 2; ++i) {
+      const Sample sample = dataset.get(first + i);
+      const std::vector<uint8_t>& pixels = sample.image.pixels;
+      EXPECT_EQ(sample.label, golden.at("labels").at(i)) << name;
+      EXPECT_EQ(crc32(0, pixels.data(), static_cast<uInt>(pixels.size())), golden.at("crc32").at(i)) << name;
+      EXPECT_EQ((std::vector<int>{pixels.begin() + 3 * (3 * 32 + 5), pixels.begin() + 3 * (3 * 32 + 5) + 3}),
+                golden.at("pixel").at(i).get<std::vector<int>>());
+    }
+  }
+};
+
+TEST_F(CifarPickle, ImagesAreThoseOfPython) {
+  for (const char* name : {"data/cifar-10-batches-py", "data/cifar-10-python.tar.gz"}) {
+    EXPECT_EQ(dataset_splits(testing::fixture(name)), (Names{"test", "train"}));
+    const auto train = open_dataset(testing::fixture(name), {.split = "train"});
+    ASSERT_EQ(train->size(), 4) << name;
+    EXPECT_EQ(train->class_names().at(6), "frog");
+    EXPECT_TRUE(train->path(3).ends_with("data_batch_2#1")) << train->path(3);
+    expect_batch(*train, 0, "cifar-10-batches-py/data_batch_1");
+    expect_batch(*train, 2, "cifar-10-batches-py/data_batch_2");
+    expect_batch(*open_dataset(testing::fixture(name), {}), 0, "cifar-10-batches-py/test_batch");
+  }
+  expect_batch(*open_dataset(testing::fixture("data/cifar-10-batches-py/data_batch_1"), {}), 0,
+               "cifar-10-batches-py/data_batch_1");
+}
+
+TEST_F(CifarPickle, Cifar100HasFineLabels) {
+  const fs::path folder = testing::fixture("data/cifar-100-python");
+  const auto test = open_dataset(folder, {});
+  EXPECT_EQ(test->class_names().size(), 100u);
+  EXPECT_EQ(test->class_names()[7], "class 7");
+  expect_batch(*test, 0, "cifar-100-python/test");
+  expect_batch(*open_dataset(folder, {.split = "train"}), 0, "cifar-100-python/train");
+}
+
+TEST_F(CifarPickle, FoldersOfSplitsAreNotTakenForIt) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"train/cat/1.png", "train/dog/2.png", "test/cat/3.png"});
+  EXPECT_EQ(open_dataset(root, {.split = "train"})->size(), 2);
+  write_file(root / "text/train", "no pickle");
+  place_images(root / "text", {"cat/1.png"});
+  EXPECT_EQ(open_dataset(root / "text", {})->size(), 1);
+}
+
+// A pickle is a program: nothing of it runs.
+TEST_F(CifarPickle, DamagedAndDangerousFilesAreErrors) {
+  const fs::path file = testing::scratch_folder() / "test_batch";
+  const std::string batch = read_file(testing::fixture("data/cifar-10-batches-py/test_batch"));
+  const auto refusal = [&](std::string content) {
+    write_file(file, content);
+    return error_of([&] { open_dataset(file, {}); });
+  };
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string content = batch;
+    const size_t at = content.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return content.replace(at, from.size(), to);
+  };
+  EXPECT_TRUE(contains(refusal(replaced("numpy\ndtype", "posix\nsystem")), "posix.system"));
+  EXPECT_TRUE(contains(refusal(replaced("U\x04"
+                                        "data",
+                                        "U\x04"
+                                        "date")),
+                       "a dict with \"data\""));
+  EXPECT_TRUE(contains(refusal(replaced("labels", "lapels")), "a dict with \"labels\""));
+  EXPECT_TRUE(
+      contains(refusal(replaced("K\x03K\x08", "K\x03K\x0a")), "test_batch#1: expected a label below 10, got 10"));
+  EXPECT_TRUE(contains(refusal(replaced(std::string("K\x02M\0\x0c", 5), std::string("K\x03M\0\x0c", 5))),
+                       "expected \"data\": an array uint8 [2, 3072]"));
+  EXPECT_FALSE(refusal(batch.substr(0, 3000)).empty());
+  EXPECT_FALSE(refusal("\x80\x02").empty());
+  EXPECT_FALSE(refusal("").empty());
+}
+
+}  // namespace
+}  // namespace vitrail::data

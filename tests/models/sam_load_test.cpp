@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints of Segment Anything: configurations from shapes, and errors.
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/models/load.h"
+#include "vitrail/models/sam/sam.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::models {
+namespace {
+
+using testing::contains;
+
+using Tensors = std::map<std::string, Tensor>;
+
+Tensors tensors_of(const std::string& fixture) {
+  const auto checkpoint = open_weights(testing::fixture("sam/" + fixture));
+  Tensors tensors;
+  for (const std::string& name : checkpoint->names()) tensors[name] = checkpoint->tensor(name);
+  return tensors;
+}
+
+std::filesystem::path saved(const Tensors& tensors) {
+  const auto path = testing::scratch_folder() / "model.safetensors";
+  weights::write_safetensors(path, {tensors.begin(), tensors.end()});
+  return path;
+}
+
+TEST(SamConfig, IsReadFromShapes) {
+  const SamConfig config = load_sam(testing::fixture("sam/padded_windows/model.pth")).config();
+  EXPECT_EQ(config.encoder.grid, 10);
+  EXPECT_EQ(config.encoder.image_size(), 80);
+  EXPECT_EQ(config.encoder.num_heads, 2);
+  EXPECT_EQ(config.encoder.mlp_hidden, 64);
+  ASSERT_EQ(config.encoder.blocks.size(), 3u);
+  EXPECT_EQ(config.encoder.blocks[0].window, 4);
+  EXPECT_EQ(config.encoder.blocks[1].window, 0);
+  EXPECT_EQ(config.decoder.dim, 32);
+  EXPECT_EQ(config.decoder.cross_dim, 16);
+  EXPECT_EQ(config.mask_size(), 40);
+  EXPECT_FALSE(load_sam(testing::fixture("sam/no_qkv_bias/model.pth")).config().encoder.qkv_bias);
+  EXPECT_EQ(load_sam(testing::fixture("sam/head_dim_14/model.pth")).config().encoder.head_dim, 14);
+}
+
+// Every parameter is read, under its official name.
+TEST(SamLoad, GivesTheTensorsOfTheFile) {
+  const Sam sam = load_sam(testing::fixture("sam/windows/model.pth"));
+  const Tensors tensors = tensors_of("windows/model.pth");
+  EXPECT_EQ(sam.named_parameters().size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) EXPECT_EQ(sam.parameter(name).shape(), tensor.shape()) << name;
+}
+
+TEST(SamLoad, ReportsAllWrongKeysAtOnce) {
+  Tensors tensors = tensors_of("windows/model.pth");
+  tensors.erase("image_encoder.blocks.1.norm1.bias");
+  tensors.erase("prompt_encoder.no_mask_embed.weight");
+  tensors["mask_decoder.hf_token.weight"] = Tensor::zeros({1, 16});
+  tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({2, 16});
+  const std::string message = testing::error_of([&] { load_sam(saved(tensors)); });
+  for (const char* key : {"image_encoder.blocks.1.norm1.bias", "prompt_encoder.no_mask_embed.weight",
+                          "mask_decoder.hf_token.weight", "mask_decoder.iou_token.weight"}) {
+    EXPECT_TRUE(contains(message, key)) << key << " in " << message;
+  }
+}
+
+TEST(SamLoad, NeedsAMaskDecoder) {
+  Tensors encoder;  // as timm's samvit
+  for (const auto& [name, tensor] : tensors_of("windows/model.pth")) {
+    constexpr std::string_view kPrefix = "image_encoder.";
+    if (name.starts_with(kPrefix)) encoder[name.substr(kPrefix.size())] = tensor;
+  }
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(encoder)); }), "samvit"));
+  const auto vit = testing::fixture("models/timm_distilled/model.safetensors");
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(vit); }), "without a mask decoder"));
+}
+
+// Shapes that would divide by zero or overflow.
+TEST(SamLoad, RefusesShapesOfNoModel) {
+  Tensors tensors = tensors_of("windows/model.pth");
+  tensors["image_encoder.blocks.0.attn.rel_pos_h"] = Tensor::zeros({13, 7});
+  testing::error_of([&] { load_sam(saved(tensors)); });
+  tensors["image_encoder.blocks.0.attn.rel_pos_h"] = Tensor::zeros({13, 0});
+  testing::error_of([&] { load_sam(saved(tensors)); });
+  tensors = tensors_of("windows/model.pth");
+  tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({1, 12});
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width"));
+}
+
+// DistributedDataParallel and training scripts put prefixes in front of the names.
+TEST(SamLoad, IgnoresPrefixesOfTrainingScripts) {
+  Tensors wrapped;
+  for (const auto& [name, tensor] : tensors_of("windows/model.pth")) wrapped["module.net." + name] = tensor;
+  EXPECT_EQ(load_sam(saved(wrapped)).config().decoder.dim, 16);
+}
+
+}  // namespace
+}  // namespace vitrail::models

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on maps with channels last: windows, neighbourhoods, enlarging, resizing.
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "vitrail/infer/function_session.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/ops/convolution.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/relative_attention.h"
+#include "vitrail/ops/resize.h"
+#include "vitrail/ops/window.h"
+
+namespace vitrail::ops {
+namespace {
+
+Tensor counting(const Shape& shape) {
+  Tensor x = Tensor::empty(shape);
+  for (int64_t i = 0; i < x.numel(); ++i) x.data<float>()[i] = static_cast<float>(i + 1);
+  return x;
+}
+
+TEST(WindowPartition, FillsBelowAndRight) {
+  const Tensor map = counting({1, 2, 3, 1}), fill = Tensor::full({1}, 9);
+  const Tensor want = Tensor::from<float>({2, 4, 1}, {1, 2, 4, 5, 3, 9, 6, 9});
+  EXPECT_TRUE(testing::close(window_partition(map, 2, fill), want, 0));
+  EXPECT_TRUE(testing::close(window_unpartition(want, 2, 2, 3), map, 0));
+  const Tensor zeros = Tensor::from<float>({2, 4, 1}, {1, 2, 4, 5, 3, 0, 6, 0});
+  EXPECT_TRUE(testing::close(window_partition(map, 2), zeros, 0));
+}
+
+TEST(WindowPartition, RefusesOtherShapes) {
+  EXPECT_NE(testing::error_of([] {
+              window_partition(counting({2, 3, 1}), 2);
+            }).find("[B, h, w, C]"),
+            std::string::npos);
+  EXPECT_NE(testing::error_of([] {
+              window_partition(counting({1, 2, 3, 2}), 2, counting({3}));
+            }).find("a fill [2]"),
+            std::string::npos);
+  testing::error_of([] { window_unpartition(counting({3, 4, 1}), 2, 2, 3); });
+}
+
+TEST(Unfold, GivesNeighboursWithZerosOutside) {
+  const Tensor got = unfold_3x3(counting({1, 2, 2, 1})).select(0, 0).select(0, 0).select(0, 0);
+  EXPECT_TRUE(testing::close(got, Tensor::from<float>({9}, {0, 0, 0, 0, 1, 2, 0, 3, 4}), 0));
+}
+
+TEST(PixelShuffle, SpreadsChannelsOverCells) {
+  const Tensor got = pixel_shuffle(counting({1, 1, 1, 8}), 2);
+  EXPECT_TRUE(testing::close(got, Tensor::from<float>({1, 2, 2, 2}, {1, 5, 2, 6, 3, 7, 4, 8}), 0));
+  testing::error_of([] { pixel_shuffle(counting({1, 1, 1, 6}), 2); });
+}
+
+// torch.nn.functional.interpolate(x, (3, 5), mode="bilinear", align_corners=False)
+TEST(ResizeBilinear, HasHalfPixelCentres) {
+  const Tensor got = resize_bilinear(counting({2, 2}), 3, 5);
+  EXPECT_TRUE(testing::close(
+      got, Tensor::from<float>({3, 5}, {1, 1.1f, 1.5f, 1.9f, 2, 2, 2.1f, 2.5f, 2.9f, 3, 3, 3.1f, 3.5f, 3.9f, 4}),
+      1e-6));
+  testing::error_of([] { resize_bilinear(counting({2, 2}), 0, 5); });
+}
+
+TEST(RelativeSelfAttention, InFloatEqualsTheFormulaInDouble) {
+  for (const auto& [rows, columns, dim] : {std::array<int64_t, 3>{3, 5, 7}, {14, 14, 14}, {1, 1, 4}, {17, 33, 16}}) {
+    const Tensor qkv = Tensor::randn({2, rows * columns, 3 * 2 * dim}, 1, DType::f64);
+    const Tensor down = Tensor::randn({2 * rows - 1, dim}, 2, DType::f64);
+    const Tensor across = Tensor::randn({2 * columns - 1, dim}, 3, DType::f64);
+    const Tensor exact = relative_self_attention(qkv, 2, 0.3, down, across, {rows, columns});
+    const Tensor single = relative_self_attention(qkv.to(DType::f32), 2, 0.3, down.to(DType::f32),
+                                                  across.to(DType::f32), {rows, columns});
+    // A score sums 3·dim products of size 1, a softmax multiplies its error by at most the values' size, 4.
+    EXPECT_TRUE(testing::close(single, exact, 4 * 3 * static_cast<double>(dim) * 6e-8)) << rows << "×" << columns;
+  }
+}
+
+TEST(RelativeSelfAttention, RefusesTablesOfAnotherGrid) {
+  const Tensor qkv = Tensor::randn({1, 6, 12}, 1), table = Tensor::randn({5, 4}, 2);
+  EXPECT_NE(testing::error_of([&] {
+              relative_self_attention(qkv, 1, 1, table, table, {3, 2});
+            }).find("[3, 4]"),
+            std::string::npos);
+  testing::error_of([&] { relative_self_attention(qkv, 1, 1, table, table, {3, 3}); });
+}
+
+// A compiled program gives the bits of the eager operations.
+TEST(MapOperations, CompiledEqualEager) {
+  const Tensor rows = Tensor::randn({3, 4}, 1), columns = Tensor::randn({3, 4}, 2), fill = Tensor::randn({24}, 3);
+  const auto function = [&](const Tensor& x) {  // [1, 3, 3, 24]
+    const Tensor windows = window_partition(x, 2, fill);
+    const Tensor attended = relative_self_attention(windows, 2, 0.5, rows, columns, {2, 2});  // [4, 4, 8]
+    const Tensor map = window_unpartition(attended, 2, 3, 3);
+    const Tensor large = pixel_shuffle(unfold_3x3(map), 2);  // [1, 6, 6, 18]
+    const Tensor flat = large.view({1, 36, 18});
+    return resize_bilinear(matmul(flat, flat.transpose(1, 2)), 20, 30);
+  };
+  RandomParams random(1);
+  nn::Linear unused(1, 1, false, ParamSource(random));
+  const infer::FunctionSession session(unused, [&](const infer::NamedTensors& in) -> infer::NamedTensors {
+    return {{"out", function(in[0].tensor)}};
+  });
+  const Tensor x = Tensor::randn({1, 3, 3, 24}, 4);
+  EXPECT_TRUE(testing::close(session.run({{"x", x}})[0].tensor, function(x), 1e-5));
+}
+
+}  // namespace
+}  // namespace vitrail::ops

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package against the program, whose numbers it has to give.
+
+Run by scripts/python_check, which sets VITRAIL_LIBRARY and VITRAIL_PROGRAM.
+"""
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import pathlib
+import pickle
+import subprocess
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+
+import vitrail
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PHOTO = ROOT / "examples" / "photographs" / "chelsea.png"
+CLASSIFIER = ROOT / "models" / "cifar10-vit"
+CLIP = ROOT / "tests" / "fixtures" / "models" / "hf_clip"
+
+
+def program(*arguments):
+    command = [os.environ["VITRAIL_PROGRAM"], *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def features_of_program(*arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "features.npy"
+        program("embed", *arguments, "-o", file)
+        return np.load(file)
+
+
+def probability_in_worker(path):
+    return vitrail.load(CLASSIFIER).classify(path, top=1)[0]
+
+
+class Classifier(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = vitrail.load(CLASSIFIER)
+
+    def test_classify_gives_the_programs_numbers(self):
+        line = json.loads(program("classify", "-m", CLASSIFIER, PHOTO, "--format", "json", "--top", 3))
+        want = [(p["label"], np.float32(p["probability"])) for p in line["predictions"]]
+        got = self.model.classify(PHOTO, top=3)
+        self.assertEqual([label for label, _ in got], [label for label, _ in want])
+        np.testing.assert_allclose([p for _, p in got], [p for _, p in want], rtol=1e-6)
+
+    def test_embed_is_bit_for_bit_the_programs(self):
+        np.testing.assert_array_equal(self.model.embed([PHOTO]), features_of_program("-m", CLASSIFIER, PHOTO))
+        patch = self.model.embed(PHOTO, tokens="patch", layer=2)
+        want = features_of_program("-m", CLASSIFIER, PHOTO, "--tokens", "patch", "--layer", 2)
+        np.testing.assert_array_equal(patch.reshape(-1), want.reshape(-1))
+
+    def test_all_kinds_of_images_give_the_same_result(self):
+        want = self.model.logits(PHOTO)
+        pixels = decoded(PHOTO)
+        alpha = np.dstack([pixels, np.full(pixels.shape[:2], 9, np.uint8)])
+        padded = np.zeros((pixels.shape[0], pixels.shape[1] + 5, 3), np.uint8)
+        padded[:, :-5] = pixels
+        for image in (
+            str(PHOTO),
+            PHOTO.read_bytes(),
+            pixels,
+            alpha,
+            padded[:, :-5],
+            np.asfortranarray(pixels),
+            Foreign(pixels),
+        ):
+            np.testing.assert_array_equal(self.model.logits(image), want)
+        np.testing.assert_array_equal(self.model.logits([pixels, PHOTO])[1], want)
+        flipped = np.ascontiguousarray(pixels[::-1])
+        np.testing.assert_array_equal(self.model.logits(pixels[::-1]), self.model.logits(flipped))
+
+    def test_forward_of_the_preprocessed_image_gives_the_logits(self):
+        pixels = self.model.preprocess([PHOTO, PHOTO])
+        self.assertEqual(pixels.shape[:2], (2, 3))
+        np.testing.assert_array_equal(self.model.forward(pixels), self.model.logits([PHOTO, PHOTO]))
+
+    def test_attention_and_pca_have_the_grids_shape(self):
+        grid = self.model.embed(PHOTO, tokens="grid").shape[:2]
+        self.assertEqual(self.model.attention(PHOTO).shape, grid)
+        self.assertEqual(self.model.pca(PHOTO).shape, (*grid, 3))
+        self.assertEqual([m.shape for m in self.model.pca([PHOTO, PHOTO])], [(*grid, 3)] * 2)
+
+    def test_properties(self):
+        self.assertEqual(self.model.labels, json.loads((CLASSIFIER / "config.json").read_text())["label_names"])
+        self.assertFalse(self.model.has_text)
+        self.assertIn("model_args", self.model.config)
+
+    def test_errors_have_three_parts(self):
+        with self.assertRaises(vitrail.Error) as raised:
+            vitrail.load("/no/such/model")
+        error = raised.exception
+        self.assertEqual(str(error), f"{error.where}: expected {error.expected}, got {error.got}")
+        copy = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(copy), copy.where, copy.got), (str(error), error.where, error.got))
+        for bad in (np.zeros((4, 4, 3)), np.zeros((4, 4, 2), np.uint8), np.zeros((0, 4, 3), np.uint8), 7, b"text"):
+            with self.assertRaises(vitrail.Error):
+                self.model.classify(bad)
+        with self.assertRaises(vitrail.Error):
+            self.model.embed(PHOTO, tokens="patches")
+        with self.assertRaises(vitrail.Error):
+            self.model.classify([])
+        with self.assertRaises(vitrail.Error):
+            self.model.embed_text("a cat")
+
+    def test_threads_share_a_model(self):
+        want = self.model.logits(PHOTO)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for got in pool.map(self.model.logits, [PHOTO] * 32):
+                np.testing.assert_array_equal(got, want)
+
+    def test_processes_load_models_of_their_own(self):
+        want = self.model.classify(PHOTO, top=1)[0]  # before the fork, so that a thread pool exists
+        for method in ("fork", "spawn"):
+            with multiprocessing.get_context(method).Pool(2) as pool:
+                self.assertEqual(pool.map(probability_in_worker, [str(PHOTO)] * 2), [want] * 2)
+
+    def test_a_model_survives_a_fork(self):
+        want = self.model.logits(PHOTO)
+        reader, writer = multiprocessing.Pipe(duplex=False)
+        process = multiprocessing.get_context("fork").Process(
+            target=lambda: writer.send_bytes(self.model.logits(PHOTO).tobytes())
+        )
+        process.start()
+        self.assertTrue(reader.poll(60), "the forked process gives no result")
+        np.testing.assert_array_equal(np.frombuffer(reader.recv_bytes(), np.float32), want)
+        process.join()
+
+
+class Dual(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = vitrail.load(CLIP)
+
+    def test_zeroshot_gives_the_programs_probabilities(self):
+        labels = ["cat", "dog", "bicycle"]
+        line = json.loads(
+            program("zeroshot", "-m", CLIP, PHOTO, "--labels", ",".join(labels), "--format", "json", "--top", 3)
+        )
+        want = {p["label"]: p["probability"] for p in line["predictions"]}
+        got = self.model.zeroshot(PHOTO, labels)
+        np.testing.assert_allclose(got, [want[label] for label in labels], rtol=1e-6)
+        self.assertAlmostEqual(float(got.sum()), 1, places=6)
+        self.assertEqual(self.model.zeroshot([PHOTO, PHOTO], labels, ["a photo of a {}"]).shape, (2, 3))
+
+    def test_texts_equal_the_programs(self):
+        want = features_of_program("-m", CLIP, "--text", "a cat", "--normalize")
+        np.testing.assert_array_equal(self.model.embed_text(["a cat"]), want)
+        self.assertEqual(self.model.embed_text("a cat").ndim, 1)
+
+    def test_a_long_text_is_cut_with_a_warning(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.model.embed_text("cat " * 200)
+        self.assertEqual(len(caught), 1)
+
+
+class Foreign:
+    """An object of another library with an array in it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, *_, **__):
+        return self.array
+
+
+def decoded(path):
+    """The pixels of a file, by the program's own reader: the model's input before resizing has no command."""
+    from PIL import Image
+
+    return np.asarray(Image.open(path).convert("RGB"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/class_weights_internal.h"
+
+#include "tests/train/training_fixture.h"
+
+namespace vitrail::train {
+namespace {
+
+RunData data_of(const fs::path& images) {
+  DataRecipe recipe;
+  recipe.train = images.string();
+  recipe.holdout = 0;
+  return open_sets(recipe, 3);
+}
+
+std::vector<float> values_of(const Tensor& tensor) {
+  return {tensor.data<float>(), tensor.data<float>() + tensor.numel()};
+}
+
+// scikit-learn: compute_class_weight("balanced", classes=[0, 1, 2], y=[0] * 20 + [1] * 20 + [2] * 5)
+TEST(ClassWeights, OfInverseFrequencyAreScikitLearns) {
+  const fs::path images = make_images(20);
+  for (int i = 5; i < 20; ++i) fs::remove(images / "train/red" / ((i < 10 ? "0" : "") + std::to_string(i) + ".png"));
+  const RunData data = data_of(images);
+  EXPECT_EQ(class_counts(data.train, 3), (std::vector<int64_t>{20, 20, 5}));
+  const Tensor weights = class_weights({.class_weighting = "inverse_frequency"}, data);
+  EXPECT_EQ(values_of(weights), (std::vector<float>{0.75, 0.75, 3}));
+}
+
+TEST(ClassWeights, MayBeGivenForEachClass) {
+  const RunData data = data_of(make_images(2));
+  EXPECT_EQ(values_of(class_weights({.class_weights = {1, 2, 0.5}}, data)), (std::vector<float>{1, 2, 0.5}));
+  EXPECT_FALSE(class_weights({}, data).defined());
+  EXPECT_EQ(error_of([&] {
+              class_weights({.class_weights = {1, 2}}, data);
+            }),
+            "loss.class_weights: expected 3 weights, one for each class, got 2");
+}
+
+TEST(ClassWeights, AreRefusedWhereTheyHaveNoMeaning) {
+  const std::string recipe = tiny_recipe("x");
+  const auto refusal = [&](const std::vector<std::string>& settings) {
+    return error_of([&] { parse_recipe(recipe, "r.json", settings); });
+  };
+  const std::string weights = "loss.class_weights=[1,2,3]", frequency = "loss.class_weighting=inverse_frequency";
+  EXPECT_NO_THROW(parse_recipe(recipe, "r.json", {weights}));
+  EXPECT_TRUE(contains(refusal({weights, frequency}), "loss.class_weighting: expected \"none\" together with"));
+  EXPECT_TRUE(contains(refusal({weights, "loss.name=bce"}), "loss.class_weights: expected loss.name"));
+  EXPECT_TRUE(contains(refusal({frequency, "loss.name=bce"}), "loss.class_weighting: expected loss.name"));
+  EXPECT_TRUE(contains(refusal({frequency, "data.balance=true"}), "expected data.balance false"));
+  EXPECT_TRUE(contains(refusal({frequency, R"(loss.distillation={"teacher":"t"})"}), "expected no distillation"));
+  EXPECT_TRUE(
+      contains(refusal({frequency, "objective=probe", "model.init=x", "model.positions=drawn"}), "for a probe"));
+  EXPECT_TRUE(contains(refusal({"loss.class_weights=[1,0,3]"}), "loss.class_weights"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

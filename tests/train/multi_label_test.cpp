@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training on images with several labels.
+#include <nlohmann/json.hpp>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/models/load.h"
+#include "vitrail/train/default_recipe.h"
+#include "vitrail/train/trainer.h"
+
+namespace vitrail::train {
+namespace {
+
+// Images whose red, green and blue are each bright or not; bright colours are the labels.  Image 0 has none.
+fs::path label_list(int count = 64) {
+  const fs::path root = testing::scratch_folder();
+  std::ofstream list(root / "list.csv");
+  list << "file,labels\n";
+  for (int i = 0; i < count; ++i) {
+    image::Image image = image::make_image(8, 8, 3);
+    RandomStream random(random_key("several", static_cast<uint64_t>(i)));
+    for (size_t p = 0; p < image.pixels.size(); ++p)
+      image.pixels[p] = static_cast<uint8_t>(random.uniform() * 120 + ((i >> (p % 3) & 1) != 0 ? 120 : 0));
+    const std::string name = std::to_string(i) + ".png";
+    image::write_png(root / name, image);
+    std::string labels;
+    for (const auto& [bit, color] : {std::pair{0, "red"}, {1, "green"}, {2, "blue"}})
+      if ((i >> bit & 1) != 0) labels += (labels.empty() ? "" : "|") + std::string(color);
+    list << name << "," << labels << "\n";
+  }
+  return root / "list.csv";
+}
+
+std::string recipe_text(const fs::path& list) {
+  return R"({"model": {"img_size": 8, "patch_size": 4, "embed_dim": 16, "depth": 1, "num_heads": 2},
+             "data": {"train": ")" +
+         list.string() + R"(", "test": ")" + list.string() + R"(", "holdout": 16, "workers": 1}, "epochs": 30,
+             "batch_size": 8, "optimizer": {"lr": 1e-2}, "loss": "bce", "log_every": 1})";
+}
+
+TEST(MultiLabel, TrainingLearnsSeveralLabelsAndWritesASigmoidModel) {
+  const fs::path run = testing::scratch_folder() / "run";
+  std::vector<EpochResult> epochs;
+  const TrainerCallbacks callbacks{.epoch = [&](const EpochResult& result) { epochs.push_back(result); }};
+  const TrainingResult result =
+      train(parse_recipe(recipe_text(label_list()), "r.json"), {.folder = run, .threads = 1}, callbacks);
+  EXPECT_TRUE(result.multi_label);
+  EXPECT_GT(result.best_top1.value(), 0.95);  // mean average precision
+  EXPECT_GT(result.test_top1, 0.95);
+  EXPECT_GT(result.test_top5, 0.9);  // F1
+  ASSERT_EQ(epochs.size(), 30u);
+  EXPECT_TRUE(epochs.back().multi_label && epochs.back().val_loss < epochs.front().val_loss);
+
+  const models::OpenedModel model = models::open_model(run / "model");
+  EXPECT_EQ(model.config.problem_type, models::ProblemType::multi_label);
+  EXPECT_EQ(model.config.labels, (std::vector<std::string>{"blue", "green", "red"}));
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  EXPECT_EQ(summary["held_out"]["map"], result.best_top1.value());
+  EXPECT_EQ(summary["test"]["f1"], result.test_top5);
+  EXPECT_FALSE(summary["test"].contains("top1"));
+  EXPECT_TRUE(contains(read_text(run / "metrics.csv"), "event,step,epoch,loss,map,f1,learning_rate"));
+  const std::string report = read_text(run / "report.html"), card = read_text(run / "model/README.md");
+  EXPECT_TRUE(contains(report, "mean average precision on the test images, 64 images"));
+  EXPECT_TRUE(contains(report, "<th>average precision</th>"));
+  EXPECT_FALSE(contains(report, "Confusion") || contains(report, "Top-1"));
+  EXPECT_TRUE(contains(card, "Test images: mean average precision ")) << card;
+}
+
+TEST(MultiLabel, TheMetricsOfARunAreThoseOfItsResume) {
+  const fs::path list = label_list(), whole = testing::scratch_folder() / "run",
+                 halves = testing::scratch_folder() / "r";
+  const Recipe recipe = parse_recipe(recipe_text(list), "r.json", {"epochs=4"});
+  const TrainingResult expected = train(recipe, {.folder = whole, .threads = 1});
+  int epochs = 0;
+  TrainerCallbacks stop{.epoch = [&](const EpochResult&) { ++epochs; }, .stop = [&] { return epochs == 2; }};
+  EXPECT_TRUE(train(recipe, {.folder = halves, .threads = 1}, stop).stopped);
+  const TrainingResult resumed = train(recipe, {.folder = halves, .resume = true, .threads = 1});
+  EXPECT_EQ(resumed.best_top1, expected.best_top1);
+  EXPECT_EQ(resumed.test_top5, expected.test_top5);
+}
+
+// Everything that takes one label per image is refused, all at once, before a file is written.
+TEST(MultiLabel, SettingsForOneLabelAreRefused) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const std::string text = recipe_text(label_list(8));
+  const auto refusal = [&](const std::vector<std::string>& settings) {
+    return error_of([&] { train(parse_recipe(text, "r.json", settings), {.folder = run, .threads = 1}); });
+  };
+  const std::string message = refusal({"data.holdout=0", "loss.name=cross_entropy", "loss.label_smoothing=0.1",
+                                       "data.balance=true", "augment.mixup=0.5"});
+  for (const char* part : {"several labels", "loss.name: expected \"bce\"", "loss.label_smoothing: expected 0",
+                           "data.balance: expected false", "mixup"})
+    EXPECT_TRUE(contains(message, part)) << message;
+  EXPECT_FALSE(fs::exists(run));
+}
+
+TEST(MultiLabel, TestImagesMustHaveSeveralLabelsToo) {
+  const std::string text = recipe_text(label_list(16));
+  const std::string folders = (make_images(2) / "test").string();
+  EXPECT_TRUE(contains(error_of([&] {
+                         train(parse_recipe(text, "r.json", {"data.test=" + folders, "data.test_split=."}),
+                               {.folder = testing::scratch_folder() / "run"});
+                       }),
+                       "expected a dataset of several labels per image"));
+}
+
+TEST(MultiLabel, TheDefaultRecipeChoosesBinaryCrossEntropy) {
+  const DefaultRecipe chosen = default_recipe(
+      {.data = label_list().string(), .model = testing::fixture("models/timm_token").string(), .epochs = 1});
+  EXPECT_EQ(chosen.recipe.loss.name, "bce");
+  EXPECT_EQ(chosen.recipe.loss.label_smoothing, 0);
+  EXPECT_FALSE(chosen.recipe.data.balance);
+  const fs::path run = testing::scratch_folder() / "run";
+  EXPECT_GT(train(chosen.recipe, {.folder = run, .threads = 1}).best_top1.value(), 0);
+}
+
+// A model of several labels that is fine-tuned on single ones gives softmax probabilities.
+TEST(MultiLabel, TheProblemTypeIsThatOfTheNewData) {
+  const fs::path first = testing::scratch_folder() / "a", second = testing::scratch_folder() / "b";
+  train(parse_recipe(recipe_text(label_list(24)), "r.json", {"epochs=1", "data.holdout=8"}), {.folder = first});
+  const std::vector<std::string> settings{"epochs=1", R"(model={"init": ")" + (first / "model").string() + R"("})"};
+  train(parse_recipe(tiny_recipe(make_images(12)), "r.json", settings), {.folder = second, .threads = 1});
+  EXPECT_FALSE(models::gives_sigmoid(models::open_model(second / "model").config));
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/c_api/handles_internal.h"
+#include "vitrail/image/decode.h"
+
+namespace vitrail::c_api {
+namespace {
+
+image::DecodeOptions decode_options(const vitrail_model* model, int apply_exif) {
+  return {.mode = model ? model->images().color_mode() : image::ColorMode::rgb, .apply_exif = apply_exif != 0};
+}
+
+vitrail_image* new_image(image::Image pixels) {
+  const image::ImageView view(pixels);  // stays valid: a moved vector keeps its memory
+  return new vitrail_image{std::move(pixels), view};
+}
+
+image::PixelFormat format_of(vitrail_pixel_format format) {
+  switch (format) {
+    case VITRAIL_GREY:
+      return image::PixelFormat::grey;
+    case VITRAIL_RGB:
+      return image::PixelFormat::rgb;
+    case VITRAIL_BGR:
+      return image::PixelFormat::bgr;
+    case VITRAIL_RGBA:
+      return image::PixelFormat::rgba;
+    case VITRAIL_BGRA:
+      return image::PixelFormat::bgra;
+  }
+  throw Error("format", "a vitrail_pixel_format", str(static_cast<int>(format)));
+}
+
+// Throws Error if the last pixel of the view is beyond `size` bytes.
+void check_extent(const image::ImageView& view, size_t size) {
+  const auto width = static_cast<size_t>(view.width() * view.channels());
+  const auto rows = static_cast<size_t>(view.height() - 1), stride = static_cast<size_t>(view.stride());
+  if (rows > 0 && stride > (SIZE_MAX - width) / rows) throw Error("stride", "rows inside of memory", str(stride));
+  if (rows * stride + width > size) {
+    throw Error("pixels", str(rows * stride + width, " bytes"), str(size));
+  }
+}
+
+}  // namespace
+
+std::vector<image::ImageView> views_of(const vitrail_image* const* images, size_t count) {
+  if (count > 0) required(images, "images");
+  std::vector<image::ImageView> views;
+  for (size_t i = 0; i < count; ++i) views.push_back(required(images[i], "images").view);
+  return views;
+}
+
+}  // namespace vitrail::c_api
+
+using vitrail::c_api::guarded;
+using vitrail::c_api::required;
+
+extern "C" {
+
+vitrail_status* vitrail_image_read(const vitrail_model* model, const char* path, int apply_exif,
+                                   vitrail_image** image) {
+  return guarded([&] {
+    using namespace vitrail::c_api;
+    required(image, "image") =
+        new_image(vitrail::image::read_image(&required(path, "path"), decode_options(model, apply_exif)));
+  });
+}
+
+vitrail_status* vitrail_image_decode(const vitrail_model* model, const void* bytes, size_t size, int apply_exif,
+                                     vitrail_image** image) {
+  return guarded([&] {
+    using namespace vitrail::c_api;
+    if (!bytes) throw vitrail::Error("bytes", "a pointer", "NULL");
+    required(image, "image") = new_image(vitrail::image::decode(std::span(static_cast<const std::byte*>(bytes), size),
+                                                                decode_options(model, apply_exif), "image"));
+  });
+}
+
+vitrail_status* vitrail_image_view(const uint8_t* pixels, size_t size, int64_t width, int64_t height, int64_t stride,
+                                   vitrail_pixel_format format, vitrail_image** image) {
+  return guarded([&] {
+    const vitrail::image::ImageView view(pixels, width, height, vitrail::c_api::format_of(format), stride);
+    vitrail::c_api::check_extent(view, size);
+    required(image, "image") = new vitrail_image{std::nullopt, view};
+  });
+}
+
+int64_t vitrail_image_width(const vitrail_image* image) { return image->view.width(); }
+int64_t vitrail_image_height(const vitrail_image* image) { return image->view.height(); }
+void vitrail_image_free(vitrail_image* image) { delete image; }
+
+}  // extern "C"

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the columns of a CSV dataset are.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace vitrail::data {
+
+struct CsvLayout {
+  bool has_header = false;
+  size_t file = 0, label = 1;          // columns
+  char separator = '\0';               // between the labels of a row; '\0': each row has one label
+  std::vector<size_t> indicators{};    // columns of 0 and 1, one for each class; empty: labels are in one column
+  std::vector<std::string> classes{};  // the header's names of these columns
+
+  bool is_multi_label() const { return separator != '\0' || !indicators.empty(); }
+};
+
+// Recognises the layout from the header, the first row, and the separators in the column of labels.  `multi_label`: as
+// DatasetOptions::multi_label.  Throws Error as CsvReader.
+CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
+
+// The integer that is the whole text.
+std::optional<int64_t> csv_integer(std::string_view text);
+
+// 0 or 1, also as 0.0, 1.0, false and true.
+std::optional<bool> csv_indicator(const std::string& text);
+
+}  // namespace vitrail::data

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Finds the training images of a model's run among others.
+#include <filesystem>
+
+#include "vitrail/data/dataset.h"
+
+namespace vitrail::train {
+
+// Warns if `dataset` has images that the model was trained on (data::find_shared_images), as its run's recipe.json
+// says. model: a run's folder, or its model/ or last/.  Does nothing for other models, and if the recipe or its
+// training images are not where they were.
+void warn_of_training_images(const std::filesystem::path& model, const data::Dataset& dataset);
+
+}  // namespace vitrail::train

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/weights/rule_proposals_internal.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "vitrail/base/near_names_internal.h"
+
+namespace vitrail::weights {
+namespace {
+
+constexpr size_t kMaxRules = 24;
+constexpr size_t kMaxGroups = 1000, kMaxName = 200;  // limit the time that hostile files take
+
+bool is_number(const std::string& word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::vector<std::string> split(const std::string& name, const char* separators) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (std::string_view(separators).find(c) == std::string_view::npos) {
+      words.back() += c;
+    } else {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+std::string join(const std::vector<std::string>& words, const char* separator) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) text.append(i ? separator : "").append(words[i]);
+  return text;
+}
+
+// Tensors whose names differ in their numbers alone: "blocks.#.norm1.weight".
+struct Group {
+  std::string name;
+  Shape shape;  // that of the first tensor
+  size_t count = 0;
+  bool used = false;
+};
+
+std::vector<Group> groups_of(const std::vector<NamedShape>& tensors) {
+  std::vector<Group> groups;
+  std::map<std::string, size_t> at;
+  for (const NamedShape& tensor : tensors) {
+    std::vector<std::string> words = split(tensor.name.substr(0, kMaxName), ".");
+    for (std::string& word : words) word = is_number(word) ? "#" : word;
+    const auto [found, added] = at.emplace(join(words, "."), groups.size());
+    if (added && groups.size() == kMaxGroups) break;
+    if (added) groups.push_back({found->first, tensor.shape});
+    ++groups[found->second].count;
+  }
+  return groups;
+}
+
+// "weight", "bias" or "": tensors of these names correspond to each other only.
+std::string kind_of(const std::string& name) {
+  for (const char* kind : {"weight", "bias"}) {
+    if (name.ends_with(kind)) return kind;
+  }
+  return "";
+}
+
+bool may_correspond(const Group& native, const Group& given) {
+  const std::string a = kind_of(native.name), b = kind_of(given.name);
+  return !given.used && native.count == given.count && native.shape == given.shape &&
+         (a.empty() || b.empty() || a == b);
+}
+
+// Higher for names with more words in common.
+int64_t similarity(const std::string& a, const std::string& b) {
+  const std::vector<std::string> first = split(a, "._"), second = split(b, "._");
+  const std::set<std::string> words(first.begin(), first.end());
+  int64_t shared = 0;
+  for (const std::string& word : second) shared += words.contains(word) ? 1 : 0;
+  return 100 * shared - static_cast<int64_t>(edit_distance(a, b));
+}
+
+Group* nearest(const Group& native, std::vector<Group>& given) {
+  Group* best = nullptr;
+  for (Group& group : given) {
+    if (!may_correspond(native, group)) continue;
+    if (!best || similarity(native.name, group.name) > similarity(native.name, best->name)) best = &group;
+  }
+  return best;
+}
+
+Group* find(std::vector<Group>& groups, const std::string& name) {
+  const auto found = std::ranges::find_if(groups, [&](const Group& g) { return !g.used && g.name == name; });
+  return found == groups.end() ? nullptr : &*found;
+}
+
+// The groups of q, k and v that make up a fused parameter.
+std::optional<std::array<Group*, 3>> parts_of(const Group& native, std::vector<Group>& given) {
+  static const std::array<std::array<std::string, 3>, 3> kWords{
+      {{"q", "k", "v"}, {"query", "key", "value"}, {"q_proj", "k_proj", "v_proj"}}};
+  if (native.shape.rank() == 0 || native.shape[0] % 3 != 0) return std::nullopt;
+  Group part{native.name, native.shape, native.count};
+  part.shape[0] /= 3;
+  for (Group& query : given) {
+    if (!may_correspond(part, query)) continue;
+    for (const auto& words : kWords) {
+      std::vector<std::string> name = split(query.name, ".");
+      const auto word = std::ranges::find(name, words[0]);
+      if (word == name.end()) continue;
+      *word = words[1];
+      Group* const key = find(given, join(name, "."));
+      *word = words[2];
+      Group* const value = find(given, join(name, "."));
+      if (key && value) return std::array<Group*, 3>{&query, key, value};
+    }
+  }
+  return std::nullopt;
+}
+
+struct Rule {
+  std::string from, to;  // with "#" for numbers
+  int64_t part = 0, parts = 1;
+};
+
+// A rule for weight and one for bias that are alike become one.
+std::string stem_of(const std::string& name, const std::string& kind) {
+  return name.substr(0, name.size() - kind.size());
+}
+
+bool is_bias_of(const Rule& bias, const Rule& weight) {
+  return kind_of(weight.from) == "weight" && kind_of(bias.from) == "bias" && bias.part == weight.part &&
+         bias.parts == weight.parts && stem_of(weight.from, "weight") == stem_of(bias.from, "bias") &&
+         stem_of(weight.to, "weight") == stem_of(bias.to, "bias");
+}
+
+// The regular expression of the names, and what it becomes.
+std::string expression_of(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '#') {
+      text += "(\\d+)";
+      continue;
+    }
+    if (std::string_view(".[](){}*+?^$|\\/").find(c) != std::string_view::npos) text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+std::string json_of(const Rule& rule, bool with_bias) {
+  std::string from = expression_of(rule.from), to;
+  int groups = 0;
+  for (const char c : rule.to) to += c == '#' ? "$" + std::to_string(++groups) : std::string(1, c);
+  if (with_bias) {
+    from = stem_of(from, "weight") + "(weight|bias)";
+    to = stem_of(to, "weight") + "$" + std::to_string(groups + 1);
+  }
+  nlohmann::ordered_json json{{"from", from}};
+  rule.to.empty() ? json["drop"] = true : json["to"] = to;
+  if (rule.parts > 1) json["part"] = {rule.part, rule.parts};
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<Rule> rules_for(const std::vector<Group>& natives, std::vector<Group>& given) {
+  std::vector<Rule> rules;
+  for (const Group& native : natives) {
+    if (Group* const group = nearest(native, given)) {
+      group->used = true;
+      if (group->name != native.name) rules.push_back({group->name, native.name});
+    } else if (const auto parts = parts_of(native, given)) {
+      for (int64_t part = 0; part < 3; ++part) {
+        (*parts)[static_cast<size_t>(part)]->used = true;
+        rules.push_back({(*parts)[static_cast<size_t>(part)]->name, native.name, part, 3});
+      }
+    }
+  }
+  return rules;
+}
+
+}  // namespace
+
+std::vector<std::string> propose_rules(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra) {
+  std::vector<Group> given = groups_of(extra);
+  std::vector<Rule> rules = rules_for(groups_of(missing), given);
+  for (const Group& group : given) {
+    if (missing.empty()) rules.push_back({group.name, ""});
+  }
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < rules.size() && texts.size() < kMaxRules; ++i) {
+    const auto is_pair = [&](const Rule& other) { return is_bias_of(other, rules[i]); };
+    const bool covered = std::ranges::any_of(rules, [&](const Rule& other) { return is_bias_of(rules[i], other); });
+    if (!covered) texts.push_back(json_of(rules[i], std::ranges::any_of(rules, is_pair)));
+  }
+  return texts;
+}
+
+}  // namespace vitrail::weights

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Rules of key maps that nearly fit, for errors about tensor names that no key map knows.
+#include <string>
+#include <vector>
+
+#include "vitrail/tensor/shape.h"
+
+namespace vitrail::weights {
+
+struct NamedShape {
+  std::string name;
+  Shape shape;
+};
+
+// Rules in JSON that map tensors of a file, `extra`, to the parameters that a model misses: pairs of the same shape and
+// with similar names, or the three parts of a fused qkv.  Numbers between dots stand for all such numbers.  If nothing
+// is missing, rules that drop the tensors.  At most 24 rules.
+std::vector<std::string> propose_rules(const std::vector<NamedShape>& missing, const std::vector<NamedShape>& extra);
+
+}  // namespace vitrail::weights
