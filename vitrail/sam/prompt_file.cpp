@@ -84,7 +84,7 @@ PromptLine line_of(const json& object, const std::string& where, const fs::path&
 
 // A range of columns or rows, which may begin within a pixel.
 struct Cell {
-double first, last;
+  double first, last;
 };
 
 double overlap(double first, double last, int64_t pixel) {
