@@ -142,9 +142,9 @@ def beit3_names(state):
         elif parts[0] == "patch_embed":
             out["beit3.vision_embed." + ".".join(parts[1:])] = value
         elif parts[0] == "blocks":
-            block, rest = f"beit3.encoder.layers.{parts[1]}.", ".".join(parts[2:-1])
+            block, remaining = f"beit3.encoder.layers.{parts[1]}.", ".".join(parts[2:-1])
             for branch, tensor in (("A", value), ("B", value + 0.5)):
-                if rest == "attn.qkv":
+                if remaining == "attn.qkv":
                     for which, part in zip("qkv", tensor.chunk(3), strict=True):
                         out[f"{block}self_attn.{which}_proj.{branch}.{parts[-1]}"] = part
                     continue
@@ -156,7 +156,7 @@ def beit3_names(state):
                     "mlp.norm": "ffn.{}.ffn_layernorm",
                     "mlp.fc1": "ffn.{}.fc1",
                     "mlp.fc2": "ffn.{}.fc2",
-                }[rest]
+                }[remaining]
                 out[f"{block}{theirs.format(branch)}.{parts[-1]}"] = tensor
         else:
             out[key] = value

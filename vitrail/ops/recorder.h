@@ -35,7 +35,7 @@ enum class OpKind : uint8_t {
   copy,          // a strided view made contiguous
   merge_tokens,  // x, keys, [sizes]; merged, prefix → x, sizes, log sizes
   embedding,     // ids (i64), weight [V, C] → [.., C]
-  custom,        // an operation defined outside the library; remains the last kind
+  custom,        // an operation that brings its own function; remains the last kind
 };
 const char* name_of(OpKind kind);
 

@@ -160,7 +160,7 @@ void attention_in_tiles(const AttentionArgs& args) {
   const int64_t ld_rows = positions ? round_up(2 * args.positions.height - 1, width) : 0;
   const int64_t ld_columns = positions ? round_up(2 * args.positions.width - 1, width) : 0;
   // The scalar version needs a row of `keys` in the place of the tables.
-  const int64_t table_floats = positions ? std::max((ld_rows + ld_columns) * args.head_dim, args.keys) : 0;
+  const int64_t table_floats = positions ? std::max((ld_rows + ld_columns) * args.head_dim, ld_scores) : 0;
   for_each_attention_task(args, tile, 200000, [&](uint64_t call, int64_t first, int64_t last) {
     const int64_t key_floats = ld_scores * args.head_dim, value_floats = args.keys * round_up(args.head_dim, width);
     float* const memory = thread_scratch(key_floats + value_floats + table_floats +

@@ -31,6 +31,7 @@ SamAttention::SamAttention(const SamEncoderConfig& config, const SamBlockConfig&
       num_heads_(config.num_heads),
       head_dim_(config.head_dim),
       window_(block.window),
+      qkv_bias_(config.qkv_bias),
       qkv_(config.dim, 3 * config.num_heads * config.head_dim, config.qkv_bias, params.child("qkv")),
       proj_(config.num_heads * config.head_dim, config.dim, true, params.child("proj")),
       rel_pos_h_(params.get("rel_pos_h", {block.table_length, config.head_dim}, nn::init::zeros())),
@@ -42,8 +43,7 @@ Tensor SamAttention::forward(const Tensor& x) const {
   Tensor qkv = qkv_.forward(x);
   const std::array<int64_t, 2> grid = window_ > 0 ? std::array{window_, window_} : std::array{height, width};
   if (window_ > 0) {
-    const bool bias = qkv_.extra().ends_with("bias=True");
-    qkv = ops::window_partition(qkv, window_, bias ? qkv_.parameter("bias") : Tensor());
+    qkv = ops::window_partition(qkv, window_, qkv_bias_ ? qkv_.parameter("bias") : Tensor());
   }
   qkv = qkv.view({-1, grid[0] * grid[1], 3 * inner});
   Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, table_for(rel_pos_h_, grid[0]),

@@ -24,6 +24,7 @@ class SamAttention : public nn::Module {
 
  private:
   int64_t num_heads_, head_dim_, window_;
+  bool qkv_bias_;
   nn::Linear qkv_, proj_;
   Tensor rel_pos_h_, rel_pos_w_;
 };

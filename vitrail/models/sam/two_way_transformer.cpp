@@ -33,17 +33,18 @@ SamTwoWayBlock::SamTwoWayBlock(const SamDecoderConfig& config, bool first, const
 
 Tensor SamTwoWayBlock::self_attention(const Tensor& tokens, const Tensor& positions) const {
   if (first_) return self_attn_.forward(tokens, tokens, tokens);
-  const Tensor placed = ops::add(tokens, positions);
-  return ops::add(tokens, self_attn_.forward(placed, placed, tokens));
+  const Tensor tokens_with_positions = ops::add(tokens, positions);
+  return ops::add(tokens, self_attn_.forward(tokens_with_positions, tokens_with_positions, tokens));
 }
 
 SamStreams SamTwoWayBlock::forward(const SamStreams& streams, const SamStreams& positions) const {
   Tensor tokens = norm1_.forward(self_attention(streams.tokens, positions.tokens));
-  const Tensor placed_image = ops::add(streams.image, positions.image);
-  tokens = ops::add(tokens, token_to_image_.forward(ops::add(tokens, positions.tokens), placed_image, streams.image));
+  const Tensor image_with_positions = ops::add(streams.image, positions.image);
+  tokens = ops::add(tokens,
+                    token_to_image_.forward(ops::add(tokens, positions.tokens), image_with_positions, streams.image));
   tokens = norm2_.forward(tokens);
   tokens = norm3_.forward(ops::add(tokens, mlp_.forward(tokens)));
-  const Tensor from_tokens = image_to_token_.forward(placed_image, ops::add(tokens, positions.tokens), tokens);
+  const Tensor from_tokens = image_to_token_.forward(image_with_positions, ops::add(tokens, positions.tokens), tokens);
   return {tokens, norm4_.forward(ops::add(from_tokens, streams.image))};  // the image may have a batch of 1
 }
 
