@@ -41,7 +41,7 @@ void round(std::vector<float>& values) {
 }
 
 // With operands that bf16 represents exactly, only the sums in fp32 are rounded.
-TEST(Bf16Gemm, EqualsTheExactProductOfTheRoundedOperands) {
+TEST(Bf16Gemm, EqualsTheExactGemmOfTheRoundedOperands) {
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{13, 97, 33}, {1, 1, 1}, {50, 64, 130}, {401, 1600, 40}}) {
     Problem problem(rows, in, out);
     const Problem given = problem;

@@ -94,7 +94,7 @@ TEST(Int8Gemm, EqualsTheReferenceAtEverySize) {
   }
 }
 
-// Complete and partial tiles along both dimensions; what lies beyond the rows stays.
+// Complete and partial tiles along both dimensions; memory beyond the rows is unchanged.
 TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) {
   constexpr int64_t kMaxRows = 70, kMaxGroups = 50, kLd = 48;
   std::vector<int32_t> x(kMaxRows * kMaxGroups), panel(kMaxGroups * kAvx512Columns);

@@ -35,7 +35,7 @@ class AmxBlock {
         panel_(args.panel),
         x_stride_(args.ldx * 4),
         accumulators_(static_cast<int32_t*>(args.accumulators) + first * args.ld_accumulators),
-        stride_(args.ld_accumulators * 4),
+        accumulator_stride_(args.ld_accumulators * 4),
         two_(rows > kTileRows) {}
 
   static TileConfig config(int64_t rows) {
@@ -88,21 +88,21 @@ class AmxBlock {
       }
       return;
     }
-    Tiles::template load<0>(accumulators_, stride_);
-    Tiles::template load<1>(accumulators_ + kTileGroups, stride_);
+    Tiles::template load<0>(accumulators_, accumulator_stride_);
+    Tiles::template load<1>(accumulators_ + kTileGroups, accumulator_stride_);
     if constexpr (two) {
-      Tiles::template load<2>(lower_half(accumulators_, stride_), stride_);
-      Tiles::template load<3>(lower_half(accumulators_, stride_) + kTileGroups, stride_);
+      Tiles::template load<2>(lower_half(accumulators_, accumulator_stride_), accumulator_stride_);
+      Tiles::template load<3>(lower_half(accumulators_, accumulator_stride_) + kTileGroups, accumulator_stride_);
     }
   }
 
   template <bool two>
   HWY_INLINE void end() const {
-    Tiles::template store<0>(accumulators_, stride_);
-    Tiles::template store<1>(accumulators_ + kTileGroups, stride_);
+    Tiles::template store<0>(accumulators_, accumulator_stride_);
+    Tiles::template store<1>(accumulators_ + kTileGroups, accumulator_stride_);
     if constexpr (two) {
-      Tiles::template store<2>(lower_half(accumulators_, stride_), stride_);
-      Tiles::template store<3>(lower_half(accumulators_, stride_) + kTileGroups, stride_);
+      Tiles::template store<2>(lower_half(accumulators_, accumulator_stride_), accumulator_stride_);
+      Tiles::template store<3>(lower_half(accumulators_, accumulator_stride_) + kTileGroups, accumulator_stride_);
     }
   }
 
@@ -114,14 +114,14 @@ class AmxBlock {
   const int32_t *x_, *panel_;
   int64_t x_stride_;
   int32_t* accumulators_;
-  int64_t stride_;  // of the accumulators, in bytes
+  int64_t accumulator_stride_;  // bytes between rows
   bool two_;
 };
 
-// K groups beyond the last complete tile are left to `rest`.  Blocks of 32 rows share a configuration.  Tiles:
+// K groups beyond the last complete tile are left to `remainder`.  Blocks of 32 rows share a configuration.  Tiles:
 // Int8Tiles or Bf16Tiles.
 template <class Tiles>
-void amx_dot(const DotMicrokernelArgs& args, DotMicrokernel rest) {
+void amx_dot(const DotMicrokernelArgs& args, DotMicrokernel remainder) {
   constexpr int64_t kBlockRows = 2 * kTileRows;
   const int64_t complete = args.k_groups / kTileGroups * kTileGroups;
   for (int64_t first = 0; complete > 0 && first < args.rows; first += kBlockRows) {
@@ -136,7 +136,7 @@ void amx_dot(const DotMicrokernelArgs& args, DotMicrokernel rest) {
   last.panel += complete * kAvx512Columns;
   last.k_groups -= complete;
   last.accumulate = args.accumulate || complete > 0;
-  rest(last);
+  remainder(last);
 }
 
 }  // namespace vitrail::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PackedLinear in bf16 (quantized_gemm_internal.h), with products and sums in fp32.
+// PackedLinear in bf16 (quantized_gemm_internal.h), which multiplies and adds in fp32.
 #include "vitrail/base/dtype.h"
 #include "vitrail/kernels/gemm/quantized_gemm_internal.h"
 #include "vitrail/kernels/rowwise/bf16_conversion.h"

@@ -42,8 +42,8 @@ struct Int8Arithmetic {
     // Σ a b = Σ (a − 128) b + 128 Σ b, where pairs of either sum fit 16 bits: 2 · 128 · 127 < 2¹⁵.
     const int8x16_t x = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s32(a.raw), vdupq_n_u8(128)));
     const int8x16_t w = vreinterpretq_s8_s32(b.raw);
-    const int16x8_t products = vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)), vmull_high_s8(x, w));
-    return V{vpadalq_s16(vpadalq_s16(accumulator.raw, products), vshlq_n_s16(vpaddlq_s8(w), 7))};
+    const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)), vmull_high_s8(x, w));
+    return V{vpadalq_s16(vpadalq_s16(accumulator.raw, pairs), vshlq_n_s16(vpaddlq_s8(w), 7))};
 #else
     const auto low = hn::Set(d, 255);
     accumulator = hn::Add(accumulator, hn::Mul(hn::And(a, low), hn::ShiftRight<24>(hn::ShiftLeft<24>(b))));
