@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/onnx/graph_builder_internal.h"
 
+#include <memory>
+
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/protobuf_writer_internal.h"
 
@@ -101,7 +103,22 @@ std::string external_message(const std::string& name, const Tensor& tensor, cons
   out.text(field::tensor_external_data, entry_message("offset", std::to_string(offset)));
   out.text(field::tensor_external_data, entry_message("length", std::to_string(bytes_of(tensor))));
   out.integer(field::tensor_data_location, kExternal);
-  return out.bytes();
+  ProtobufWriter item;
+  item.text(field::graph_initializer, out.bytes());
+  return item.bytes();
+}
+
+// A tensor in the graph up to its values, which follow.
+std::string inline_header(const std::string& name, const Tensor& tensor) {
+  ProtobufWriter message = tensor_message(name, tensor), out;
+  message.text_header(field::tensor_raw_data, bytes_of(tensor));
+  out.text_header(field::graph_initializer, message.bytes().size() + bytes_of(tensor));
+  return out.bytes() + message.bytes();
+}
+
+// Where the next tensor begins in the file of external weights.
+uint64_t after(uint64_t offset, const Tensor& tensor) {
+  return offset + (bytes_of(tensor) + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
 }
 
 std::string model_header(const ModelInfo& info) {
@@ -187,6 +204,12 @@ void GraphBuilder::add_output(const std::string& value, const GraphValue& output
   outputs_.push_back(output);
 }
 
+uint64_t GraphBuilder::weight_bytes() const {
+  uint64_t bytes = 0;
+  for (const Initializer& item : initializers_) bytes += bytes_of(item.tensor);
+  return bytes;
+}
+
 std::string GraphBuilder::graph_without_weights() const {
   ProtobufWriter out;
   for (const std::string& node : nodes_) out.text(field::graph_node, node);
@@ -198,41 +221,35 @@ std::string GraphBuilder::graph_without_weights() const {
 
 // The graph is written piece by piece, so that no second copy of the weights is in memory.
 void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& info, uint64_t inline_bytes) const {
-  uint64_t weights = 0;
-  for (const Initializer& item : initializers_) weights += bytes_of(item.tensor);
-  const bool external = weights > inline_bytes;
   const std::filesystem::path data_path = path.string() + ".data";
-  std::string graph = graph_without_weights();
-  std::vector<std::string> headers;  // of the weights within the graph
-  uint64_t graph_bytes = 0, offset = 0;
+  const bool external = weight_bytes() > inline_bytes;
+  const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() == DType::f32; };
+  const std::string graph = graph_without_weights();
+  std::vector<std::string> headers;  // what stands before the values of each tensor in the graph
+  uint64_t graph_bytes = graph.size(), offset = 0;
   for (const auto& [name, tensor] : initializers_) {
-    ProtobufWriter out;
-    if (external && tensor.dtype() == DType::f32) {
-      out.text(field::graph_initializer, external_message(name, tensor, data_path.filename().string(), offset));
-      offset += (bytes_of(tensor) + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
-      headers.push_back(out.bytes());
+    if (is_outside(tensor)) {
+      headers.push_back(external_message(name, tensor, data_path.filename().string(), offset));
+      offset = after(offset, tensor);
     } else {
-      ProtobufWriter message = tensor_message(name, tensor);
-      message.text_header(field::tensor_raw_data, bytes_of(tensor));
-      out.text_header(field::graph_initializer, message.bytes().size() + bytes_of(tensor));
-      headers.push_back(out.bytes() + message.bytes());
+      headers.push_back(inline_header(name, tensor));
       graph_bytes += bytes_of(tensor);
     }
     graph_bytes += headers.back().size();
   }
   ProtobufWriter start;
-  start.text_header(field::model_graph, graph.size() + graph_bytes);
+  start.text_header(field::model_graph, graph_bytes);
   AtomicFile file(path);
   file.write(model_header(info) + start.bytes() + graph);
-  std::unique_ptr<AtomicFile> data = external ? std::make_unique<AtomicFile>(data_path) : nullptr;
+  const auto data = external ? std::make_unique<AtomicFile>(data_path) : nullptr;
   offset = 0;
   for (size_t i = 0; i < initializers_.size(); ++i) {
     const Tensor tensor = initializers_[i].tensor.contiguous();
     file.write(headers[i]);
-    if (external && tensor.dtype() == DType::f32) {
+    if (is_outside(tensor)) {
       data->seek(offset);
       data->write(tensor.raw(), bytes_of(tensor));
-      offset += (bytes_of(tensor) + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
+      offset = after(offset, tensor);
     } else {
       file.write(tensor.raw(), bytes_of(tensor));
     }

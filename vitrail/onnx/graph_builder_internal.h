@@ -62,6 +62,7 @@ class GraphBuilder {
     Tensor tensor;
   };
   std::string unique(const std::string& wanted);
+  uint64_t weight_bytes() const;
   std::string graph_without_weights() const;
 
   std::set<std::string> names_;
