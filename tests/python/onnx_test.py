@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "models"
 CLASSIFIER = ROOT / "models" / "cifar10-vit"
 WEIGHTS = ("model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors")
-TOLERANCE = 1e-4  # of the largest value
+TOLERANCE = 1e-4  # relative to the largest value
 
 
 def run_program(*arguments):
@@ -52,7 +52,7 @@ def repeated(values, batch):
 
 def outputs_of(session, images):
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(None, {"images": images})))
+    return dict(zip(names, session.run(None, {"images": images}), strict=True))
 
 
 class OnnxTest(unittest.TestCase):
@@ -71,7 +71,7 @@ class OnnxTest(unittest.TestCase):
         """Pixels [count, H, W, C], and the Netpbm files that hold them."""
         pixels = np.random.default_rng(1).integers(0, 256, (count, *size, channels), dtype=np.uint8)
         files = [self.folder / f"{i}.pnm" for i in range(count)]
-        for file, image in zip(files, pixels):
+        for file, image in zip(files, pixels, strict=True):
             kind = "P6" if channels == 3 else "P5"
             file.write_bytes(f"{kind} {size[1]} {size[0]} 255\n".encode() + image.tobytes())
         return pixels, files

@@ -116,7 +116,7 @@ std::string inline_header(const std::string& name, const Tensor& tensor) {
   return out.bytes() + message.bytes();
 }
 
-// Where the next tensor begins in the file of external weights.
+// The offset of the next tensor in the file of external weights.
 uint64_t after(uint64_t offset, const Tensor& tensor) {
   return offset + (bytes_of(tensor) + kDataAlignment - 1) / kDataAlignment * kDataAlignment;
 }
@@ -225,7 +225,7 @@ void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& inf
   const bool external = weight_bytes() > inline_bytes;
   const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() == DType::f32; };
   const std::string graph = graph_without_weights();
-  std::vector<std::string> headers;  // what stands before the values of each tensor in the graph
+  std::vector<std::string> headers;  // precede the values of each tensor in the graph
   uint64_t graph_bytes = graph.size(), offset = 0;
   for (const auto& [name, tensor] : initializers_) {
     if (is_outside(tensor)) {
