@@ -32,4 +32,8 @@ class Sam : public nn::Module {
 // and misshapen keys, and an Error for a model without a mask decoder.
 Sam load_sam(const std::filesystem::path& path);
 
+// Identifies the image encoder of a checkpoint, as 64 hexadecimal digits: a digest of its tensors' names, types, shapes
+// and values.
+std::string sam_encoder_digest(const std::filesystem::path& path);
+
 }  // namespace vitrail::models
