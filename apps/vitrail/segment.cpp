@@ -114,11 +114,13 @@ bool Segmentation::prepare(size_t i, const std::string& path) {
 void Segmentation::run_everything() {
   sam::AutomaticOptions automatic = options_.automatic;
   std::optional<Progress> points;
-  int64_t shown = 0;
   if (!progress_) {
-    automatic.progress = [&](int64_t done, int64_t total) {
-      if (!points) points.emplace("points", static_cast<size_t>(total), global_.quiet);
-      points->step(done - std::exchange(shown, done));
+    automatic.progress = [&, shown = int64_t{0}](int64_t done, int64_t total) mutable {
+      if (done == 0) {
+        points.emplace("points", static_cast<size_t>(total), global_.quiet);
+      } else {
+        points->step(done - std::exchange(shown, done));
+      }
     };
   }
   for (const sam::AutomaticMask& mask :

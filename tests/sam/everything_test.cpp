@@ -84,8 +84,9 @@ TEST(Everything, ProgressCountsThePointsOfAllCrops) {
   AutomaticOptions options{.points_per_side = 3, .points_per_batch = 5, .crop_n_layers = 1};
   options.progress = [&](int64_t done, int64_t total) { calls.emplace_back(done, total); };
   automatic_masks(predictor(), fixture().image, options);
-  ASSERT_EQ(calls.size(), 10u);  // 5 and 4 points in each of 5 crops
-  EXPECT_EQ(calls.front(), (std::pair<int64_t, int64_t>{5, 45}));
+  ASSERT_EQ(calls.size(), 11u);  // 5 and 4 points in each of 5 crops
+  EXPECT_EQ(calls[0], (std::pair<int64_t, int64_t>{0, 45}));
+  EXPECT_EQ(calls[1], (std::pair<int64_t, int64_t>{5, 45}));
   EXPECT_EQ(calls.back(), (std::pair<int64_t, int64_t>{45, 45}));
 }
 

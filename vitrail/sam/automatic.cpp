@@ -191,6 +191,7 @@ std::vector<AutomaticMask> automatic_masks(CropPredictor& predictor, int64_t wid
   const auto grid_of = [&](const Crop& crop) -> const Grid& { return grids[static_cast<size_t>(crop.layer)]; };
   PointCount points;
   for (const Crop& crop : crops) points.total += static_cast<int64_t>(grid_of(crop).size());
+  if (options.progress) options.progress(0, points.total);
   Found masks;
   for (const Crop& crop : crops) {
     Found found = CropSearch(predictor, crop.box, width, height, options, points).run(grid_of(crop));

@@ -38,7 +38,7 @@ struct AutomaticOptions {
   int64_t min_area = 0;
   int64_t max_area = std::numeric_limits<int64_t>::max();
 
-  // Called after each batch with the number of points of all crops that are done, and of all points.
+  // Called at the beginning and after each batch, with the number of points of all crops that are done and of all.
   std::function<void(int64_t done, int64_t total)> progress = {};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/sam/sam.h"
 
+#include <algorithm>
 #include <span>
 
 #include "vitrail/base/crc32c_internal.h"
@@ -59,6 +60,11 @@ void Sam::visit(nn::Visitor& visitor) {
   visitor.child("image_encoder", static_cast<nn::Module&>(image_encoder_));
   visitor.child("prompt_encoder", static_cast<nn::Module&>(prompt_encoder_));
   visitor.child("mask_decoder", static_cast<nn::Module&>(mask_decoder_));
+}
+
+bool has_mask_decoder(const std::filesystem::path& path) {
+  return std::ranges::any_of(open_weights(path)->names(),
+                             [](const std::string& name) { return name.ends_with("mask_decoder.iou_token.weight"); });
 }
 
 std::string sam_encoder_digest(const std::filesystem::path& path) {
