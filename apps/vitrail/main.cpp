@@ -57,6 +57,7 @@ void require_precision_is_used(const CLI::App& program, const app::GlobalOptions
   static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
                                                            {"convert", "the converted model has that of --dtype"},
                                                            {"inspect", "traces are computed in fp32"},
+                                                           {"segment", "masks are computed in fp32"},
                                                            {"models", "no model runs"},
                                                            {"info", "no model runs"}};
   for (const CLI::App* command : program.get_subcommands()) {
