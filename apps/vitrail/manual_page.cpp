@@ -7,14 +7,29 @@
 #include <cctype>
 
 #include "apps/vitrail/command_tree.h"
+#include "vitrail/base/utf8_internal.h"
 
 namespace vitrail::app {
 namespace {
 
+// The name of a character beyond ASCII for troff, "\\[u00D7]", from UTF-8.
+std::string troff_character(std::string_view bytes) {
+  const auto first = static_cast<unsigned char>(bytes.front());
+  uint32_t code = first & (0xffU >> (bytes.size() + 1));
+  for (const char c : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  return fmt::format("\\[u{:04X}]", code);
+}
+
 // Text that troff does not interpret.
 std::string plain(const std::string& text) {
   std::string result;
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (const size_t length = utf8_length(std::string_view(text).substr(i)); length > 1) {
+      result += troff_character(std::string_view(text).substr(i, length));
+      i += length - 1;
+      continue;
+    }
     const bool at_start = result.empty() || result.back() == '\n';
     if (at_start && (c == '.' || c == '\'')) result += "\\&";
     if (c == '\\')

@@ -4,6 +4,7 @@
 With huggingface_hub installed, the cache is also shared with it, both ways.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -74,7 +75,7 @@ class HubTest(unittest.TestCase):
         return result.stderr
 
     def blob(self):
-        return self.model / "blobs" / self.repository.listed(COMMIT)[2]["lfs"]["oid"]
+        return self.model / "blobs" / hashlib.sha256(self.weights).hexdigest()
 
     def assert_complete(self):
         snapshot = self.model / "snapshots" / COMMIT
@@ -196,7 +197,8 @@ class Faults(HubTest):
     def test_killed_downloads_continue(self):
         self.hub.bytes_per_s = 8_000_000
         for kill in range(6):
-            with subprocess.Popen([PROGRAM, "pull", NAME], env=self.environment(), stdout=subprocess.DEVNULL) as process:
+            command = [PROGRAM, "pull", NAME]
+            with subprocess.Popen(command, env=self.environment(), stdout=subprocess.DEVNULL) as process:
                 time.sleep(0.1 + 0.05 * kill)
                 process.send_signal(signal.SIGKILL)
         self.hub.bytes_per_s = 0
@@ -236,7 +238,8 @@ class Faults(HubTest):
 
     def test_a_full_disk_is_told_before_anything_is_downloaded(self):
         entries = self.repository.listed(COMMIT)
-        entries[2]["lfs"]["size"] = entries[2]["size"] = 1 << 49
+        weights = next(entry for entry in entries if entry["path"] == "model.safetensors")
+        weights["lfs"]["size"] = weights["size"] = 1 << 49
         self.hub.listing = entries
         self.assertIn("of free space", self.error("pull", NAME))
         self.assertEqual(self.hub.contents_requested(), [])
@@ -306,7 +309,8 @@ class Shared(HubTest):
         self.assertEqual(path, str(snapshot / "model.safetensors"))
         call = f"hf.snapshot_download({NAME!r}, allow_patterns=['config.json', 'model.safetensors'])"
         self.assertEqual(self.python(f"print({call})", HF_HUB_OFFLINE="1"), str(snapshot))
-        scan = self.python("r, = hf.scan_cache_dir().repos; print(r.repo_id, r.nb_files, *[v.refs for v in r.revisions])")
+        printed = "print(r.repo_id, r.nb_files, *[v.refs for v in r.revisions])"
+        scan = self.python("r, = hf.scan_cache_dir().repos; " + printed)
         self.assertEqual(scan, NAME + " 2 frozenset({'main'})")
         self.hub.requests.clear()
         self.python(f"hf.hf_hub_download({NAME!r}, 'model.safetensors')")

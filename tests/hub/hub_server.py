@@ -63,6 +63,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 self.content(hub.contents[parts[1]])
             elif parts[:2] == ["api", "models"]:
                 self.api(hub, "/".join(parts[2:4]), parts[4], parts[5], urllib.parse.parse_qs(url.query))
+            elif len(parts) < 5:
+                self.fail(404, "")
             else:
                 self.resolve(hub, "/".join(parts[:2]), parts[3], "/".join(parts[4:]))
         except (BrokenPipeError, ConnectionResetError):
@@ -154,10 +156,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reply(status, body, headers)
 
     def throttled(self, status, body, headers):
-        chunk = 65_536
+        chunk, rate = 65_536, self.server.hub.bytes_per_s
         self.reply(status, body[:chunk], headers, length=len(body))
         for start in range(chunk, len(body), chunk):
-            time.sleep(chunk / self.server.hub.bytes_per_s)
+            time.sleep(chunk / rate)
             self.wfile.write(body[start : start + chunk])
 
 
