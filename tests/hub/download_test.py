@@ -245,7 +245,7 @@ class Faults(HubTest):
         self.assertEqual(self.hub.contents_requested(), [])
 
     def test_the_cache_on_a_full_disk_keeps_what_it_has(self):
-        limit = f"ulimit -f {len(self.weights) // 2048}; exec \"$0\" pull {NAME}"
+        limit = f'ulimit -f {len(self.weights) // 2048}; exec "$0" pull {NAME}'
         result = subprocess.run(["sh", "-c", limit, PROGRAM], env=self.environment(), capture_output=True, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertIn("cannot be written", result.stderr)
