@@ -163,6 +163,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body[start : start + chunk])
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        """A client that was killed is no error here."""
+
+
 class Hub:
     """Two servers: the hub, and the storage that it redirects to.
 
@@ -174,10 +181,9 @@ class Hub:
         self.repositories = repositories
         self.requests, self.faults, self.contents = [], [], {}
         self.listing, self.page, self.stall_s, self.bytes_per_s, self.storage_version = None, 1000, 3, 0, "1"
-        self.servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2)]
+        self.servers = [Server(("127.0.0.1", 0), Handler) for _ in range(2)]
         for server in self.servers:
             server.hub = self
-            server.daemon_threads = True
             threading.Thread(target=server.serve_forever, daemon=True).start()
         self.url, self.cdn_url = (f"http://127.0.0.1:{server.server_port}" for server in self.servers)
 
