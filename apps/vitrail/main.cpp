@@ -95,7 +95,7 @@ int run_program(int argc, char** argv) {
   program.require_subcommand(1);
   program.fallthrough();
   program.footer(
-      "Example: vitrail classify -m deit_tiny_patch16_224.fb_in1k photo.jpg\nHelp on a command: vitrail classify "
+      "Example: vitrail classify -m timm/deit_tiny_patch16_224.fb_in1k photo.jpg\nHelp on a command: vitrail classify "
       "--help");
 
   app::GlobalOptions global;

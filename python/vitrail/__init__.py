@@ -10,9 +10,11 @@
 The results are the numbers of the command line.  NumPy is the only dependency.
 """
 
+from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._library import version as _version
 from ._model import Model, load
+from ._train import train
 
-__all__ = ["Error", "InternalError", "Model", "load"]
+__all__ = ["Embedder", "Error", "InternalError", "Model", "load", "train"]
 __version__ = _version()

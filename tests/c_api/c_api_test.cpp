@@ -6,9 +6,11 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
+#include "tests/train/training_fixture.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
@@ -233,6 +235,48 @@ TEST(CApi, PassesWarningsOn) {
   EXPECT_OK(vitrail_embed_texts(handle, &text, 1, &embeddings));
   vitrail_set_warning_callback(nullptr, nullptr);
   EXPECT_TRUE(contains(warning, "tokens")) << warning;
+}
+
+// Counts the events of a run, and stops it at the first batch if asked to.
+struct TrainEvents {
+  std::map<vitrail_train_event, int> counts;
+  std::string result;
+  bool stop = false;
+
+  static int on_event(vitrail_train_event event, const char* text, void* context) {
+    auto& events = *static_cast<TrainEvents*>(context);
+    ++events.counts[event];
+    if (event == VITRAIL_TRAIN_RESULT) events.result = text;
+    return events.stop && event == VITRAIL_TRAIN_PROGRESS ? 1 : 0;
+  }
+};
+
+TEST(CApi, TrainingReportsEventsAndStopsWhenAsked) {
+  const std::string recipe = train::write_recipe(train::parse_recipe(train::tiny_recipe(train::make_images(8, 2)), ""));
+  const fs::path folder = scratch_folder() / "run";
+  const char* const settings[] = {"epochs=1", "data.holdout=6"};
+  TrainEvents events;
+  events.stop = true;
+  vitrail_train_options options = VITRAIL_TRAIN_OPTIONS_INIT;
+  options.threads = 1;
+  options.settings = settings;
+  options.num_settings = 2;
+  options.on_event = TrainEvents::on_event;
+  options.context = &events;
+  int stopped = 0;
+  EXPECT_OK(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped));
+  EXPECT_EQ(stopped, 1);
+  EXPECT_EQ(events.counts[VITRAIL_TRAIN_RESULT], 0);
+  EXPECT_TRUE(contains(message_of(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped)), "resume"));
+  events.stop = false;
+  options.resume = 1;
+  EXPECT_OK(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped));
+  EXPECT_EQ(stopped, 0);
+  EXPECT_EQ(events.counts[VITRAIL_TRAIN_EPOCH], 1);
+  EXPECT_EQ(nlohmann::json::parse(events.result)["epochs"], 1);
+  EXPECT_TRUE(fs::exists(folder / "model/model.safetensors"));
+  EXPECT_TRUE(contains(message_of(vitrail_train("{\"epochss\": 1}", "x", nullptr, &stopped)), "epochss"));
+  EXPECT_TRUE(contains(message_of(vitrail_train(nullptr, "x", nullptr, &stopped)), "source"));
 }
 
 }  // namespace
