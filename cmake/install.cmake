@@ -25,7 +25,12 @@ endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/models DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models)
+if(SKBUILD)  # in int8, so that a wheel stays small (apps/vitrail/CMakeLists.txt)
+  set(VITRAIL_MODELS ${PROJECT_BINARY_DIR}/models)
+else()
+  set(VITRAIL_MODELS ${PROJECT_SOURCE_DIR}/models)
+endif()
+install(DIRECTORY ${VITRAIL_MODELS} DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples
         COMPONENT runtime)

