@@ -17,6 +17,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "apps/vitrail/version_text.h"
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/hub/hub.h"
@@ -61,6 +62,7 @@ void require_precision_is_used(const CLI::App& program, const std::vector<std::s
   static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
                                                            {"convert", "the converted model has that of --dtype"},
                                                            {"inspect", "traces are computed in fp32"},
+                                                           {"segment", "masks are computed in fp32"},
                                                            {"models", "no model runs"},
                                                            {"pull", "no model runs"},
                                                            {"cache", "no model runs"},
@@ -104,9 +106,10 @@ int run_program(int argc, char** argv) {
       ->envname("VITRAIL_THREADS")
       ->check(CLI::Range(1, 1024));
   program
-      .add_option("--precision", global.precision,
-                  "Compute precision: fp32, half (16-bit: int16 with AVX-512 VNNI, else fp32 with weights rounded to "
-                  "bf16) or int8 (default: the model's, else fp32)")
+      .add_option(
+          "--precision", global.precision,
+          "Compute precision: fp32, half (16-bit: bf16 with AMX, int16 with AVX-512 VNNI, else fp32 with weights "
+          "rounded to bf16) or int8 (default: the model's, else fp32)")
       ->envname("VITRAIL_PRECISION")
       ->check(CLI::IsMember({"fp32", "half", "bf16", "int8"}));
   program
@@ -138,6 +141,10 @@ int run_program(int argc, char** argv) {
     if (!quiet) app::print_warning(message);
   });
   show_transfers(global.quiet);
+  if (global.threads > available_threads()) {
+    warn(str("--threads ", global.threads, ": this process may use ", available_threads(),
+             " cores, and more threads are not faster"));
+  }
   return run();
 }
 

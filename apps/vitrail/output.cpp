@@ -117,9 +117,11 @@ void clear_status() {
   status_drawn = false;
 }
 
-void print_json(const nlohmann::ordered_json& object) {
-  print_output("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+std::string json_text(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
+
+void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", json_text(object)); }
 
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string line = "vitrail";

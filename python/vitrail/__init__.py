@@ -14,7 +14,8 @@ from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._library import version as _version
 from ._model import Model, load
+from ._segment import ImageEmbedding, Masks
 from ._train import train
 
-__all__ = ["Embedder", "Error", "InternalError", "Model", "load", "train"]
+__all__ = ["Embedder", "Error", "ImageEmbedding", "InternalError", "Masks", "Model", "load", "train"]
 __version__ = _version()

@@ -12,6 +12,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/signal_block_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels::onednn {
@@ -35,6 +36,7 @@ class OpenMpThreads {
 
 dnnl_cpu_isa_t limit_for(Isa isa) {
   const FeatureSet features = features_of(isa);
+  if (features.has(Feature::amx)) return dnnl_cpu_isa_avx512_core_amx;
   if (features.has(Feature::avx512_bf16)) return dnnl_cpu_isa_avx512_core_bf16;
   if (features.has(Feature::avx512_vnni)) return dnnl_cpu_isa_avx512_core_vnni;
   if (features.has(Feature::avx512)) return dnnl_cpu_isa_avx512_core;
@@ -100,6 +102,8 @@ Isa effective_isa() {
       return Isa::avx512;
     case dnnl_cpu_isa_avx512_core_vnni:
       return Isa::avx512_vnni;
+    case dnnl_cpu_isa_avx512_core_amx:
+      return Isa::avx512_amx;
     default:
       return Isa::avx512_bf16;
   }
@@ -109,6 +113,9 @@ void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, 
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
   limit_isa();
   const OpenMpThreads one(1);
+  // For long sums oneDNN's generated code uses a small heap buffer as its stack.  A signal handler would run on it and
+  // overwrite the memory before it.
+  const SignalBlock signals;
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
                                           ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status == dnnl_out_of_memory) throw std::bad_alloc();
