@@ -17,6 +17,7 @@ namespace vitrail::app {
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \
+  COMMAND(serve)                  \
   COMMAND(knn)                    \
   COMMAND(models)                 \
   COMMAND(info)

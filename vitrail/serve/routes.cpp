@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/routes_internal.h"
+
+#include <algorithm>
+
+namespace vitrail::serve {
+
+const std::vector<Route>& routes() {
+  static const std::vector<Route> table{
+      {"classify", "POST", {"v1", "classify"}, classify_route},
+      {"embed", "POST", {"v1", "embed"}, embed_route},
+      {"zeroshot", "POST", {"v1", "zeroshot"}, zeroshot_route},
+      {"models", "GET", {"v1", "models"}, models_route},
+      {"live", "GET", {"livez"}, live_route, true},
+      {"ready", "GET", {"healthz"}, ready_route, true},
+      {"metrics", "GET", {"metrics"}, metrics_route},
+  };
+  return table;
+}
+
+const Route* find_route(std::string_view method, const std::vector<std::string>& path, std::string& methods) {
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : routes()) {
+    const bool fits = std::ranges::equal(route.path, path, [](const std::string& pattern, const std::string& segment) {
+      return pattern == "*" || pattern == segment;
+    });
+    if (!fits) continue;
+    if (route.method == wanted) return &route;
+    methods += (methods.empty() ? "" : ", ") + route.method;
+  }
+  return nullptr;
+}
+
+}  // namespace vitrail::serve
