@@ -124,18 +124,35 @@ void HttpSession::read_header() {
   idle_ = buffer_.size() == 0;
   if (idle_ && core_.draining) return close();
   set_deadline(idle_ ? core_.limits.idle_seconds : core_.limits.header_seconds);
-  read_more_header();
+  if (idle_) return read_more_header();
+  parse_header();  // of the next request, which has arrived
 }
 
 void HttpSession::read_more_header() {
-  http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](const ErrorCode& error, size_t) {
-    if (!self->closed_) self->on_header_bytes(error);
-  });
+  socket_.async_read_some(buffer_.prepare(std::min(kReadBytes, buffer_.max_size() - buffer_.size())),
+                          [self = shared_from_this()](const ErrorCode& error, size_t size) {
+                            if (self->closed_) return;
+                            self->buffer_.commit(size);
+                            self->on_header_bytes(error);
+                          });
 }
 
 void HttpSession::on_header_bytes(ErrorCode error) {
   if (error) return on_failed_read(error);
   if (std::exchange(idle_, false)) set_deadline(core_.limits.header_seconds);
+  parse_header();
+}
+
+void HttpSession::parse_header() {
+  const auto bytes = buffer_.data();
+  const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+  // Header lines that continue the line before (RFC 9112, section 5.2), which proxies read in different ways.
+  if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos)
+    return refuse(400, "malformed HTTP: a header of several lines");
+  ErrorCode error;
+  buffer_.consume(parser_->put(bytes, error));
+  if (error && error != http::error::need_more) return on_failed_read(error);
   if (parser_->is_header_done()) return on_header();
   read_more_header();
 }

@@ -63,6 +63,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read_header();
   void read_more_header();
   void on_header_bytes(ErrorCode error);
+  void parse_header();
   void on_header();
   std::string header_fault() const;  // what Beast accepts and a proxy might read in another way; empty: nothing
   void copy_head();
