@@ -17,7 +17,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
         job_(std::move(job)),
         outcomes_(images_.size()),
         decode_seconds_(images_.size()),
-        remaining_(images_.size()) {}
+        remaining_(images_.size() * job_.requests.size()) {}
 
   void start() {
     for (size_t i = 0; i < images_.size(); ++i)
@@ -28,25 +28,31 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   void decode(size_t i) {
     if (call_->departed()) return;
     outcomes_[i].name = images_[i].name;
+    outcomes_[i].results.resize(job_.requests.size());
     try {
       const Clock::time_point begin = Clock::now();
-      Tensor input = preprocessed(i);
+      const Tensor input = preprocessed(i);
       decode_seconds_[i] = std::chrono::duration<double>(Clock::now() - begin).count();
       call_->engine().metrics.add_decode(decode_seconds_[i]);
-      call_->engine().batcher.add({.model = job_.model,
-                                   .request = job_.request,
-                                   .input = std::move(input),
-                                   .departed = [self = shared_from_this()] { return self->call_->departed(); },
-                                   .done = [self = shared_from_this(),
-                                            i](BatchResult result) { self->finish_image(i, std::move(result)); }});
+      for (size_t r = 0; r < job_.requests.size(); ++r) add_to_batch(i, r, input);
     } catch (const std::bad_alloc&) {
-      finish_image(i, {.error = "out of memory"});
+      fail_image(i, "out of memory");
     } catch (const std::exception& error) {
-      finish_image(i, {.error = error.what()});
+      fail_image(i, error.what());
     }
   }
 
+  void add_to_batch(size_t i, size_t r, const Tensor& input) {
+    call_->engine().batcher.add(
+        {.model = job_.model,
+         .request = job_.requests[r],
+         .input = input,
+         .departed = [self = shared_from_this()] { return self->call_->departed(); },
+         .done = [self = shared_from_this(), i, r](BatchResult result) { self->take_result(i, r, result); }});
+  }
+
   Tensor preprocessed(size_t i) {
+    if (images_[i].input.defined()) return images_[i].input;
     const image::DecodeMemoryScope memory;
     const Model& model = job_.model->images();
     image::DecodeOptions options = job_.decode;
@@ -60,13 +66,24 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
     return input;
   }
 
-  void finish_image(size_t i, BatchResult result) {
+  void take_result(size_t i, size_t r, BatchResult& result) {
     if (result.error.empty()) call_->engine().metrics.add_queue(result.queue_seconds);
     call_->engine().metrics.count_image(result.error.empty());
     call_->add_times(decode_seconds_[i], result.queue_seconds, result.model_seconds);
-    outcomes_[i].results = std::move(result.results);
-    outcomes_[i].error = std::move(result.error);
-    if (--remaining_ > 0) return;
+    outcomes_[i].results[r] = std::move(result.results);
+    if (!result.error.empty()) outcomes_[i].error = std::move(result.error);
+    finish(1);
+  }
+
+  void fail_image(size_t i, const std::string& error) {
+    call_->engine().metrics.count_image(false);
+    outcomes_[i].error = error;
+    finish(job_.requests.size());
+  }
+
+  // The results of the last image make the response.
+  void finish(size_t results) {
+    if ((remaining_ -= results) > 0) return;
     call_->engine().pool.post(
         [self = shared_from_this()] {
           self->call_->guard([&] { self->call_->respond(self->job_.finish(self->outcomes_)); });

@@ -9,14 +9,14 @@ namespace vitrail::serve {
 struct ImageOutcome {
   std::string name;
   std::string error;               // not empty: there is nothing else
-  std::vector<Tensor> results;     // without the batch axis
+  std::vector<std::vector<Tensor>> results;  // of each request of the job, without the batch axis
   image::Image image;              // if the job keeps images
   int64_t width = 0, height = 0;   // of the image
 };
 
 struct ImageJob {
   ModelPointer model;
-  infer::Request request = {};
+  std::vector<infer::Request> requests{infer::Request{}};  // what is computed of each image
   image::DecodeOptions decode = {};
   bool keep_images = false;
   // The response, from the outcomes in the order of the images.  May throw.

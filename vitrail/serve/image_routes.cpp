@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes that take images: /v1/classify, /v1/embed, /v1/attention, /v1/zeroshot, /v1/pca.
+// The routes that give predictions and features: /v1/classify, /v1/embed, /v1/zeroshot.
 #include "vitrail/analysis/knn.h"
-#include "vitrail/image/encode.h"
 #include "vitrail/pipeline/feature_request.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
-#include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
+#include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
 
 namespace vitrail::serve {
@@ -14,7 +13,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int64_t kMaxTop = 1 << 20;
-constexpr int64_t kMaxValues = int64_t{1} << 24;  // of a response: 300 MB of JSON
 
 // Embeddings and maps as JSON: {"path", "shape", NAME: [values in C order]}.
 ordered_json tensor_json(const std::string& path, const std::string& name, const Tensor& tensor) {
@@ -24,35 +22,6 @@ ordered_json tensor_json(const std::string& path, const std::string& name, const
   return {{"path", path},
           {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
           {name, std::vector<float>(data, data + values.numel())}};
-}
-
-}  // namespace
-
-void classify_route(const CallPointer& call) {
-  RequestOptions& options = call->options();
-  RequestImages input = take_images(call->request(), call->engine().options.limits, options);
-  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
-  const int64_t top = options.integer("top", 5, 1, kMaxTop);
-  options.require_all_taken();
-  models::require_classifier(job.model->images().config(), job.model->name());
-  job.finish = [model = job.model, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
-    return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
-      const Tensor& logits = outcome.results[0];
-      const std::span row(logits.data<float>(), static_cast<size_t>(logits.numel()));
-      return pipeline::prediction_json(outcome.name, models::gives_sigmoid(model->images().config()),
-                                       model->images().predictions(row, top, outcome.name));
-    });
-  };
-  start_images(call, std::move(input.images), std::move(job));
-}
-
-namespace {
-
-// Throws HttpError 413 for a request whose response would exhaust memory.
-void check_response_size(int64_t images, int64_t values, const std::string& what) {
-  if (values > 0 && images > kMaxValues / values)
-    throw HttpError(413, str("a response of at most ", kMaxValues, " values, which ", images, " images with ", what,
-                             " exceed: send fewer images"));
 }
 
 int64_t values_of(const Model& model, const pipeline::FeatureOptions& options) {
@@ -72,6 +41,24 @@ void check_layers(const std::vector<int64_t>& layers, int64_t depth) {
 
 }  // namespace
 
+void classify_route(const CallPointer& call) {
+  RequestOptions& options = call->options();
+  RequestImages input = take_images(call->request(), call->engine().options.limits, options);
+  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
+  const int64_t top = options.integer("top", 5, 1, kMaxTop);
+  options.require_all_taken();
+  models::require_classifier(job.model->images().config(), job.model->name());
+  job.finish = [model = job.model, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
+    return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
+      const Tensor& logits = outcome.results[0][0];
+      const std::span row(logits.data<float>(), static_cast<size_t>(logits.numel()));
+      return pipeline::prediction_json(outcome.name, models::gives_sigmoid(model->images().config()),
+                                       model->images().predictions(row, top, outcome.name));
+    });
+  };
+  start_images(call, std::move(input.images), std::move(job));
+}
+
 void embed_route(const CallPointer& call) {
   RequestOptions& options = call->options();
   RequestImages input = take_images(call->request(), call->engine().options.limits, options);
@@ -83,11 +70,11 @@ void embed_route(const CallPointer& call) {
   options.require_all_taken();
   const Model& model = job.model->images();
   check_layers(features.layers, model.config().vit.depth);
-  check_response_size(static_cast<int64_t>(input.images.size()), values_of(model, features), "these tokens and layers");
-  job.request = pipeline::feature_request(model, features);
+  check_response_size(static_cast<int64_t>(input.images.size()), values_of(model, features));
+  job.requests = {pipeline::feature_request(model, features)};
   job.finish = [normalize, single = input.single](std::vector<ImageOutcome>& outcomes) {
     return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
-      const Tensor& row = outcome.results[0];
+      const Tensor& row = outcome.results[0][0];
       return tensor_json(outcome.name, "embedding", normalize ? analysis::normalized_rows(row) : row);
     });
   };
@@ -105,8 +92,8 @@ void zeroshot_route(const CallPointer& call) {
   if (labels.empty()) throw Error("labels", "names of the classes: \"cat,dog\"", "none");
   if (labels.size() == 1) labels = pipeline::split_labels(labels.front());
   if (templates.empty()) templates.emplace_back("{}");
-  check_response_size(static_cast<int64_t>(labels.size()), static_cast<int64_t>(templates.size()) << 8, "templates");
-  job.request = job.model->images().request_of({});
+  check_response_size(static_cast<int64_t>(labels.size()), static_cast<int64_t>(templates.size()) << 8);
+  job.requests = {job.model->images().request_of({})};
   // The texts are embedded where models compute, so that they do not compete with batches for the cores.
   call->engine().batcher.run([call, job, labels, templates, top, input = std::move(input)]() mutable {
     call->guard([&] {
@@ -114,7 +101,7 @@ void zeroshot_route(const CallPointer& call) {
       job.finish = [model = job.model, texts, labels, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
         return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
           const DualModel& dual = *model->dual();
-          const Tensor logits = dual.logits(outcome.results[0].unsqueeze(0), texts);
+          const Tensor logits = dual.logits(outcome.results[0][0].unsqueeze(0), texts);
           return pipeline::prediction_json(outcome.name, dual.independent_scores(),
                                            pipeline::best_labels(dual.probabilities(logits), labels, top));
         });

@@ -6,12 +6,14 @@
 
 #include "vitrail/serve/http_internal.h"
 #include "vitrail/serve/request_options_internal.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::serve {
 
 struct EncodedImage {
   std::string name;   // as the command line's path: "-", or the name of the file
   std::string bytes;  // of an image file
+  Tensor input = {};  // or what preprocessing gives, [C, H, W]
 };
 
 struct RequestImages {
