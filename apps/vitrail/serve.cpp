@@ -136,6 +136,7 @@ void add_serve(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--limit", options->limits,
                    "NAME=VALUE: a limit of docs/serving.md, as body-bytes=67108864; may be repeated")
       ->allow_extra_args(false);
+  command->add_flag("--model-control", options->server.model_control, "Permit clients to load and unload the models");
   command->add_flag("--log", options->log, "Write a line of JSON for each request to standard output");
   command->callback([options, &global, &run] { run = [options, &global] { return serve_models(*options, global); }; });
 }

@@ -17,6 +17,21 @@ const std::vector<Route>& routes() {
       {"live", "GET", {"livez"}, live_route, true},
       {"ready", "GET", {"healthz"}, ready_route, true},
       {"metrics", "GET", {"metrics"}, metrics_route},
+      {"page", "GET", {}, page_route, true},
+      {"page", "GET", {"page", "*"}, page_file_route, true},
+      {"openapi", "GET", {"openapi.json"}, openapi_route, true},
+      {"v2_live", "GET", {"v2", "health", "live"}, live_route, true},
+      {"v2_ready", "GET", {"v2", "health", "ready"}, ready_route, true},
+      {"v2_metadata", "GET", {"v2"}, server_metadata_route},
+      {"v2_model", "GET", {"v2", "models", "*"}, model_metadata_route},
+      {"v2_model", "GET", {"v2", "models", "*", "versions", "*"}, model_metadata_route},
+      {"v2_model_ready", "GET", {"v2", "models", "*", "ready"}, model_ready_route},
+      {"v2_model_ready", "GET", {"v2", "models", "*", "versions", "*", "ready"}, model_ready_route},
+      {"v2_infer", "POST", {"v2", "models", "*", "infer"}, infer_route},
+      {"v2_infer", "POST", {"v2", "models", "*", "versions", "*", "infer"}, infer_route},
+      {"v2_index", "POST", {"v2", "repository", "index"}, repository_index_route},
+      {"v2_load", "POST", {"v2", "repository", "models", "*", "load"}, repository_change_route},
+      {"v2_unload", "POST", {"v2", "repository", "models", "*", "unload"}, repository_change_route},
   };
   return table;
 }

@@ -13,7 +13,8 @@ struct Route {
   std::string method;              // GET includes HEAD
   std::vector<std::string> path;   // "*" is any segment
   void (*run)(const CallPointer& call);  // on the pool; may throw
-  bool is_health = false;          // served without a key, while loading, draining and overloaded
+  // Served at once and without a key, while loading, draining and overloaded: health, the page.
+  bool is_public = false;
 };
 
 const std::vector<Route>& routes();
@@ -32,9 +33,20 @@ void models_route(const CallPointer& call);
 // OpenAI's form of embeddings.
 void embeddings_route(const CallPointer& call);
 
+// The Open Inference Protocol (KServe's version 2).
+void server_metadata_route(const CallPointer& call);
+void model_metadata_route(const CallPointer& call);
+void model_ready_route(const CallPointer& call);
+void infer_route(const CallPointer& call);
+void repository_index_route(const CallPointer& call);
+void repository_change_route(const CallPointer& call);
+
 // Health, metrics, documentation.
 void live_route(const CallPointer& call);
 void ready_route(const CallPointer& call);
 void metrics_route(const CallPointer& call);
+void page_route(const CallPointer& call);
+void page_file_route(const CallPointer& call);
+void openapi_route(const CallPointer& call);
 
 }  // namespace vitrail::serve

@@ -94,7 +94,7 @@ class Server::Implementation : public HttpHandler {
         return response;
       }
       name = route->name;
-      if (route->is_health) return std::nullopt;
+      if (route->is_public) return std::nullopt;
       if (!authorized(head)) {
         HttpResponse response = error(head.target, 401, "expected the header Authorization: Bearer KEY");
         response.headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -124,7 +124,7 @@ class Server::Implementation : public HttpHandler {
         route->run(call);
       });
     };
-    if (route->is_health) return run();  // at once: when the pool is busy, the server is alive nevertheless
+    if (route->is_public) return run();  // at once: when the pool is busy, the server is alive nevertheless
     pool_.post(run);
   }
 
