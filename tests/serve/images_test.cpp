@@ -102,7 +102,8 @@ TEST(Serve, ZeroShotGivesTheLibrarysProbabilities) {
   const HttpReply reply =
       server.post("/v1/zeroshot?model=clip&labels=cat,dog&template=a+photo+of+a+%7B%7D", png_of(photo));
   ASSERT_EQ(reply.status, 200) << reply.body;
-  for (const json& prediction : json::parse(reply.body)["predictions"]) {
+  const json object = json::parse(reply.body);
+  for (const json& prediction : object["predictions"]) {
     EXPECT_EQ(prediction["probability"].get<float>(), want.data<float>()[prediction["index"].get<int>()]);
   }
 }
