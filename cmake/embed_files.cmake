@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# vitrail_embed_files(FUNCTION NAMESPACE HEADER FOLDER FILE...): embeds FOLDER/FILE of each FILE as string literals.  The
-# generated source, which is compiled into vitrail_lib, defines FUNCTION of NAMESPACE, which HEADER declares and which
-# returns the files in their order.  The name of a file of JSON is without .json.
+# vitrail_embed_files(FUNCTION NAMESPACE HEADER FOLDER FILE...): embeds FOLDER/FILE of each FILE as string literals.
+# The generated source, which is compiled into vitrail_lib, defines FUNCTION of NAMESPACE, which HEADER declares and
+# which returns the files in their order.  The name of a file of JSON is without .json.
 function(vitrail_embed_files FUNCTION NAMESPACE HEADER FOLDER)
   set(TABLE "")
   foreach(name ${ARGN})

@@ -54,7 +54,8 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   CLI::Option* output = command->add_option("-o,--output", options->output,
                                             "FILE.png: the image beside its attention map, with scale and caption");
-  command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")->capture_default_str();
+  command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")
+      ->capture_default_str();
   command->add_option("--head", options->attention.head, "Head index, mean, or all")->capture_default_str();
   CLI::Option* query = command
                            ->add_option("--query", options->attention.query,
@@ -69,7 +70,8 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->callback([=, &global, &run] {
     if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
       throw CLI::ValidationError("-o", "expected FILE.png, got " + options->output);
-    if (!query->empty() && options->attention.query.size() != 2) throw CLI::ValidationError("--query", "expected X,Y in pixels");
+    if (!query->empty() && options->attention.query.size() != 2)
+      throw CLI::ValidationError("--query", "expected X,Y in pixels");
     if (options->output == "-") options->output = "/dev/stdout";
     if (output->empty() && raw->empty()) throw CLI::RequiredError("-o FILE.png or --raw FILE.npy");
     run = [options, &global] { return visualise_attention(*options, global); };

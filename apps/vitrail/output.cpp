@@ -97,9 +97,7 @@ void clear_status() {
   status_drawn = false;
 }
 
-void print_json(const nlohmann::ordered_json& object) {
-  print_output("{}\n", pipeline::json_line(object));
-}
+void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", pipeline::json_line(object)); }
 
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string line = "vitrail";

@@ -13,8 +13,7 @@ void PredictionOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"text", "json", "csv"}));
 }
 
-PredictionPrinter::PredictionPrinter(Format format, bool sigmoid)
-    : format_(format), sigmoid_(sigmoid) {
+PredictionPrinter::PredictionPrinter(Format format, bool sigmoid) : format_(format), sigmoid_(sigmoid) {
   if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
 }
 

@@ -130,7 +130,9 @@ void add_serve(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Time in ms for which an image waits for others to fill a batch; 0: what waits is batched")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 10000.0));
-  command->add_option("--decode-threads", options->server.decode_threads, "Number of threads that decode images (default: all cores)")
+  command
+      ->add_option("--decode-threads", options->server.decode_threads,
+                   "Number of threads that decode images (default: all cores)")
       ->check(CLI::Range(1, 1024));
   command
       ->add_option("--limit", options->limits,

@@ -37,7 +37,8 @@ int zeroshot(const Options& options, const GlobalOptions& global) {
       run_images(source, model.images(), request, options.images.batch, global, [&](const Outcome& outcome) {
         if (!outcome.error.empty()) return printer.print_failure(outcome.path, outcome.error);
         const Tensor logits = model.logits(outcome.result.unsqueeze(0), texts);
-        printer.print(outcome.path, pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
+        printer.print(outcome.path,
+                      pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
       });
   return failures == 0 ? 0 : 1;
 }

@@ -24,9 +24,8 @@ TEST(ServeBatching, ImagesOfSeveralClientsRunTogether) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::future<std::string>> bodies;
   for (uint64_t i = 0; i < 4; ++i)
-    bodies.push_back(std::async(std::launch::async, [&server, i] {
-      return server.post("/v1/classify", png_of(noise_image(i))).body;
-    }));
+    bodies.push_back(std::async(std::launch::async,
+                                [&server, i] { return server.post("/v1/classify", png_of(noise_image(i))).body; }));
   const Model model(small_model());
   for (uint64_t i = 0; i < 4; ++i) {
     const json got = json::parse(bodies[i].get());
@@ -67,8 +66,8 @@ TEST(ServeBatching, OverloadIsRefusedAtOnce) {
   const TestServer server(options);
   std::vector<std::future<int>> statuses;
   for (uint64_t i = 0; i < 2; ++i)
-    statuses.push_back(std::async(std::launch::async,
-                                  [&, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
+    statuses.push_back(
+        std::async(std::launch::async, [&, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const HttpReply reply = server.post("/v1/classify", png_of(noise_image(3)));
   EXPECT_EQ(reply.status, 429);

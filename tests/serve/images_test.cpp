@@ -50,8 +50,7 @@ TEST(Serve, EachFormOfBodyGivesTheSamePredictions) {
   const json of_list =
       json::parse(server.post("/v1/classify", json{{"images", {data_uri(png)}}, {"top", 2}}.dump(), kJson).body);
   EXPECT_EQ(of_list.at(0)["predictions"], want);
-  const json of_one =
-      json::parse(server.post("/v1/classify?top=2", json{{"image", data_uri(png)}}.dump(), kJson).body);
+  const json of_one = json::parse(server.post("/v1/classify?top=2", json{{"image", data_uri(png)}}.dump(), kJson).body);
   EXPECT_EQ(of_one["predictions"], want);
 }
 

@@ -47,13 +47,14 @@ TEST(ServeEmbeddings, ImagesAndTextsAreTheLibrarysInBothEncodings) {
 
 TEST(ServeEmbeddings, ErrorsHaveOpenAisForm) {
   const TestServer server;
-  for (const json& body : std::vector<json>{{{"input", "a text"}, {"model", "small"}},
-                                            {{"model", "clip"}},
-                                            {{"model", "clip"}, {"input", json::array()}},
-                                            {{"model", "clip"}, {"input", {1, 2, 3}}},
-                                            {{"model", "clip"}, {"input", "a"}, {"dimensions", 3}},
-                                            {{"model", "clip"}, {"input", "http://127.0.0.1/a.png"}, {"modality", "image"}},
-                                            {{"model", "clip"}, {"input", "a"}, {"encoding_format", "hex"}}}) {
+  for (const json& body :
+       std::vector<json>{{{"input", "a text"}, {"model", "small"}},
+                         {{"model", "clip"}},
+                         {{"model", "clip"}, {"input", json::array()}},
+                         {{"model", "clip"}, {"input", {1, 2, 3}}},
+                         {{"model", "clip"}, {"input", "a"}, {"dimensions", 3}},
+                         {{"model", "clip"}, {"input", "http://127.0.0.1/a.png"}, {"modality", "image"}},
+                         {{"model", "clip"}, {"input", "a"}, {"encoding_format", "hex"}}}) {
     const HttpReply reply = server.post("/v1/embeddings", body.dump(), kJson);
     EXPECT_EQ(reply.status, 400) << body;
     EXPECT_EQ(json::parse(reply.body)["error"]["type"], "invalid_request_error") << body;
@@ -98,8 +99,10 @@ TEST(ServeInference, EveryFormOfInputAndOutputGivesTheLibrarysValues) {
   };
   const std::vector<float> pixels = floats(model.preprocess({{photo}}));
   for (const bool binary : {false, true}) {
-    check(with_data({{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {base64(png)}}}, binary), kJson);
-    check(with_data({{"name", "pixels"}, {"datatype", "FP32"}, {"shape", {1, 3, 32, 32}}, {"data", pixels}}, binary), kJson);
+    check(with_data({{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {base64(png)}}}, binary),
+          kJson);
+    check(with_data({{"name", "pixels"}, {"datatype", "FP32"}, {"shape", {1, 3, 32, 32}}, {"data", pixels}}, binary),
+          kJson);
     const auto length = static_cast<uint32_t>(png.size());
     const std::string element = std::string(reinterpret_cast<const char*>(&length), 4) + png;
     const std::string head = with_data({{"name", "images"},
@@ -114,11 +117,13 @@ TEST(ServeInference, EveryFormOfInputAndOutputGivesTheLibrarysValues) {
 
 TEST(ServeInference, ClassificationGivesValuesWithIndices) {
   const TestServer server;
-  const json body{
-      {"id", "seven"},
-      {"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {2}},
-                   {"data", {base64(png_of(noise_image(1))), base64(png_of(noise_image(2)))}}}}},
-      {"outputs", {{{"name", "probabilities"}, {"parameters", {{"classification", 3}}}}}}};
+  const json body{{"id", "seven"},
+                  {"inputs",
+                   {{{"name", "images"},
+                     {"datatype", "BYTES"},
+                     {"shape", {2}},
+                     {"data", {base64(png_of(noise_image(1))), base64(png_of(noise_image(2)))}}}}},
+                  {"outputs", {{{"name", "probabilities"}, {"parameters", {{"classification", 3}}}}}}};
   const json reply = json::parse(server.post("/v2/models/small/versions/1/infer", body.dump(), kJson).body);
   EXPECT_EQ(reply["id"], "seven");
   const json& output = reply["outputs"].at(0);
@@ -137,9 +142,17 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
     return server.post("/v2/models/small/infer", head + binary, headers).status;
   };
   const json pixels{{"name", "pixels"}, {"datatype", "FP32"}};
-  for (const json& shape : std::vector<json>{{1, 3, 32, 32}, {2147483647, 2147483647, 4, 4}, {4294967296, 1, 1, 1}, {-1, 3, 32, 32},
-                                             {0, 3, 32, 32}, {1e308}, {"1"}, json::array(), {1.5, 3, 32, 32},
-                                             {9223372036854775807, 9223372036854775807}, {18446744073709551615u}}) {
+  for (const json& shape : std::vector<json>{{1, 3, 32, 32},
+                                             {2147483647, 2147483647, 4, 4},
+                                             {4294967296, 1, 1, 1},
+                                             {-1, 3, 32, 32},
+                                             {0, 3, 32, 32},
+                                             {1e308},
+                                             {"1"},
+                                             json::array(),
+                                             {1.5, 3, 32, 32},
+                                             {9223372036854775807, 9223372036854775807},
+                                             {18446744073709551615u}}) {
     json input = pixels;
     input["shape"] = shape;
     input["data"] = {1, 2, 3};
@@ -150,11 +163,22 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
       EXPECT_EQ(status(input, "abcd"), 400) << shape << size;
     }
   }
-  const json images{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"parameters", {{"binary_data_size", 8}}}};
-  EXPECT_EQ(status(images, std::string("\xff\xff\xff\xff" "abcd", 8)), 400) << "a length above the data";
-  EXPECT_EQ(status(images, std::string("\x04\0\0\0" "abcd", 8)), 400) << "no image";
+  const json images{
+      {"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"parameters", {{"binary_data_size", 8}}}};
+  EXPECT_EQ(status(images, std::string("\xff\xff\xff\xff"
+                                       "abcd",
+                                       8)),
+            400)
+      << "a length above the data";
+  EXPECT_EQ(status(images, std::string("\x04\0\0\0"
+                                       "abcd",
+                                       8)),
+            400)
+      << "no image";
   for (const char* header : {"-1", "99999", "1e2", "", "18446744073709551616"}) {
-    const int got = server.post("/v2/models/small/infer", "{}", std::string("Inference-Header-Content-Length: ") + header + "\r\n").status;
+    const int got =
+        server.post("/v2/models/small/infer", "{}", std::string("Inference-Header-Content-Length: ") + header + "\r\n")
+            .status;
     EXPECT_EQ(got, 400) << header;
   }
 }

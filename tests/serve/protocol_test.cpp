@@ -27,25 +27,32 @@ int status_and_close(uint16_t port, const std::string& bytes) {
 TEST(ServeProtocol, AmbiguousRequestsAreRefused) {
   const TestServer server;
   const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\n", chunked = "Transfer-Encoding: chunked\r\n";
-  for (const std::string& rest :
-       {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n", chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
-        std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
-        std::string("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
-        std::string("Content-Length: 5, 5\r\n\r\nhello"), std::string("Content-Length: +5\r\n\r\nhello"),
-        std::string("Content-Length: -5\r\n\r\nhello"), std::string("Content-Length: 0x5\r\n\r\nhello"),
-        std::string("Content-Length: 18446744073709551616\r\n\r\nhello"), std::string("Content-Length: \r\n\r\n"),
-        std::string("Content-Length : 5\r\n\r\nhello"), std::string("Transfer-Encoding: gzip\r\n\r\nhello"),
-        std::string("Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
-        std::string("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
-        std::string("Transfer-Encoding: identity\r\n\r\nhello"),
-        std::string("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
-        std::string("X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n"), std::string("X: a\nContent-Length: 0\r\n\r\n"),
-        chunked + "\r\n-2\r\nhello\r\n0\r\n\r\n", chunked + "\r\nffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
-        chunked + "\r\n5\nhello\r\n0\r\n\r\n", chunked + "\r\nxyz\r\n"}) {
+  for (const std::string& rest : {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n",
+                                  chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
+                                  std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+                                  std::string("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
+                                  std::string("Content-Length: 5, 5\r\n\r\nhello"),
+                                  std::string("Content-Length: +5\r\n\r\nhello"),
+                                  std::string("Content-Length: -5\r\n\r\nhello"),
+                                  std::string("Content-Length: 0x5\r\n\r\nhello"),
+                                  std::string("Content-Length: 18446744073709551616\r\n\r\nhello"),
+                                  std::string("Content-Length: \r\n\r\n"),
+                                  std::string("Content-Length : 5\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding: gzip\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
+                                  std::string("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+                                  std::string("Transfer-Encoding: identity\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+                                  std::string("X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n"),
+                                  std::string("X: a\nContent-Length: 0\r\n\r\n"),
+                                  chunked + "\r\n-2\r\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\nffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\n5\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\nxyz\r\n"}) {
     EXPECT_EQ(status_and_close(server.port(), head + rest), 400) << rest;
   }
-  for (const char* line : {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\r\n\r\n",
-                           "GET /\x80 HTTP/1.1\r\n\r\n extra"}) {
+  for (const char* line : {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n",
+                           "\x16\x03\x01\x02\x00\r\n\r\n", "GET /\x80 HTTP/1.1\r\n\r\n extra"}) {
     const int status = status_and_close(server.port(), line);
     EXPECT_TRUE(status == 400 || status == 404) << line << status;
   }
@@ -233,9 +240,8 @@ TEST(ServeProtocol, DrainLosesNoAcceptedRequest) {
   TestServer server(options);
   std::vector<std::future<int>> statuses;
   for (uint64_t i = 0; i < 5; ++i) {
-    statuses.push_back(std::async(std::launch::async, [&server, i] {
-      return server.post("/v1/classify", png_of(noise_image(i))).status;
-    }));
+    statuses.push_back(std::async(std::launch::async,
+                                  [&server, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
   }
   HttpConnection idle(server.port());
   std::this_thread::sleep_for(std::chrono::milliseconds(150));

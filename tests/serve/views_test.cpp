@@ -46,8 +46,8 @@ TEST(ServeViews, AttentionPngIsTheCommandLinesFigure) {
   const std::string png = png_of(noise_image(3));
   std::ofstream(folder / "-", std::ios::binary) << png;  // the caption has the name
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--rollout"}, {"--layer", "all"}}) {
-    std::vector<std::string> arguments{"attention", "-m", small_model(), (folder / "-").string(), "-o",
-                                       (folder / "figure.png").string()};
+    std::vector<std::string> arguments{
+        "attention", "-m", small_model(), (folder / "-").string(), "-o", (folder / "figure.png").string()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     ASSERT_EQ(run_program(arguments).status, 0);
     std::string query = "?format=png";
@@ -65,7 +65,8 @@ TEST(ServeViews, PrincipalComponentsAreTheLibrarysAndTheOverlayTheCommandLines) 
   std::vector<std::string> files;
   for (const uint64_t seed : {1, 2}) {
     const image::Image photo = noise_image(seed);
-    grids.push_back(model.run({{photo}}, {.output = infer::Output::features, .tokens = infer::Tokens::grid})[0].select(0, 0));
+    grids.push_back(
+        model.run({{photo}}, {.output = infer::Output::features, .tokens = infer::Tokens::grid})[0].select(0, 0));
     files.push_back(png_of(photo));
   }
   const std::vector<analysis::PcaMaps> want = analysis::pca_maps(grids, {});
@@ -80,16 +81,17 @@ TEST(ServeViews, PrincipalComponentsAreTheLibrarysAndTheOverlayTheCommandLines) 
   }
   const auto folder = scratch_folder();
   std::ofstream(folder / "a.png", std::ios::binary) << files[0];
-  ASSERT_EQ(run_program({"pca", "-m", small_model(), (folder / "a.png").string(), "-o", folder.string() + "/out"}).status, 0);
+  ASSERT_EQ(
+      run_program({"pca", "-m", small_model(), (folder / "a.png").string(), "-o", folder.string() + "/out"}).status, 0);
   EXPECT_EQ(server.post("/v1/pca?format=png", files[0]).body, content_of(folder / "out/a.png"));
 }
 
 TEST(ServeViews, OptionsAreChecked) {
   const TestServer server;
   const std::string png = png_of(noise_image(1));
-  for (const char* target :
-       {"/v1/attention?layer=99", "/v1/attention?layer=x", "/v1/attention?query=1", "/v1/attention?format=gif",
-        "/v1/pca?layer=99", "/v1/pca?foreground=second", "/v1/pca?opacity=2", "/v1/pca?invert", "/v1/pca?opacity=nan"}) {
+  for (const char* target : {"/v1/attention?layer=99", "/v1/attention?layer=x", "/v1/attention?query=1",
+                             "/v1/attention?format=gif", "/v1/pca?layer=99", "/v1/pca?foreground=second",
+                             "/v1/pca?opacity=2", "/v1/pca?invert", "/v1/pca?opacity=nan"}) {
     EXPECT_EQ(server.post(target, png).status, 400) << target;
   }
   for (const char* target : {"/v1/attention?head=99", "/v1/attention?query=9999,1"}) {

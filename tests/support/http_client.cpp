@@ -35,7 +35,8 @@ HttpConnection::HttpConnection(uint16_t port) : socket_(::socket(AF_INET, SOCK_S
     throw std::runtime_error("no server on port " + std::to_string(port));
 }
 
-HttpConnection::HttpConnection(const std::string& unix_path) : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+HttpConnection::HttpConnection(const std::string& unix_path)
+    : socket_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::copy_n(unix_path.begin(), std::min(unix_path.size(), sizeof address.sun_path - 1), address.sun_path);

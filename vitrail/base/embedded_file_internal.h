@@ -7,7 +7,7 @@
 namespace vitrail {
 
 struct EmbeddedFile {
-  std::string_view name;  // of JSON without .json
+  std::string_view name;  // a file of JSON has its name without .json
   std::string_view text;
 };
 

@@ -27,7 +27,7 @@ Image white(int64_t width, int64_t height) {
 
 int64_t text_scale(int64_t width) { return std::max<int64_t>(2, width / (6 * kCharacters)); }
 
-// As printf's %g.
+// The value as printf's %g writes it.
 std::string significant(float value, int digits) {
   char text[32];
   std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));

@@ -31,7 +31,7 @@ struct AttendedImage {
 struct AttentionMaps {
   std::vector<AttentionMap> maps = {};
   std::optional<std::array<int64_t, 2>> query = {};  // row and column of the patch that attends
-  std::string attending = {};                             // "the class token"
+  std::string attending = {};                        // "the class token"
 };
 
 // Throw Error for a layer or head that the model does not have, and for a pixel that it does not see.

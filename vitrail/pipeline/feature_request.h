@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Which features of a model are extracted, by the names of the command line's options.
+// The request for features of a model, by the names of the command line's options.
 #include <string>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace vitrail::pipeline {
 
 struct FeatureOptions {
-  std::string tokens = "pooled";     // pooled, cls, patch or all
-  std::vector<int64_t> layers{-1};   // indices of blocks; several are computed in one pass
+  std::string tokens = "pooled";    // pooled, cls, patch or all
+  std::vector<int64_t> layers{-1};  // indices of blocks; several are computed in one pass
   bool final_norm = true;
 };
 

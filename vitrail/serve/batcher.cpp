@@ -102,21 +102,21 @@ void Batcher::loop() {
 
 // The oldest image with those that run together with it, after waiting for more of them within the delay.
 std::vector<BatchItem> Batcher::take_batch(std::unique_lock<std::mutex>& lock) {
-  const auto delay = std::chrono::duration_cast<Clock::duration>(
-      std::chrono::duration<double, std::milli>(options_.delay_ms));
+  const auto delay =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(options_.delay_ms));
   const Clock::time_point until = items_.front().arrival + delay;
   const auto complete = [this] {
     if (stopped_ || items_.empty() || !tasks_.empty()) return true;
-    const auto companions = std::ranges::count_if(
-        items_, [this](const BatchItem& item) { return run_together(item, items_.front()); });
+    const auto companions =
+        std::ranges::count_if(items_, [this](const BatchItem& item) { return run_together(item, items_.front()); });
     return companions >= options_.batch;
   };
   if (options_.delay_ms > 0) work_.wait_until(lock, until, complete);
   std::vector<BatchItem> batch;
   std::deque<BatchItem> others;
   for (BatchItem& item : items_) {
-    const bool fits = batch.empty() || (static_cast<int64_t>(batch.size()) < options_.batch &&
-                                        run_together(item, batch.front()));
+    const bool fits =
+        batch.empty() || (static_cast<int64_t>(batch.size()) < options_.batch && run_together(item, batch.front()));
     if (fits) {
       waiting_bytes_ -= bytes_of(item);
       batch.push_back(std::move(item));
@@ -149,9 +149,8 @@ void Batcher::compute(std::vector<BatchItem> batch) const {
   if (options_.on_batch) options_.on_batch(batch.size(), model_seconds);
   for (int64_t i = 0; i < count; ++i) {
     BatchItem& item = batch[static_cast<size_t>(i)];
-    BatchResult result{.error = failure,
-                       .queue_seconds = seconds_between(item.arrival, begin),
-                       .model_seconds = model_seconds};
+    BatchResult result{
+        .error = failure, .queue_seconds = seconds_between(item.arrival, begin), .model_seconds = model_seconds};
     if (failure.empty()) {
       for (const Tensor& rows : results) result.results.push_back(rows.select(0, i).contiguous());
     }

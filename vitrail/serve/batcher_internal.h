@@ -27,9 +27,9 @@ struct BatchResult {
 struct BatchItem {
   ModelPointer model;
   infer::Request request;
-  Tensor input;                            // [C, H, W]
-  std::function<bool()> departed;          // whether nobody waits for the result
-  std::function<void(BatchResult)> done;   // called once, unless departed; must not throw
+  Tensor input;                           // [C, H, W]
+  std::function<bool()> departed;         // whether nobody waits for the result
+  std::function<void(BatchResult)> done;  // called once, unless departed; must not throw
   Clock::time_point arrival = Clock::now();
 };
 

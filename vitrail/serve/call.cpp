@@ -30,8 +30,8 @@ const char* openai_type(int status) {
 // W3C Trace Context: version-trace-parent-flags.  Other text is not logged.
 std::string valid_traceparent(std::string_view text) {
   const bool valid = text.size() == 55 && std::ranges::all_of(text, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
-  });
+                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
+                     });
   return valid ? std::string(text) : "";
 }
 
@@ -67,9 +67,9 @@ void Call::respond(HttpResponse response) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   {
     const std::lock_guard lock(times_mutex_);
-    response.headers.emplace_back("Server-Timing", "decode;dur=" + milliseconds(decode_) + ", queue;dur=" +
-                                                       milliseconds(queue_) + ", model;dur=" + milliseconds(model_) +
-                                                       ", total;dur=" + milliseconds(seconds));
+    response.headers.emplace_back("Server-Timing",
+                                  "decode;dur=" + milliseconds(decode_) + ", queue;dur=" + milliseconds(queue_) +
+                                      ", model;dur=" + milliseconds(model_) + ", total;dur=" + milliseconds(seconds));
   }
   engine_.metrics.count_request(route_, response.status, seconds);
   if (engine_.options.log) engine_.options.log(log_line(response.status, response.body.size(), seconds));
@@ -95,10 +95,14 @@ void Call::add_times(double decode, double queue, double model) {
 
 std::string Call::log_line(int status, size_t bytes, double seconds) const {
   const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
-  ordered_json line{{"route", route_},          {"method", method_},
-                    {"status", status},         {"request_bytes", request_bytes_},
-                    {"response_bytes", bytes},  {"seconds", rounded(seconds)},
-                    {"decode_seconds", rounded(decode_)}, {"queue_seconds", rounded(queue_)},
+  ordered_json line{{"route", route_},
+                    {"method", method_},
+                    {"status", status},
+                    {"request_bytes", request_bytes_},
+                    {"response_bytes", bytes},
+                    {"seconds", rounded(seconds)},
+                    {"decode_seconds", rounded(decode_)},
+                    {"queue_seconds", rounded(queue_)},
                     {"model_seconds", rounded(model_)}};
   if (!traceparent_.empty()) line["traceparent"] = traceparent_;
   return pipeline::json_line(line);

@@ -23,7 +23,7 @@ struct Engine {
   ModelRegistry& models;
   WorkerPool& pool;
   Batcher& batcher;
-  std::function<bool()> ready;             // whether requests are accepted
+  std::function<bool()> ready;              // whether requests are accepted
   std::function<std::string()> exposition;  // the text of the metrics
 };
 
@@ -61,7 +61,7 @@ class Call {
     }
   }
 
-  void add_times(double decode, double queue, double model);  // of an image; the largest are reported
+  void add_times(double decode, double queue, double model);  // the times of an image; the largest are reported
 
  private:
   std::string log_line(int status, size_t bytes, double seconds) const;

@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 struct Inputs {
   std::vector<EncodedImage> images;
   std::vector<std::string> texts;
-  std::vector<bool> is_text;  // of each input
+  std::vector<bool> is_text;  // whether each input is a text
 };
 
 // An input: a text, "data:…", {"text": "…"} or {"image": "data:…"}.
@@ -93,7 +93,8 @@ void embeddings_route(const CallPointer& call) {
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
     throw Error("encoding_format", "float or base64", "'" + encoding + "'");
-  if (body.contains("dimensions")) throw Error("dimensions", "no other size than the model's", body["dimensions"].dump());
+  if (body.contains("dimensions"))
+    throw Error("dimensions", "no other size than the model's", body["dimensions"].dump());
   call->options().require_all_taken();
   const DualModel* const dual = job.model->dual();
   if (!dual && !inputs->texts.empty())

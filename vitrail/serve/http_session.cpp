@@ -19,9 +19,9 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
-constexpr size_t kReadBytes = size_t{1} << 16;          // of one read
-constexpr double kDiscardSeconds = 2;                   // a client may still send when its request has been refused
-constexpr size_t kDiscardedBytes = size_t{256} << 20;   // likewise
+constexpr size_t kReadBytes = size_t{1} << 16;         // the size of one read
+constexpr double kDiscardSeconds = 2;                  // a client may still send when its request has been refused
+constexpr size_t kDiscardedBytes = size_t{256} << 20;  // likewise
 
 std::string lower_case(beast::string_view text) {
   std::string result(text.data(), text.size());
@@ -125,7 +125,7 @@ void HttpSession::read_header() {
   if (idle_ && core_.draining) return close();
   set_deadline(idle_ ? core_.limits.idle_seconds : core_.limits.header_seconds);
   if (idle_) return read_more_header();
-  parse_header();  // of the next request, which has arrived
+  parse_header();  // the next request has arrived
 }
 
 void HttpSession::read_more_header() {
@@ -207,8 +207,7 @@ void HttpSession::on_header() {
     return refuse(431, "more than " + std::to_string(core_.limits.headers) + " headers");
   in_flight_ = true;
   ++core_.requests;
-  const bool overloaded =
-      core_.requests > core_.limits.requests || core_.buffered_bytes > core_.limits.buffered_bytes;
+  const bool overloaded = core_.requests > core_.limits.requests || core_.buffered_bytes > core_.limits.buffered_bytes;
   if (std::optional<HttpResponse> response = core_.handler.refuse(request_, overloaded)) {
     keep_alive_ = keep_alive_ && parser_->is_done();
     return send(std::move(*response));

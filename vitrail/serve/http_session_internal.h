@@ -85,14 +85,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   boost::asio::steady_timer timer_;
   boost::beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
-  std::array<char, 1 << 16> block_;  // of a body
+  std::array<char, 1 << 16> block_;  // a piece of a body
   HttpRequest request_;
   std::function<void(std::uint64_t, boost::beast::string_view, ErrorCode&)> count_chunk_;
   size_t chunks_ = 0, buffered_ = 0, discarded_ = 0;
   std::chrono::steady_clock::time_point body_begin_;
-  uint64_t number_ = 0;                            // of the current request
-  std::shared_ptr<std::atomic<bool>> departed_;    // of the current request
-  std::shared_ptr<void> response_;                 // while it is written
+  uint64_t number_ = 0;                          // counts the requests
+  std::shared_ptr<std::atomic<bool>> departed_;  // belongs to the current request
+  std::shared_ptr<void> response_;               // while it is written
   bool idle_ = true, in_flight_ = false, has_response_ = false, keep_alive_ = false, timed_out_ = false,
        closed_ = false;
 };

@@ -8,10 +8,10 @@ namespace vitrail::serve {
 
 struct ImageOutcome {
   std::string name;
-  std::string error;               // not empty: there is nothing else
-  std::vector<std::vector<Tensor>> results;  // of each request of the job, without the batch axis
-  image::Image image;              // if the job keeps images
-  int64_t width = 0, height = 0;   // of the image
+  std::string error;                         // not empty: there is nothing else
+  std::vector<std::vector<Tensor>> results;  // results of each request of the job, without the batch axis
+  image::Image image;                        // if the job keeps images
+  int64_t width = 0, height = 0;             // the size of the image
 };
 
 struct ImageJob {
@@ -27,8 +27,8 @@ struct ImageJob {
 void start_images(const CallPointer& call, std::vector<EncodedImage> images, ImageJob job);
 
 // The response of the routes for images: an object for a single image, else a list with an object for each.  An image
-// that failed is {"path", "error"} in the list.  Throws HttpError 422 if the single image failed; if all did, the status
-// is 422.
+// that failed is {"path", "error"} in the list.  Throws HttpError 422 if the single image failed; if all did, the
+// status is 422.
 HttpResponse outcome_response(std::vector<ImageOutcome>& outcomes, bool single,
                               const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of);
 

@@ -46,7 +46,8 @@ int64_t count_of(const json& value, const std::string& where, int64_t max) {
 
 std::vector<int64_t> shape_of(const json& input) {
   const json& given = member(input, "shape");
-  if (!given.is_array() || given.empty() || given.size() > 8) throw Error("shape", "a list of 1 to 8 sizes", given.dump());
+  if (!given.is_array() || given.empty() || given.size() > 8)
+    throw Error("shape", "a list of 1 to 8 sizes", given.dump());
   std::vector<int64_t> shape;
   for (const json& size : given) shape.push_back(count_of(size, "shape", INT32_MAX));
   return shape;
@@ -86,7 +87,8 @@ void take_json_data(const json& data, InferenceInput& input) {
 
 void take_binary_data(std::string_view bytes, InferenceInput& input) {
   if (input.datatype == "FP32") {
-    if (bytes.size() % sizeof(float) != 0) throw Error(input.name, "4 bytes for each value", str(bytes.size(), " bytes"));
+    if (bytes.size() % sizeof(float) != 0)
+      throw Error(input.name, "4 bytes for each value", str(bytes.size(), " bytes"));
     input.values.resize(bytes.size() / sizeof(float));
     if (!bytes.empty()) std::memcpy(input.values.data(), bytes.data(), bytes.size());
     return;
@@ -96,7 +98,8 @@ void take_binary_data(std::string_view bytes, InferenceInput& input) {
     if (bytes.size() < kLengthBytes) throw Error(input.name, "4 bytes of length before an element", "fewer");
     std::memcpy(&length, bytes.data(), kLengthBytes);
     bytes.remove_prefix(kLengthBytes);
-    if (length > bytes.size()) throw Error(input.name, str("at most ", bytes.size(), " bytes of an element"), str(length));
+    if (length > bytes.size())
+      throw Error(input.name, str("at most ", bytes.size(), " bytes of an element"), str(length));
     input.strings.emplace_back(bytes.substr(0, length));
     bytes.remove_prefix(length);
   }
@@ -160,8 +163,8 @@ InferenceRequest parse_inference(const HttpRequest& request, const Limits& limit
   std::string_view text = request.body, binary;
   InferenceRequest result;
   if (!length.empty()) {
-    const int64_t size = parse_integer("Inference-Header-Content-Length", length, 0,
-                                       static_cast<int64_t>(request.body.size()));
+    const int64_t size =
+        parse_integer("Inference-Header-Content-Length", length, 0, static_cast<int64_t>(request.body.size()));
     text = text.substr(0, static_cast<size_t>(size));
     binary = std::string_view(request.body).substr(static_cast<size_t>(size));
     if (size == 0) {  // the body is the only image

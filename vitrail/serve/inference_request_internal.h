@@ -13,10 +13,10 @@
 namespace vitrail::serve {
 
 struct InferenceInput {
-  std::string name, datatype;        // "FP32", "BYTES"
+  std::string name, datatype;  // "FP32", "BYTES"
   std::vector<int64_t> shape;
-  std::vector<float> values;         // of FP32
-  std::vector<std::string> strings;  // of BYTES
+  std::vector<float> values;         // elements of FP32
+  std::vector<std::string> strings;  // elements of BYTES
 };
 
 struct RequestedOutput {

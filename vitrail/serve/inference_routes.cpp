@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kVersion = "1";  // of every model
+constexpr const char* kVersion = "1";  // the version of every model
 
 // The model of /v2/models/NAME[/versions/VERSION]/….
 ModelPointer model_of(const Call& call) {
@@ -51,8 +51,12 @@ std::vector<InferenceOutput> outputs_of(const ServedModel& model, const Inferenc
     }
     if (output.classification > 0 && output.name == "embedding")
       throw Error("classification", "the output logits or probabilities", "embedding");
-    outputs.push_back({.name = output.name, .shape = {}, .values = {}, .strings = {},
-                       .is_text = output.classification > 0, .binary = output.binary});
+    outputs.push_back({.name = output.name,
+                       .shape = {},
+                       .values = {},
+                       .strings = {},
+                       .is_text = output.classification > 0,
+                       .binary = output.binary});
     if (output.classification > 0)
       outputs.back().shape = {std::min(output.classification, width_of(model, output.name))};
   }
@@ -63,9 +67,8 @@ std::vector<InferenceOutput> outputs_of(const ServedModel& model, const Inferenc
 std::vector<std::string> classes_of(const Model& model, std::span<const float> values, int64_t count) {
   std::vector<int64_t> order(values.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-    return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)];
-  });
+  std::ranges::stable_sort(
+      order, [&](int64_t a, int64_t b) { return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)]; });
   std::vector<std::string> classes;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t index = order[static_cast<size_t>(i)];
@@ -124,7 +127,8 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
     throw Error("inputs", "images of BYTES or pixels of FP32", "'" + input.name + "' of " + input.datatype);
   const auto& vit = model.images().config().vit;
   if (input.shape.size() != 4 || input.shape[1] != vit.in_chans || input.shape[2] == 0 || input.shape[3] == 0)
-    throw Error("pixels", str("a shape [n, ", vit.in_chans, ", height, width]"), str(input.shape.size(), " sizes, or others"));
+    throw Error("pixels", str("a shape [n, ", vit.in_chans, ", height, width]"),
+                str(input.shape.size(), " sizes, or others"));
   const int64_t each = input.shape[1] * input.shape[2] * input.shape[3];
   for (int64_t i = 0; i < input.shape[0]; ++i) {
     const Tensor pixels = Tensor::empty({input.shape[1], input.shape[2], input.shape[3]});
@@ -137,10 +141,9 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
 }  // namespace
 
 void server_metadata_route(const CallPointer& call) {
-  call->respond(ordered_json{
-      {"name", "vitrail"},
-      {"version", kVersion},
-      {"extensions", {"binary_tensor_data", "classification", "model_repository"}}});
+  call->respond(ordered_json{{"name", "vitrail"},
+                             {"version", kVersion},
+                             {"extensions", {"binary_tensor_data", "classification", "model_repository"}}});
 }
 
 void model_metadata_route(const CallPointer& call) {

@@ -33,7 +33,7 @@ class Watch {
  private:
   int max_depth_;
   size_t values_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the open objects
+  std::vector<std::set<std::string>> keys_;  // the keys of the open objects
 };
 
 std::string option_value(const std::string& name, const json& value) {
@@ -47,9 +47,8 @@ std::string option_value(const std::string& name, const json& value) {
 json parse_json(std::string_view text, int max_depth) {
   Watch watch(max_depth);
   try {
-    return json::parse(text, [&watch](int depth, json::parse_event_t event, json& parsed) {
-      return watch(depth, event, parsed);
-    });
+    return json::parse(
+        text, [&watch](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
   } catch (const json::parse_error& error) {
     throw HttpError(400, str("malformed JSON at byte ", error.byte));
   } catch (const json::exception&) {

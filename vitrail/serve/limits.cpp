@@ -54,8 +54,7 @@ void set_limit(Limits& limits, const std::string& name, const std::string& value
           limits.*field = options.number(name, 0, kMinSeconds, kMaxSeconds);
         } else {
           constexpr int64_t max = std::numeric_limits<int>::max();
-          limits.*field = static_cast<Value>(
-              options.integer(name, 0, 1, std::is_same_v<Value, int> ? max : kMaxCount));
+          limits.*field = static_cast<Value>(options.integer(name, 0, 1, std::is_same_v<Value, int> ? max : kMaxCount));
         }
       },
       found->second);

@@ -19,7 +19,7 @@ class Histogram {
   void write(const std::string& name, const std::string& labels, std::string& text) const;
 
  private:
-  std::vector<double> bounds_;     // upper limits, ascending
+  std::vector<double> bounds_;    // upper limits, ascending
   std::vector<uint64_t> counts_;  // per bucket; the last has no limit
   double sum_ = 0;
 };

@@ -8,13 +8,14 @@
 namespace vitrail::serve {
 namespace {
 
-constexpr size_t kMaxBoundary = 70;     // RFC 2046, section 5.1.1
+constexpr size_t kMaxBoundary = 70;  // RFC 2046, section 5.1.1
 constexpr size_t kMaxPartHeader = 8192;
 
 Error damaged(const std::string& what) { return Error("multipart", "parts between boundaries", what); }
 
 bool equal_ignoring_case(std::string_view text, std::string_view lower) {
-  return std::ranges::equal(text, lower, [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
+  return std::ranges::equal(text, lower,
+                            [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
 }
 
 // The quoted or plain value at `at`, which moves behind it.

@@ -14,7 +14,7 @@
 namespace vitrail::serve {
 namespace {
 
-constexpr size_t kMaxFields = 64;  // of a form beside its images
+constexpr size_t kMaxFields = 64;  // the fields of a form beside its images
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 

@@ -12,8 +12,8 @@ namespace vitrail::serve {
 
 struct EncodedImage {
   std::string name;   // as the command line's path: "-", or the name of the file
-  std::string bytes;  // of an image file
-  Tensor input = {};  // or what preprocessing gives, [C, H, W]
+  std::string bytes;  // the content of an image file
+  Tensor input = {};  // instead: what preprocessing gives, [C, H, W]
 };
 
 struct RequestImages {

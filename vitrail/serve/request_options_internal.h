@@ -18,7 +18,7 @@ class RequestOptions {
 
   std::optional<std::string> text(const std::string& name);
   std::string text(const std::string& name, const std::string& preset) { return text(name).value_or(preset); }
-  std::vector<std::string> texts(const std::string& name);  // of an option that may be repeated
+  std::vector<std::string> texts(const std::string& name);  // the values of an option that may be repeated
   std::string one_of(const std::string& name, const std::vector<std::string>& values);  // the first value by default
   int64_t integer(const std::string& name, int64_t preset, int64_t min, int64_t max);
   std::vector<int64_t> integers(const std::string& name, const std::vector<int64_t>& preset);  // "-1,-4"

@@ -9,9 +9,9 @@
 namespace vitrail::serve {
 
 struct Route {
-  std::string name;                // in metrics and logs: "classify"
-  std::string method;              // GET includes HEAD
-  std::vector<std::string> path;   // "*" is any segment
+  std::string name;                      // in metrics and logs: "classify"
+  std::string method;                    // GET includes HEAD
+  std::vector<std::string> path;         // "*" is any segment
   void (*run)(const CallPointer& call);  // on the pool; may throw
   // Served at once and without a key, while loading, draining and overloaded: health, the page.
   bool is_public = false;

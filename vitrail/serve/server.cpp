@@ -35,8 +35,8 @@ void check_options(const ServeOptions& options) {
 bool equal_in_constant_time(std::string_view given, std::string_view key) {
   unsigned difference = given.size() == key.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i)
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^
-                                        static_cast<unsigned char>(key[i % key.size()]));
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(key[i % key.size()]));
   return difference == 0;
 }
 
@@ -60,8 +60,8 @@ class Server::Implementation : public HttpHandler {
                 .batcher = batcher_,
                 .ready = [this] { return ready(); },
                 .exposition = [this] { return exposition(); }},
-        transport_(
-            listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path}, options_.limits, *this)) {}
+        transport_(listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path},
+                          options_.limits, *this)) {}
 
   ~Implementation() override {
     batcher_.stop();

@@ -47,8 +47,7 @@ Target parse_target(std::string_view target) {
   if (!target.starts_with('/')) throw HttpError(400, "the target of a request begins with /");
   Target result;
   const size_t mark = std::min(target.find('?'), target.size());
-  split(target.substr(0, mark), '/',
-        [&](std::string_view segment) { result.path.push_back(decoded(segment, false)); });
+  split(target.substr(0, mark), '/', [&](std::string_view segment) { result.path.push_back(decoded(segment, false)); });
   split(target.substr(std::min(mark + 1, target.size())), '&', [&](std::string_view pair) {
     const size_t equals = std::min(pair.find('='), pair.size());
     const std::string_view value = pair.substr(std::min(equals + 1, pair.size()));

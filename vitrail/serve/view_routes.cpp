@@ -104,9 +104,8 @@ void attention_route(const CallPointer& call) {
   job.finish = [model_pointer = job.model, attention, png, single = input.single](std::vector<ImageOutcome>& outcomes) {
     const Model& images = model_pointer->images();
     if (png) return attention_png(images, attention, outcomes.front());
-    return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
-      return attention_json(images, attention, outcome);
-    });
+    return outcome_response(outcomes, single,
+                            [&](const ImageOutcome& outcome) { return attention_json(images, attention, outcome); });
   };
   start_images(call, std::move(input.images), std::move(job));
 }
@@ -124,10 +123,8 @@ void pca_route(const CallPointer& call) {
   const bool png = wants_png(options, input.single);
   options.require_all_taken();
   job.keep_images = png;
-  job.requests = {{.output = infer::Output::features,
-                   .tokens = infer::Tokens::grid,
-                   .layer = layer,
-                   .normalize = normalize}};
+  job.requests = {
+      {.output = infer::Output::features, .tokens = infer::Tokens::grid, .layer = layer, .normalize = normalize}};
   job.finish = [=, model_pointer = job.model, single = input.single](std::vector<ImageOutcome>& outcomes) {
     if (single && !outcomes.front().error.empty()) throw HttpError(422, outcomes.front().error);
     const Model& images = model_pointer->images();
