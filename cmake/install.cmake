@@ -8,6 +8,13 @@ install(TARGETS vitrail_lib EXPORT vitrailTargets LIBRARY COMPONENT runtime NAME
 if(VITRAIL_APP)
   install(TARGETS vitrail RUNTIME COMPONENT runtime)
 endif()
+if(TARGET vitrail_http)  # a unit of systemd
+  file(READ ${PROJECT_SOURCE_DIR}/cmake/vitrail-serve.service.in unit)
+  string(REPLACE "@CMAKE_INSTALL_FULL_BINDIR@" "${CMAKE_INSTALL_FULL_BINDIR}" unit "${unit}")
+  file(WRITE ${PROJECT_BINARY_DIR}/vitrail-serve.service "${unit}")
+  install(FILES ${PROJECT_BINARY_DIR}/vitrail-serve.service DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail
+          COMPONENT runtime)
+endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
