@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <latch>
 #include <new>
 
 #include "tests/support/golden.h"
@@ -60,7 +61,10 @@ int64_t allocations_of(const Session& session, int64_t batch, const Request& req
   const std::vector<Tensor> results = session.run(images, request);
   // Thread-local memory grows in the first pass of a thread, and the partition of the images differs between runs.
   const ThreadCount threads(session.threads());
+  // The latch makes each thread run one of the passes: without it, one thread may run them all.
+  std::latch all_threads(session.threads());
   parallel_for(0, session.threads(), 1, [&](int64_t first, int64_t last) {
+    all_threads.arrive_and_wait();
     for (; first < last; ++first) session.run(images, request);
   });
   session.run_into(images, request, results);

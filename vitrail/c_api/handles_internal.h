@@ -53,7 +53,8 @@ vitrail_status* guarded(const F& function) noexcept {
   }
 }
 
-// Throws Error if a required argument is null.
+// Throws Error if a required argument is null.  A result's own pointer is checked before the result is made: an
+// assignment evaluates its right side first, and the result would be lost.
 template <class T>
 T& required(T* argument, const char* name) {
   if (!argument) throw Error(name, "a pointer", "NULL");

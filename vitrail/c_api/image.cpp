@@ -60,8 +60,8 @@ vitrail_status* vitrail_image_read(const vitrail_model* model, const char* path,
                                    vitrail_image** image) {
   return guarded([&] {
     using namespace vitrail::c_api;
-    required(image, "image") =
-        new_image(vitrail::image::read_image(&required(path, "path"), decode_options(model, apply_exif)));
+    vitrail_image*& result = required(image, "image");
+    result = new_image(vitrail::image::read_image(&required(path, "path"), decode_options(model, apply_exif)));
   });
 }
 
@@ -70,8 +70,9 @@ vitrail_status* vitrail_image_decode(const vitrail_model* model, const void* byt
   return guarded([&] {
     using namespace vitrail::c_api;
     if (!bytes) throw vitrail::Error("bytes", "a pointer", "NULL");
-    required(image, "image") = new_image(vitrail::image::decode(std::span(static_cast<const std::byte*>(bytes), size),
-                                                                decode_options(model, apply_exif), "image"));
+    vitrail_image*& result = required(image, "image");
+    result = new_image(vitrail::image::decode(std::span(static_cast<const std::byte*>(bytes), size),
+                                              decode_options(model, apply_exif), "image"));
   });
 }
 
@@ -80,7 +81,8 @@ vitrail_status* vitrail_image_view(const uint8_t* pixels, size_t size, int64_t w
   return guarded([&] {
     const vitrail::image::ImageView view(pixels, width, height, vitrail::c_api::format_of(format), stride);
     vitrail::c_api::check_extent(view, size);
-    required(image, "image") = new vitrail_image{std::nullopt, view};
+    vitrail_image*& result = required(image, "image");
+    result = new vitrail_image{std::nullopt, view};
   });
 }
 

@@ -65,22 +65,24 @@ vitrail_status* vitrail_logits(const vitrail_model* model, const vitrail_image* 
                                vitrail_tensor** logits) {
   return guarded([&] {
     vitrail::models::require_classifier(required(model, "model").images().config(), model->path);
-    required(logits, "logits") = new_tensor(model->images().logits(views_of(images, count)));
+    vitrail_tensor*& result = required(logits, "logits");
+    result = new_tensor(model->images().logits(views_of(images, count)));
   });
 }
 
 vitrail_status* vitrail_embed(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                               const vitrail_embed_options* options, vitrail_tensor** features) {
   return guarded([&] {
-    required(features, "features") =
-        new_tensor(required(model, "model").images().embed(views_of(images, count), embed_options(options)));
+    vitrail_tensor*& result = required(features, "features");
+    result = new_tensor(required(model, "model").images().embed(views_of(images, count), embed_options(options)));
   });
 }
 
 vitrail_status* vitrail_attention(const vitrail_model* model, const vitrail_image* image,
                                   const vitrail_attention_options* options, vitrail_tensor** map) {
   return guarded([&] {
-    required(map, "map") = new_tensor(
+    vitrail_tensor*& result = required(map, "map");
+    result = new_tensor(
         required(model, "model").images().attention(required(image, "image").view, attention_options(options)));
   });
 }
@@ -105,7 +107,8 @@ vitrail_status* vitrail_pca(const vitrail_model* model, const vitrail_image* con
 vitrail_status* vitrail_preprocess(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                                    vitrail_tensor** input) {
   return guarded([&] {
-    required(input, "input") = new_tensor(required(model, "model").images().preprocess(views_of(images, count)));
+    vitrail_tensor*& result = required(input, "input");
+    result = new_tensor(required(model, "model").images().preprocess(views_of(images, count)));
   });
 }
 
@@ -117,7 +120,8 @@ vitrail_status* vitrail_forward(const vitrail_model* model, const float* input, 
     const int64_t count = vitrail::checked_numel(extents, "shape");
     const Tensor images = Tensor::empty(vitrail::Shape(extents));
     std::copy_n(input, count, images.data<float>());
-    required(output, "output") = new_tensor(required(model, "model").images().session().logits(images));
+    vitrail_tensor*& result = required(output, "output");
+    result = new_tensor(required(model, "model").images().session().logits(images));
   });
 }
 

@@ -49,8 +49,8 @@ extern "C" {
 
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model) {
   return guarded([&] {
-    required(model, "model") =
-        open(&required(path, "path"), options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options"));
+    vitrail_model*& result = required(model, "model");
+    result = open(&required(path, "path"), options_or(options, VITRAIL_MODEL_OPTIONS_INIT, "vitrail_model_options"));
   });
 }
 

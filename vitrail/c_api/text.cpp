@@ -28,7 +28,8 @@ extern "C" {
 vitrail_status* vitrail_embed_texts(const vitrail_model* model, const char* const* texts, size_t count,
                                     vitrail_tensor** embeddings) {
   return guarded([&] {
-    required(embeddings, "embeddings") = new_tensor(dual_of(model).embed_texts(strings_of(texts, count, "texts")));
+    vitrail_tensor*& result = required(embeddings, "embeddings");
+    result = new_tensor(dual_of(model).embed_texts(strings_of(texts, count, "texts")));
   });
 }
 

@@ -99,15 +99,20 @@ void replace_by_link(const fs::path& file, const fs::path& to) {
   if (error) throw Error(str(to.string(), ": cannot be replaced: ", error.message()));
 }
 
+// The size and checksum of this program's file.  Without /proc, builds cannot be distinguished.
+std::string program_checksum() {
+  try {
+    const MappedFile program("/proc/self/exe");
+    return str(program.bytes().size(), "-", crc32c(program.bytes().data(), program.bytes().size()));
+  } catch (const Error&) {
+    return "unknown";
+  }
+}
+
 }  // namespace
 
 Fingerprint fingerprint(int threads, int ranks) {
-  std::string build = "unknown";
-  try {
-    const MappedFile program("/proc/self/exe");
-    build = str(program.bytes().size(), "-", crc32c(program.bytes().data(), program.bytes().size()));
-  } catch (const Error&) {  // without /proc, builds cannot be distinguished
-  }
+  static const std::string build = program_checksum();  // once, because each checkpoint has it
   return {build, kernels::name_of(kernels::active_isa()), threads, ranks};
 }
 

@@ -12,6 +12,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/signal_block_internal.h"
 #include "vitrail/kernels/isa/thread_scratch_internal.h"
 
 namespace vitrail::kernels::onednn {
@@ -109,6 +110,9 @@ void sgemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, 
            const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
   limit_isa();
   const OpenMpThreads one(1);
+  // For long sums oneDNN's generated code uses a small heap buffer as its stack.  A signal handler would run on it and
+  // overwrite the memory before it.
+  const SignalBlock signals;
   const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b,
                                           ldb, accumulate ? 1.0f : 0.0f, c, ldc);
   if (status == dnnl_out_of_memory) throw std::bad_alloc();
