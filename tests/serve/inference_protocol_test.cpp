@@ -183,6 +183,17 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
   }
 }
 
+TEST(ServeInference, AModelThatDoesNotLoadIsAnErrorWithoutPath) {
+  const auto folder = scratch_folder() / "model";
+  std::filesystem::copy(small_model(), folder);
+  const TestServer server({.models = {{"m", folder.string()}}, .port = 0, .model_control = true});
+  std::filesystem::remove(folder / "config.json");
+  const HttpReply reply = server.post("/v2/repository/models/m/load", "{}");
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_FALSE(contains(reply.body, folder.string())) << reply.body;
+  EXPECT_EQ(server.get("/v2/models/m/ready").status, 200) << "the model before remains";
+}
+
 TEST(ServeInference, MetadataAndRepository) {
   serve::ServeOptions options = serve_options();
   options.model_control = true;

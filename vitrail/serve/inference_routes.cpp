@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "vitrail/analysis/knn.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/inference_request_internal.h"
@@ -192,6 +192,22 @@ void repository_index_route(const CallPointer& call) {
   call->respond(list);
 }
 
+namespace {
+
+// The error of a model's files names paths, which clients must not see.
+void load_model(ModelRegistry& models, const std::string& name) {
+  try {
+    models.load(name);
+  } catch (const HttpError&) {
+    throw;
+  } catch (const Error& error) {
+    warn("serve: " + name + ": " + error.what());
+    throw HttpError(500, "the model '" + name + "' cannot be loaded: the server's warnings say why");
+  }
+}
+
+}  // namespace
+
 // /v2/repository/models/NAME/load and …/unload
 void repository_change_route(const CallPointer& call) {
   if (!call->engine().options.model_control)
@@ -200,7 +216,7 @@ void repository_change_route(const CallPointer& call) {
   if (call->target().path[4] == "unload") {
     call->engine().models.unload(name);
   } else {
-    call->engine().models.load(name);
+    load_model(call->engine().models, name);
   }
   call->respond(ordered_json::object());
 }
