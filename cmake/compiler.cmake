@@ -24,6 +24,8 @@ add_compile_options(
   "$<${VITRAIL_RELEASE}:-fstack-protector-strong;-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2;-D_GLIBCXX_ASSERTIONS>")
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options($<${VITRAIL_RELEASE}:-fcf-protection>)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  add_compile_options($<${VITRAIL_RELEASE}:-mbranch-protection=standard>)
 endif()
 add_link_options(-Wl,-z,relro -Wl,-z,now)
 

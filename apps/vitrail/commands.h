@@ -12,6 +12,7 @@ namespace vitrail::app {
   COMMAND(embed)                  \
   COMMAND(attention)              \
   COMMAND(pca)                    \
+  COMMAND(segment)                \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
   COMMAND(bench)                  \

@@ -13,6 +13,7 @@
 #include "apps/vitrail/process_setup.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/image/decode_memory.h"
@@ -56,6 +57,7 @@ void require_precision_is_used(const CLI::App& program, const app::GlobalOptions
   static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
                                                            {"convert", "the converted model has that of --dtype"},
                                                            {"inspect", "traces are computed in fp32"},
+                                                           {"segment", "masks are computed in fp32"},
                                                            {"models", "no model runs"},
                                                            {"info", "no model runs"}};
   for (const CLI::App* command : program.get_subcommands()) {
@@ -83,9 +85,10 @@ int run_program(int argc, char** argv) {
   program.add_option("--threads", global.threads, "Number of threads (default: all available cores)")
       ->check(CLI::Range(1, 1024));
   program
-      .add_option("--precision", global.precision,
-                  "Compute precision: fp32, half (16-bit: int16 with AVX-512 VNNI, else fp32 with weights rounded to "
-                  "bf16) or int8 (default: the model's, else fp32)")
+      .add_option(
+          "--precision", global.precision,
+          "Compute precision: fp32, half (16-bit: bf16 with AMX, int16 with AVX-512 VNNI, else fp32 with weights "
+          "rounded to bf16) or int8 (default: the model's, else fp32)")
       ->check(CLI::IsMember({"fp32", "half", "bf16", "int8"}));
   program
       .add_option("--decode-memory", global.decode_memory,
@@ -114,6 +117,10 @@ int run_program(int argc, char** argv) {
   set_warning_callback([quiet = global.quiet](const std::string& message) {
     if (!quiet) app::print_warning(message);
   });
+  if (global.threads > available_threads()) {
+    warn(str("--threads ", global.threads, ": this process may use ", available_threads(),
+             " cores, and more threads are not faster"));
+  }
   return run();
 }
 

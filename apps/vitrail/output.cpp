@@ -97,7 +97,9 @@ void clear_status() {
   status_drawn = false;
 }
 
-void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", pipeline::json_line(object)); }
+std::string json_text(const nlohmann::ordered_json& value) { return pipeline::json_line(value); }
+
+void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", json_text(object)); }
 
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string line = "vitrail";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_folder.h"
 #include "vitrail/analysis/pca.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -43,27 +43,13 @@ struct Features {
   std::vector<Tensor> grids;  // [rows, columns, D]
 };
 
-// The name of an image's files: that of the image, with a number if another image has it too.
-std::string unique_name(const std::string& path, std::set<std::string>& taken) {
-  const std::string stem = path == "-" ? "image" : fs::path(path).stem().string();
-  std::string name = stem;
-  for (int number = 2; !taken.insert(name).second; ++number) name = str(stem, "-", number);
-  return name;
-}
-
 void write_raw(const fs::path& file, const Tensor& scores) {
   const Shape shape = scores.shape();
   write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
 }
 
-void create_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Error(folder.string(), "a folder for the overlays", error.message());
-}
-
 int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
-  create_folder(options.output);
+  create_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
   const infer::Request request{.output = infer::Output::features,
@@ -80,9 +66,9 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
   if (features.grids.empty())
     throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");
   const std::vector<analysis::PcaMaps> maps = analysis::pca_maps(features.grids, foreground);
-  std::set<std::string> taken;
+  UniqueNames names;
   for (size_t i = 0; i < maps.size(); ++i) {
-    const fs::path base = fs::path(options.output) / unique_name(features.paths[i], taken);
+    const fs::path base = fs::path(options.output) / names.name_of(features.paths[i]);
     const image::Image photo = source.read(features.index[i]);
     image::write_png(base.string() + ".png", pipeline::pca_overlay(photo, maps[i], options.opacity, model.transform()));
     if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);

@@ -41,8 +41,8 @@ void StatusLine::draw(const std::string& text) {
 Progress::Progress(const char* what, std::optional<size_t> total, bool quiet)
     : what_(what), total_(total), line_(quiet || total == 1) {}
 
-void Progress::step() {
-  ++done_;
+void Progress::step(int64_t count) {
+  done_ += count;
   const auto total = static_cast<int64_t>(total_.value_or(0));
   if (!line_.due(done_ == total)) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();

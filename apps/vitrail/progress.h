@@ -36,7 +36,7 @@ class Progress {
  public:
   // what: the plural of the items.  No total: it is not known.
   Progress(const char* what, std::optional<size_t> total, bool quiet);
-  void step();
+  void step(int64_t count = 1);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -13,6 +13,7 @@ The results are the numbers of the command line.  NumPy is the only dependency.
 from ._errors import Error, InternalError
 from ._library import version as _version
 from ._model import Model, load
+from ._segment import ImageEmbedding, Masks
 
-__all__ = ["Error", "InternalError", "Model", "load"]
+__all__ = ["Error", "ImageEmbedding", "InternalError", "Masks", "Model", "load"]
 __version__ = _version()

@@ -26,6 +26,7 @@ OptionEffects model_option_effects();      // --model … --crop-mode, --tome, -
 OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
 OptionEffects serve_option_effects();      // serve
+OptionEffects segment_option_effects();    // segment
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 
 inline Arguments operator+(Arguments a, const Arguments& b) {

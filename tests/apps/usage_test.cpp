@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/apps/cli_fixture.h"
+#include "vitrail/base/parallel.h"
 
 namespace vitrail::testing {
 namespace {
@@ -29,6 +30,14 @@ TEST(Usage, UsageErrorsExitWithStatusTwo) {
     EXPECT_FALSE(result.err.empty());
     EXPECT_TRUE(result.out.empty()) << result.out;
   }
+}
+
+TEST(Usage, MoreThreadsThanCoresAreSaidToBeUseless) {
+  const std::string cores = std::to_string(available_threads()), more = std::to_string(available_threads() + 1);
+  EXPECT_EQ(run_program({"inspect", "-m", small_model(), "--threads", cores}).err, "");
+  const ProgramResult result = run_program({"inspect", "-m", small_model(), "--threads", more});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(contains(result.err, "--threads " + more)) << result.err;
 }
 
 // The first words of the lines below "Subcommands:" in the program's help.

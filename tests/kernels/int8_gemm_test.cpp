@@ -4,9 +4,11 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/gemm/amx_microkernel-inl.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/gemm/weight_quantization_internal.h"
@@ -50,13 +52,17 @@ void emulated_vnni(const DotMicrokernelArgs& args) {
   }
 }
 
+void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTiles>>(args, emulated_vnni<32>); }
+
 std::vector<DotMicrokernel> microkernels_of(Isa isa) {
   const FeatureSet features = features_of(isa);
   const DotMicrokernel emulated = features.has(Feature::avx512) ? emulated_vnni<32>
                                   : features.has(Feature::avx2) ? emulated_vnni<16>
                                                                 : emulated_vnni<8>;
   std::vector<DotMicrokernel> all{int8_microkernel(), emulated};
+  if (features.has(Feature::avx512)) all.push_back(emulated_amx);
   if (features.has(Feature::avx512_vnni)) all.push_back(vnni_microkernel());
+  if (features.has(Feature::amx)) all.push_back(amx_int8_microkernel());
   return all;
 }
 
@@ -84,6 +90,34 @@ TEST(Int8Gemm, EqualsTheReferenceAtEverySize) {
           return kEps * (2 * std::abs(double{want[i]} - problem.bias[i % out]) + std::abs(want[i]));
         });
       });
+    }
+  }
+}
+
+// Complete and partial tiles along both dimensions; memory beyond the rows is unchanged.
+TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) {
+  constexpr int64_t kMaxRows = 70, kMaxGroups = 50, kLd = 48;
+  std::vector<int32_t> x(kMaxRows * kMaxGroups), panel(kMaxGroups * kAvx512Columns);
+  std::mt19937 engine(1);
+  for (int32_t& group : x) group = static_cast<int32_t>(engine());
+  for (int32_t& group : panel) group = static_cast<int32_t>(engine());
+  for (const int64_t rows : {1, 15, 16, 17, 32, 33, 47, 70}) {
+    for (const int64_t k_groups : {0, 1, 15, 16, 17, 32, 50}) {
+      for (const bool accumulate : {false, true}) {
+        std::vector<int32_t> got((kMaxRows + 1) * kLd, 12345), want = got;
+        DotMicrokernelArgs args{.x = x.data(),
+                                .ldx = kMaxGroups,
+                                .panel = panel.data(),
+                                .k_groups = k_groups,
+                                .rows = rows,
+                                .accumulators = got.data(),
+                                .ld_accumulators = kLd,
+                                .accumulate = accumulate};
+        emulated_amx(args);
+        args.accumulators = want.data();
+        emulated_vnni<32>(args);
+        EXPECT_EQ(got, want) << rows << " rows, " << k_groups << " groups";
+      }
     }
   }
 }

@@ -3,11 +3,13 @@
 // its stack, which is too small for the frame of a handler.
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/time.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <ctime>
+#include <stdexcept>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
@@ -35,7 +37,7 @@ void read_stack_bounds() {
   stack_end = stack_begin + bytes;
 }
 
-// Sends SIGALRM every 500 µs.
+// Sends SIGALRM to the calling thread every 500 µs.
 class Timer {
  public:
   Timer() {
@@ -43,19 +45,24 @@ class Timer {
     action.sa_handler = count_signal;
     action.sa_flags = SA_RESTART;
     ::sigaction(SIGALRM, &action, &before_);
-    set_interval(500);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGALRM;
+    event._sigev_un._tid = ::gettid();
+    const itimerspec interval{{0, 500'000}, {0, 500'000}};
+    if (::timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) throw std::runtime_error("timer_create");
+    ::timer_settime(timer_, 0, &interval, nullptr);
   }
   ~Timer() {
-    set_interval(0);
+    ::timer_delete(timer_);
     ::sigaction(SIGALRM, &before_, nullptr);
   }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
 
  private:
-  static void set_interval(suseconds_t microseconds) {
-    const itimerval interval{{0, microseconds}, {0, microseconds}};
-    ::setitimer(ITIMER_REAL, &interval, nullptr);
-  }
   struct sigaction before_ {};
+  timer_t timer_{};
 };
 
 template <class Compute>

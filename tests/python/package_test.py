@@ -41,6 +41,49 @@ def probability_in_worker(path):
     return vitrail.load(CLASSIFIER).classify(path, top=1)[0]
 
 
+class Segmenter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path = ROOT / "tests" / "fixtures" / "sam" / "exact_windows" / "model.pth"
+        cls.model = vitrail.load(cls.path)
+
+    def test_masks_are_the_programs(self):
+        prompt = ["--point", "200,150", "--box", "9,8,300,290"]
+        want = json.loads(program("segment", "-m", self.path, PHOTO, *prompt, "--format", "json"))["masks"]
+        got = self.model.segment(PHOTO, points=[[200, 150]], box=[9, 8, 300, 290])
+        self.assertEqual([int(area) for area in got.masks.sum((1, 2))], [mask["area"] for mask in want])
+        np.testing.assert_array_equal(got.iou, np.float32([mask["iou"] for mask in want]))
+        size = want[0]["rle"]["size"]
+        self.assertEqual(got.masks.shape, (3, *size))
+
+    def test_an_embedding_stands_for_its_image(self):
+        embedding = self.model.image_embedding(PHOTO)
+        for points, labels in (([[200, 150]], None), ([[200, 150], [20, 30]], [1, 0])):
+            by_image = self.model.segment(PHOTO, points, labels)
+            by_embedding = self.model.segment(embedding, points, labels)
+            np.testing.assert_array_equal(by_image.logits, by_embedding.logits)
+        refined = self.model.segment(embedding, mask_logits=by_image.logits[0], multimask=False)
+        self.assertEqual(refined.masks.shape[0], 1)
+
+    def test_what_makes_no_sense_is_an_error(self):
+        wrong = [
+            (dict(), "points, a box or a mask"),
+            (dict(points=[[1, 2, 3]]), r"points: expected shape \['n', 2\]"),
+            (dict(points=[[1, 2]], labels=[1, 0]), "labels: expected shape"),
+            (dict(points=[[1, 2]], labels=[2]), "label"),
+            (dict(points=[[9999, 2]]), "the image of"),
+            (dict(box=[1, 2, 3]), "box: expected shape"),
+            (dict(mask_logits=np.zeros((3, 4))), "mask_logits: expected shape"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(vitrail.Error, message):
+                self.model.segment(PHOTO, **arguments)
+        with self.assertRaisesRegex(vitrail.Error, "a Vision Transformer"):
+            self.model.embed(PHOTO)
+        with self.assertRaisesRegex(vitrail.Error, "Segment Anything"):
+            vitrail.load(CLASSIFIER).segment(PHOTO, points=[[1, 2]])
+
+
 class Classifier(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -90,6 +90,18 @@ TEST(MultiLabel, SettingsForOneLabelAreRefused) {
   for (const char* part : {"several labels", "loss.name: expected \"bce\"", "loss.label_smoothing: expected 0",
                            "data.balance: expected false", "mixup"})
     EXPECT_TRUE(contains(message, part)) << message;
+  const std::string threshold = refusal({"data.holdout=0", "loss.bce_threshold=0.5"});
+  EXPECT_TRUE(contains(threshold, "loss.bce_threshold: expected null")) << threshold;
+  EXPECT_FALSE(fs::exists(run));
+}
+
+TEST(MultiLabel, AProbeIsRefused) {
+  const Recipe probe =
+      parse_recipe(recipe_text(label_list(32)), "r.json",
+                   {"objective=probe", "model={\"init\": \"" + testing::fixture("models/timm_token").string() + "\"}"});
+  const fs::path run = testing::scratch_folder() / "run";
+  const std::string message = error_of([&] { train(probe, {.folder = run, .threads = 1}); });
+  EXPECT_TRUE(contains(message, "objective: expected \"classify\", got \"probe\"")) << message;
   EXPECT_FALSE(fs::exists(run));
 }
 

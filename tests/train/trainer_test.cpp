@@ -9,6 +9,7 @@
 
 #include "tests/support/golden.h"
 #include "tests/train/metrics_comparison.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/models/load.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/run_folder_internal.h"
@@ -389,6 +390,15 @@ TEST(Trainer, MixedPrecisionTrainsAndResumes) {
   train_to(runs / "resumed", recipe, false, 8);
   train_to(runs / "resumed", recipe, true);
   expect_same_runs(runs / "uninterrupted", runs / "resumed");
+}
+
+TEST(Trainer, Bf16WithoutItsGemmIsSaidOnce) {
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"precision=bf16", "epochs=1"});
+  int messages = 0;
+  TrainerCallbacks callbacks;
+  callbacks.message = [&](const std::string& message) { messages += contains(message, "has no bf16 GEMM") ? 1 : 0; };
+  train(recipe, {.folder = testing::scratch_folder() / "run", .threads = 1}, callbacks);
+  EXPECT_EQ(messages, kernels::multiplies_bf16() ? 0 : 1);
 }
 
 // A student with the teacher's weights has nothing to learn from it.

@@ -23,6 +23,8 @@ bool spin_until(const Condition& condition) {
     for (int i = 0; i < kChecksPerClock; ++i) {
 #if defined(__x86_64__) || defined(__i386__)
       __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      asm volatile("yield");
 #endif
       if (condition()) return true;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/ops/precision.h"
 
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
@@ -16,6 +17,8 @@ MixedPrecision::MixedPrecision(DType dtype) : previous_(active) {
 }
 MixedPrecision::~MixedPrecision() { active = previous_; }
 DType MixedPrecision::current() { return active; }
+
+bool has_bf16_gemm() { return kernels::multiplies_bf16(); }
 
 DType gemm_dtype(const Tensor& x, const char* where) {
   const DType dtype = compute_dtype(x, where);

@@ -21,6 +21,9 @@ class MixedPrecision {
   DType previous_;
 };
 
+// Whether this processor multiplies bf16.  Elsewhere operands are rounded to bf16 and multiplied in fp32.
+bool has_bf16_gemm();
+
 // The dtype of the operands of a GEMM with input x: the scope's dtype for f32 and bf16, f64 for f64, else f32.
 DType gemm_dtype(const Tensor& x, const char* where);
 

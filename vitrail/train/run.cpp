@@ -5,6 +5,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/infer/preprocess.h"
+#include "vitrail/ops/precision.h"
 #include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/multi_label_internal.h"
@@ -78,6 +79,11 @@ void Run::log_setup() const {
   log(data_.validation.dataset ? "validating on " + data_.validation.name
                                : "no validation images: the last weights are kept");
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
+  if (recipe_.precision == "bf16" && !ops::has_bf16_gemm()) {
+    log("precision bf16: this processor has no bf16 GEMM, so operands are rounded to bf16 and multiplied in fp32; fp32 "
+        "is "
+        "faster");
+  }
   if (group_.size() > 1) log(str(group_.size(), " processes, ", position_.batch_images, " images a batch"));
   if (training_step_.ema() && !training_step_.ema()->warmed_up(recipe_.epochs * steps_))
     warn(str("ema: the average is not used, because after all ", recipe_.epochs * steps_,

@@ -35,6 +35,10 @@ DotMicrokernel vnni_microkernel();
 DotMicrokernel int16_microkernel();
 DotMicrokernel bf16_microkernel();
 
+// On AMX's tile registers, for Isa::avx512_amx.
+DotMicrokernel amx_int8_microkernel();
+DotMicrokernel amx_bf16_microkernel();  // without transposed_x
+
 // Floats of memory in which attention in bf16 packs the transpose of rows with so many columns (head_packing-inl.h).
 inline int64_t packing_floats(int64_t columns) { return columns + kAvx512Columns * ((columns + 1) / 2); }
 

@@ -19,7 +19,7 @@ struct Int8Arithmetic {
   using D = hn::ScalableTag<int32_t>;
 
   template <class V>
-  HWY_INLINE static V multiply_add(D d, V a, V b, V accumulator) {
+  HWY_INLINE static V multiply_add([[maybe_unused]] D d, V a, V b, V accumulator) {
 #if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
     if constexpr (widen) {
       const hn::Repartition<int16_t, D> d16;
@@ -38,6 +38,12 @@ struct Int8Arithmetic {
     return hn::Add(accumulator, V{_mm256_madd_epi16(_mm256_maddubs_epi16(a.raw, b.raw), _mm256_set1_epi16(1))});
 #elif HWY_TARGET == HWY_AVX3
     return hn::Add(accumulator, V{_mm512_madd_epi16(_mm512_maddubs_epi16(a.raw, b.raw), _mm512_set1_epi16(1))});
+#elif HWY_TARGET == HWY_NEON
+    // Σ a b = Σ (a − 128) b + 128 Σ b, where pairs of either sum fit 16 bits: 2 · 128 · 127 < 2¹⁵.
+    const int8x16_t x = vreinterpretq_s8_u8(veorq_u8(vreinterpretq_u8_s32(a.raw), vdupq_n_u8(128)));
+    const int8x16_t w = vreinterpretq_s8_s32(b.raw);
+    const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)), vmull_high_s8(x, w));
+    return V{vpadalq_s16(vpadalq_s16(accumulator.raw, pairs), vshlq_n_s16(vpaddlq_s8(w), 7))};
 #else
     const auto low = hn::Set(d, 255);
     accumulator = hn::Add(accumulator, hn::Mul(hn::And(a, low), hn::ShiftRight<24>(hn::ShiftLeft<24>(b))));

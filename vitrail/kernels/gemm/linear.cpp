@@ -10,6 +10,7 @@
 #include "vitrail/kernels/gemm/gemm_tiles_internal.h"
 #include "vitrail/kernels/gemm/onednn_internal.h"
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
+#include "vitrail/kernels/gemm/packing_gemm_internal.h"
 #include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/isa/dispatch_internal.h"
 
@@ -30,18 +31,23 @@ std::unique_ptr<PackedGemm> make_avx512_gemm(const float* weight, const float* b
 
 std::unique_ptr<PackedGemm> make_vector_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out,
                                                   int64_t in) {
-  const bool has_vnni = active_features().has(Feature::avx512_vnni);
-  return make_int8_gemm(weight, bias, out, in, has_vnni ? vnni_microkernel() : int8_microkernel());
+  const FeatureSet features = active_features();
+  const DotMicrokernel microkernel = features.has(Feature::amx)           ? amx_int8_microkernel()
+                                     : features.has(Feature::avx512_vnni) ? vnni_microkernel()
+                                                                          : int8_microkernel();
+  return make_int8_gemm(weight, bias, out, in, microkernel);
 }
 
-// Rows: scalar, SSE4, AVX2, AVX-512.
+// Rows: scalar, SSE4, AVX2, AVX-512, NEON.
 using MakeGemm = std::unique_ptr<PackedGemm>(const float*, const float*, int64_t, int64_t);
 using MakeInt8Gemm = std::unique_ptr<PackedGemm>(const Int8WeightSource&, const float*, int64_t, int64_t);
-constexpr KernelTable<MakeGemm> kFp32Gemms{make_scalar_gemm, make_fp32_gemm, make_fp32_gemm, make_avx512_gemm};
+constexpr KernelTable<MakeGemm> kFp32Gemms{make_scalar_gemm, make_fp32_gemm, make_fp32_gemm, make_avx512_gemm,
+                                           make_fp32_gemm};
 constexpr KernelTable<MakeInt8Gemm> kInt8Gemms{make_scalar_int8_gemm, make_vector_int8_gemm, make_vector_int8_gemm,
-                                               make_vector_int8_gemm};
+                                               make_vector_int8_gemm, make_vector_int8_gemm};
 
 std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
+  if (active_features().has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
   if (active_features().has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
@@ -79,16 +85,17 @@ void scalar_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
 // oneDNN rejects null operands, and a build can be without it.
 void onednn_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a, int64_t lda,
                  const float* b, int64_t ldb, bool accumulate, float* c, int64_t ldc) {
-  if (!onednn::available() || m <= 0 || n <= 0 || k <= 0) {
+  if (m <= 0 || n <= 0 || k <= 0) {
     return scalar_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
   }
+  if (!onednn::available()) return packing_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
   for_each_tile(m, n, k, [&](const Tile& t) {
     onednn::sgemm(transpose_a, transpose_b, t.rows, t.columns, k, a + t.row * (transpose_a ? 1 : lda), lda,
                   b + t.column * (transpose_b ? ldb : 1), ldb, accumulate, c + t.row * ldc + t.column, ldc);
   });
 }
 
-constexpr KernelTable<decltype(scalar_gemm)> kGemms{scalar_gemm, onednn_gemm, onednn_gemm, onednn_gemm};
+constexpr KernelTable<decltype(scalar_gemm)> kGemms{scalar_gemm, onednn_gemm, onednn_gemm, onednn_gemm, onednn_gemm};
 
 template <class C>
 void bf16_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
@@ -134,6 +141,7 @@ const char* arithmetic_of(Precision precision) {
     case Precision::fp32:
       break;
     case Precision::half:
+      if (active_features().has(Feature::amx)) return "bf16";
       return active_features().has(Feature::avx512_vnni) ? "int16" : "fp32 (weights rounded to bf16)";
     case Precision::int8:
       return "int8";

@@ -36,6 +36,7 @@ class OpenMpThreads {
 
 dnnl_cpu_isa_t limit_for(Isa isa) {
   const FeatureSet features = features_of(isa);
+  if (features.has(Feature::amx)) return dnnl_cpu_isa_avx512_core_amx;
   if (features.has(Feature::avx512_bf16)) return dnnl_cpu_isa_avx512_core_bf16;
   if (features.has(Feature::avx512_vnni)) return dnnl_cpu_isa_avx512_core_vnni;
   if (features.has(Feature::avx512)) return dnnl_cpu_isa_avx512_core;
@@ -101,6 +102,8 @@ Isa effective_isa() {
       return Isa::avx512;
     case dnnl_cpu_isa_avx512_core_vnni:
       return Isa::avx512_vnni;
+    case dnnl_cpu_isa_avx512_core_amx:
+      return Isa::avx512_amx;
     default:
       return Isa::avx512_bf16;
   }

@@ -14,6 +14,8 @@
 #define VITRAIL_KERNELS_QUANTIZED_GEMM_ONCE
 namespace vitrail::kernels {
 
+enum class Accumulators : uint8_t { int32, int32_with_zero_points, fp32 };
+
 // One output block's operands.
 struct QuantizedBlock {
   const int32_t* x;  // [rows, then low terms of two_term][k_groups], row stride ldx
@@ -25,6 +27,7 @@ struct QuantizedBlock {
   // From the block's first column on:
   const float* scales;
   const int32_t* compensation;  // null: x has no zero points
+  bool float_accumulators;
   const float* bias;
   RowBias row_bias;  // replaces bias unless null
   int64_t first_row;
@@ -57,20 +60,23 @@ HWY_INLINE void accumulate(const QuantizedBlock& block, int32_t* accumulators) {
 }
 
 // scale_x · scale_w · (accumulator − zero_point · compensation) + addend for a vector of columns from c on.
-template <bool zero_points, class D, class V>
+template <Accumulators type, class D, class V>
 HWY_INLINE V dequantize(D d, const QuantizedBlock& block, QuantizationParams x, const int32_t* accumulators, int64_t c,
                         V addend) {
   const hn::RebindToSigned<D> d32;
   const auto scale = hn::Mul(hn::Set(d, x.scale), hn::Load(d, block.scales + c));
+  if constexpr (type == Accumulators::fp32) {
+    return hn::MulAdd(hn::Load(d, reinterpret_cast<const float*>(accumulators + c)), scale, addend);
+  }
   auto exact = hn::Load(d32, accumulators + c);
-  if constexpr (zero_points) {
+  if constexpr (type == Accumulators::int32_with_zero_points) {
     exact = hn::Sub(exact, hn::Mul(hn::Set(d32, x.zero_point), hn::Load(d32, block.compensation + c)));
   }
   return hn::MulAdd(hn::ConvertTo(d, exact), scale, addend);
 }
 
 // A two-term row keeps more bits than 8 or 16, so its activation is not the coarse one.
-template <Activation kind, bool zero_points>
+template <Activation kind, Accumulators type>
 HWY_INLINE void finish_rows(const QuantizedBlock& block, const int32_t* accumulators) {
   const OutputBlock& out = block.out;
   const int32_t *x = block.x, *low_x = x + out.rows * block.ldx;
@@ -81,16 +87,15 @@ HWY_INLINE void finish_rows(const QuantizedBlock& block, const int32_t* accumula
     const QuantizationParams params = load_metadata(x);
     const float* const bias = block.row_bias.data ? biases.next() : block.bias;
     const auto high = [&](auto d, int64_t c) HWY_ATTR {
-      return dequantize<zero_points>(d, block, params, accumulators, c, hn::Load(d, bias + c));
+      return dequantize<type>(d, block, params, accumulators, c, hn::Load(d, bias + c));
     };
     if (r != next_two_term) {
       finish_row<kind, true>(high, out, r);
       continue;
     }
     const QuantizationParams low_params = load_metadata(low_x);
-    const auto both = [&](auto d, int64_t c) HWY_ATTR {
-      return dequantize<zero_points>(d, block, low_params, low_accumulators, c, high(d, c));
-    };
+    const auto both = [&](auto d, int64_t c)
+                          HWY_ATTR { return dequantize<type>(d, block, low_params, low_accumulators, c, high(d, c)); };
     finish_row<kind>(both, out, r);
     next_two_term += block.two_term.stride;
     low_x += block.ldx;
@@ -103,7 +108,9 @@ void multiply_quantized_block(const QuantizedBlock& block) {
   accumulate(block, accumulators);
   const int32_t* const done = accumulators;
   with_activation(block.out.epilogue.activation, [&block, done](auto kind) HWY_ATTR {
-    block.compensation ? finish_rows<kind(), true>(block, done) : finish_rows<kind(), false>(block, done);
+    if (block.float_accumulators) return finish_rows<kind(), Accumulators::fp32>(block, done);
+    if (block.compensation) return finish_rows<kind(), Accumulators::int32_with_zero_points>(block, done);
+    finish_rows<kind(), Accumulators::int32>(block, done);
   });
 }
 
@@ -200,6 +207,7 @@ void QuantizedGemm::run(const GemmArgs& args) const {
                      .microkernel = format_.microkernel,
                      .scales = scales_.get() + column,
                      .compensation = compensation_ ? compensation_.get() + column : nullptr,
+                     .float_accumulators = format_.float_accumulators,
                      .bias = bias_.get() + column,
                      .row_bias = row_bias,
                      .first_row = row,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The GEMM of the integer formats, int8 and int16.  The weight is packed in panels of 32-bit K groups
+// The GEMM of the formats of 8 and 16 bits: int8, int16 and bf16.  The weight is packed in panels of 32-bit K groups
 // (dot_microkernels_internal.h) with a scale per output channel.  run() quantises x per row into the scratch, then
-// multiplies output blocks with exact int32 accumulators, and dequantises them in the epilogue.
+// multiplies output blocks with exact int32 accumulators, and dequantises them in the epilogue.  For bf16, all scales
+// are 1 and the accumulators are floats.
 #include <functional>
 
 #include "vitrail/kernels/gemm/activation_quantization_internal.h"
@@ -27,6 +28,7 @@ struct QuantizedFormat {
   // rows and weight corrections.
   QuantizationParams (*quantize_low_term)(const float* x, int64_t in, QuantizationParams high, const int32_t* high_row,
                                           int32_t* low_row) = nullptr;
+  bool float_accumulators = false;  // bf16
 
   bool is_int8() const { return quantize_low_term != nullptr; }
 };

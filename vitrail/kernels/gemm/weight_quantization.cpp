@@ -75,7 +75,11 @@ VITRAIL_EXPORT(round_to_int8, scalar::round_to_int8);
 
 }  // namespace
 
-int max_int8_pair() { return active_features().has(Feature::avx512_vnni) ? 2 * kMaxInt8 : kSaturationLimit; }
+int max_int8_pair() {
+  const FeatureSet features = active_features();
+  const bool exact = features.has(Feature::avx512_vnni) || features.has(Feature::neon);
+  return exact ? 2 * kMaxInt8 : kSaturationLimit;
+}
 
 float quantize_weight_row(const float* row, int64_t in, int8_t* values) {
   return scalar::quantize_weight_row_by(row, in, values, VITRAIL_DISPATCH(max_value_or_pair),

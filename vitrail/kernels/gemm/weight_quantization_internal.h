@@ -12,7 +12,7 @@ constexpr int kMaxInt8 = 127;
 constexpr int kSaturationLimit = 128;
 
 // The largest |w₀ + w₁| with which the int8 GEMM is fastest under the instruction set that is active now:
-// kSaturationLimit, or no limit with VNNI.
+// kSaturationLimit, or no limit with VNNI and NEON.
 int max_int8_pair();
 
 // row [in] → values [in], |value| ≤ kMaxInt8; returns the scale: row ≈ scale · values.  If the row is a multiple of

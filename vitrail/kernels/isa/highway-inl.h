@@ -2,11 +2,11 @@
 // Compiles the including file once per target.  A kernel's .cpp defines HWY_TARGET_INCLUDE as its own path and then
 // includes this file, which has no include guard for that reason.
 //
-// SSE4, AVX2 and AVX-512 (Highway's AVX3) are the targets of dispatch_internal.h.  SSSE3 and AVX-512's smaller
-// extensions would add compile time and no useful instruction.  Highway also compiles its own baseline, which never
-// runs: a machine without SSE4 runs the scalar references.
+// SSE4, AVX2, AVX-512 (Highway's AVX3) and NEON are the targets of dispatch_internal.h.  SSSE3 and AVX-512's smaller
+// extensions would add compile time and no useful instruction.  On x86 Highway also compiles its own baseline, which
+// never runs: a machine without SSE4 runs the scalar references.
 #ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 
 #include "hwy/foreach_target.h"  // IWYU pragma: keep

@@ -6,6 +6,7 @@
 
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/kernels/isa/amx_permission_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -31,6 +32,12 @@ constexpr IsaInfo info_of(Isa isa) {
     case Isa::avx512_bf16:
       return {"avx512_bf16",
               {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16}};
+    case Isa::avx512_amx:
+      return {
+          "avx512_amx",
+          {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16, Feature::amx}};
+    case Isa::neon:
+      return {"neon", {Feature::neon}};
   }
   return {nullptr, {}};
 }
@@ -55,9 +62,15 @@ bool machine_has(Feature feature) {
       return __builtin_cpu_supports("avx512vnni");
     case Feature::avx512_bf16:
       return __builtin_cpu_supports("avx512bf16");
+    case Feature::amx:
+      return processor_has_amx() && may_use_amx_tiles();
+    case Feature::neon:
+      return false;
   }
   return false;
 }
+#elif defined(__aarch64__)
+bool machine_has(Feature feature) { return feature == Feature::neon; }  // a part of the architecture
 #else
 bool machine_has(Feature) { return false; }
 #endif
@@ -81,6 +94,10 @@ Isa checked(const std::string& where, const std::string& name) {
   const std::vector<Isa> here = available_isas();
   for (const Isa isa : here) {
     if (name == name_of(isa)) return isa;
+  }
+  if (name == name_of(Isa::avx512_amx) && processor_has_amx() && !may_use_amx_tiles()) {
+    throw Error(where, "a system that lets programs use AMX's tile registers (Linux 5.16 or later)",
+                "'" + name + "' on a system that refuses");
   }
   throw Error(where, "an instruction set of this machine (" + listed(here) + ")", "'" + name + "'");
 }

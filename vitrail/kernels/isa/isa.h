@@ -9,7 +9,7 @@
 namespace vitrail::kernels {
 
 // What VITRAIL_CPU can name.  The order of the enumerators means nothing: ask features_of() what one can do.
-enum class Isa : uint8_t { scalar, sse4, avx2, avx512, avx512_vnni, avx512_bf16 };
+enum class Isa : uint8_t { scalar, sse4, avx2, avx512, avx512_vnni, avx512_bf16, avx512_amx, neon };
 
 // Groups of instructions that a kernel can require.
 enum class Feature : uint32_t {
@@ -18,6 +18,8 @@ enum class Feature : uint32_t {
   avx512 = 1 << 2,  // F, BW, CD, DQ and VL
   avx512_vnni = 1 << 3,
   avx512_bf16 = 1 << 4,
+  amx = 1 << 5,   // with int8 and bf16
+  neon = 1 << 6,  // 64-bit ARM's Advanced SIMD
 };
 
 class FeatureSet {
@@ -51,7 +53,7 @@ bool isa_is_requested();
 void force_isa(Isa isa);
 
 // The version of a kernel that a call runs now, as that kernel reports it: "scalar", or Highway's name of the target
-// ("SSE4", "AVX2", "AVX3" for AVX-512).
+// ("SSE4", "AVX2", "AVX3" for AVX-512, "NEON").
 std::string dispatched_target();
 
 }  // namespace vitrail::kernels
