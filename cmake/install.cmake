@@ -22,6 +22,13 @@ if(VITRAIL_APP AND NOT CMAKE_CROSSCOMPILING AND NOT SKBUILD)  # a wheel has no p
   install(FILES ${PROJECT_BINARY_DIR}/completions/vitrail.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
           COMPONENT runtime)
 endif()
+if(TARGET vitrail_http)  # a unit of systemd
+  file(READ ${PROJECT_SOURCE_DIR}/cmake/vitrail-serve.service.in unit)
+  string(REPLACE "@CMAKE_INSTALL_FULL_BINDIR@" "${CMAKE_INSTALL_FULL_BINDIR}" unit "${unit}")
+  file(WRITE ${PROJECT_BINARY_DIR}/vitrail-serve.service "${unit}")
+  install(FILES ${PROJECT_BINARY_DIR}/vitrail-serve.service DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail
+          COMPONENT runtime)
+endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)

@@ -18,6 +18,7 @@ namespace vitrail::app {
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \
+  COMMAND(serve)                  \
   COMMAND(knn)                    \
   COMMAND(models)                 \
   COMMAND(pull)                   \

@@ -11,6 +11,7 @@
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
+#include "vitrail/pipeline/feature_request.h"
 
 namespace vitrail::app {
 namespace {
@@ -23,24 +24,6 @@ struct Options {
   std::vector<int64_t> layers{-1};
   bool no_norm = false, normalize = false;
 };
-
-infer::Tokens tokens_from_name(const std::string& name) {
-  if (name == "cls") return infer::Tokens::cls;
-  if (name == "patch") return infer::Tokens::grid;
-  return name == "all" ? infer::Tokens::all : infer::Tokens::pooled;
-}
-
-infer::Request request_of(const Options& options, const Model& model) {
-  const infer::Tokens tokens = tokens_from_name(options.tokens);
-  if (options.layers.size() == 1) {
-    return model.request_of({.tokens = tokens, .layer = options.layers.front(), .final_norm = !options.no_norm});
-  }
-  return {.output = infer::Output::features,
-          .tokens = tokens,
-          .layer = options.layers.front(),
-          .normalize = !options.no_norm,
-          .layers = options.layers};
-}
 
 // The shape of the features of an image, without one.
 Shape row_shape(const Model& model, const infer::Request& request) {
@@ -65,7 +48,8 @@ int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile
 // A row for each image of the source.  Returns how many failed.
 size_t embed_images(const ImageSource& source, const Model& model, const Options& options, const GlobalOptions& global,
                     FeatureFile& rows) {
-  const infer::Request request = request_of(options, model);
+  const infer::Request request = pipeline::feature_request(
+      model, {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm});
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     ++images;

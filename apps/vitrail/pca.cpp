@@ -10,7 +10,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/image/overlay.h"
+#include "vitrail/pipeline/pca_view.h"
 
 namespace vitrail::app {
 namespace {
@@ -26,18 +26,14 @@ struct Options {
   bool no_norm = false, invert = false, raw = false;
 };
 
+// A wrong option is a usage error.
 analysis::Foreground foreground_of(const Options& options) {
-  using Kind = analysis::Foreground::Kind;
-  if (options.foreground == "none") {
-    if (options.invert) throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it");
-    return {};
+  try {
+    return pipeline::foreground_from_name(options.foreground, options.invert);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.parts()->where,
+                               "expected " + error.parts()->expected + ", got " + error.parts()->got);
   }
-  if (options.foreground == "first") return {.kind = Kind::first, .invert = options.invert};
-  double threshold = -1;
-  if (CLI::detail::lexical_cast(options.foreground, threshold) && threshold >= 0 && threshold < 1) {
-    return {.kind = Kind::threshold, .threshold = threshold, .invert = options.invert};
-  }
-  throw CLI::ValidationError("--foreground", "expected none, first or a number from 0 to 1, got " + options.foreground);
 }
 
 // The images whose features were computed.
@@ -50,16 +46,6 @@ struct Features {
 void write_raw(const fs::path& file, const Tensor& scores) {
   const Shape shape = scores.shape();
   write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
-}
-
-image::Image overlay_of(const image::Image& photo, const analysis::PcaMaps& maps, const Options& options,
-                        const image::EvalTransform& transform) {
-  const int64_t rows = maps.scores.size(0), columns = maps.scores.size(1);
-  std::vector<float> shown(static_cast<size_t>(rows * columns));
-  for (size_t i = 0; i < shown.size(); ++i) shown[i] = std::isfinite(maps.scores.data<float>()[3 * i]) ? 1.0F : 0.0F;
-  const image::ColorMap colors{{maps.colors.data<float>(), 3 * shown.size()}, shown, columns, rows};
-  return image::overlay(photo, colors,
-                        {.opacity = options.opacity, .region = visible_region(transform, photo.width, photo.height)});
 }
 
 int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
@@ -84,7 +70,7 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
   for (size_t i = 0; i < maps.size(); ++i) {
     const fs::path base = fs::path(options.output) / names.name_of(features.paths[i]);
     const image::Image photo = source.read(features.index[i]);
-    image::write_png(base.string() + ".png", overlay_of(photo, maps[i], options, model.transform()));
+    image::write_png(base.string() + ".png", pipeline::pca_overlay(photo, maps[i], options.opacity, model.transform()));
     if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);
   }
   return failures == 0 ? 0 : 1;

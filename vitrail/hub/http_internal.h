@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vitrail/hub/http_module_internal.h"
+#include "vitrail/hub/curl_module_internal.h"
 #include "vitrail/hub/settings_internal.h"
 
 namespace vitrail::hub {

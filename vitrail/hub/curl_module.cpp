@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP module: built as a shared object of its own (vitrail_http.so), which http.cpp loads, so that libcurl is
+// The libcurl module: built as a shared object of its own (vitrail_curl.so), which http.cpp loads, so that libcurl is
 // loaded only by programs that download.  Proxies are those of the environment (https_proxy, no_proxy).
-#include "vitrail/hub/http_module_internal.h"
+#include "vitrail/hub/curl_module_internal.h"
 
 #include <curl/curl.h>
 
@@ -96,7 +96,7 @@ void close(void* client) { curl_easy_cleanup(client); }
 }  // namespace
 }  // namespace vitrail::hub
 
-extern "C" __attribute__((visibility("default"))) const vitrail::hub::HttpModule* vitrail_http_module() {
+extern "C" __attribute__((visibility("default"))) const vitrail::hub::HttpModule* vitrail_curl_module() {
   using namespace vitrail::hub;
   static const HttpModule module{kHttpModuleVersion, open, close, get};
   return &module;

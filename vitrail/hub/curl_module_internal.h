@@ -40,7 +40,7 @@ struct HttpModule {
 
 // The type and name of the only exported function of the module, and its file name.
 using HttpModuleEntry = const HttpModule* (*)();
-constexpr const char* kHttpModuleEntry = "vitrail_http_module";
-constexpr const char* kHttpModuleFile = "vitrail_http.so";
+constexpr const char* kHttpModuleEntry = "vitrail_curl_module";
+constexpr const char* kHttpModuleFile = "vitrail_curl.so";
 
 }  // namespace vitrail::hub
