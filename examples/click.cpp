@@ -4,7 +4,6 @@
 #include <iostream>
 
 #include "vitrail/image/encode.h"
-#include "vitrail/sam/predictor.h"
 #include "vitrail/vitrail.h"
 
 int main(int argc, char** argv) try {

@@ -9,6 +9,8 @@
 //   tensor/tensor.h           Tensor: strided n-dimensional arrays
 //   models/load.h             open_model, build_model: checkpoints of timm, Hugging Face, torchvision and others
 //   models/registry.h         architectures: the table of named model variants
+//   sam/predictor.h           sam::Predictor: masks by Segment Anything for points, boxes and masks
+//   sam/automatic.h           sam::automatic_masks: masks of everything in an image
 //   image/decode.h            read_image: JPEG, PNG, WebP, GIF, BMP, TIFF and PPM files
 //   image/transform.h         EvalTransform, apply: images to model inputs, as timm and Hugging Face compute them
 //   infer/preprocess.h        transform_of: the EvalTransform of a model's configuration
@@ -33,6 +35,8 @@
 #include "vitrail/models/registry.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
+#include "vitrail/sam/automatic.h"
+#include "vitrail/sam/predictor.h"
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/trainer.h"

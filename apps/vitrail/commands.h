@@ -12,13 +12,18 @@ namespace vitrail::app {
   COMMAND(embed)                  \
   COMMAND(attention)              \
   COMMAND(pca)                    \
+  COMMAND(segment)                \
   COMMAND(eval)                   \
   COMMAND(inspect)                \
   COMMAND(bench)                  \
   COMMAND(convert)                \
   COMMAND(train)                  \
+  COMMAND(serve)                  \
   COMMAND(knn)                    \
   COMMAND(models)                 \
+  COMMAND(pull)                   \
+  COMMAND(cache)                  \
+  COMMAND(completion)             \
   COMMAND(info)
 
 #define VITRAIL_DECLARE_COMMAND(NAME) void add_##NAME(CLI::App& program, const GlobalOptions& global, Run& run);

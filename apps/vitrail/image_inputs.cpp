@@ -6,6 +6,7 @@
 
 #include "apps/vitrail/output.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
 
 namespace vitrail::app {
 namespace {
@@ -69,11 +70,15 @@ void ImageInputs::expand_standard_input() {
   ++next_argument_;
 }
 
-image::Image ImageInputs::read(size_t i, const image::DecodeOptions& decode) {
+std::vector<std::byte> ImageInputs::bytes(size_t i) {
   const data::InputPath input = known(i).value();
   if (!input.error.empty()) throw Error(with_path(input.path, input.error));
-  return input.path == kStandardInput ? image::decode(image_, decode, "standard input")
-                                      : image::read_image(input.path, decode);
+  return input.path == kStandardInput ? image_ : read_file(input.path, image::kMaxFileBytes);
+}
+
+image::Image ImageInputs::read(size_t i, const image::DecodeOptions& decode) {
+  const std::string path = known(i).value().path;
+  return image::decode(bytes(i), decode, path == kStandardInput ? "standard input" : path);
 }
 
 }  // namespace vitrail::app

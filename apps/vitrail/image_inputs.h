@@ -26,7 +26,8 @@ class ImageInputs {
   // error, the last one.
   std::optional<data::InputPath> at(size_t i);
 
-  // Decodes the i-th image, which at(i) returned.  Throws Error.
+  // The bytes of the i-th image, which at(i) returned, and the image.  Throw Error.
+  std::vector<std::byte> bytes(size_t i);
   image::Image read(size_t i, const image::DecodeOptions& decode);
 
   // Whether at() waits for standard input.

@@ -14,6 +14,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {
 
@@ -25,15 +26,6 @@ Format format_from_name(const std::string& name) {
 }
 
 namespace {
-
-// The number of bytes of the UTF-8 character at the front of `text`; 0 if it is invalid or a control character.
-size_t printable_bytes(std::string_view text) {
-  const size_t length = utf8_length(text);
-  const auto first = static_cast<unsigned char>(text.front());
-  const bool c0_control = first < 0x20 || first == 0x7f;
-  const bool c1_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
-  return c0_control || c1_control ? 0 : length;
-}
 
 // The status line, which warnings of decoding threads remove too.
 std::mutex status_mutex;
@@ -81,19 +73,7 @@ void flush_output() {
   if (std::fflush(stdout) != 0) throw Error(str("standard output: write failed: ", std::strerror(errno)));
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const size_t size = text.front() == '\n' ? 1 : printable_bytes(text);
-    if (size == 0) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-    } else {
-      result += text.substr(0, size);
-    }
-    text.remove_prefix(std::max<size_t>(size, 1));
-  }
-  return result;
-}
+std::string escaped(std::string_view text) { return escape_unprintable(text); }
 
 void print_note(std::string_view text) {
   clear_status();
@@ -117,9 +97,9 @@ void clear_status() {
   status_drawn = false;
 }
 
-void print_json(const nlohmann::ordered_json& object) {
-  print_output("{}\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-}
+std::string json_text(const nlohmann::ordered_json& value) { return pipeline::json_line(value); }
+
+void print_json(const nlohmann::ordered_json& object) { print_output("{}\n", json_text(object)); }
 
 std::string command_line(const std::vector<std::string>& arguments) {
   std::string line = "vitrail";

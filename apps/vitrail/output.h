@@ -30,7 +30,10 @@ void print_note(std::string_view text);
 // interpret them, and they may come from a file name.
 std::string escaped(std::string_view text);
 
-// Prints one JSON object on a line of standard output.  Bytes that are not UTF-8 (in a path) become U+FFFD.
+// JSON on one line.  Bytes that are not UTF-8 (in a path) become U+FFFD.
+std::string json_text(const nlohmann::ordered_json& value);
+
+// Prints one JSON object on a line of standard output.
 void print_json(const nlohmann::ordered_json& object);
 
 // The program's name and its arguments as a line for a shell, with quotes where they are necessary.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <memory>
-#include <set>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_folder.h"
 #include "vitrail/analysis/pca.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/image/overlay.h"
+#include "vitrail/pipeline/pca_view.h"
 
 namespace vitrail::app {
 namespace {
@@ -26,18 +26,14 @@ struct Options {
   bool no_norm = false, invert = false, raw = false;
 };
 
+// A wrong option is a usage error.
 analysis::Foreground foreground_of(const Options& options) {
-  using Kind = analysis::Foreground::Kind;
-  if (options.foreground == "none") {
-    if (options.invert) throw CLI::ValidationError("--invert", "expected --foreground first or a number beside it");
-    return {};
+  try {
+    return pipeline::foreground_from_name(options.foreground, options.invert);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.parts()->where,
+                               "expected " + error.parts()->expected + ", got " + error.parts()->got);
   }
-  if (options.foreground == "first") return {.kind = Kind::first, .invert = options.invert};
-  double threshold = -1;
-  if (CLI::detail::lexical_cast(options.foreground, threshold) && threshold >= 0 && threshold < 1) {
-    return {.kind = Kind::threshold, .threshold = threshold, .invert = options.invert};
-  }
-  throw CLI::ValidationError("--foreground", "expected none, first or a number from 0 to 1, got " + options.foreground);
 }
 
 // The images whose features were computed.
@@ -47,37 +43,13 @@ struct Features {
   std::vector<Tensor> grids;  // [rows, columns, D]
 };
 
-// The name of an image's files: that of the image, with a number if another image has it too.
-std::string unique_name(const std::string& path, std::set<std::string>& taken) {
-  const std::string stem = path == "-" ? "image" : fs::path(path).stem().string();
-  std::string name = stem;
-  for (int number = 2; !taken.insert(name).second; ++number) name = str(stem, "-", number);
-  return name;
-}
-
 void write_raw(const fs::path& file, const Tensor& scores) {
   const Shape shape = scores.shape();
   write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
 }
 
-image::Image overlay_of(const image::Image& photo, const analysis::PcaMaps& maps, const Options& options,
-                        const image::EvalTransform& transform) {
-  const int64_t rows = maps.scores.size(0), columns = maps.scores.size(1);
-  std::vector<float> shown(static_cast<size_t>(rows * columns));
-  for (size_t i = 0; i < shown.size(); ++i) shown[i] = std::isfinite(maps.scores.data<float>()[3 * i]) ? 1.0F : 0.0F;
-  const image::ColorMap colors{{maps.colors.data<float>(), 3 * shown.size()}, shown, columns, rows};
-  return image::overlay(photo, colors,
-                        {.opacity = options.opacity, .region = visible_region(transform, photo.width, photo.height)});
-}
-
-void create_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw Error(folder.string(), "a folder for the overlays", error.message());
-}
-
 int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
-  create_folder(options.output);
+  create_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
   const ImageSource source = image_source(options.images, model);
   const infer::Request request{.output = infer::Output::features,
@@ -94,11 +66,11 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
   if (features.grids.empty())
     throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");
   const std::vector<analysis::PcaMaps> maps = analysis::pca_maps(features.grids, foreground);
-  std::set<std::string> taken;
+  UniqueNames names;
   for (size_t i = 0; i < maps.size(); ++i) {
-    const fs::path base = fs::path(options.output) / unique_name(features.paths[i], taken);
+    const fs::path base = fs::path(options.output) / names.name_of(features.paths[i]);
     const image::Image photo = source.read(features.index[i]);
-    image::write_png(base.string() + ".png", overlay_of(photo, maps[i], options, model.transform()));
+    image::write_png(base.string() + ".png", pipeline::pca_overlay(photo, maps[i], options.opacity, model.transform()));
     if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);
   }
   return failures == 0 ? 0 : 1;

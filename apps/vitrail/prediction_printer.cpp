@@ -2,6 +2,7 @@
 #include "apps/vitrail/prediction_printer.h"
 
 #include "apps/vitrail/usage_errors.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {
 
@@ -12,8 +13,7 @@ void PredictionOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"text", "json", "csv"}));
 }
 
-PredictionPrinter::PredictionPrinter(Format format, bool sigmoid)
-    : format_(format), activation_(sigmoid ? "sigmoid" : "softmax") {
+PredictionPrinter::PredictionPrinter(Format format, bool sigmoid) : format_(format), sigmoid_(sigmoid) {
   if (format_ == Format::csv) print_output("path,rank,index,label,probability,error\n");
 }
 
@@ -33,7 +33,7 @@ void PredictionPrinter::print(const std::string& path, const std::vector<Predict
 }
 
 void PredictionPrinter::print_failure(const std::string& path, const std::string& message) const {
-  if (format_ == Format::json) print_json({{"path", path}, {"error", message}});
+  if (format_ == Format::json) print_json(pipeline::failure_json(path, message));
   if (format_ == Format::csv) print_output("{},,,,,{}\n", csv_field(path), csv_field(message));
 }
 
@@ -45,11 +45,7 @@ void PredictionPrinter::print_text(const std::string& path, const std::vector<Pr
 }
 
 void PredictionPrinter::print_object(const std::string& path, const std::vector<Prediction>& predictions) const {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Prediction& p : predictions) {
-    list.push_back({{"index", p.index}, {"label", p.label}, {"probability", p.probability}});
-  }
-  print_json({{"path", path}, {"activation", activation_}, {"predictions", list}});
+  print_json(pipeline::prediction_json(path, sigmoid_, predictions));
 }
 
 }  // namespace vitrail::app

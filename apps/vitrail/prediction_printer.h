@@ -31,7 +31,7 @@ class PredictionPrinter {
   void print_object(const std::string& path, const std::vector<Prediction>& predictions) const;
 
   Format format_;
-  const char* activation_;
+  bool sigmoid_;
 };
 
 }  // namespace vitrail::app

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <filesystem>
 
 #include "apps/vitrail/commands.h"
@@ -7,7 +6,7 @@
 #include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "apps/vitrail/zero_shot_options.h"
-#include "vitrail/base/error.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {
 namespace {
@@ -20,35 +19,11 @@ struct Options {
   std::string labels;
 };
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(' ');
-  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 // A file's lines, or names that are separated by commas.
 std::vector<std::string> labels_of(const std::string& labels) {
   std::error_code unknown;
   if (std::filesystem::is_regular_file(labels, unknown)) return read_lines(labels);
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= labels.size();) {
-    const size_t comma = std::min(labels.find(',', at), labels.size());
-    names.push_back(trimmed(labels.substr(at, comma - at)));
-    if (names.back().empty())
-      throw Error("--labels", "a file, or names with commas between them", "\"" + labels + "\"");
-    at = comma + 1;
-  }
-  return names;
-}
-
-// The `top` best labels of a row of probabilities, best first.
-std::vector<Prediction> best_of(const Tensor& probabilities, const std::vector<std::string>& labels, int64_t top) {
-  std::vector<Prediction> predictions;
-  for (size_t i = 0; i < labels.size(); ++i) {
-    predictions.push_back({static_cast<int64_t>(i), labels[i], probabilities.data<float>()[i]});
-  }
-  std::ranges::stable_sort(predictions, std::greater<>(), &Prediction::probability);
-  predictions.resize(std::min(predictions.size(), static_cast<size_t>(top)));
-  return predictions;
+  return pipeline::split_labels(labels);
 }
 
 int zeroshot(const Options& options, const GlobalOptions& global) {
@@ -62,7 +37,8 @@ int zeroshot(const Options& options, const GlobalOptions& global) {
       run_images(source, model.images(), request, options.images.batch, global, [&](const Outcome& outcome) {
         if (!outcome.error.empty()) return printer.print_failure(outcome.path, outcome.error);
         const Tensor logits = model.logits(outcome.result.unsqueeze(0), texts);
-        printer.print(outcome.path, best_of(model.probabilities(logits), labels, options.predictions.top));
+        printer.print(outcome.path,
+                      pipeline::best_labels(model.probabilities(logits), labels, options.predictions.top));
       });
   return failures == 0 ? 0 : 1;
 }

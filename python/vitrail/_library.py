@@ -5,7 +5,7 @@ import ctypes
 import os
 import pathlib
 import warnings
-from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_void_p
 
 from ._errors import Error, InternalError
 
@@ -42,8 +42,38 @@ class AttentionOptions(ctypes.Structure):
     _fields_ = [("struct_size", c_size_t), ("layer", c_int64), ("head", c_int64), ("rollout", c_int)]
 
 
+class Prompt(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("points", POINTER(c_double)),
+        ("labels", POINTER(c_int)),
+        ("num_points", c_size_t),
+        ("box", POINTER(c_double)),
+        ("mask_logits", POINTER(c_float)),
+        ("mask_size", c_int64),
+        ("single", c_int),
+    ]
+
+
 class Prediction(ctypes.Structure):
     _fields_ = [("index", c_int64), ("probability", c_float), ("label", c_char_p)]
+
+
+TrainCallback = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+
+
+class TrainOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("threads", c_int),
+        ("resume", c_int),
+        ("allow_changes", c_int),
+        ("model", c_char_p),
+        ("settings", Strings),
+        ("num_settings", c_size_t),
+        ("on_event", TrainCallback),
+        ("context", c_void_p),
+    ]
 
 
 WarningCallback = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
@@ -82,6 +112,10 @@ FUNCTIONS = {
     "preprocess": (Status, [Handle, Handles, c_size_t, Handles]),
     "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
     "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
+    "train": (Status, [c_char_p, c_char_p, POINTER(TrainOptions), POINTER(c_int)]),
+    "segment_embed": (Status, [Handle, Handle, Handles]),
+    "image_embedding_free": (None, [Handle]),
+    "segment": (Status, [Handle, Handle, POINTER(Prompt), Handles, Handles, Handles]),
     "zeroshot": (Status, [Handle, Handles, c_size_t, Strings, c_size_t, Strings, c_size_t, Handles]),
 }
 

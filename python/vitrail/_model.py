@@ -14,6 +14,7 @@ import numpy as np
 from ._errors import Error
 from ._images import is_one_image, opened
 from ._library import AttentionOptions, EmbedOptions, ModelOptions, Prediction, functions
+from ._segment import ImageEmbedding, Masks, embedded, masks_of
 
 TOKENS = ("pooled", "cls", "patch", "grid", "all")
 
@@ -162,6 +163,22 @@ class Model:
         texts.
         """
         return self._run(functions.zeroshot, images, exif, *_strings(labels), *_strings(templates))
+
+    def image_embedding(self, image, exif: bool = False) -> ImageEmbedding:
+        """What Segment Anything's image encoder gives for an image; segment() takes it instead of the image."""
+        return embedded(self._handle, image, exif)
+
+    def segment(
+        self, image, points=None, labels=None, box=None, mask_logits=None, multimask: bool = True, exif: bool = False
+    ) -> Masks:
+        """The masks of one prompt, with a model of Segment Anything.
+
+        image: an image, or its image_embedding(), which makes further prompts quick.  In pixels of the image: points
+        [n, 2] (x, y) with labels [n], 1 in the object (default) or 0 outside, and box (x0, y0, x1, y1).  mask_logits:
+        `logits` of a mask of an earlier result.  multimask: three masks of different extent, or one.
+        """
+        embedding = image if isinstance(image, ImageEmbedding) else embedded(self._handle, image, exif)
+        return Masks(*map(_array, masks_of(self._handle, embedding, points, labels, box, mask_logits, multimask)))
 
     def _run(self, function, images, exif, *options, one_row: bool = True) -> np.ndarray:
         result = ctypes.c_void_p()

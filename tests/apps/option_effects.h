@@ -25,6 +25,8 @@ using Arguments = std::vector<std::string>;
 OptionEffects model_option_effects();      // --model … --crop-mode, --tome, --exif and --batch of all commands
 OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
+OptionEffects serve_option_effects();      // serve
+OptionEffects segment_option_effects();    // segment
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
 
 inline Arguments operator+(Arguments a, const Arguments& b) {

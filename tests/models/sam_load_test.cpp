@@ -2,6 +2,9 @@
 // Checkpoints of Segment Anything: configurations from shapes, and errors.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/models/load.h"
@@ -86,6 +89,38 @@ TEST(SamLoad, RefusesShapesOfNoModel) {
   tensors = tensors_of("windows/model.pth");
   tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({1, 12});
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width"));
+}
+
+// Shapes do not show the number of the decoder's heads.
+TEST(SamLoad, ReadsTheDecodersHeadsFromConfigJson) {
+  const auto folder = testing::scratch_folder();
+  std::filesystem::copy_file(testing::fixture("sam/transformers/model.safetensors"), folder / "model.safetensors");
+  const auto heads_with = [&](const std::string& config) {
+    std::ofstream(folder / "config.json") << config;
+    return load_sam(folder).config().decoder.num_heads;
+  };
+  EXPECT_EQ(heads_with(R"({"mask_decoder_config": {"num_attention_heads": 4}})"), 4);
+  EXPECT_EQ(heads_with(R"({"mask_decoder_config": {}})"), 8);
+  EXPECT_TRUE(contains(testing::error_of([&] { heads_with(R"({"mask_decoder_config": {"num_attention_heads": 0}})"); }),
+                       "0 heads divide"));
+  EXPECT_TRUE(
+      contains(testing::error_of([&] { heads_with(R"({"mask_decoder_config": {"num_attention_heads": "x"}})"); }),
+               "config.json: mask_decoder_config: num_attention_heads"));
+}
+
+// The digest is of the encoder alone: a decoder that was trained further has the same embeddings.
+TEST(SamLoad, TheEncodersDigestIsThatOfItsTensors) {
+  Tensors tensors = tensors_of("windows/model.pth");
+  const std::string digest = sam_encoder_digest(testing::fixture("sam/windows/model.pth"));
+  EXPECT_EQ(digest.size(), 64u);
+  EXPECT_EQ(sam_encoder_digest(saved(tensors)), digest) << "in another format";
+  tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({1, 16});
+  EXPECT_EQ(sam_encoder_digest(saved(tensors)), digest);
+  Tensor& bias = tensors["image_encoder.blocks.1.norm1.bias"];
+  bias = bias.clone();
+  bias.narrow(0, 3, 1).copy_(Tensor::full({1}, 7));
+  EXPECT_NE(sam_encoder_digest(saved(tensors)), digest);
+  EXPECT_NE(sam_encoder_digest(testing::fixture("sam/global/model.pth")), digest);
 }
 
 // DistributedDataParallel and training scripts put prefixes in front of the names.

@@ -41,6 +41,49 @@ def probability_in_worker(path):
     return vitrail.load(CLASSIFIER).classify(path, top=1)[0]
 
 
+class Segmenter(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path = ROOT / "tests" / "fixtures" / "sam" / "exact_windows" / "model.pth"
+        cls.model = vitrail.load(cls.path)
+
+    def test_masks_are_the_programs(self):
+        prompt = ["--point", "200,150", "--box", "9,8,300,290"]
+        want = json.loads(program("segment", "-m", self.path, PHOTO, *prompt, "--format", "json"))["masks"]
+        got = self.model.segment(PHOTO, points=[[200, 150]], box=[9, 8, 300, 290])
+        self.assertEqual([int(area) for area in got.masks.sum((1, 2))], [mask["area"] for mask in want])
+        np.testing.assert_array_equal(got.iou, np.float32([mask["iou"] for mask in want]))
+        size = want[0]["rle"]["size"]
+        self.assertEqual(got.masks.shape, (3, *size))
+
+    def test_an_embedding_stands_for_its_image(self):
+        embedding = self.model.image_embedding(PHOTO)
+        for points, labels in (([[200, 150]], None), ([[200, 150], [20, 30]], [1, 0])):
+            by_image = self.model.segment(PHOTO, points, labels)
+            by_embedding = self.model.segment(embedding, points, labels)
+            np.testing.assert_array_equal(by_image.logits, by_embedding.logits)
+        refined = self.model.segment(embedding, mask_logits=by_image.logits[0], multimask=False)
+        self.assertEqual(refined.masks.shape[0], 1)
+
+    def test_what_makes_no_sense_is_an_error(self):
+        wrong = [
+            (dict(), "points, a box or a mask"),
+            (dict(points=[[1, 2, 3]]), r"points: expected shape \['n', 2\]"),
+            (dict(points=[[1, 2]], labels=[1, 0]), "labels: expected shape"),
+            (dict(points=[[1, 2]], labels=[2]), "label"),
+            (dict(points=[[9999, 2]]), "the image of"),
+            (dict(box=[1, 2, 3]), "box: expected shape"),
+            (dict(mask_logits=np.zeros((3, 4))), "mask_logits: expected shape"),
+        ]
+        for arguments, message in wrong:
+            with self.subTest(message), self.assertRaisesRegex(vitrail.Error, message):
+                self.model.segment(PHOTO, **arguments)
+        with self.assertRaisesRegex(vitrail.Error, "a Vision Transformer"):
+            self.model.embed(PHOTO)
+        with self.assertRaisesRegex(vitrail.Error, "Segment Anything"):
+            vitrail.load(CLASSIFIER).segment(PHOTO, points=[[1, 2]])
+
+
 class Classifier(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -162,6 +205,86 @@ class Dual(unittest.TestCase):
             warnings.simplefilter("always")
             self.model.embed_text("cat " * 200)
         self.assertEqual(len(caught), 1)
+
+
+def write_dataset(folder):
+    """Class folders with two colours: pixels of noise around each."""
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    for name, color in (("dark", 60), ("light", 190)):
+        (folder / name).mkdir(parents=True)
+        for i in range(12):
+            pixels = np.clip(random.normal(color, 20, (32, 32, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{i}.png")
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        write_dataset(self.folder / "colors")
+        self.events = []
+
+    def test_a_dataset_is_trained_as_the_program_does(self):
+        settings = {"epochs": 2, "schedule.warmup_epochs": 0}
+        result = vitrail.train(
+            self.folder / "colors",
+            self.folder / "run",
+            model=CLASSIFIER,
+            settings=settings,
+            threads=1,
+            on_progress=self.events.append,
+        )
+        arguments = ["--set", "epochs=2", "--set", "schedule.warmup_epochs=0", "--threads", 1]
+        of_program = json.loads(
+            program("train", self.folder / "colors", "-o", self.folder / "same", "-m", CLASSIFIER, *arguments)
+        )
+        for key in ("epochs", "steps", "held_out_top1", "best_epoch"):
+            self.assertEqual(result[key], of_program[key])
+        kinds = [event["event"] for event in self.events]
+        self.assertEqual((kinds.count("epoch"), kinds[-1]), (2, "result"))
+        self.assertEqual(vitrail.load(result["run"]).labels, ["dark", "light"])
+
+    def test_a_run_that_is_interrupted_continues(self):
+        recipe = json.loads((ROOT / "recipes" / "digits.json").read_text())
+        recipe["epochs"] = 1
+        recipe["schedule"]["warmup_epochs"] = 0
+        with self.assertRaises(KeyboardInterrupt):
+            vitrail.train(recipe, self.folder / "run", threads=1, on_progress=self.interrupt)
+        with self.assertRaisesRegex(vitrail.Error, "resume"):
+            vitrail.train(recipe, self.folder / "run")
+        result = vitrail.train(recipe, self.folder / "run", threads=1, resume=True)
+        self.assertEqual(result["epochs"], 1)
+
+    def interrupt(self, event):
+        if event["event"] == "progress" and event["step"] == 3:
+            raise KeyboardInterrupt
+
+    def test_mistakes_in_a_recipe_are_errors(self):
+        with self.assertRaisesRegex(vitrail.Error, "epochss"):
+            vitrail.train({"epochss": 1}, self.folder / "run")
+
+
+class Batches(unittest.TestCase):
+    def test_an_embedder_adds_a_column(self):
+        want = vitrail.load(CLASSIFIER).embed([PHOTO, PHOTO], normalize=True)
+        embedder = vitrail.Embedder(CLASSIFIER, normalize=True)
+        batch = {"image": [str(PHOTO), {"bytes": PHOTO.read_bytes(), "path": None}], "id": [1, 2]}
+        got = pickle.loads(pickle.dumps(embedder))(batch)
+        np.testing.assert_array_equal(got["embedding"], want)
+        self.assertEqual(got["id"], [1, 2])
+
+    def test_a_bad_image_is_an_error_or_a_row_of_nan(self):
+        images = {"image": [str(PHOTO), b"no image"]}
+        with self.assertRaises(vitrail.Error):
+            vitrail.Embedder(CLASSIFIER)(images)
+        rows = vitrail.Embedder(CLASSIFIER, errors="nan")(images)["embedding"]
+        self.assertTrue(np.isfinite(rows[0]).all() and np.isnan(rows[1]).all())
+        self.assertEqual(vitrail.Embedder(CLASSIFIER, errors="nan")({"image": [b""]})["embedding"].shape, (1, 192))
+        with self.assertRaises(vitrail.Error):
+            vitrail.Embedder(CLASSIFIER, errors="ignore")
 
 
 class Foreign:

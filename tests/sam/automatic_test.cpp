@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/automatic_parameters.h"
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -98,26 +99,6 @@ class StoredLogits : public CropPredictor {
   mutable int64_t point_ = 0;
 };
 
-AutomaticOptions options_of(const json& parameters) {
-  AutomaticOptions options;
-  const auto set = [&](const char* name, auto& value) {
-    if (parameters.contains(name) && !parameters[name].is_null()) parameters[name].get_to(value);
-  };
-  set("points_per_side", options.points_per_side);
-  set("points_per_batch", options.points_per_batch);
-  set("pred_iou_thresh", options.pred_iou_thresh);
-  set("stability_score_thresh", options.stability_score_thresh);
-  set("stability_score_offset", options.stability_score_offset);
-  set("box_nms_thresh", options.box_nms_thresh);
-  set("crop_n_layers", options.crop_n_layers);
-  set("crop_nms_thresh", options.crop_nms_thresh);
-  set("crop_overlap_ratio", options.crop_overlap_ratio);
-  set("crop_n_points_downscale_factor", options.crop_n_points_downscale_factor);
-  set("point_grids", options.point_grids);
-  set("min_mask_region_area", options.min_mask_region_area);
-  return options;
-}
-
 std::vector<AutomaticMask> run(const AutomaticOptions& options, StoredLogits source = {}) {
   return automatic_masks(source, kWidth, kHeight, options);
 }
@@ -148,7 +129,8 @@ class AutomaticMasks : public ::testing::TestWithParam<std::string> {};
 TEST_P(AutomaticMasks, AreThoseOfTheReference) {
   const json& example = cases()[GetParam()];
   std::vector<json> got, want;
-  for (const AutomaticMask& mask : run(options_of(example["parameters"]))) got.push_back(record_of(mask));
+  for (const AutomaticMask& mask : run(testing::automatic_options(example["parameters"])))
+    got.push_back(record_of(mask));
   for (const json& mask : example["masks"]) want.push_back(record_of(mask));
   std::ranges::sort(got);
   std::ranges::sort(want);

@@ -4,67 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "tests/support/golden.h"
 #include "tests/support/messages.h"
-#include "tests/support/paths.h"
+#include "tests/support/sam_fixture.h"
 
 namespace vitrail::sam {
 namespace {
 
-using testing::Golden;
-
-struct Fixture {
-  std::filesystem::path folder;
-  Golden golden;
-  image::Image image;
-  std::vector<Prompt> prompts;
-};
-
-Fixture fixture_of(const std::string& name) {
-  Fixture fixture{testing::fixture("sam/" + name), {}, {}, {}};
-  fixture.golden = testing::read_golden(fixture.folder / "golden.safetensors");
-  const Tensor pixels = fixture.golden["image"].contiguous();
-  fixture.image = {pixels.size(1), pixels.size(0), 3, {}};
-  fixture.image.pixels.assign(pixels.data<uint8_t>(), pixels.data<uint8_t>() + pixels.numel());
-  const auto config = nlohmann::json::parse(fixture.golden.config);
-  for (const auto& entry : config["prompts"]) {
-    Prompt prompt;
-    for (const auto& point : entry.value("points", nlohmann::json::array())) {
-      prompt.points.push_back({point[0], point[1], static_cast<int>(point[2].get<double>())});
-    }
-    if (entry.contains("box")) prompt.box = Box{entry["box"][0], entry["box"][1], entry["box"][2], entry["box"][3]};
-    const std::string mask = "mask_" + std::to_string(fixture.prompts.size());
-    if (fixture.golden.has(mask)) prompt.mask_logits = fixture.golden[mask];
-    prompt.multimask = entry["multimask"];
-    fixture.prompts.push_back(prompt);
-  }
-  return fixture;
-}
-
-std::filesystem::path model_of(const std::string& name) {
-  const auto folder = testing::fixture("sam/" + name);
-  for (const char* file : {"model.pth", "model.safetensors"}) {
-    if (std::filesystem::exists(folder / file)) return folder / file;
-  }
-  return folder;
-}
-
-double largest(const Tensor& x) {
-  const Tensor dense = x.contiguous();
-  double value = 0;
-  for (int64_t i = 0; i < dense.numel(); ++i) value = std::max<double>(value, std::abs(dense.data<float>()[i]));
-  return value;
-}
-
-// Both are computed in fp32: a sum of n ≤ 2,304 products rounds to √n · 2⁻²⁴ = 3e-6 of its magnitude, over some ten
-// layers in a row.
-constexpr double kTolerance = 1e-4;
+using testing::largest;
+using testing::sam_fixture;
+using testing::SamFixture;
 
 // The signs are those of the reference wherever its logits are not nearly 0.
 void expect_signs(const Tensor& logits, const Tensor& signs) {
@@ -81,19 +32,20 @@ void expect_signs(const Tensor& logits, const Tensor& signs) {
 class SamParity : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
-  const Fixture fixture = fixture_of(GetParam());
-  const Predictor predictor(model_of(GetParam()));
+  const SamFixture fixture = sam_fixture(GetParam());
+  const Predictor predictor(fixture.model);
   const ImageEmbedding embedding = predictor.embed(fixture.image);
   const Tensor& reference = fixture.golden["embedding"];
-  EXPECT_TRUE(testing::close(embedding.values, reference, kTolerance * largest(reference)));
+  EXPECT_TRUE(testing::close(embedding.values, reference, testing::kSamTolerance * largest(reference)));
   const std::vector<Masks> all = predictor.predict(embedding, fixture.prompts);
   ASSERT_EQ(all.size(), fixture.prompts.size());
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string number = std::to_string(i);
     SCOPED_TRACE("prompt " + number);
     const Tensor &logits = fixture.golden["logits_" + number], &iou = fixture.golden["iou_" + number];
-    EXPECT_TRUE(testing::close(all[i].logits, logits, kTolerance * largest(logits)));
-    EXPECT_TRUE(testing::close(Tensor::from<float>({iou.size(0)}, all[i].iou), iou, kTolerance * largest(iou)));
+    EXPECT_TRUE(testing::close(all[i].logits, logits, testing::kSamTolerance * largest(logits)));
+    EXPECT_TRUE(
+        testing::close(Tensor::from<float>({iou.size(0)}, all[i].iou), iou, testing::kSamTolerance * largest(iou)));
     if (!fixture.golden.has("signs_" + number)) continue;
     const Tensor& signs = fixture.golden["signs_" + number];
     for (int64_t m = 0; m < signs.size(0); ++m) {
@@ -110,8 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
 TEST(Predictor, BatchesEqualSinglePrompts) {
-  const Fixture fixture = fixture_of("padded_windows");
-  const Predictor predictor(model_of("padded_windows"));
+  const SamFixture fixture = sam_fixture("padded_windows");
+  const Predictor predictor(fixture.model);
   const ImageEmbedding embedding = predictor.embed(fixture.image);
   std::vector<Prompt> prompts;
   for (int i = 0; i < 20; ++i) prompts.push_back(fixture.prompts[i * 7 % fixture.prompts.size()]);
@@ -125,8 +77,8 @@ TEST(Predictor, BatchesEqualSinglePrompts) {
 }
 
 TEST(Predictor, RunsInSeveralThreadsAtOnce) {
-  const Fixture fixture = fixture_of("windows");
-  const Predictor predictor(model_of("windows"));
+  const SamFixture fixture = sam_fixture("windows");
+  const Predictor predictor(fixture.model);
   std::vector<Masks> masks(4);
   std::vector<std::thread> threads;
   for (Masks& result : masks) {
@@ -137,8 +89,8 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
 }
 
 TEST(Predictor, TakesOtherPixelFormats) {
-  const Fixture fixture = fixture_of("windows");
-  const Predictor predictor(model_of("windows"));
+  const SamFixture fixture = sam_fixture("windows");
+  const Predictor predictor(fixture.model);
   std::vector<uint8_t> bgra;
   for (size_t i = 0; i < fixture.image.pixels.size(); i += 3) {
     const uint8_t* const rgb = fixture.image.pixels.data() + i;
@@ -150,8 +102,8 @@ TEST(Predictor, TakesOtherPixelFormats) {
 }
 
 TEST(Predictor, RefusesPromptsThatMakeNoSense) {
-  const Fixture fixture = fixture_of("windows");  // an image of 24×70
-  const Predictor predictor(model_of("windows"));
+  const SamFixture fixture = sam_fixture("windows");  // an image of 24×70
+  const Predictor predictor(fixture.model);
   const ImageEmbedding embedding = predictor.embed(fixture.image);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor half = Tensor::full({36, 36}, 1);

@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 
 #include "vitrail/base/utf8_internal.h"
 
 namespace vitrail {
+namespace {
+
+// The number of bytes of the UTF-8 character at the front of `text`; 0 if it is invalid or a control character.
+size_t printable_bytes(std::string_view text) {
+  const size_t length = utf8_length(text);
+  const auto first = static_cast<unsigned char>(text.front());
+  const bool c0_control = first < 0x20 || first == 0x7f;
+  const bool c1_control = length == 2 && first == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0;
+  return c0_control || c1_control ? 0 : length;
+}
+
+// \xNN
+std::string hex_escape(char byte, const char* format) {
+  char code[8];
+  std::snprintf(code, sizeof code, format, static_cast<unsigned>(static_cast<uint8_t>(byte)));
+  return code;
+}
+
+}  // namespace
 
 size_t utf8_length(std::string_view text) {
   if (text.empty()) return 0;
@@ -34,12 +54,20 @@ std::string escape_non_utf8(std::string_view text) {
   std::string escaped;
   for (size_t at = 0; at < text.size();) {
     const size_t length = utf8_length(text.substr(at));
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02X", static_cast<unsigned>(static_cast<uint8_t>(text[at])));
-    escaped += length == 0 ? std::string(code) : text.substr(at, length);
+    escaped += length == 0 ? hex_escape(text[at], "\\x%02X") : std::string(text.substr(at, length));
     at += length == 0 ? 1 : length;
   }
   return escaped;
+}
+
+std::string escape_unprintable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = text.front() == '\n' ? 1 : printable_bytes(text);
+    result += size == 0 ? hex_escape(text.front(), "\\x%02x") : std::string(text.substr(0, size));
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+  return result;
 }
 
 }  // namespace vitrail

@@ -15,4 +15,7 @@ bool is_utf8(std::string_view text);  // without overlong forms and surrogates, 
 // Replaces each byte that is not part of a UTF-8 character by \xNN.
 std::string escape_non_utf8(std::string_view text);
 
+// Likewise, and control characters (C0 except newline, DEL, C1), which a terminal would interpret.
+std::string escape_unprintable(std::string_view text);
+
 }  // namespace vitrail

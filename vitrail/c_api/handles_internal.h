@@ -11,6 +11,7 @@
 #include "vitrail/image/image_view.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
+#include "vitrail/sam/predictor.h"
 
 struct vitrail_status {
   vitrail_code code;
@@ -27,14 +28,20 @@ struct vitrail_image {
   vitrail::image::ImageView view;
 };
 
-// One of the two models is set.
+// One of the three models is set.
 struct vitrail_model {
   std::optional<vitrail::Model> image_model;
   std::optional<vitrail::DualModel> dual;
+  std::optional<vitrail::sam::Predictor> segmenter;
   std::string path, config;
   std::vector<std::string> class_names;
 
-  const vitrail::Model& images() const { return dual ? dual->images() : *image_model; }
+  const vitrail::Model& images() const;              // throws Error for a model of Segment Anything
+  const vitrail::sam::Predictor& predictor() const;  // throws Error for another model
+};
+
+struct vitrail_image_embedding {
+  vitrail::sam::ImageEmbedding embedding;
 };
 
 namespace vitrail::c_api {

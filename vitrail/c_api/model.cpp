@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/c_api/handles_internal.h"
+#include "vitrail/models/sam/sam.h"
 
 namespace vitrail::c_api {
 namespace {
@@ -23,8 +24,29 @@ int64_t num_classes(const models::ModelConfig& config) {
   return config.vit.projection_head ? 0 : config.vit.num_classes;
 }
 
+// Images of Segment Anything are prepared in one way, in fp32.
+void check_segmenter_options(const vitrail_model_options& options, const ModelOptions& chosen) {
+  const bool others = options.labels || options.config || options.tokenizer || chosen.load.image_size;
+  if (others || (chosen.precision && *chosen.precision != kernels::Precision::fp32)) {
+    throw Error("vitrail_model_options", "threads alone, for Segment Anything", "others");
+  }
+}
+
+std::unique_ptr<vitrail_model> segmenter(const char* path, int threads) {
+  auto model = std::make_unique<vitrail_model>();
+  model->segmenter.emplace(path, sam::PredictorOptions{.threads = threads});
+  model->path = path;
+  model->config = str("{\"architecture\": \"sam\", \"image_size\": ", model->segmenter->image_size(),
+                      ", \"mask_size\": ", model->segmenter->mask_size(), "}");
+  return model;
+}
+
 vitrail_model* open(const char* path, const vitrail_model_options& options) {
   const ModelOptions chosen = model_options(options);
+  if (models::has_mask_decoder(path)) {
+    check_segmenter_options(options, chosen);
+    return segmenter(path, options.threads).release();
+  }
   const models::OpenedModel opened = models::open_model(path, chosen.load);
   auto model = std::make_unique<vitrail_model>();
   if (opened.config.text) {
@@ -44,6 +66,17 @@ vitrail_model* open(const char* path, const vitrail_model_options& options) {
 }  // namespace vitrail::c_api
 
 using namespace vitrail::c_api;
+
+const vitrail::Model& vitrail_model::images() const {
+  if (dual) return dual->images();
+  if (image_model) return *image_model;
+  throw vitrail::Error(path, "a Vision Transformer", "Segment Anything, which vitrail_segment is for");
+}
+
+const vitrail::sam::Predictor& vitrail_model::predictor() const {
+  if (segmenter) return *segmenter;
+  throw vitrail::Error(path, "a checkpoint of Segment Anything", "another model");
+}
 
 extern "C" {
 

@@ -43,7 +43,7 @@ std::string without_tag(const std::string& name) {
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> table = [] {
     std::vector<Architecture> rows;
-    for (const EmbeddedJson& file : builtin_architectures()) {
+    for (const EmbeddedFile& file : builtin_architectures()) {
       const std::string where = str(file.name, ".json");
       const Json json = parse_json(std::string(file.text), where);
       for (const Json& row : json) rows.push_back(read_row(row, where));

@@ -92,12 +92,17 @@ void suppress(Found& masks, double threshold, Score score) {
   keep(masks, box_nms(boxes, scores, threshold));
 }
 
+// Points of all crops.
+struct PointCount {
+  int64_t done = 0, total = 0;
+};
+
 // Finds the masks of one crop.
 class CropSearch {
  public:
   CropSearch(CropPredictor& predictor, const PixelBox& crop, int64_t width, int64_t height,
-             const AutomaticOptions& options)
-      : predictor_(predictor), crop_(crop), width_(width), height_(height), options_(options) {}
+             const AutomaticOptions& options, PointCount& points)
+      : predictor_(predictor), crop_(crop), width_(width), height_(height), options_(options), points_(points) {}
 
   Found run(const Grid& grid) {
     predictor_.begin(crop_);
@@ -108,6 +113,8 @@ class CropSearch {
       const bool full = static_cast<int64_t>(prompts.size()) == options_.points_per_batch;
       if (full || i + 1 == grid.size()) {
         run_batch(prompts);
+        points_.done += static_cast<int64_t>(prompts.size());
+        if (options_.progress) options_.progress(points_.done, points_.total);
         prompts.clear();
       }
     }
@@ -149,6 +156,7 @@ class CropSearch {
   const PixelBox crop_;
   const int64_t width_, height_;
   const AutomaticOptions& options_;
+  PointCount& points_;
   Found found_;
 };
 
@@ -180,9 +188,13 @@ std::vector<AutomaticMask> automatic_masks(CropPredictor& predictor, int64_t wid
   check_options(options);
   const std::vector<Crop> crops = crops_of(width, height, options.crop_n_layers, options.crop_overlap_ratio);
   const std::vector<Grid> grids = grids_of(options);
+  const auto grid_of = [&](const Crop& crop) -> const Grid& { return grids[static_cast<size_t>(crop.layer)]; };
+  PointCount points;
+  for (const Crop& crop : crops) points.total += static_cast<int64_t>(grid_of(crop).size());
+  if (options.progress) options.progress(0, points.total);
   Found masks;
   for (const Crop& crop : crops) {
-    Found found = CropSearch(predictor, crop.box, width, height, options).run(grids[static_cast<size_t>(crop.layer)]);
+    Found found = CropSearch(predictor, crop.box, width, height, options, points).run(grid_of(crop));
     std::ranges::move(found, std::back_inserter(masks));
   }
   if (crops.size() > 1) suppress(masks, options.crop_nms_thresh, score_of_crop);

@@ -6,6 +6,7 @@
 //   const vitrail::sam::Predictor predictor("sam_vit_b.pth");
 //   for (const auto& mask : vitrail::sam::automatic_masks(predictor, image, {.points_per_side = 16})) use(mask.rle);
 #include <array>
+#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -36,6 +37,9 @@ struct AutomaticOptions {
   // Masks of another area in pixels are left out of the result.  The reference has no such parameters.
   int64_t min_area = 0;
   int64_t max_area = std::numeric_limits<int64_t>::max();
+
+  // Called at the beginning and after each batch, with the number of points of all crops that are done and of all.
+  std::function<void(int64_t done, int64_t total)> progress = {};
 };
 
 struct AutomaticMask {
@@ -64,6 +68,10 @@ class CropPredictor {
 // ranges.
 std::vector<AutomaticMask> automatic_masks(const Predictor& predictor, const image::ImageView& image,
                                            const AutomaticOptions& options = {});
+
+// The same with the embedding of the image, which is computed again only for crops.
+std::vector<AutomaticMask> automatic_masks(const Predictor& predictor, const ImageEmbedding& embedding,
+                                           const image::ImageView& image, const AutomaticOptions& options = {});
 
 // The same for another source of logits, and an image of width × height pixels.
 std::vector<AutomaticMask> automatic_masks(CropPredictor& predictor, int64_t width, int64_t height,

@@ -180,7 +180,7 @@ Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) 
 }
 
 std::vector<Masks> Predictor::predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const {
-  const Shape shape{model_->sam.config().decoder.dim, model_->grid(), model_->grid()};
+  const Shape shape = embedding_shape();
   if (!embedding.values.defined() || !(embedding.values.shape() == shape) || embedding.width < 1 ||
       embedding.height < 1) {
     throw Error("embedding", str(shape, ", as this model computes it"),
@@ -220,5 +220,7 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
 
 int64_t Predictor::image_size() const { return model_->image_size(); }
 int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
+int64_t Predictor::multimask_count() const { return model_->sam.config().decoder.mask_tokens - 1; }
+Shape Predictor::embedding_shape() const { return {model_->sam.config().decoder.dim, model_->grid(), model_->grid()}; }
 
 }  // namespace vitrail::sam

@@ -51,8 +51,10 @@ class Predictor {
   // bilinear to the image.
   Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const;
 
-  int64_t image_size() const;  // the sides of the model's input
-  int64_t mask_size() const;   // the sides of masks: h = w
+  int64_t image_size() const;       // the sides of the model's input
+  int64_t mask_size() const;        // the sides of masks: h = w
+  int64_t multimask_count() const;  // the masks of a prompt with multimask: 3
+  Shape embedding_shape() const;    // [C, h, w]
 
  private:
   struct Model;

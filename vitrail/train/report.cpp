@@ -4,24 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "vitrail/base/base64_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/train/html_internal.h"
 
 namespace vitrail::train {
 namespace {
-
-std::string base64(const std::vector<uint8_t>& bytes) {
-  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k) bits = bits << 8 | (k < count ? bytes[i + k] : 0);
-    for (size_t k = 0; k < 4; ++k) text += k <= count ? kLetters[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
 
 constexpr int64_t kSmallImage = 96;  // pixels; smaller images are shown enlarged
 
@@ -105,7 +94,10 @@ std::string escape_html(const std::string& text) {
   return result;
 }
 
-std::string data_uri(const image::Image& image) { return "data:image/png;base64," + base64(image::encode_png(image)); }
+std::string data_uri(const image::Image& image) {
+  const std::vector<uint8_t> png = image::encode_png(image);
+  return "data:image/png;base64," + to_base64(std::as_bytes(std::span(png)));
+}
 
 std::string percent(double fraction, int digits) {
   char text[32];

@@ -12,7 +12,7 @@ namespace vitrail::weights {
 const std::vector<FamilyKeys>& builtin_family_keys() {
   static const std::vector<FamilyKeys> families = [] {
     std::vector<FamilyKeys> result;
-    for (const EmbeddedJson& map : builtin_key_maps()) {
+    for (const EmbeddedFile& map : builtin_key_maps()) {
       FamilyKeys family{std::string(map.name),
                         parse_key_map(std::string(map.text), str("key map ", map.name), true).detect};
       if (!family.detect.empty()) result.push_back(std::move(family));

@@ -74,7 +74,7 @@ KeyMap KeyMap::parse(const std::string& json, const std::string& where) {
 }
 
 KeyMap KeyMap::builtin(const std::string& name) {
-  for (const EmbeddedJson& map : builtin_key_maps()) {
+  for (const EmbeddedFile& map : builtin_key_maps()) {
     if (map.name == name) return parse(std::string(map.text), "key map " + name);
   }
   throw Error("key map", "one of " + joined(builtin_names(), SIZE_MAX), "\"" + name + "\"");
@@ -82,7 +82,7 @@ KeyMap KeyMap::builtin(const std::string& name) {
 
 std::vector<std::string> KeyMap::builtin_names() {
   std::vector<std::string> names;
-  for (const EmbeddedJson& map : builtin_key_maps()) names.emplace_back(map.name);
+  for (const EmbeddedFile& map : builtin_key_maps()) names.emplace_back(map.name);
   return names;
 }
 

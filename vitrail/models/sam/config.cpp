@@ -82,9 +82,9 @@ SamEncoderConfig encoder_config(const Shapes& shapes) {
   return config;
 }
 
-SamDecoderConfig decoder_config(const Shapes& shapes) {
+SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   const std::string name = "mask_decoder.", layer = name + "transformer.layers.0.";
-  SamDecoderConfig config;
+  SamDecoderConfig config{.num_heads = num_heads};
   shapes.read(config.dim, name + "iou_token.weight", 2, 1);
   shapes.read(config.mask_tokens, name + "mask_tokens.weight", 2, 0);
   config.depth = std::max<int64_t>(1, shapes.count(name + "transformer.layers."));
@@ -96,8 +96,9 @@ SamDecoderConfig decoder_config(const Shapes& shapes) {
   shapes.read(config.iou_hidden, name + "iou_prediction_head.layers.0.weight", 2, 0);
   shapes.read(config.mask_chans[0], "prompt_encoder.mask_downscaling.0.weight", 4, 0);
   shapes.read(config.mask_chans[1], "prompt_encoder.mask_downscaling.3.weight", 4, 0);
-  const bool fits = config.dim % config.num_heads == 0 && config.cross_dim % config.num_heads == 0 &&
-                    config.dim % config.cross_dim == 0 && config.dim % 2 == 0 && config.mask_tokens > 1;
+  const bool fits = config.num_heads > 0 && config.dim % config.num_heads == 0 &&
+                    config.cross_dim % config.num_heads == 0 && config.dim % config.cross_dim == 0 &&
+                    config.dim % 2 == 0 && config.mask_tokens > 1;
   if (!fits) {
     throw Error(
         shapes.where(), str("a mask decoder with 2 or more masks and a width that ", config.num_heads, " heads divide"),
@@ -108,14 +109,14 @@ SamDecoderConfig decoder_config(const Shapes& shapes) {
 
 }  // namespace
 
-SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where) {
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where, int64_t decoder_heads) {
   const Shapes read(shapes, where);
   if (!read.has_prefix("mask_decoder.")) {
     throw Error(where, "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
                 read.has("blocks.0.attn.rel_pos_h") ? "an image encoder alone (timm's samvit)"
                                                     : "a checkpoint without a mask decoder");
   }
-  const SamConfig config{encoder_config(read), decoder_config(read)};
+  const SamConfig config{encoder_config(read), decoder_config(read, decoder_heads)};
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
                 str(config.encoder.out_chans));

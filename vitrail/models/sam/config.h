@@ -44,10 +44,10 @@ struct SamConfig {
   int64_t mask_size() const { return 4 * encoder.grid; }  // sides of the decoder's masks
 };
 
-// Reads the configuration from the shapes of a checkpoint under the official names.  Shapes do not show the decoder's
-// number of heads: it is 8, as in all published models.  A tensor that is missing or has another rank leaves a default,
+// Reads the configuration from the shapes of a checkpoint under the official names.  They do not show the decoder's
+// number of heads, which is 8 in all published models.  A tensor that is missing or has another rank leaves a default,
 // so that loading reports it with all others.  Throws Error naming `where` for a checkpoint without a mask decoder, and
 // for shapes that no model has.
-SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where);
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where, int64_t decoder_heads = 8);
 
 }  // namespace vitrail::models

@@ -1,17 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/sam/sam.h"
 
+#include <algorithm>
+#include <span>
+
+#include "vitrail/base/crc32c_internal.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/base/sha256_internal.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
+#include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::models {
 namespace {
 
+constexpr const char* kTransformers = "huggingface_sam";
+
 // Native names are the official ones, so that other keys are reported as they are in the file.
 weights::KeyMap key_map_of(const weights::Checkpoint& checkpoint) {
-  const weights::KeyMap map = weights::KeyMap::builtin("huggingface_sam");
+  const weights::KeyMap map = weights::KeyMap::builtin(kTransformers);
   if (map.recognises(checkpoint.names())) return map;
   return weights::KeyMap::builtin("sam");
+}
+
+// config.json of transformers; other checkpoints have none, or that of another model.
+int64_t decoder_heads_of(const std::filesystem::path& file, const weights::KeyMap& map) {
+  const int64_t usual = SamDecoderConfig{}.num_heads;
+  const std::filesystem::path config = file.parent_path() / "config.json";
+  if (map.name() != kTransformers || !weights::is_present(config)) return usual;
+  const Json object = parse_json(read_text_file(config), config.string());
+  return JsonFields(object, config.string())
+      .nested("mask_decoder_config")
+      .integer("num_attention_heads")
+      .value_or(usual);
 }
 
 std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, const weights::KeyMap& map) {
@@ -38,11 +62,40 @@ void Sam::visit(nn::Visitor& visitor) {
   visitor.child("mask_decoder", static_cast<nn::Module&>(mask_decoder_));
 }
 
+bool has_mask_decoder(const std::filesystem::path& path) {
+  return std::ranges::any_of(open_weights(path)->names(),
+                             [](const std::string& name) { return name.ends_with("mask_decoder.iou_token.weight"); });
+}
+
+std::string sam_encoder_digest(const std::filesystem::path& path) {
+  const auto checkpoint = open_weights(path);
+  checkpoint->strip_model_prefix();
+  const weights::KeyMap map = key_map_of(*checkpoint);
+  std::map<std::string, weights::TensorInfo> encoder;  // by native name
+  for (const weights::TensorInfo& tensor : checkpoint->tensors()) {
+    const weights::KeyMatch match = map.match(tensor.name);
+    if (!match.dropped() && match.native.starts_with("image_encoder.")) encoder.emplace(match.native, tensor);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [native, tensor] : encoder) lines.push_back(tensor.name);
+  parallel_for_balanced(0, static_cast<int64_t>(lines.size()), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      const Tensor values = checkpoint->tensor(lines[i]).contiguous();
+      const auto bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
+      lines[i] = str(name_of(values.dtype()), " ", values.shape(), " ", crc32c(values.raw(), bytes), "\n");
+    }
+  });
+  std::string text;
+  for (size_t i = 0; const auto& [native, tensor] : encoder) text += native + " " + lines[i++];
+  return sha256(std::as_bytes(std::span(text)));
+}
+
 Sam load_sam(const std::filesystem::path& path) {
   const auto checkpoint = open_weights(path);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = key_map_of(*checkpoint);
-  const SamConfig config = sam_config(shapes_of(*checkpoint, map), checkpoint->path());
+  const SamConfig config =
+      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), decoder_heads_of(checkpoint->path(), map));
   weights::CheckpointParams params(checkpoint, map);
   Sam sam(config, ParamSource(params));
   params.finish();

@@ -32,4 +32,12 @@ class Sam : public nn::Module {
 // and misshapen keys, and an Error for a model without a mask decoder.
 Sam load_sam(const std::filesystem::path& path);
 
+// Whether a model's weights have the mask decoder of Segment Anything.  Throws Error as load_sam() for files that
+// cannot be read.
+bool has_mask_decoder(const std::filesystem::path& path);
+
+// Identifies the image encoder of a checkpoint, as 64 hexadecimal digits: a digest of its tensors' names, types, shapes
+// and values.
+std::string sam_encoder_digest(const std::filesystem::path& path);
+
 }  // namespace vitrail::models

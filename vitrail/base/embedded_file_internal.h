@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Files of JSON that cmake/embed_json.cmake embeds at build time.
+// Files that cmake/embed_files.cmake embeds at build time.
 #include <span>
 #include <string_view>
 
 namespace vitrail {
 
-struct EmbeddedJson {
-  std::string_view name;  // the file's name without .json
+struct EmbeddedFile {
+  std::string_view name;  // a file of JSON has its name without .json
   std::string_view text;
 };
 

@@ -9,7 +9,7 @@
 #include "vitrail/image/transform.h"
 #include "vitrail/tensor/tensor.h"
 
-namespace vitrail::app {
+namespace vitrail::pipeline {
 
 struct AttentionMap {
   std::string label;  // "layer 3 head 1"
@@ -28,4 +28,4 @@ struct AttentionFigure {
 // One map has the photograph's size.  Several are a grid of tiles, each with its label and its own scale.
 image::Image draw(const AttentionFigure& figure);
 
-}  // namespace vitrail::app
+}  // namespace vitrail::pipeline

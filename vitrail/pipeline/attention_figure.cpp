@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/vitrail/attention_figure.h"
-
-#include <fmt/format.h>
+#include "vitrail/pipeline/attention_figure.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "vitrail/image/color_internal.h"
 #include "vitrail/image/overlay.h"
 #include "vitrail/image/resize_internal.h"
 #include "vitrail/image/text.h"
 
-namespace vitrail::app {
+namespace vitrail::pipeline {
 namespace {
 
 using image::Image;
@@ -27,6 +26,13 @@ Image white(int64_t width, int64_t height) {
 }
 
 int64_t text_scale(int64_t width) { return std::max<int64_t>(2, width / (6 * kCharacters)); }
+
+// The value as printf's %g writes it.
+std::string significant(float value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*g", digits, static_cast<double>(value));
+  return text;
+}
 
 std::array<float, 2> range_of(const Tensor& map) {
   const auto [low, high] = std::minmax_element(map.data<float>(), map.data<float>() + map.numel());
@@ -73,7 +79,7 @@ Image single(const AttentionFigure& figure) {
   const int64_t width = views.plain.width, height = views.plain.height;
   const int64_t scale = text_scale(2 * width), gap = 4 * scale, bar = 8 * scale;
   const auto [low, high] = range_of(map);
-  const std::string highest = fmt::format("{:.3g}", high), lowest = fmt::format("{:.3g}", low);
+  const std::string highest = significant(high, 3), lowest = significant(low, 3);
   const int64_t numbers = std::max(image::text_width(highest, scale), image::text_width(lowest, scale));
   Image result = white(2 * width + 3 * gap + bar + numbers, std::max(height, 2 * image::line_height(scale)));
   image::paste(views.plain, 0, 0, result);
@@ -110,8 +116,8 @@ Image several(const AttentionFigure& figure) {
   int64_t widest = 0;
   for (const AttentionMap& item : figure.maps) {
     const auto [low, high] = range_of(item.map);
-    tiles.push_back(
-        labelled(views_of(figure, photo, item.map).colored, item.label, fmt::format("{:.2g} to {:.2g}", low, high)));
+    const std::string range = significant(low, 2) + " to " + significant(high, 2);
+    tiles.push_back(labelled(views_of(figure, photo, item.map).colored, item.label, range));
     widest = std::max(widest, tiles.back().width);
   }
   for (Image& tile : tiles) {
@@ -150,4 +156,4 @@ Image draw(const AttentionFigure& figure) {
   return result;
 }
 
-}  // namespace vitrail::app
+}  // namespace vitrail::pipeline

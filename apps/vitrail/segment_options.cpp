@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/segment_options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <span>
+
+#include "apps/vitrail/usage_errors.h"
+
+namespace vitrail::app {
+namespace {
+
+constexpr const char* kPoint = "X,Y or X,Y,LABEL in pixels, with the label 1 (in the object) or 0 (outside it)";
+constexpr const char* kBox = "X0,Y0,X1,Y1 in pixels, the upper left and the lower right corner";
+
+// Finite numbers with commas between them; none for other text.
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  const char *at = text.data(), *const end = at + text.size();
+  while (true) {
+    double number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc() || !std::isfinite(number)) return {};
+    numbers.push_back(number);
+    if (next == end) return numbers;
+    if (*next != ',') return {};
+    at = next + 1;
+  }
+}
+
+CLI::ValidationError refused(const char* option, const std::string& expected, const std::string& got) {
+  return CLI::ValidationError(option, "expected " + expected + ", got " + got);
+}
+
+sam::Point point_of(const std::string& text) {
+  const std::vector<double> numbers = numbers_of(text);
+  const bool labelled = numbers.size() == 3 && (numbers[2] == 0 || numbers[2] == 1);
+  if (numbers.size() != 2 && !labelled) throw refused("--point", kPoint, "'" + text + "'");
+  return {numbers[0], numbers[1], labelled ? static_cast<int>(numbers[2]) : 1};
+}
+
+sam::Box box_of(const std::string& text) {
+  const std::vector<double> numbers = numbers_of(text);
+  if (numbers.size() != 4) throw refused("--box", kBox, "'" + text + "'");
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+void require_npy(const char* option, const std::string& file) {
+  const bool array = file.empty() || file.starts_with("/dev/") || std::filesystem::path(file).extension() == ".npy";
+  if (!array) throw refused(option, "FILE.npy", file);
+}
+
+// A combination of options that is refused.
+struct Conflict {
+  bool found;
+  const char* option;
+  const char* reason;
+};
+
+void refuse(std::initializer_list<Conflict> conflicts) {
+  for (const Conflict& conflict : conflicts) {
+    if (conflict.found) throw CLI::ValidationError(conflict.option, conflict.reason);
+  }
+}
+
+}  // namespace
+
+void SegmentOptions::add_to(CLI::App& command) {
+  command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
+  command
+      .add_option("-m,--model", model,
+                  "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one")
+      ->required();
+  add_prompts_to(command);
+  add_outputs_to(command);
+  add_automatic_to(command);
+  command.add_flag("--exif", exif, "Apply the EXIF orientation");
+}
+
+void SegmentOptions::add_prompts_to(CLI::App& command) {
+  constexpr const char* kGroup = "Prompt: all of these together are one, for each image";
+  command
+      .add_option("--point", points, "X,Y[,LABEL]: a point in the object (1, default) or outside it (0); repeatable")
+      ->allow_extra_args(false)
+      ->group(kGroup);
+  command.add_option("--box", boxes, "X0,Y0,X1,Y1: a box around the object")->allow_extra_args(false)->group(kGroup);
+  command
+      .add_option("--mask", mask,
+                  "A mask to refine: an image of the same size (0: outside), or FILE.npy of a mask's logits")
+      ->group(kGroup);
+  command.add_flag("--single", single, "One mask instead of three of different extent")->group(kGroup);
+  command.add_option("--prompts", prompts,
+                     "FILE.jsonl: a prompt per line, {\"image\": PATH, \"points\": [[x, y, label], …], \"box\": "
+                     "[x0, y0, x1, y1], \"mask_logits\": FILE.npy, \"multimask\": true}");
+  command.add_flag("--everything", everything, "Masks of everything in the image, from a grid of points");
+}
+
+void SegmentOptions::add_outputs_to(CLI::App& command) {
+  command.add_option("-o,--output", output, "Folder for the files that --write names");
+  command
+      .add_option(
+          "--write", write,
+          "overlay: NAME.png; masks: NAME/0.png, …; csv: NAME/metadata.csv; coco: coco.json of all images; sa1b: "
+          "NAME.json; polygons: NAME.geojson, with holes")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str()
+      ->check(CLI::IsMember({"overlay", "masks", "csv", "coco", "sa1b", "polygons"}));
+  command.add_option("--opacity", opacity, "Opacity of the overlay's colours")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command.add_option("--format", format, "Output format: text, or json (one object per line)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--logits", logits, "FILE.npy: the logits of the masks, float32 [prompts, masks, h, w]");
+  command.add_option("--embedding", embedding,
+                     "FILE.npy: the image embeddings, float32 [images, C, h, w]; the image paths are in FILE.txt");
+  command.add_option("--cache", cache, "Folder that keeps image embeddings, in fp16, for later runs of this model");
+  command.add_flag("--precompute", precompute, "Only compute the embeddings of the images into the cache");
+}
+
+void SegmentOptions::add_automatic_to(CLI::App& command) {
+  const auto add = [&](const char* name, auto& value, const char* help, const CLI::Validator& range) {
+    return command.add_option(name, value, help)
+        ->group("With --everything")
+        ->needs("--everything")
+        ->check(range)
+        ->capture_default_str();
+  };
+  const CLI::Range unit(0.0, 1.0);
+  add("--points-per-side", automatic.points_per_side, "Points per side of the grid", kPositiveInteger);
+  add("--points-per-batch", automatic.points_per_batch, "Points that run together", kPositiveInteger);
+  add("--pred-iou-thresh", automatic.pred_iou_thresh, "Masks of a smaller predicted IoU are dropped; 0: none",
+      CLI::Number);
+  add("--stability-score-thresh", automatic.stability_score_thresh, "Masks of a smaller stability are dropped; 0: none",
+      CLI::Number);
+  add("--stability-score-offset", automatic.stability_score_offset, "Shift of the logits that stability is about",
+      CLI::NonNegativeNumber);
+  add("--box-nms-thresh", automatic.box_nms_thresh, "IoU of boxes above which a mask is a duplicate", unit);
+  add("--crop-n-layers", automatic.crop_n_layers, "Layers of crops: layer i has 2^i × 2^i of them", CLI::Range(0, 8));
+  add("--crop-nms-thresh", automatic.crop_nms_thresh, "The same as --box-nms-thresh between crops", unit);
+  add("--crop-overlap-ratio", automatic.crop_overlap_ratio, "Overlap of crops, relative to the image's shorter side",
+      unit);
+  add("--crop-n-points-downscale-factor", automatic.crop_n_points_downscale_factor,
+      "Layer i has points-per-side / factor^i points per side", kPositiveInteger);
+  add("--min-mask-region-area", automatic.min_mask_region_area,
+      "Holes and islands of fewer pixels are removed from the masks; 0: none", CLI::NonNegativeNumber);
+  add("--min-area", automatic.min_area, "Masks of fewer pixels are left out", CLI::NonNegativeNumber);
+  add("--max-area", automatic.max_area, "Masks of more pixels are left out", CLI::NonNegativeNumber)
+      ->default_str("none");
+}
+
+void SegmentOptions::check() const {
+  check_prompts();
+  check_outputs();
+  if (inputs.empty() && prompts.empty()) throw CLI::RequiredError("INPUT");
+  if (automatic.min_area > automatic.max_area) {
+    throw CLI::ValidationError("--min-area", "expected at most --max-area");
+  }
+  static_cast<void>(prompt());
+}
+
+void SegmentOptions::check_prompts() const {
+  const bool from_file = !prompts.empty();
+  refuse({
+      {from_file && !inputs.empty(), "--prompts", "names the images itself: expected no INPUT"},
+      {from_file && (has_prompt() || single), "--prompts", "expected no other prompt beside it"},
+      {everything && (has_prompt() || from_file || single), "--everything", "expected no prompt beside it"},
+      {single && !has_prompt(), "--single", "expected --point, --box or --mask"},
+      {precompute && cache.empty(), "--precompute", "expected --cache FOLDER"},
+      {precompute && makes_masks(), "--precompute", "expected no prompt beside it"},
+  });
+  if (makes_masks() || precompute || !embedding.empty()) return;
+  throw CLI::RequiredError("a prompt: --point, --box, --mask, --prompts FILE.jsonl or --everything");
+}
+
+void SegmentOptions::check_outputs() const {
+  const bool masks = makes_masks(), to_folder = !output.empty();
+  refuse({
+      {!logits.empty() && (everything || !masks), "--logits", "expected a prompt"},
+      {to_folder && !masks, "-o", "expected a prompt or --everything"},
+      {format == "json" && !masks, "--format json", "expected a prompt or --everything"},
+      {!to_folder && write != std::vector<std::string>{"overlay"}, "--write", "expected -o FOLDER"},
+  });
+  require_npy("--logits", logits);
+  require_npy("--embedding", embedding);
+}
+
+sam::Prompt SegmentOptions::prompt() const {
+  sam::Prompt prompt{.multimask = !single};
+  for (const std::string& text : points) prompt.points.push_back(point_of(text));
+  if (boxes.size() > 1) throw refused("--box", "one box; --prompts FILE.jsonl takes several prompts", "two");
+  if (!boxes.empty()) prompt.box = box_of(boxes.front());
+  return prompt;
+}
+
+SegmentFiles SegmentOptions::files() const {
+  if (output.empty()) return {};
+  const auto has = [this](const char* kind) { return std::ranges::find(write, kind) != write.end(); };
+  return {has("overlay"), has("masks"), has("csv"), has("coco"), has("sa1b"), has("polygons")};
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The options of `vitrail segment`.
+#include <string>
+#include <vector>
+
+#include "apps/vitrail/common.h"
+#include "apps/vitrail/output.h"
+#include "vitrail/sam/automatic.h"
+
+namespace vitrail::app {
+
+// What is written into the folder.
+struct SegmentFiles {
+  bool overlay = false, masks = false, csv = false, coco = false, sa1b = false, polygons = false;
+};
+
+struct SegmentOptions {
+  std::string model, mask, prompts, format = "text", logits, embedding, cache, output;
+  std::vector<std::string> inputs, points, boxes, write{"overlay"};
+  bool single = false, everything = false, precompute = false, exif = false;
+  double opacity = 0.5;
+  sam::AutomaticOptions automatic;
+
+  void add_to(CLI::App& command);
+  // Throws CLI::Error for options that exclude each other or have no effect.
+  void check() const;
+
+  // --point and --box.  Throw CLI::Error for text that is no point or box, and for a second box.
+  sam::Prompt prompt() const;
+  bool has_prompt() const { return !points.empty() || !boxes.empty() || !mask.empty(); }
+  bool makes_masks() const { return has_prompt() || !prompts.empty() || everything; }
+  SegmentFiles files() const;
+
+ private:
+  void add_prompts_to(CLI::App& command);
+  void add_outputs_to(CLI::App& command);
+  void add_automatic_to(CLI::App& command);
+  void check_prompts() const;
+  void check_outputs() const;
+};
+
+}  // namespace vitrail::app

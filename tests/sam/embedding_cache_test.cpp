@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/sam/embedding_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::sam {
+namespace {
+
+using testing::contains;
+using testing::error_of;
+
+ImageEmbedding embedding() { return {Tensor::randn({4, 3, 3}, 7), 30, 20}; }
+
+TEST(EmbeddingCache, ReadsWhatItKept) {
+  const auto folder = testing::scratch_folder() / "new";
+  const EmbeddingCache cache(folder, "model");
+  EXPECT_FALSE(cache.find("key"));
+  const ImageEmbedding added = cache.add("key", embedding());
+  const auto found = EmbeddingCache(folder, "model").find("key");
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(testing::close(found->values, added.values, 0));
+  EXPECT_TRUE(testing::close(found->values, embedding().values, 0, 1.0 / 2048)) << "half a unit of fp16";
+  EXPECT_EQ(found->width, 30);
+  EXPECT_EQ(found->height, 20);
+  EXPECT_FALSE(cache.find("other"));
+}
+
+TEST(EmbeddingCache, RefusesAnotherModelsFiles) {
+  const auto folder = testing::scratch_folder();
+  EmbeddingCache(folder, "one").add("key", embedding());
+  const EmbeddingCache other(folder, "two");
+  const std::string message = error_of([&] { other.find("key"); });
+  EXPECT_TRUE(contains(message, "key.safetensors: expected an embedding of this model (two")) << message;
+}
+
+TEST(EmbeddingCache, RefusesDamagedFiles) {
+  const auto folder = testing::scratch_folder();
+  const EmbeddingCache cache(folder, "model");
+  const auto error_with = [&](const std::string& name, const std::map<std::string, std::string>& metadata) {
+    weights::write_safetensors(folder / "key.safetensors", {{name, embedding().values}}, metadata);
+    return error_of([&] { cache.find("key"); });
+  };
+  EXPECT_TRUE(contains(error_with("embedding", {}), "of this model"));
+  EXPECT_TRUE(contains(error_with("values", {{"model", "model"}}), "a tensor \"embedding\""));
+  for (const char* width : {"", "0", "-3", "3x", "99999999999999999999"}) {
+    const std::string message = error_with("embedding", {{"model", "model"}, {"width", width}, {"height", "20"}});
+    EXPECT_TRUE(contains(message, "the width of an image")) << message;
+  }
+  std::ofstream(folder / "key.safetensors", std::ios::trunc) << "damaged";
+  EXPECT_TRUE(contains(error_of([&] { cache.find("key"); }), "key.safetensors"));
+}
+
+TEST(EmbeddingCache, RefusesValuesBeyondFp16) {
+  const EmbeddingCache cache(testing::scratch_folder(), "model");
+  const ImageEmbedding large{Tensor::full({1, 1, 1}, 70'000), 1, 1};
+  EXPECT_TRUE(contains(error_of([&] { cache.add("key", large); }), "the range of fp16"));
+  EXPECT_FALSE(cache.find("key"));
+}
+
+TEST(EmbeddingCache, NeedsAFolder) {
+  const auto file = testing::scratch_folder() / "file";
+  std::ofstream(file) << "x";
+  EXPECT_TRUE(contains(error_of([&] { EmbeddingCache(file / "cache", "model"); }), "a folder for image embeddings"));
+}
+
+TEST(EmbeddingKey, IsThatOfTheContentAndTheOrientation) {
+  const std::string a = "abc", b = "abd";
+  const auto key = [](const std::string& text, bool exif) {
+    return embedding_key(std::as_bytes(std::span(text)), exif);
+  };
+  EXPECT_EQ(key(a, false), key(std::string("abc"), false));
+  EXPECT_NE(key(a, false), key(b, false));
+  EXPECT_NE(key(a, false), key(a, true));
+}
+
+}  // namespace
+}  // namespace vitrail::sam

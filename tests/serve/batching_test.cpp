@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches over clients, overload, departed clients, reloads and metrics.
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "tests/serve/serve_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+// The value of a line of the metrics; 0 without it.
+double metric(const TestServer& server, const std::string& name) {
+  const std::string text = "\n" + server.get("/metrics").body;
+  const size_t at = text.find("\n" + name + " ");
+  return at == text.npos ? 0 : std::stod(text.substr(at + name.size() + 2));
+}
+
+TEST(ServeBatching, ImagesOfSeveralClientsRunTogether) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 2000;
+  options.batch = 4;
+  const TestServer server(options);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::future<std::string>> bodies;
+  for (uint64_t i = 0; i < 4; ++i)
+    bodies.push_back(std::async(std::launch::async,
+                                [&server, i] { return server.post("/v1/classify", png_of(noise_image(i))).body; }));
+  const Model model(small_model());
+  for (uint64_t i = 0; i < 4; ++i) {
+    const json got = json::parse(bodies[i].get());
+    const auto want = model.classify(noise_image(i), 1).front();
+    EXPECT_EQ(got["predictions"].at(0)["index"], want.index);
+    EXPECT_EQ(got["predictions"].at(0)["probability"].get<float>(), want.probability) << "whatever the batch";
+  }
+  EXPECT_EQ(metric(server, "vitrail_batch_images_count"), 1) << "one batch";
+  EXPECT_EQ(metric(server, "vitrail_batch_images_sum"), 4);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2)) << "a full batch does not wait";
+}
+
+TEST(ServeBatching, ALoneRequestDoesNotWait) {
+  serve::ServeOptions options = serve_options();
+  options.batch = 64;
+  const TestServer server(options);
+  const HttpReply reply = server.post("/v1/classify", png_of(noise_image(1)));
+  EXPECT_EQ(metric(server, "vitrail_batch_images_sum"), 1);
+  EXPECT_TRUE(contains(reply.headers.at("server-timing"), "queue;dur="));
+}
+
+TEST(ServeBatching, OtherOptionsAndModelsAreOtherBatches) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 100;
+  const TestServer server(options);
+  std::vector<std::future<int>> statuses;
+  for (const char* target : {"/v1/classify", "/v1/embed", "/v1/embed?layer=0", "/v1/embed?model=clip"})
+    statuses.push_back(
+        std::async(std::launch::async, [&, target] { return server.post(target, png_of(noise_image(1))).status; }));
+  for (auto& status : statuses) EXPECT_EQ(status.get(), 200);
+  EXPECT_EQ(metric(server, "vitrail_batch_images_count"), 4);
+}
+
+TEST(ServeBatching, OverloadIsRefusedAtOnce) {
+  serve::ServeOptions options = serve_options();
+  options.limits.requests = 2;
+  options.delay_ms = 1000;
+  const TestServer server(options);
+  std::vector<std::future<int>> statuses;
+  for (uint64_t i = 0; i < 2; ++i)
+    statuses.push_back(
+        std::async(std::launch::async, [&, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const HttpReply reply = server.post("/v1/classify", png_of(noise_image(3)));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.headers.at("retry-after"), "1");
+  EXPECT_EQ(server.get("/healthz").status, 200) << "health is served under load";
+  for (auto& status : statuses) EXPECT_EQ(status.get(), 200);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(3))).status, 200);
+}
+
+TEST(ServeBatching, DepartedClientsAreNotComputedFor) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 400;
+  const TestServer server(options);
+  {
+    HttpConnection connection(server.port());
+    connection.send(http_request("POST", "/v1/classify", png_of(noise_image(1))));
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(metric(server, "vitrail_batch_images_count"), 0);
+  EXPECT_EQ(metric(server, "vitrail_departed_requests_total{route=\"classify\"}"), 1);
+}
+
+TEST(ServeBatching, TheTimeLimitOfARequestGives504) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 3000;
+  options.limits.request_seconds = 0.3;
+  const TestServer server(options);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 504);
+}
+
+TEST(ServeBatching, MetricsCountWhatClientsCount) {
+  const TestServer server;
+  const Form form({png_of(noise_image(1)), "not an image"});
+  for (int i = 0; i < 5; ++i) server.post("/v1/classify", png_of(noise_image(1)));
+  server.post("/v1/classify", form.body, form.headers);
+  server.post("/v1/classify", "x", "Content-Type: image/png\r\n");
+  server.get("/nowhere");
+  EXPECT_EQ(metric(server, R"(vitrail_requests_total{route="classify",status="200"})"), 6);
+  EXPECT_EQ(metric(server, R"(vitrail_requests_total{route="classify",status="422"})"), 1);
+  EXPECT_EQ(metric(server, R"(vitrail_requests_total{route="none",status="404"})"), 1);
+  EXPECT_EQ(metric(server, R"(vitrail_images_total{result="success"})"), 6);
+  EXPECT_EQ(metric(server, R"(vitrail_images_total{result="error"})"), 2);
+  EXPECT_EQ(metric(server, "vitrail_ready"), 1);
+}
+
+TEST(ServeBatching, AFailedReloadKeepsTheModels) {
+  const auto folder = scratch_folder() / "model";
+  std::filesystem::copy(small_model(), folder);
+  TestServer server({.models = {{"m", folder.string()}}, .port = 0});
+  const std::string before = server.post("/v1/classify", png_of(noise_image(1))).body;
+  server.load();
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).body, before);
+  std::filesystem::remove(folder / "config.json");
+  error_of([&] { server.load(); });
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).body, before);
+}
+
+TEST(ServeBatching, ConcurrentMixedRequestsAllHaveTheirResponses) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1)), want = server.post("/v1/classify", png).body;
+  std::vector<std::thread> clients;
+  std::atomic<int> wrong{0};
+  for (int client = 0; client < 8; ++client) {
+    clients.emplace_back([&, client] {
+      HttpConnection connection(server.port());
+      for (int i = 0; i < 40; ++i) {
+        const bool bad = (i + client) % 5 == 0;
+        connection.send(http_request("POST", i % 3 == 0 ? "/v1/embed" : "/v1/classify", bad ? "x" : png,
+                                     "Content-Type: image/png\r\n"));
+        const HttpReply reply = connection.receive();
+        if (reply.status != (bad ? 422 : 200)) ++wrong;
+        if (!bad && i % 3 != 0 && reply.body != want) ++wrong;
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(server.post("/v1/classify", png).body, want) << "parity holds afterwards";
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Real clients against `vitrail serve`: openai, tritonclient, curl, promtool, and the page in a browser.
+
+clients_check.py PROGRAM REPOSITORY
+"""
+
+import base64
+import io
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+import openai
+import tritonclient.http
+from PIL import Image
+
+PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+MODELS = REPOSITORY / "tests/fixtures/models"
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="vitrail-serve-"))
+
+
+def png(seed, size=(40, 36)):
+    values = numpy.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), numpy.uint8)
+    file = io.BytesIO()
+    Image.fromarray(values).save(file, "PNG")
+    return file.getvalue()
+
+
+def run(*arguments, data=None):
+    return subprocess.run([str(a) for a in arguments], input=data, check=True, capture_output=True, timeout=60).stdout
+
+
+class Server:
+    """`vitrail serve` on a free port."""
+
+    def __init__(self, *arguments):
+        command = [PROGRAM, "serve", "--port", "0", *arguments]
+        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if "serving on" in line:
+                self.url = line.split()[-1]
+                return
+        raise RuntimeError("the server did not start")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(60)
+        self.process.stderr.close()
+        return status
+
+
+class Clients(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("-m", f"small={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}")
+        cls.url = cls.server.url
+
+    @classmethod
+    def tearDownClass(cls):
+        assert cls.server.stop() == 0
+
+    def embedding_of(self, model, image):
+        (FOLDER / "a.png").write_bytes(image)
+        run(PROGRAM, "embed", "-m", MODELS / model, FOLDER / "a.png", "-o", FOLDER / "a.npy", "--normalize")
+        return numpy.load(FOLDER / "a.npy")[0]
+
+    def test_openai_embeds_images_and_texts(self):
+        client = openai.OpenAI(base_url=self.url + "/v1", api_key="none", max_retries=0)
+        image = png(1)
+        uri = "data:image/png;base64," + base64.b64encode(image).decode()
+        want = self.embedding_of("hf_clip", image)
+        for encoding in ({}, {"encoding_format": "float"}):  # the client asks for base64 by itself
+            data = client.embeddings.create(model="clip", input=[uri, "a cat"], **encoding).data
+            numpy.testing.assert_array_equal(numpy.float32(data[0].embedding), want)
+            self.assertAlmostEqual(float(numpy.linalg.norm(data[1].embedding)), 1, places=5)
+        self.assertEqual([model.id for model in client.models.list()], ["small", "clip"])
+        with self.assertRaises(openai.BadRequestError):
+            client.embeddings.create(model="small", input="a text")
+        with self.assertRaises(openai.NotFoundError):
+            client.embeddings.create(model="none", input=uri)
+
+    def test_tritonclient_infers(self):
+        client = tritonclient.http.InferenceServerClient(self.url.removeprefix("http://"))
+        self.assertTrue(client.is_server_live() and client.is_server_ready() and client.is_model_ready("small"))
+        self.assertEqual(client.get_model_metadata("small")["name"], "small")
+        self.assertEqual(len(client.get_model_repository_index()), 2)
+        images = [png(1), png(2)]
+        for binary in (True, False):
+            tensor = tritonclient.http.InferInput("images", [2], "BYTES")
+            if binary:
+                tensor.set_data_from_numpy(numpy.array(images, dtype=object))
+            else:
+                tensor.set_data_from_numpy(
+                    numpy.array([base64.b64encode(image) for image in images], dtype=object), binary_data=False
+                )
+            output = tritonclient.http.InferRequestedOutput("logits", binary_data=binary)
+            logits = client.infer("small", [tensor], outputs=[output], request_id="7").as_numpy("logits")
+            self.assertEqual(logits.shape, (2, 10))
+            (FOLDER / "a.png").write_bytes(images[1])
+            run(PROGRAM, "classify", "-m", MODELS / "timm_token", FOLDER / "a.png", "--logits", FOLDER / "l.npy")
+            numpy.testing.assert_array_equal(logits[1], numpy.load(FOLDER / "l.npy")[0])
+        tensor = tritonclient.http.InferInput("images", [1], "BYTES")
+        tensor.set_data_from_numpy(numpy.array([images[0]], dtype=object))
+        top = tritonclient.http.InferRequestedOutput("probabilities", class_count=3)
+        classes = client.infer("small", [tensor], outputs=[top]).as_numpy("probabilities")
+        self.assertEqual(classes.shape, (1, 3))
+        pixels = tritonclient.http.InferInput("pixels", [1, 3, 32, 32], "FP32")
+        pixels.set_data_from_numpy(numpy.zeros((1, 3, 32, 32), numpy.float32))
+        compressed = client.infer("small", [pixels], request_compression_algorithm="gzip")
+        self.assertEqual(compressed.as_numpy("logits").shape, (1, 10))
+        with self.assertRaises(tritonclient.utils.InferenceServerException):
+            client.unload_model("small")
+
+    def test_curl_classifies(self):
+        image = png(3)
+        (FOLDER / "a.png").write_bytes(image)
+        body = run("curl", "-sS", "--data-binary", f"@{FOLDER / 'a.png'}", f"{self.url}/v1/classify?top=2")
+        want = run(PROGRAM, "classify", "-m", MODELS / "timm_token", "-", "--top", 2, "--format", "json", data=image)
+        self.assertEqual(body, want)
+        form = ["curl", "-sS", "-F", f"image=@{FOLDER / 'a.png'}", "-F", f"image=@{FOLDER / 'a.png'}", "-F", "top=2"]
+        listed = json.loads(run(*form, f"{self.url}/v1/classify"))
+        self.assertEqual([item["predictions"] for item in listed], [json.loads(want)["predictions"]] * 2)
+
+    def test_metrics_pass_promtool(self):
+        if not shutil.which("promtool"):
+            self.skipTest("promtool is not installed (Debian: prometheus)")
+        run("promtool", "check", "metrics", data=run("curl", "-sS", f"{self.url}/metrics"))
+
+
+if __name__ == "__main__":
+    sys.argv[1:] = sys.argv[3:]
+    unittest.main(verbosity=2)

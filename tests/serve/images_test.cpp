@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes that take images give the values of the library, bit for bit, and of the command line.
+#include <fstream>
+
+#include "tests/serve/serve_fixture.h"
+#include "tests/support/program.h"
+#include "vitrail/base/base64_internal.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+
+namespace vitrail::testing {
+namespace {
+
+std::string data_uri(const std::string& png) {
+  return "data:image/png;base64," + to_base64(std::as_bytes(std::span(png)));
+}
+
+std::vector<float> floats(const json& list) { return list.get<std::vector<float>>(); }
+
+std::vector<float> floats(const Tensor& tensor) {
+  const Tensor values = tensor.contiguous();
+  return {values.data<float>(), values.data<float>() + values.numel()};
+}
+
+TEST(Serve, ClassifyIsTheCommandLinesJson) {
+  const TestServer server;
+  const auto folder = scratch_folder();
+  for (const uint64_t seed : {1, 2, 3}) {
+    const std::string png = png_of(noise_image(seed));
+    std::ofstream(folder / "a.png", std::ios::binary) << png;
+    const HttpReply reply = server.post("/v1/classify?top=3", png);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.headers.at("content-type"), "application/json");
+    const ProgramResult program =
+        run_program({"classify", "-m", small_model(), "-", "--top", "3", "--format", "json"}, png);
+    EXPECT_EQ(reply.body, program.out);
+  }
+}
+
+TEST(Serve, EachFormOfBodyGivesTheSamePredictions) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1)), other = png_of(noise_image(2));
+  const json want = json::parse(server.post("/v1/classify?top=2", png).body)["predictions"];
+  ASSERT_EQ(want.size(), 2u);
+  const Form form({png, other}, {{"top", "2"}});
+  const json of_form = json::parse(server.post("/v1/classify", form.body, form.headers).body);
+  ASSERT_EQ(of_form.size(), 2u);
+  EXPECT_EQ(of_form[0]["path"], "0.png");
+  EXPECT_EQ(of_form[0]["predictions"], want);
+  EXPECT_NE(of_form[1]["predictions"], want);
+  const json of_list =
+      json::parse(server.post("/v1/classify", json{{"images", {data_uri(png)}}, {"top", 2}}.dump(), kJson).body);
+  EXPECT_EQ(of_list.at(0)["predictions"], want);
+  const json of_one = json::parse(server.post("/v1/classify?top=2", json{{"image", data_uri(png)}}.dump(), kJson).body);
+  EXPECT_EQ(of_one["predictions"], want);
+}
+
+TEST(Serve, ABadImageIsOneErrorAmongTheResults) {
+  const TestServer server;
+  std::vector<std::string> files;
+  for (uint64_t i = 0; i < 32; ++i) files.push_back(i == 7 ? "not an image" : png_of(noise_image(i)));
+  const Form form(files);
+  const HttpReply reply = server.post("/v1/classify", form.body, form.headers);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json list = json::parse(reply.body);
+  ASSERT_EQ(list.size(), 32u);
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(list[i].contains("error"), i == 7) << list[i];
+    EXPECT_EQ(list[i].contains("predictions"), i != 7) << list[i];
+  }
+  EXPECT_TRUE(contains(list[7]["error"], "7.png")) << list[7];
+  EXPECT_EQ(server.post("/v1/classify", files[7], "Content-Type: image/png\r\n").status, 422);
+  EXPECT_EQ(server.post("/v1/classify", files[0]).status, 200) << "the server survives";
+}
+
+TEST(Serve, EmbedGivesTheLibrarysFeatures) {
+  const TestServer server;
+  const Model model(small_model());
+  const image::Image photo = noise_image(5);
+  const std::string png = png_of(photo);
+  const auto check = [&](const std::string& query, const EmbedOptions& options) {
+    const HttpReply reply = server.post("/v1/embed" + query, png);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const json object = json::parse(reply.body);
+    const Tensor want = model.embed(photo, options);
+    EXPECT_EQ(floats(object["embedding"]), floats(want)) << query;
+    EXPECT_EQ(object["shape"].size(), static_cast<size_t>(want.rank())) << query;
+  };
+  check("", {});
+  check("?tokens=cls&layer=0", {.tokens = infer::Tokens::cls, .layer = 0});
+  check("?tokens=patch&no-norm", {.tokens = infer::Tokens::grid, .final_norm = false});
+  check("?normalize=true", {.l2_normalize = true});
+  check("?tokens=all&layer=-2", {.tokens = infer::Tokens::all, .layer = -2});
+}
+
+TEST(Serve, ZeroShotGivesTheLibrarysProbabilities) {
+  const TestServer server;
+  const DualModel model(clip_model());
+  const image::Image photo = noise_image(6);
+  const Tensor labels = model.embed_labels({"cat", "dog"}, {"a photo of a {}"});
+  const Tensor want = model.probabilities(model.logits(model.embed_image(photo), labels));
+  const HttpReply reply =
+      server.post("/v1/zeroshot?model=clip&labels=cat,dog&template=a+photo+of+a+%7B%7D", png_of(photo));
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json object = json::parse(reply.body);
+  for (const json& prediction : object["predictions"]) {
+    EXPECT_EQ(prediction["probability"].get<float>(), want.data<float>()[prediction["index"].get<int>()]);
+  }
+}
+
+TEST(Serve, OptionsAreChecked) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1));
+  const auto error_of_target = [&](const std::string& target, int status) {
+    const HttpReply reply = server.post(target, png);
+    EXPECT_EQ(reply.status, status) << target << reply.body;
+    return json::parse(reply.body)["error"].get<std::string>();
+  };
+  for (const char* top : {"0", "-1", "1e2", "2147483648", "NaN", "-0", "%00", "", "3.0", " 3"}) {
+    EXPECT_EQ(server.post(std::string("/v1/classify?top=") + top, png).status, 400) << top;
+  }
+  EXPECT_TRUE(contains(error_of_target("/v1/classify?topp=3", 400), "top"));
+  EXPECT_TRUE(contains(error_of_target("/v1/classify?model=none", 404), "small, clip"));
+  EXPECT_TRUE(contains(error_of_target("/v1/embed?layer=2,99", 400), "block index"));
+  EXPECT_TRUE(contains(error_of_target("/v1/embed?tokens=some", 400), "pooled, cls, patch, all"));
+  EXPECT_TRUE(contains(error_of_target("/v1/zeroshot?model=clip", 400), "labels"));
+  EXPECT_TRUE(contains(error_of_target("/v1/zeroshot?labels=a,b", 400), "text tower"));
+  EXPECT_TRUE(contains(error_of_target("/v1/classify?model=clip", 400), "clip"));
+}
+
+TEST(Serve, OddImagesAreNoTrouble) {
+  const TestServer server;
+  for (const auto& [width, height] : {std::pair<int64_t, int64_t>{1, 1}, {1, 3000}, {3000, 1}, {2, 2}}) {
+    const HttpReply reply = server.post("/v1/classify", png_of(noise_image(1, width, height)));
+    EXPECT_TRUE(reply.status == 200 || reply.status == 422) << width << "x" << height << reply.body;
+  }
+  const std::string png = png_of(noise_image(1));
+  EXPECT_EQ(server.post("/v1/classify", png.substr(0, png.size() / 2)).status, 422) << "truncated";
+  EXPECT_EQ(server.post("/v1/classify", png).status, 200);
+}
+
+TEST(Serve, NoUrlIsFetched) {
+  const TestServer server;
+  for (const char* url : {"http://127.0.0.1/a.png", "file:///etc/passwd", "https://localhost/", "data:,x"}) {
+    const HttpReply reply = server.post("/v1/classify", json{{"images", {url}}}.dump(), kJson);
+    EXPECT_EQ(reply.status, 400) << url;
+    EXPECT_TRUE(contains(reply.body, "URLs are not fetched")) << reply.body;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The server's page in Chromium: views, keyboard, narrow windows, errors, and no request to anyone else.
+
+page_check.py PROGRAM REPOSITORY [FOLDER for screenshots]
+"""
+
+import io
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import numpy
+from PIL import Image
+from playwright.sync_api import expect, sync_playwright
+
+PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+SCREENSHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
+MODELS = REPOSITORY / "tests/fixtures/models"
+CHROMIUM = shutil.which("chromium")
+
+
+def image(seed):
+    """A photograph-like image: smooth noise."""
+    small = numpy.random.default_rng(seed).integers(0, 256, (6, 8, 3), numpy.uint8)
+    file = io.BytesIO()
+    Image.fromarray(small).resize((320, 240), Image.Resampling.BICUBIC).save(file, "PNG")
+    return {"name": f"photo {seed}.png", "mimeType": "image/png", "buffer": file.getvalue()}
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is not installed")
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        models = ["-m", f"small={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
+        cls.server = subprocess.Popen([PROGRAM, "serve", "--port", "0", *models], stderr=subprocess.PIPE, text=True)
+        cls.url = next(line.split()[-1] for line in cls.server.stderr if "serving on" in line)
+        cls.playwright = sync_playwright().start()
+        cls.browser = cls.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.playwright.stop()
+        cls.server.send_signal(signal.SIGTERM)
+        cls.server.wait(60)
+        cls.server.stderr.close()
+
+    def setUp(self):
+        self.context = self.browser.new_context(viewport={"width": 1100, "height": 900})
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.problems, self.requests = [], []
+        self.page.on("console", lambda message: message.type == "error" and self.problems.append(message.text))
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(self.url + "/")
+        self.page.wait_for_selector("[role=tab]")
+
+    def tearDown(self):
+        foreign = [url for url in self.requests if not url.startswith((self.url, "data:", "blob:"))]
+        self.context.close()
+        self.assertEqual(foreign, [])
+
+    def choose(self, *seeds):
+        self.page.set_input_files("#file", [image(seed) for seed in seeds])
+
+    def select(self, tab):
+        self.page.get_by_role("tab", name=tab).click()
+
+    def settled(self):
+        expect(self.page.locator("#status")).to_have_text("")
+
+    def shot(self, name):
+        if SCREENSHOTS:
+            self.page.screenshot(path=str(SCREENSHOTS / f"{name}.png"), full_page=True)
+
+    def canvas(self):
+        return self.page.evaluate("document.getElementById('canvas').toDataURL()")
+
+    def test_every_view_shows_something(self):
+        self.choose(1)
+        self.settled()
+        self.assertEqual(self.page.locator(".bars li").count(), 5)
+        self.assertIn("curl --data-binary '@photo 1.png'", self.page.locator("#curl").text_content())
+        self.shot("classify")
+        plain = self.canvas()
+        self.select("Attention")
+        expect(self.page.locator("#legend")).to_contain_text("Attention of")
+        attention = self.canvas()
+        self.assertNotEqual(attention, plain)
+        self.page.locator("#canvas").click(position={"x": 200, "y": 100})
+        expect(self.page.locator("#legend")).to_contain_text("the patch at")
+        self.assertNotEqual(self.canvas(), attention)
+        self.shot("attention")
+        self.select("Features")
+        expect(self.page.locator("#legend")).to_contain_text("principal")
+        self.assertNotEqual(self.canvas(), plain)
+        self.shot("features")
+        self.select("Model")
+        self.assertIn("precision", self.page.locator("#panel").text_content())
+        self.assertEqual(self.problems, [])
+
+    def test_texts_and_several_images(self):
+        self.page.select_option("#model", "clip")
+        self.choose(1, 2)
+        self.select("Texts")
+        self.page.wait_for_selector(".bars li")
+        self.assertEqual(self.page.locator(".bars li").count(), 6)
+        self.select("Compare")
+        self.page.wait_for_selector("td")
+        cells = self.page.locator("td").all_text_contents()
+        self.assertIn("1.000", cells)
+        self.shot("compare")
+        self.assertEqual(self.problems, [])
+
+    def test_keyboard_alone(self):
+        self.choose(1)
+        self.settled()
+        self.page.get_by_role("tab", name="Classify").focus()
+        self.page.keyboard.press("ArrowRight")
+        self.assertEqual(self.page.evaluate("document.activeElement.textContent"), "Attention")
+        expect(self.page.locator("#legend")).to_contain_text("Attention of")
+        before = self.canvas()
+        self.page.keyboard.press("Tab")  # the panel
+        self.page.keyboard.press("Tab")  # the block
+        self.page.keyboard.press("Home")
+        expect(self.page.locator("#legend")).to_contain_text("layer 0")
+        self.assertNotEqual(self.canvas(), before)
+
+    def test_fits_a_narrow_window_in_both_themes(self):
+        self.page.set_viewport_size({"width": 360, "height": 740})
+        self.choose(1, 2)
+        for theme in ("light", "dark"):
+            self.page.emulate_media(color_scheme=theme)
+            for tab in ("Classify", "Attention", "Features", "Compare", "Model"):
+                self.select(tab)
+                self.settled()
+                self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 360, tab)
+            self.select("Attention")
+            self.settled()
+            self.shot(f"narrow-{theme}")
+
+    def test_errors_are_told(self):
+        broken = {"name": "broken.png", "mimeType": "image/png", "buffer": b"not an image"}
+        self.page.set_input_files("#file", [broken])
+        self.page.wait_for_selector("#status.bad")
+        self.assertIn("expected", self.page.locator("#status").text_content())
+        text = {"name": "a.txt", "mimeType": "text/plain", "buffer": b"text"}
+        self.page.set_input_files("#file", [text])
+        expect(self.page.locator("#status")).to_contain_text("no image")
+
+    def test_paste_and_drop(self):
+        script = """async ([kind, bytes]) => {
+            const files = new DataTransfer();
+            files.items.add(new File([new Uint8Array(bytes)], "a.png", {type: "image/png"}));
+            const event = kind === "paste" ? new ClipboardEvent("paste", {clipboardData: files, bubbles: true})
+                                           : new DragEvent("drop", {dataTransfer: files, bubbles: true});
+            document.body.dispatchEvent(event);
+        }"""
+        for seed, kind in enumerate(("paste", "drop")):
+            self.page.reload()
+            self.page.wait_for_selector("[role=tab]")
+            self.page.evaluate(script, [kind, list(image(seed)["buffer"])])
+            self.page.wait_for_selector(".bars li")
+
+
+if __name__ == "__main__":
+    del sys.argv[1:]
+    unittest.main(verbosity=2)

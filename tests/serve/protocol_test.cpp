@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP: limits, time limits, malformed requests, keys, health, and the end of a server.
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "tests/serve/serve_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+using std::chrono::steady_clock;
+
+double seconds_since(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
+}
+
+// The status of the response to these bytes, after which the connection must be closed.
+int status_and_close(uint16_t port, const std::string& bytes) {
+  HttpConnection connection(port);
+  connection.send(bytes);
+  const int status = connection.receive().status;
+  EXPECT_TRUE(connection.closed_within(10)) << bytes.substr(0, 200);
+  return status;
+}
+
+TEST(ServeProtocol, AmbiguousRequestsAreRefused) {
+  const TestServer server;
+  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\n", chunked = "Transfer-Encoding: chunked\r\n";
+  for (const std::string& rest : {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n",
+                                  chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
+                                  std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+                                  std::string("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
+                                  std::string("Content-Length: 5, 5\r\n\r\nhello"),
+                                  std::string("Content-Length: +5\r\n\r\nhello"),
+                                  std::string("Content-Length: -5\r\n\r\nhello"),
+                                  std::string("Content-Length: 0x5\r\n\r\nhello"),
+                                  std::string("Content-Length: 18446744073709551616\r\n\r\nhello"),
+                                  std::string("Content-Length: \r\n\r\n"),
+                                  std::string("Content-Length : 5\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding: gzip\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
+                                  std::string("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+                                  std::string("Transfer-Encoding: identity\r\n\r\nhello"),
+                                  std::string("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+                                  std::string("X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n"),
+                                  std::string("X: a\nContent-Length: 0\r\n\r\n"),
+                                  chunked + "\r\n-2\r\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\nffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\n5\nhello\r\n0\r\n\r\n",
+                                  chunked + "\r\nxyz\r\n"}) {
+    EXPECT_EQ(status_and_close(server.port(), head + rest), 400) << rest;
+  }
+  for (const char* line : {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n",
+                           "\x16\x03\x01\x02\x00\r\n\r\n", "GET /\x80 HTTP/1.1\r\n\r\n extra"}) {
+    const int status = status_and_close(server.port(), line);
+    EXPECT_TRUE(status == 400 || status == 404) << line << status;
+  }
+  EXPECT_EQ(server.get("/healthz").status, 200) << "the server survives";
+}
+
+TEST(ServeProtocol, LimitsHoldAtTheirEdges) {
+  serve::ServeOptions options = serve_options();
+  options.limits.body_bytes = 10'000;
+  options.limits.headers = 10;
+  options.limits.header_bytes = 2'000;
+  options.limits.chunks = 8;
+  options.limits.images = 2;
+  options.limits.json_depth = 4;
+  options.limits.pixels = 40 * 36;
+  const TestServer server(options);
+  const std::string image = png_of(noise_image(1));
+  ASSERT_LT(image.size(), 9'000u);
+  EXPECT_EQ(server.post("/v1/classify", image + std::string(10'000 - image.size(), '\0')).status, 200) << "body";
+  EXPECT_EQ(server.post("/v1/classify", image + std::string(10'001 - image.size(), '\0')).status, 413) << "body";
+  std::string headers;
+  for (int i = 0; i < 8; ++i) headers += "X-" + std::to_string(i) + ": a\r\n";  // beside Host and Content-Length
+  EXPECT_EQ(server.post("/v1/classify", image, headers).status, 200) << "headers";
+  EXPECT_EQ(server.post("/v1/classify", image, headers + "X-8: a\r\n").status, 431) << "headers";
+  EXPECT_EQ(server.post("/v1/classify", image, "X: " + std::string(1'800, 'a') + "\r\n").status, 200) << "header bytes";
+  EXPECT_EQ(server.post("/v1/classify", image, "X: " + std::string(2'001, 'a') + "\r\n").status, 431) << "header bytes";
+  EXPECT_EQ(server.post("/v1/classify", Form({image, image}).body, Form({}).headers).status, 200) << "images";
+  EXPECT_EQ(server.post("/v1/classify", Form({"a", "b", "c"}).body, Form({}).headers).status, 413) << "images";
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1, 40, 37))).status, 422) << "pixels";
+  EXPECT_EQ(server.post("/v1/classify", "[[[[1]]]]", kJson).status, 400);
+  EXPECT_TRUE(contains(server.post("/v1/classify", "[[[[[1]]]]]", kJson).body, "4 levels")) << "depth";
+  EXPECT_EQ(server.post("/v1/classify", std::string(9'000, '['), kJson).status, 400) << "depth";
+}
+
+TEST(ServeProtocol, LimitsHoldForChunkedBodies) {
+  serve::ServeOptions options = serve_options();
+  options.limits.body_bytes = 10'000;
+  options.limits.chunks = 8;
+  const TestServer server(options);
+  const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string image = png_of(noise_image(1));
+  const auto chunked = [&](const std::string& body, size_t pieces) {
+    std::string text = head;
+    const size_t size = (body.size() + pieces - 1) / pieces;
+    for (size_t at = 0; at < body.size(); at += size) {
+      const std::string piece = body.substr(at, size);
+      char length[32];
+      std::snprintf(length, sizeof length, "%zx\r\n", piece.size());
+      text += length + piece + "\r\n";
+    }
+    HttpConnection connection(server.port());
+    connection.send(text + "0\r\n\r\n");
+    return connection.receive().status;
+  };
+  EXPECT_EQ(chunked(image, 7), 200) << "the last chunk counts";
+  EXPECT_EQ(chunked(image, 8), 413);
+  EXPECT_EQ(chunked(image + std::string(10'000 - image.size(), '\0'), 4), 200);
+  EXPECT_EQ(chunked(image + std::string(10'001 - image.size(), '\0'), 4), 413);
+}
+
+TEST(ServeProtocol, PipelinedRequestsHaveResponsesInOrder) {
+  const TestServer server;
+  HttpConnection connection(server.port());
+  const std::string png = png_of(noise_image(1));
+  connection.send(http_request("POST", "/v1/classify", png) + http_request("GET", "/healthz") +
+                  http_request("GET", "/none") + http_request("HEAD", "/healthz") + http_request("GET", "/livez"));
+  EXPECT_TRUE(contains(connection.receive().body, "predictions"));
+  EXPECT_TRUE(contains(connection.receive().body, "ready"));
+  EXPECT_EQ(connection.receive().status, 404);
+  const HttpReply head = connection.receive(false);
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.headers.at("content-length"), "15");
+  EXPECT_TRUE(contains(connection.receive().body, "live"));
+}
+
+TEST(ServeProtocol, MethodsAndRoutesAreNamed) {
+  const TestServer server;
+  const HttpReply reply = server.get("/v1/classify");
+  EXPECT_EQ(reply.status, 405);
+  EXPECT_EQ(reply.headers.at("allow"), "POST");
+  EXPECT_EQ(server.get("/etc/passwd").status, 404);
+  EXPECT_EQ(server.get("/%2e%2e/%2e%2e/etc/passwd").status, 404);
+  EXPECT_EQ(server.get("/%zz").status, 400);
+  EXPECT_EQ(server.get("/v1/models?a=%00").status, 400);
+  EXPECT_EQ(http(server.port(), "BREW", "/v1/classify").status, 405);
+}
+
+TEST(ServeProtocol, ContinuesWhenAsked) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1));
+  HttpConnection connection(server.port());
+  connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: " +
+                  std::to_string(png.size()) + "\r\n\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  connection.send(png);
+  EXPECT_EQ(connection.receive().status, 200);
+}
+
+TEST(ServeProtocol, SlowClientsAreCutOffAndOthersServed) {
+  serve::ServeOptions options = serve_options();
+  options.limits.header_seconds = 0.3;
+  options.limits.idle_seconds = 0.5;
+  options.limits.body_grace_seconds = 0.3;
+  const TestServer server(options);
+  HttpConnection header(server.port()), body(server.port()), idle(server.port());
+  header.send("POST /v1/classify HT");
+  body.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc");
+  const auto begin = steady_clock::now();
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200);
+  EXPECT_EQ(header.receive().status, 408);
+  EXPECT_EQ(body.receive().status, 408);
+  EXPECT_EQ(idle.receive().status, 0) << "closed without a response";
+  EXPECT_LT(seconds_since(begin), 5);
+}
+
+TEST(ServeProtocol, MoreConnectionsThanTheLimitAreRefused) {
+  serve::ServeOptions options = serve_options();
+  options.limits.connections = 3;
+  const TestServer server(options);
+  std::vector<std::unique_ptr<HttpConnection>> open;
+  for (int i = 0; i < 3; ++i) {
+    open.push_back(std::make_unique<HttpConnection>(server.port()));
+    open.back()->send(http_request("GET", "/healthz"));
+    EXPECT_EQ(open.back()->receive().status, 200);
+  }
+  HttpConnection fourth(server.port());
+  EXPECT_EQ(fourth.receive().status, 503);
+  open.pop_back();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(server.get("/healthz").status, 200);
+}
+
+TEST(ServeProtocol, AKeyIsRequired) {
+  serve::ServeOptions options = serve_options();
+  options.api_key = "secret";
+  const TestServer server(options);
+  const std::string png = png_of(noise_image(1));
+  const HttpReply reply = server.post("/v1/classify", png);
+  EXPECT_EQ(reply.status, 401);
+  EXPECT_EQ(reply.headers.at("www-authenticate"), "Bearer");
+  for (const char* key : {"Bearer wrong!", "Bearer secre", "Bearer secrets", "Bearer ", "secret", "Basic secret"})
+    EXPECT_EQ(server.post("/v1/classify", png, std::string("Authorization: ") + key + "\r\n").status, 401) << key;
+  EXPECT_EQ(server.post("/v1/classify", png, "Authorization: Bearer secret\r\n").status, 200);
+  EXPECT_EQ(server.get("/healthz").status, 200) << "health needs no key";
+  EXPECT_EQ(server.get("/metrics").status, 401);
+}
+
+TEST(ServeProtocol, AnAddressThatOthersReachNeedsAKey) {
+  serve::ServeOptions options = serve_options();
+  options.host = "0.0.0.0";
+  EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "API key"));
+  options.host = "localhost";
+  EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "IPv4 or IPv6"));
+  options.host = "127.0.0.1";
+  const serve::Server first(options);
+  options.port = first.port();
+  EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "in use"));
+}
+
+TEST(ServeProtocol, AUnixSocketIsReplacedAndRemoved) {
+  serve::ServeOptions options = serve_options();
+  options.unix_path = (scratch_folder() / "socket").string();
+  {
+    TestServer server(options);
+    HttpConnection connection(options.unix_path);
+    connection.send(http_request("POST", "/v1/classify", png_of(noise_image(1))));
+    EXPECT_EQ(connection.receive().status, 200);
+    EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "in use")) << "a server listens on it";
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.unix_path));
+}
+
+TEST(ServeProtocol, ReadyAfterTheModelsAreLoaded) {
+  serve::Server server(serve_options());
+  EXPECT_EQ(http(server.port(), "GET", "/healthz").status, 503);
+  EXPECT_EQ(http(server.port(), "GET", "/livez").status, 200);
+  EXPECT_EQ(http(server.port(), "POST", "/v1/classify", png_of(noise_image(1))).status, 503);
+  server.load();
+  EXPECT_EQ(http(server.port(), "GET", "/healthz").status, 200);
+}
+
+TEST(ServeProtocol, DrainLosesNoAcceptedRequest) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 300;  // requests are in flight when the drain begins
+  TestServer server(options);
+  std::vector<std::future<int>> statuses;
+  for (uint64_t i = 0; i < 5; ++i) {
+    statuses.push_back(std::async(std::launch::async,
+                                  [&server, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
+  }
+  HttpConnection idle(server.port());
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_TRUE(server.drain());
+  for (auto& status : statuses) EXPECT_EQ(status.get(), 200);
+  EXPECT_EQ(idle.receive().status, 0);
+  EXPECT_FALSE(server.ready());
+  EXPECT_ANY_THROW(HttpConnection{server.port()}) << "no longer listens";
+}
+
+TEST(ServeProtocol, ErrorsCarryNoPaths) {
+  const TestServer server;
+  for (const auto& [target, body] : std::vector<std::pair<std::string, std::string>>{
+           {"/v1/classify", "x"}, {"/v1/classify?model=..", "x"}, {"/v1/none", ""}, {"/v1/zeroshot?labels=a", "x"}}) {
+    const std::string text = server.post(target, body, "Content-Type: image/png\r\n").body;
+    EXPECT_FALSE(contains(text, fixture("models").parent_path().string())) << text;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing

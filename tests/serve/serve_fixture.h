@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A server of two small models on a free loopback port, and images for it.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/support/http_client.h"
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/random.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/pipeline/dual_model.h"
+#include "vitrail/serve/server.h"
+
+namespace vitrail::testing {
+
+using nlohmann::json;
+
+inline std::string small_model() { return fixture("models/timm_token").string(); }  // 32×32, 10 classes
+inline std::string clip_model() { return fixture("models/hf_clip").string(); }
+
+inline serve::ServeOptions serve_options() {
+  return {.models = {{"small", small_model()}, {"clip", clip_model()}}, .port = 0};
+}
+
+class TestServer : public serve::Server {
+ public:
+  explicit TestServer(serve::ServeOptions options = serve_options()) : Server(std::move(options)) { load(); }
+
+  HttpReply post(const std::string& target, std::string_view body, const std::string& headers = "") const {
+    return http(port(), "POST", target, body, headers);
+  }
+  HttpReply get(const std::string& target) const { return http(port(), "GET", target); }
+};
+
+inline image::Image noise_image(uint64_t seed, int64_t width = 40, int64_t height = 36) {
+  image::Image noise = image::make_image(width, height, 3);
+  RandomStream random(random_key("noise", seed));
+  for (uint8_t& value : noise.pixels) value = static_cast<uint8_t>(random.bits() >> 24);
+  return noise;
+}
+
+inline std::string png_of(const image::Image& image) {
+  const std::vector<uint8_t> bytes = image::encode_png(image);
+  return {bytes.begin(), bytes.end()};
+}
+
+// A form with these files as images.
+struct Form {
+  std::string body, headers = "Content-Type: multipart/form-data; boundary=edge\r\n";
+
+  explicit Form(const std::vector<std::string>& files, const std::map<std::string, std::string>& fields = {}) {
+    for (const auto& [name, value] : fields)
+      body += "--edge\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n";
+    for (size_t i = 0; i < files.size(); ++i) {
+      body += "--edge\r\nContent-Disposition: form-data; name=\"image\"; filename=\"" + std::to_string(i) +
+              ".png\"\r\nContent-Type: image/png\r\n\r\n" + files[i] + "\r\n";
+    }
+    body += "--edge--\r\n";
+  }
+};
+
+const std::string kJson = "Content-Type: application/json\r\n";
+
+}  // namespace vitrail::testing

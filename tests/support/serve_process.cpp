@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/serve_process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/paths.h"
+
+namespace vitrail::testing {
+namespace {
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// In the child: standard output and standard error go to files.
+[[noreturn]] void run_child(std::vector<char*>& arguments, const std::string& out, const std::string& err,
+                            const std::map<std::string, std::string>& environment) {
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+  ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+  ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+  ::execv(arguments[0], arguments.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+ServeProcess::ServeProcess(const std::vector<std::string>& arguments,
+                           const std::map<std::string, std::string>& environment) {
+  const auto folder = scratch_folder();
+  const std::string errors = (folder / "err").string();
+  output_file_ = (folder / "out").string();
+  std::vector<std::string> all{program().string(), "serve", "--port", "0"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& argument : all) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  pid_ = ::fork();
+  if (pid_ == 0) run_child(pointers, output_file_, errors, environment);
+  const std::string mark = "serving on ";
+  for (int i = 0; i < 6000; ++i) {  // a minute
+    const std::string text = content_of(errors);
+    const size_t at = text.find(mark), end = text.find('\n', at == text.npos ? 0 : at);
+    if (at != text.npos && end != text.npos) {
+      address_ = text.substr(at + mark.size(), end - at - mark.size());
+      return;
+    }
+    int status = 0;
+    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+      throw std::runtime_error("vitrail serve ended: " + content_of(errors));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  throw std::runtime_error("vitrail serve does not serve: " + content_of(errors));
+}
+
+ServeProcess::~ServeProcess() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+uint16_t ServeProcess::port() const {
+  return static_cast<uint16_t>(std::stoi(address_.substr(address_.rfind(':') + 1)));
+}
+
+void ServeProcess::send_signal(int signal) const { ::kill(pid_, signal); }
+
+int ServeProcess::wait() {
+  int status = 0;
+  ::waitpid(pid_, &status, 0);
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string ServeProcess::read_output() const { return content_of(output_file_); }
+
+}  // namespace vitrail::testing

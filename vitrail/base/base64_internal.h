@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Base64 with padding (RFC 4648, section 4).
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+
+std::string to_base64(std::span<const std::byte> bytes);
+
+// Throws Error naming `where` for other characters, a wrong length, and bits after the last byte.
+std::string from_base64(std::string_view text, const std::string& where);
+
+}  // namespace vitrail

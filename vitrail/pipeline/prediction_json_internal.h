@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The JSON form of predictions, which the command line and the server write.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "vitrail/pipeline/model.h"
+
+namespace vitrail::pipeline {
+
+// {"path", "activation": "softmax" or "sigmoid", "predictions": [{"index", "label", "probability"}, …]}
+nlohmann::ordered_json prediction_json(const std::string& path, bool sigmoid,
+                                       const std::vector<Prediction>& predictions);
+
+// {"path", "error"}
+nlohmann::ordered_json failure_json(const std::string& path, const std::string& message);
+
+// One line.  Bytes that are not UTF-8 (in a path) become U+FFFD.
+std::string json_line(const nlohmann::ordered_json& object);
+
+// The `top` best labels of a row of probabilities, best first.
+std::vector<Prediction> best_labels(const Tensor& probabilities, const std::vector<std::string>& labels, int64_t top);
+
+// The names of "cat, dog", without the spaces around them.  Throws Error for an empty name.
+std::vector<std::string> split_labels(const std::string& labels);
+
+}  // namespace vitrail::pipeline

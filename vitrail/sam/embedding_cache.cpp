@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/sam/embedding_cache.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/sha256_internal.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/safetensors.h"
+
+namespace vitrail::sam {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTensor = "embedding";
+constexpr const char* kRemedy = "; delete the file to compute it again";
+
+std::string field_of(const weights::Checkpoint& file, const std::string& name) {
+  const auto found = file.metadata().find(name);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
+int64_t side_of(const weights::Checkpoint& file, const std::string& name) {
+  const std::string text = field_of(file, name);
+  int64_t side = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), side);
+  const bool valid = error == std::errc() && end == text.data() + text.size() && side > 0;
+  if (!valid) throw Error(file.path(), "the " + name + " of an image in the metadata", "'" + text + "'" + kRemedy);
+  return side;
+}
+
+}  // namespace
+
+std::string embedding_key(std::span<const std::byte> file, bool exif) { return sha256(file) + (exif ? "-exif" : ""); }
+
+EmbeddingCache::EmbeddingCache(fs::path folder, std::string model)
+    : folder_(std::move(folder)), model_(std::move(model)) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) throw Error(folder_.string(), "a folder for image embeddings", error.message());
+}
+
+fs::path EmbeddingCache::file_of(const std::string& key) const { return folder_ / (key + ".safetensors"); }
+
+std::optional<ImageEmbedding> EmbeddingCache::find(const std::string& key) const {
+  const fs::path path = file_of(key);
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  const weights::Checkpoint file = weights::Checkpoint::open(path);
+  if (const std::string model = field_of(file, "model"); model != model_) {
+    throw Error(path.string(), "an embedding of this model (" + model_.substr(0, 12) + "…)",
+                "one of another model (" + model.substr(0, 12) + "…); each model needs a cache folder of its own");
+  }
+  if (!file.has(kTensor)) throw Error(path.string(), "a tensor \"embedding\"", str("none", kRemedy));
+  return ImageEmbedding{file.tensor(kTensor).to(DType::f32).contiguous(), side_of(file, "width"),
+                        side_of(file, "height")};
+}
+
+ImageEmbedding EmbeddingCache::add(const std::string& key, const ImageEmbedding& embedding) const {
+  const Tensor half = embedding.values.contiguous().to(DType::f16);
+  const Tensor rounded = half.to(DType::f32);
+  const float* const values = rounded.data<float>();
+  if (!std::all_of(values, values + rounded.numel(), [](float v) { return std::isfinite(v); })) {
+    throw Error("image embedding", "values in the range of fp16, which the cache has", "a larger one or a NaN");
+  }
+  const std::map<std::string, std::string> metadata{
+      {"model", model_}, {"width", std::to_string(embedding.width)}, {"height", std::to_string(embedding.height)}};
+  weights::write_safetensors(file_of(key), {{kTensor, half}}, metadata);
+  return {rounded, embedding.width, embedding.height};
+}
+
+}  // namespace vitrail::sam

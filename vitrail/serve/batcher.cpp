@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/batcher_internal.h"
+
+#include <algorithm>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
+
+namespace vitrail::serve {
+namespace {
+
+constexpr size_t kMaxWaitingBytes = size_t{256} << 20;  // 445 images of 224×224
+
+size_t bytes_of(const BatchItem& item) { return static_cast<size_t>(item.input.numel()) * sizeof(float); }
+
+bool same_request(const infer::Request& a, const infer::Request& b) {
+  return a.output == b.output && a.tokens == b.tokens && a.layer == b.layer && a.normalize == b.normalize &&
+         a.all_layers == b.all_layers && a.layers == b.layers;
+}
+
+bool run_together(const BatchItem& a, const BatchItem& b) {
+  return a.model == b.model && a.input.shape() == b.input.shape() && same_request(a.request, b.request);
+}
+
+// Why the weights cannot be trusted any more.  The error of the check names a path, which clients must not see.
+std::string changed_files() {
+  try {
+    check_mapped_files();
+    return "";
+  } catch (const Error& error) {
+    warn(error.what());
+    return "a file of a model has changed: reload the models";
+  }
+}
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
+Batcher::Batcher(Options options) : options_(std::move(options)), thread_([this] { loop(); }) {}
+
+void Batcher::add(BatchItem item) {
+  std::unique_lock lock(mutex_);
+  const size_t bytes = bytes_of(item);
+  space_.wait(lock, [&] { return stopped_ || items_.empty() || waiting_bytes_ + bytes <= kMaxWaitingBytes; });
+  if (stopped_) return;
+  waiting_bytes_ += bytes;
+  items_.push_back(std::move(item));
+  work_.notify_one();
+}
+
+void Batcher::run(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_) return;
+  tasks_.push_back(std::move(task));
+  work_.notify_one();
+}
+
+size_t Batcher::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return items_.size() + tasks_.size();
+}
+
+void Batcher::stop() {
+  std::deque<BatchItem> items;  // destroyed without the lock
+  std::deque<std::function<void()>> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    items.swap(items_);
+    tasks.swap(tasks_);
+    work_.notify_all();
+    space_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Batcher::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [this] { return stopped_ || !items_.empty() || !tasks_.empty(); });
+    if (stopped_) return;
+    if (!tasks_.empty()) {
+      std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      task = nullptr;  // its destructor may respond
+      lock.lock();
+      if (items_.empty()) continue;
+    }
+    std::vector<BatchItem> batch = take_batch(lock);
+    if (stopped_) return;
+    lock.unlock();
+    compute(std::move(batch));
+    lock.lock();
+  }
+}
+
+// The oldest image with those that run together with it, after waiting for more of them within the delay.
+std::vector<BatchItem> Batcher::take_batch(std::unique_lock<std::mutex>& lock) {
+  const auto delay =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(options_.delay_ms));
+  const Clock::time_point until = items_.front().arrival + delay;
+  const auto complete = [this] {
+    if (stopped_ || items_.empty() || !tasks_.empty()) return true;
+    const auto companions =
+        std::ranges::count_if(items_, [this](const BatchItem& item) { return run_together(item, items_.front()); });
+    return companions >= options_.batch;
+  };
+  if (options_.delay_ms > 0) work_.wait_until(lock, until, complete);
+  std::vector<BatchItem> batch;
+  std::deque<BatchItem> others;
+  for (BatchItem& item : items_) {
+    const bool fits =
+        batch.empty() || (static_cast<int64_t>(batch.size()) < options_.batch && run_together(item, batch.front()));
+    if (fits) {
+      waiting_bytes_ -= bytes_of(item);
+      batch.push_back(std::move(item));
+    } else {
+      others.push_back(std::move(item));
+    }
+  }
+  items_ = std::move(others);
+  space_.notify_all();
+  return batch;
+}
+
+void Batcher::compute(std::vector<BatchItem> batch) const {
+  std::erase_if(batch, [](const BatchItem& item) { return item.departed(); });
+  if (batch.empty()) return;
+  const Clock::time_point begin = Clock::now();
+  std::vector<Tensor> results;
+  std::string failure;
+  const auto count = static_cast<int64_t>(batch.size());
+  try {
+    const Shape& shape = batch.front().input.shape();
+    const Tensor inputs = Tensor::empty({count, shape[0], shape[1], shape[2]});
+    for (int64_t i = 0; i < count; ++i) inputs.select(0, i).copy_(batch[static_cast<size_t>(i)].input);
+    results = batch.front().model->images().session().run(inputs, batch.front().request);
+    failure = changed_files();
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  const double model_seconds = seconds_between(begin, Clock::now());
+  if (options_.on_batch) options_.on_batch(batch.size(), model_seconds);
+  for (int64_t i = 0; i < count; ++i) {
+    BatchItem& item = batch[static_cast<size_t>(i)];
+    BatchResult result{
+        .error = failure, .queue_seconds = seconds_between(item.arrival, begin), .model_seconds = model_seconds};
+    if (failure.empty()) {
+      for (const Tensor& rows : results) result.results.push_back(rows.select(0, i).contiguous());
+    }
+    item.done(std::move(result));
+  }
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Batches over clients: images that wait for the same computation run together.
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "vitrail/serve/served_model_internal.h"
+
+namespace vitrail::serve {
+
+using Clock = std::chrono::steady_clock;
+
+// The results of an image, each without the batch axis; `error` not empty: there are none.
+struct BatchResult {
+  std::vector<Tensor> results = {};
+  std::string error = {};
+  double queue_seconds = 0, model_seconds = 0;
+};
+
+// An image that waits.
+struct BatchItem {
+  ModelPointer model;
+  infer::Request request;
+  Tensor input;                           // [C, H, W]
+  std::function<bool()> departed;         // whether nobody waits for the result
+  std::function<void(BatchResult)> done;  // called once, unless departed; must not throw
+  Clock::time_point arrival = Clock::now();
+};
+
+class Batcher {
+ public:
+  struct Options {
+    int64_t batch = 8;
+    double delay_ms = 0;
+    std::function<void(size_t images, double model_seconds)> on_batch = {};
+  };
+
+  explicit Batcher(Options options);
+  ~Batcher() { stop(); }
+  Batcher(const Batcher&) = delete;
+  Batcher& operator=(const Batcher&) = delete;
+
+  // Waits while too many inputs are in memory.
+  void add(BatchItem item);
+  // Runs a task alone on the thread that computes; it must not throw.
+  void run(std::function<void()> task);
+  void stop();  // drops what waits
+  size_t waiting() const;
+
+ private:
+  void loop();
+  std::vector<BatchItem> take_batch(std::unique_lock<std::mutex>& lock);
+  void compute(std::vector<BatchItem> batch) const;
+
+  Options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable work_, space_;
+  std::deque<BatchItem> items_;
+  std::deque<std::function<void()>> tasks_;
+  size_t waiting_bytes_ = 0;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+}  // namespace vitrail::serve

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/call_internal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <new>
+
+#include "vitrail/base/callbacks.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/serve/http_error.h"
+
+namespace vitrail::serve {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string milliseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", seconds * 1e3);
+  return text;
+}
+
+const char* openai_type(int status) {
+  if (status == 401) return "authentication_error";
+  if (status == 429) return "rate_limit_error";
+  return status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+// W3C Trace Context: version-trace-parent-flags.  Other text is not logged.
+std::string valid_traceparent(std::string_view text) {
+  const bool valid = text.size() == 55 && std::ranges::all_of(text, [](char c) {
+                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == '-';
+                     });
+  return valid ? std::string(text) : "";
+}
+
+}  // namespace
+
+HttpResponse json_response(const ordered_json& value) { return {.body = pipeline::json_line(value) + "\n"}; }
+
+HttpResponse error_response(const std::string& route, int status, const std::string& message) {
+  ordered_json error = message;
+  if (route == "embeddings") error = {{"message", message}, {"type", openai_type(status)}, {"code", status}};
+  HttpResponse response = json_response({{"error", error}});
+  response.status = status;
+  return response;
+}
+
+Call::Call(Engine& engine, std::string route, HttpRequest request, std::shared_ptr<HttpExchange> exchange)
+    : engine_(engine),
+      route_(std::move(route)),
+      request_(std::move(request)),
+      exchange_(std::move(exchange)),
+      request_bytes_(request_.body.size()),
+      method_(request_.method),
+      traceparent_(valid_traceparent(request_.header("traceparent"))) {}
+
+Call::~Call() {
+  if (responded_) return;
+  respond(error_response(route_, 500, "internal error"));
+}
+
+void Call::respond(HttpResponse response) {
+  if (responded_.exchange(true)) return;
+  if (departed()) return engine_.metrics.count_departed(route_);
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+  {
+    const std::lock_guard lock(times_mutex_);
+    response.headers.emplace_back("Server-Timing",
+                                  "decode;dur=" + milliseconds(decode_) + ", queue;dur=" + milliseconds(queue_) +
+                                      ", model;dur=" + milliseconds(model_) + ", total;dur=" + milliseconds(seconds));
+  }
+  engine_.metrics.count_request(route_, response.status, seconds);
+  if (engine_.options.log) engine_.options.log(log_line(response.status, response.body.size(), seconds));
+  exchange_->respond(std::move(response));
+}
+
+void Call::fail(const std::exception& error) {
+  if (const auto* http = dynamic_cast<const HttpError*>(&error))
+    return respond(error_response(route_, http->status(), http->what()));
+  if (dynamic_cast<const Error*>(&error) != nullptr) return respond(error_response(route_, 400, error.what()));
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return respond(error_response(route_, 503, "out of memory"));
+  warn(str("serve: ", route_, ": ", error.what()));
+  respond(error_response(route_, 500, "internal error"));
+}
+
+void Call::add_times(double decode, double queue, double model) {
+  const std::lock_guard lock(times_mutex_);
+  decode_ = std::max(decode_, decode);
+  queue_ = std::max(queue_, queue);
+  model_ = std::max(model_, model);
+}
+
+std::string Call::log_line(int status, size_t bytes, double seconds) const {
+  const auto rounded = [](double value) { return std::round(value * 1e6) / 1e6; };
+  ordered_json line{{"route", route_},
+                    {"method", method_},
+                    {"status", status},
+                    {"request_bytes", request_bytes_},
+                    {"response_bytes", bytes},
+                    {"seconds", rounded(seconds)},
+                    {"decode_seconds", rounded(decode_)},
+                    {"queue_seconds", rounded(queue_)},
+                    {"model_seconds", rounded(model_)}};
+  if (!traceparent_.empty()) line["traceparent"] = traceparent_;
+  return pipeline::json_line(line);
+}
+
+}  // namespace vitrail::serve

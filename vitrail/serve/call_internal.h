@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A request on its way through the server, and what all requests share.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "vitrail/serve/batcher_internal.h"
+#include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/metrics_internal.h"
+#include "vitrail/serve/model_registry_internal.h"
+#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/serve/worker_pool_internal.h"
+
+namespace vitrail::serve {
+
+// What the routes work with.
+struct Engine {
+  const ServeOptions& options;
+  Metrics& metrics;
+  ModelRegistry& models;
+  WorkerPool& pool;
+  Batcher& batcher;
+  std::function<bool()> ready;              // whether requests are accepted
+  std::function<std::string()> exposition;  // the text of the metrics
+};
+
+// The form of errors: {"error": "…"}, or OpenAI's {"error": {"message", "type", "code"}}.
+HttpResponse error_response(const std::string& route, int status, const std::string& message);
+HttpResponse json_response(const nlohmann::ordered_json& value);
+
+// Responds once: with a response, an error, or 500 when it is destroyed without.
+class Call {
+ public:
+  Call(Engine& engine, std::string route, HttpRequest request, std::shared_ptr<HttpExchange> exchange);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  Engine& engine() const { return engine_; }
+  HttpRequest& request() { return request_; }
+  const Target& target() const { return target_; }
+  void set_target(Target target) { target_ = std::move(target); }
+  RequestOptions& options() { return options_; }
+  bool departed() const { return exchange_->departed(); }
+  // The model that the option `model` names, by default the first one.
+  ModelPointer take_model() { return engine_.models.find(options_.text("model")); }
+
+  void respond(HttpResponse response);
+  void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }
+  void fail(const std::exception& error);  // by the status of an HttpError, else 400 for an Error and 500
+  // Runs `action` and responds with an error if it throws.
+  template <class Action>
+  void guard(Action action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      fail(error);
+    }
+  }
+
+  void add_times(double decode, double queue, double model);  // the times of an image; the largest are reported
+
+ private:
+  std::string log_line(int status, size_t bytes, double seconds) const;
+
+  Engine& engine_;
+  std::string route_;
+  HttpRequest request_;
+  std::shared_ptr<HttpExchange> exchange_;
+  Target target_;
+  RequestOptions options_;
+  Clock::time_point begin_ = Clock::now();
+  size_t request_bytes_;
+  std::string method_, traceparent_;
+  std::atomic<bool> responded_{false};
+  mutable std::mutex times_mutex_;
+  double decode_ = 0, queue_ = 0, model_ = 0;
+};
+
+using CallPointer = std::shared_ptr<Call>;
+
+}  // namespace vitrail::serve

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /v1/embeddings: OpenAI's form, with images as data URIs.
+#include <bit>
+
+#include "vitrail/analysis/knn.h"
+#include "vitrail/base/base64_internal.h"
+#include "vitrail/serve/http_error.h"
+#include "vitrail/serve/image_job_internal.h"
+#include "vitrail/serve/json_body_internal.h"
+#include "vitrail/serve/routes_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// The inputs of a request in their order.
+struct Inputs {
+  std::vector<EncodedImage> images;
+  std::vector<std::string> texts;
+  std::vector<bool> is_text;  // whether each input is a text
+};
+
+// An input: a text, "data:…", {"text": "…"} or {"image": "data:…"}.
+void add_input(const json& input, bool strings_are_images, Inputs& inputs) {
+  const std::string where = str("input ", inputs.is_text.size());
+  const bool is_object = input.is_object() && input.size() == 1;
+  const json& value = is_object ? input.begin().value() : input;
+  const std::string kind = is_object ? input.begin().key() : "";
+  const bool known = kind.empty() || kind == "text" || kind == "image" || kind == "image_url";
+  if (!known || !value.is_string())
+    throw Error(where, R"(a text, a data URI, {"text": …} or {"image": …})", input.type_name());
+  const auto& text = value.get_ref<const std::string&>();
+  const bool is_text = kind == "text" || (kind.empty() && !strings_are_images && !text.starts_with("data:"));
+  inputs.is_text.push_back(is_text);
+  if (is_text) {
+    inputs.texts.push_back(text);
+  } else {
+    inputs.images.push_back({where, from_data_uri(text, where)});
+  }
+}
+
+Inputs inputs_of(const json& body, const Limits& limits) {
+  Inputs inputs;
+  const json& given = member(body, "input");
+  const std::string modality = text_member(body, "modality", "");
+  if (!modality.empty() && modality != "text" && modality != "image")
+    throw Error("modality", "text or image", "'" + modality + "'");
+  const json list = given.is_array() ? given : json::array({given});
+  if (list.empty()) throw Error("input", "at least one input", "none");
+  if (list.size() > limits.images)
+    throw HttpError(413, str("at most ", limits.images, " inputs in a request, got ", list.size()));
+  for (const json& input : list) add_input(input, modality == "image", inputs);
+  return inputs;
+}
+
+ordered_json embedding_json(const Tensor& row, bool base64) {
+  static_assert(std::endian::native == std::endian::little, "base64 embeddings are little-endian");
+  const std::span values(row.data<float>(), static_cast<size_t>(row.numel()));
+  if (base64) return to_base64(std::as_bytes(values));
+  return std::vector<float>(values.begin(), values.end());
+}
+
+// The response, from the rows of the texts [T, D] and of the images.
+ordered_json response_of(const Inputs& inputs, const std::string& model, bool base64, const Tensor& texts,
+                         const std::vector<ImageOutcome>& outcomes) {
+  ordered_json data = ordered_json::array();
+  size_t image = 0;
+  int64_t text = 0;
+  for (const bool is_text : inputs.is_text) {
+    const size_t index = data.size();
+    if (!is_text && !outcomes[image].error.empty()) throw HttpError(422, outcomes[image].error);
+    const Tensor row = is_text ? texts.select(0, text++) : analysis::normalized_rows(outcomes[image++].results[0][0]);
+    data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});
+  }
+  return {{"object", "list"}, {"data", data}, {"model", model}, {"usage", {{"prompt_tokens", 0}, {"total_tokens", 0}}}};
+}
+
+// The name of the requested model; none if clients send a name that they must send.
+std::optional<std::string> model_name(const json& body) {
+  const std::string name = text_member(body, "model", "");
+  return name.empty() ? std::nullopt : std::optional(name);
+}
+
+}  // namespace
+
+void embeddings_route(const CallPointer& call) {
+  const Limits& limits = call->engine().options.limits;
+  const json body = parse_json(call->request().body, limits.json_depth);
+  auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
+  ImageJob job{.model = call->engine().models.find(model_name(body))};
+  const std::string encoding = text_member(body, "encoding_format", "float");
+  if (encoding != "float" && encoding != "base64")
+    throw Error("encoding_format", "float or base64", "'" + encoding + "'");
+  if (body.contains("dimensions"))
+    throw Error("dimensions", "no other size than the model's", body["dimensions"].dump());
+  call->options().require_all_taken();
+  const DualModel* const dual = job.model->dual();
+  if (!dual && !inputs->texts.empty())
+    throw Error("input", "images as data URIs, because the model '" + job.model->name() + "' takes no texts", "a text");
+  job.requests = {job.model->images().request_of({})};
+  const auto texts = std::make_shared<Tensor>();
+  job.finish = [=, name = job.model->name()](std::vector<ImageOutcome>& outcomes) {
+    return json_response(response_of(*inputs, name, encoding == "base64", *texts, outcomes));
+  };
+  if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
+  call->engine().batcher.run([=, model = job.model] {
+    call->guard([&] {
+      *texts = dual->embed_texts(inputs->texts);
+      std::vector<ImageOutcome> none;
+      if (inputs->images.empty()) return call->respond(job.finish(none));
+      start_images(call, inputs->images, job);
+    });
+  });
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of the HTTP module: reads requests within the limits and writes responses.
+#include <utility>  // before Boost 1.74's headers, which use std::exchange
+
+#include "vitrail/serve/http_session_internal.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+
+namespace vitrail::serve {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+
+constexpr size_t kReadBytes = size_t{1} << 16;         // the size of one read
+constexpr double kDiscardSeconds = 2;                  // a client may still send when its request has been refused
+constexpr size_t kDiscardedBytes = size_t{256} << 20;  // likewise
+
+std::string lower_case(beast::string_view text) {
+  std::string result(text.data(), text.size());
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+bool is_http_error(const beast::error_code& error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category();
+}
+
+class Exchange : public HttpExchange {
+ public:
+  Exchange(std::shared_ptr<HttpCore> core, std::weak_ptr<HttpSession> session, uint64_t number,
+           std::shared_ptr<std::atomic<bool>> departed)
+      : core_(std::move(core)), session_(std::move(session)), number_(number), departed_(std::move(departed)) {}
+  ~Exchange() override {
+    if (!responded_) respond({.status = 500, .body = R"({"error":"internal error"})"});
+  }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void respond(HttpResponse response) override {
+    if (responded_.exchange(true)) return;
+    asio::post(core_->io, [session = session_, number = number_, response = std::move(response)]() mutable {
+      if (const auto open = session.lock()) open->respond(number, std::move(response));
+    });
+  }
+  bool departed() const override { return *departed_; }
+
+ private:
+  std::shared_ptr<HttpCore> core_;
+  std::weak_ptr<HttpSession> session_;
+  uint64_t number_;
+  std::shared_ptr<std::atomic<bool>> departed_;
+  std::atomic<bool> responded_{false};
+};
+
+}  // namespace
+
+void HttpCore::add(HttpSession* session) {
+  sessions.insert(session);
+  const std::lock_guard lock(mutex);
+  connections = sessions.size();
+}
+
+void HttpCore::remove(HttpSession* session) {
+  sessions.erase(session);
+  const std::lock_guard lock(mutex);
+  connections = sessions.size();
+  closed.notify_all();
+}
+
+HttpSession::HttpSession(HttpCore& core, Socket socket)
+    : core_(core), socket_(std::move(socket)), timer_(core.io), buffer_(core.limits.header_bytes + 2 * kReadBytes) {
+  count_chunk_ = [this](std::uint64_t, beast::string_view, ErrorCode& error) {
+    if (++chunks_ > core_.limits.chunks) error = http::error::body_limit;
+  };
+  core_.add(this);
+}
+
+HttpSession::~HttpSession() { close(); }
+
+void HttpSession::close() {
+  if (closed_) return;
+  closed_ = true;
+  end_request();
+  ErrorCode ignored;
+  socket_.close(ignored);
+  timer_.cancel(ignored);
+  core_.remove(this);
+}
+
+// Cancels the socket's operations after this time.  A later call replaces it.
+void HttpSession::set_deadline(double seconds) {
+  const auto duration = std::chrono::duration<double>(seconds);
+  timer_.expires_after(std::chrono::duration_cast<std::chrono::nanoseconds>(duration));
+  timer_.async_wait([self = shared_from_this()](const ErrorCode& error) {
+    if (error || self->closed_ || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
+    self->timed_out_ = true;
+    if (self->in_flight_ && !self->has_response_ && self->departed_) {
+      *self->departed_ = true;
+      self->keep_alive_ = false;
+      return self->send(self->core_.handler.error(self->request_.target, 504, "the time limit of a request passed"));
+    }
+    ErrorCode ignored;
+    self->socket_.cancel(ignored);
+  });
+}
+
+void HttpSession::read_header() {
+  parser_.emplace();
+  parser_->header_limit(static_cast<std::uint32_t>(core_.limits.header_bytes));
+  parser_->body_limit(core_.limits.body_bytes);
+  parser_->on_chunk_header(count_chunk_);
+  request_ = {};
+  chunks_ = 0;
+  has_response_ = false;
+  departed_.reset();
+  idle_ = buffer_.size() == 0;
+  if (idle_ && core_.draining) return close();
+  set_deadline(idle_ ? core_.limits.idle_seconds : core_.limits.header_seconds);
+  if (idle_) return read_more_header();
+  parse_header();  // the next request has arrived
+}
+
+void HttpSession::read_more_header() {
+  socket_.async_read_some(buffer_.prepare(std::min(kReadBytes, buffer_.max_size() - buffer_.size())),
+                          [self = shared_from_this()](const ErrorCode& error, size_t size) {
+                            if (self->closed_) return;
+                            self->buffer_.commit(size);
+                            self->on_header_bytes(error);
+                          });
+}
+
+void HttpSession::on_header_bytes(ErrorCode error) {
+  if (error) return on_failed_read(error);
+  if (std::exchange(idle_, false)) set_deadline(core_.limits.header_seconds);
+  parse_header();
+}
+
+void HttpSession::parse_header() {
+  const auto bytes = buffer_.data();
+  const std::string_view text(static_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+  // Header lines that continue the line before (RFC 9112, section 5.2), which proxies read in different ways.
+  if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos)
+    return refuse(400, "malformed HTTP: a header of several lines");
+  ErrorCode error;
+  buffer_.consume(parser_->put(bytes, error));
+  if (error && error != http::error::need_more) return on_failed_read(error);
+  if (parser_->is_header_done()) return on_header();
+  read_more_header();
+}
+
+void HttpSession::on_failed_read(ErrorCode error) {
+  if (timed_out_) {
+    if (idle_) return close();
+    return refuse(408, "the request did not arrive within the time limit");
+  }
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+    return refuse(431, "the header exceeds " + std::to_string(core_.limits.header_bytes) + " bytes");
+  }
+  if (error == http::error::body_limit && chunks_ > core_.limits.chunks)
+    return refuse(413, "the body has more than " + std::to_string(core_.limits.chunks) + " chunks");
+  if (error == http::error::body_limit)
+    return refuse(413, "the body exceeds " + std::to_string(core_.limits.body_bytes) + " bytes");
+  if (error == http::error::end_of_stream || error == http::error::partial_message || !is_http_error(error))
+    return close();
+  refuse(400, "malformed HTTP: " + error.message());
+}
+
+std::string HttpSession::header_fault() const {
+  size_t lengths = 0, codings = 0;
+  for (const auto& field : parser_->get()) {
+    const std::string value = lower_case(field.value());
+    if (field.name() == http::field::content_length) {
+      ++lengths;
+      if (value.empty() || value.find_first_not_of("0123456789") != value.npos) return "Content-Length is no number";
+    }
+    if (field.name() == http::field::transfer_encoding) {
+      ++codings;
+      if (value != "chunked") return "Transfer-Encoding is not chunked";
+    }
+  }
+  return lengths + codings > 1 ? "several headers give the length of the body" : "";
+}
+
+// Takes over what is known of the request before its body.
+void HttpSession::copy_head() {
+  const auto& head = parser_->get();
+  request_.method = std::string(head.method_string());
+  request_.target = std::string(head.target());
+  for (const auto& field : head)
+    request_.headers.emplace_back(lower_case(field.name_string()), std::string(field.value()));
+}
+
+void HttpSession::on_header() {
+  copy_head();
+  keep_alive_ = parser_->keep_alive();
+  if (const std::string fault = header_fault(); !fault.empty()) return refuse(400, "malformed HTTP: " + fault);
+  if (request_.headers.size() > core_.limits.headers)
+    return refuse(431, "more than " + std::to_string(core_.limits.headers) + " headers");
+  in_flight_ = true;
+  ++core_.requests;
+  const bool overloaded = core_.requests > core_.limits.requests || core_.buffered_bytes > core_.limits.buffered_bytes;
+  if (std::optional<HttpResponse> response = core_.handler.refuse(request_, overloaded)) {
+    keep_alive_ = keep_alive_ && parser_->is_done();
+    return send(std::move(*response));
+  }
+  if (parser_->is_done()) return dispatch();
+  continue_and_read_body();
+}
+
+void HttpSession::continue_and_read_body() {
+  body_begin_ = std::chrono::steady_clock::now();
+  if (lower_case(parser_->get()[http::field::expect]) != "100-continue") return read_body();
+  static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  set_deadline(core_.limits.header_seconds);
+  asio::async_write(socket_, asio::buffer(kContinue.data(), kContinue.size()),
+                    [self = shared_from_this()](const ErrorCode& error, size_t) {
+                      if (self->closed_) return;
+                      if (error) return self->close();
+                      self->read_body();
+                    });
+}
+
+void HttpSession::read_body() {
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - body_begin_;
+  set_deadline(core_.limits.body_grace_seconds +
+               static_cast<double>(request_.body.size()) / core_.limits.body_bytes_per_second - elapsed.count());
+  parser_->get().body().data = block_.data();
+  parser_->get().body().size = block_.size();
+  http::async_read_some(socket_, buffer_, *parser_, [self = shared_from_this()](const ErrorCode& error, size_t) {
+    if (!self->closed_) self->on_body_bytes(error);
+  });
+}
+
+void HttpSession::on_body_bytes(ErrorCode error) {
+  if (error && error != http::error::need_buffer) return on_failed_read(error);
+  const size_t count = block_.size() - parser_->get().body().size;
+  core_.buffered_bytes += count;
+  buffered_ += count;
+  if (core_.buffered_bytes > core_.limits.buffered_bytes) return refuse(429, "the server is overloaded: try again");
+  request_.body.append(block_.data(), count);
+  if (parser_->is_done()) return dispatch();
+  read_body();
+}
+
+void HttpSession::dispatch() {
+  departed_ = std::make_shared<std::atomic<bool>>(false);
+  auto exchange = std::make_shared<Exchange>(core_.shared_from_this(), weak_from_this(), number_, departed_);
+  set_deadline(core_.limits.request_seconds);
+  watch_for_departure();
+  const std::string target = request_.target;  // for a time-out
+  core_.handler.handle(std::exchange(request_, {}), std::move(exchange));
+  request_.target = target;
+}
+
+// A client that closes its connection is not computed for.
+void HttpSession::watch_for_departure() {
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this(), number = number_](const ErrorCode& error) {
+    if (error || self->closed_ || self->number_ != number || self->buffer_.size() > 0) return;
+    char byte = 0;
+    const ssize_t size = ::recv(self->socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) self->close();
+  });
+}
+
+void HttpSession::respond(uint64_t request, HttpResponse response) {
+  if (!closed_ && request == number_) send(std::move(response));
+}
+
+void HttpSession::refuse(int status, const std::string& message) {
+  keep_alive_ = false;
+  timed_out_ = false;
+  HttpResponse response = core_.handler.error(request_.target, status, message);
+  if (status == 429) response.headers.emplace_back("Retry-After", "1");
+  send(std::move(response));
+}
+
+void HttpSession::send(HttpResponse response) {
+  if (has_response_) return;
+  has_response_ = true;
+  idle_ = timed_out_ = false;
+  const bool head_only = request_.method == "HEAD" || (parser_ && parser_->get().method() == http::verb::head);
+  auto message = std::make_shared<http::response<http::string_body>>();
+  message->result(static_cast<unsigned>(response.status));
+  message->set(http::field::content_type, response.content_type);
+  for (const auto& [name, value] : response.headers) message->insert(name, value);
+  message->content_length(response.body.size());
+  message->keep_alive(keep_alive_ && !core_.draining);
+  keep_alive_ = message->keep_alive();
+  set_deadline(core_.limits.request_seconds +
+               static_cast<double>(response.body.size()) / core_.limits.body_bytes_per_second);
+  if (!head_only) message->body() = std::move(response.body);
+  response_ = message;
+  http::async_write(socket_, *message, [self = shared_from_this()](const ErrorCode& error, size_t) {
+    if (!self->closed_) self->on_sent(error);
+  });
+}
+
+void HttpSession::on_sent(ErrorCode error) {
+  response_.reset();
+  end_request();
+  if (error) return close();
+  if (keep_alive_) return read_header();
+  ErrorCode ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  set_deadline(kDiscardSeconds);
+  discard_input();
+}
+
+// Closing a socket with input that was not read resets the connection, and the client may lose the response.
+void HttpSession::discard_input() {
+  socket_.async_read_some(asio::buffer(block_), [self = shared_from_this()](const ErrorCode& error, size_t size) {
+    if (self->closed_) return;
+    self->discarded_ += size;
+    if (error || self->discarded_ > kDiscardedBytes) return self->close();
+    self->discard_input();
+  });
+}
+
+void HttpSession::end_request() {
+  if (departed_) *departed_ = true;
+  ++number_;
+  core_.buffered_bytes -= std::exchange(buffered_, 0);
+  if (std::exchange(in_flight_, false)) --core_.requests;
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/image_job_internal.h"
+
+#include "vitrail/image/decode_memory.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/serve/http_error.h"
+
+namespace vitrail::serve {
+namespace {
+
+// A job that runs.  The tasks of its images share it.
+class RunningJob : public std::enable_shared_from_this<RunningJob> {
+ public:
+  RunningJob(CallPointer call, std::vector<EncodedImage> images, ImageJob job)
+      : call_(std::move(call)),
+        images_(std::move(images)),
+        job_(std::move(job)),
+        outcomes_(images_.size()),
+        decode_seconds_(images_.size()),
+        remaining_(images_.size() * job_.requests.size()) {}
+
+  void start() {
+    for (size_t i = 0; i < images_.size(); ++i)
+      call_->engine().pool.post([self = shared_from_this(), i] { self->decode(i); });
+  }
+
+ private:
+  void decode(size_t i) {
+    if (call_->departed()) return;
+    outcomes_[i].name = images_[i].name;
+    outcomes_[i].results.resize(job_.requests.size());
+    try {
+      const Clock::time_point begin = Clock::now();
+      const Tensor input = preprocessed(i);
+      decode_seconds_[i] = std::chrono::duration<double>(Clock::now() - begin).count();
+      call_->engine().metrics.add_decode(decode_seconds_[i]);
+      for (size_t r = 0; r < job_.requests.size(); ++r) add_to_batch(i, r, input);
+    } catch (const std::bad_alloc&) {
+      fail_image(i, "out of memory");
+    } catch (const std::exception& error) {
+      fail_image(i, error.what());
+    }
+  }
+
+  void add_to_batch(size_t i, size_t r, const Tensor& input) {
+    call_->engine().batcher.add(
+        {.model = job_.model,
+         .request = job_.requests[r],
+         .input = input,
+         .departed = [self = shared_from_this()] { return self->call_->departed(); },
+         .done = [self = shared_from_this(), i, r](BatchResult result) { self->take_result(i, r, result); }});
+  }
+
+  Tensor preprocessed(size_t i) {
+    if (images_[i].input.defined()) return images_[i].input;
+    const image::DecodeMemoryScope memory;
+    const Model& model = job_.model->images();
+    image::DecodeOptions options = job_.decode;
+    options.mode = model.color_mode();
+    std::string bytes = std::move(images_[i].bytes);
+    image::Image image = image::decode(std::as_bytes(std::span(bytes)), options, images_[i].name);
+    outcomes_[i].width = image.width;
+    outcomes_[i].height = image.height;
+    Tensor input = image::apply(image, model.transform());
+    if (job_.keep_images) outcomes_[i].image = std::move(image);
+    return input;
+  }
+
+  void take_result(size_t i, size_t r, BatchResult& result) {
+    if (result.error.empty()) call_->engine().metrics.add_queue(result.queue_seconds);
+    call_->engine().metrics.count_image(result.error.empty());
+    call_->add_times(decode_seconds_[i], result.queue_seconds, result.model_seconds);
+    outcomes_[i].results[r] = std::move(result.results);
+    if (!result.error.empty()) outcomes_[i].error = std::move(result.error);
+    finish(1);
+  }
+
+  void fail_image(size_t i, const std::string& error) {
+    call_->engine().metrics.count_image(false);
+    outcomes_[i].error = error;
+    finish(job_.requests.size());
+  }
+
+  // The results of the last image make the response.
+  void finish(size_t results) {
+    if ((remaining_ -= results) > 0) return;
+    call_->engine().pool.post(
+        [self = shared_from_this()] {
+          self->call_->guard([&] { self->call_->respond(self->job_.finish(self->outcomes_)); });
+        },
+        true);
+  }
+
+  CallPointer call_;
+  std::vector<EncodedImage> images_;
+  ImageJob job_;
+  std::vector<ImageOutcome> outcomes_;
+  std::vector<double> decode_seconds_;
+  std::atomic<size_t> remaining_;
+};
+
+}  // namespace
+
+void start_images(const CallPointer& call, std::vector<EncodedImage> images, ImageJob job) {
+  job.decode.max_pixels = call->engine().options.limits.pixels;
+  std::make_shared<RunningJob>(call, std::move(images), std::move(job))->start();
+}
+
+HttpResponse outcome_response(std::vector<ImageOutcome>& outcomes, bool single,
+                              const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of) {
+  if (single && !outcomes.front().error.empty()) throw HttpError(422, outcomes.front().error);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  size_t failures = 0;
+  for (ImageOutcome& outcome : outcomes) {
+    try {
+      if (!outcome.error.empty()) throw Error(outcome.error);
+      list.push_back(object_of(outcome));
+    } catch (const Error& error) {
+      if (single) throw HttpError(422, error.what());
+      list.push_back(pipeline::failure_json(outcome.name, error.what()));
+      ++failures;
+    }
+  }
+  HttpResponse response = json_response(single ? list.front() : list);
+  if (failures == outcomes.size()) response.status = 422;
+  return response;
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// From encoded images to the results of a model: decoding on the pool, batches over clients, then the response.
+#include "vitrail/serve/call_internal.h"
+#include "vitrail/serve/request_images_internal.h"
+
+namespace vitrail::serve {
+
+struct ImageOutcome {
+  std::string name;
+  std::string error;                         // not empty: there is nothing else
+  std::vector<std::vector<Tensor>> results;  // results of each request of the job, without the batch axis
+  image::Image image;                        // if the job keeps images
+  int64_t width = 0, height = 0;             // the size of the image
+};
+
+struct ImageJob {
+  ModelPointer model;
+  std::vector<infer::Request> requests{infer::Request{}};  // what is computed of each image
+  image::DecodeOptions decode = {};
+  bool keep_images = false;
+  // The response, from the outcomes in the order of the images.  May throw.
+  std::function<HttpResponse(std::vector<ImageOutcome>& outcomes)> finish = {};
+};
+
+// Starts the job and returns; the call gets its response later.
+void start_images(const CallPointer& call, std::vector<EncodedImage> images, ImageJob job);
+
+// The response of the routes for images: an object for a single image, else a list with an object for each.  An image
+// that failed is {"path", "error"} in the list.  Throws HttpError 422 if the single image failed; if all did, the
+// status is 422.
+HttpResponse outcome_response(std::vector<ImageOutcome>& outcomes, bool single,
+                              const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of);
+
+}  // namespace vitrail::serve

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes that give predictions and features: /v1/classify, /v1/embed, /v1/zeroshot.
+#include "vitrail/analysis/knn.h"
+#include "vitrail/pipeline/feature_request.h"
+#include "vitrail/pipeline/prediction_json_internal.h"
+#include "vitrail/serve/image_job_internal.h"
+#include "vitrail/serve/response_size_internal.h"
+#include "vitrail/serve/routes_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kMaxTop = 1 << 20;
+
+// Embeddings and maps as JSON: {"path", "shape", NAME: [values in C order]}.
+ordered_json tensor_json(const std::string& path, const std::string& name, const Tensor& tensor) {
+  const Tensor values = tensor.contiguous();
+  const Shape& shape = values.shape();
+  const float* data = values.data<float>();
+  return {{"path", path},
+          {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
+          {name, std::vector<float>(data, data + values.numel())}};
+}
+
+int64_t values_of(const Model& model, const pipeline::FeatureOptions& options) {
+  const auto& vit = model.config().vit;
+  const auto [rows, columns] = model.session().model().grid_of(vit.img_size[0], vit.img_size[1]);
+  const bool one = options.tokens == "pooled" || options.tokens == "cls";
+  const int64_t tokens = one ? 1 : rows * columns + model.session().model().num_prefix_tokens();
+  return tokens * vit.embed_dim * static_cast<int64_t>(options.layers.size());
+}
+
+void check_layers(const std::vector<int64_t>& layers, int64_t depth) {
+  for (const int64_t layer : layers) {
+    if (layer < -depth || layer >= depth)
+      throw Error("layer", str("a block index from ", -depth, " to ", depth - 1), str(layer));
+  }
+}
+
+}  // namespace
+
+void classify_route(const CallPointer& call) {
+  RequestOptions& options = call->options();
+  RequestImages input = take_images(call->request(), call->engine().options.limits, options);
+  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
+  const int64_t top = options.integer("top", 5, 1, kMaxTop);
+  options.require_all_taken();
+  models::require_classifier(job.model->images().config(), job.model->name());
+  job.finish = [model = job.model, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
+    return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
+      const Tensor& logits = outcome.results[0][0];
+      const std::span row(logits.data<float>(), static_cast<size_t>(logits.numel()));
+      return pipeline::prediction_json(outcome.name, models::gives_sigmoid(model->images().config()),
+                                       model->images().predictions(row, top, outcome.name));
+    });
+  };
+  start_images(call, std::move(input.images), std::move(job));
+}
+
+void embed_route(const CallPointer& call) {
+  RequestOptions& options = call->options();
+  RequestImages input = take_images(call->request(), call->engine().options.limits, options);
+  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
+  const pipeline::FeatureOptions features{.tokens = options.one_of("tokens", {"pooled", "cls", "patch", "all"}),
+                                          .layers = options.integers("layer", {-1}),
+                                          .final_norm = !options.flag("no-norm")};
+  const bool normalize = options.flag("normalize");
+  options.require_all_taken();
+  const Model& model = job.model->images();
+  check_layers(features.layers, model.config().vit.depth);
+  check_response_size(static_cast<int64_t>(input.images.size()), values_of(model, features));
+  job.requests = {pipeline::feature_request(model, features)};
+  job.finish = [normalize, single = input.single](std::vector<ImageOutcome>& outcomes) {
+    return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
+      const Tensor& row = outcome.results[0][0];
+      return tensor_json(outcome.name, "embedding", normalize ? analysis::normalized_rows(row) : row);
+    });
+  };
+  start_images(call, std::move(input.images), std::move(job));
+}
+
+void zeroshot_route(const CallPointer& call) {
+  RequestOptions& options = call->options();
+  RequestImages input = take_images(call->request(), call->engine().options.limits, options);
+  ImageJob job{.model = call->take_model(), .decode = {.apply_exif = options.flag("exif")}};
+  std::vector<std::string> labels = options.texts("labels"), templates = options.texts("template");
+  const int64_t top = options.integer("top", 5, 1, kMaxTop);
+  options.require_all_taken();
+  if (!job.model->dual()) throw Error("model", "one with a text tower (CLIP, SigLIP)", job.model->name());
+  if (labels.empty()) throw Error("labels", "names of the classes: \"cat,dog\"", "none");
+  if (labels.size() == 1) labels = pipeline::split_labels(labels.front());
+  if (templates.empty()) templates.emplace_back("{}");
+  check_response_size(static_cast<int64_t>(labels.size()), static_cast<int64_t>(templates.size()) << 8);
+  job.requests = {job.model->images().request_of({})};
+  // The texts are embedded where models compute, so that they do not compete with batches for the cores.
+  call->engine().batcher.run([call, job, labels, templates, top, input = std::move(input)]() mutable {
+    call->guard([&] {
+      const Tensor texts = job.model->dual()->embed_labels(labels, templates);
+      job.finish = [model = job.model, texts, labels, top, single = input.single](std::vector<ImageOutcome>& outcomes) {
+        return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {
+          const DualModel& dual = *model->dual();
+          const Tensor logits = dual.logits(outcome.results[0][0].unsqueeze(0), texts);
+          return pipeline::prediction_json(outcome.name, dual.independent_scores(),
+                                           pipeline::best_labels(dual.probabilities(logits), labels, top));
+        });
+      };
+      start_images(call, std::move(input.images), std::move(job));
+    });
+  });
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/model_registry_internal.h"
+
+#include <algorithm>
+#include <set>
+
+#include "vitrail/models/bundled.h"
+#include "vitrail/serve/http_error.h"
+
+namespace vitrail::serve {
+namespace {
+
+std::vector<ModelSource> sources_of(const ServeOptions& options) {
+  std::vector<ModelSource> sources = options.models;
+  if (sources.empty()) {
+    for (const models::BundledModel& model : models::bundled_models())
+      sources.push_back({model.name, model.folder.string()});
+    // The program's default model is the server's as well.
+    const auto first = std::ranges::find(sources, models::kDefaultModel, &ModelSource::name);
+    if (first != sources.end()) std::rotate(sources.begin(), first, first + 1);
+  }
+  if (sources.empty()) throw Error("serve", "a model (-m), or bundled models in the installation", "none");
+  std::set<std::string> names;
+  for (const ModelSource& source : sources) {
+    if (!names.insert(source.name).second)
+      throw Error("serve", "different names of models, as -m NAME=MODEL gives them", "'" + source.name + "' twice");
+  }
+  return sources;
+}
+
+}  // namespace
+
+ModelRegistry::ModelRegistry(const ServeOptions& options)
+    : sources_(sources_of(options)), options_(options.model), models_(sources_.size()) {}
+
+size_t ModelRegistry::index_of(const std::string& name) const {
+  std::string known;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    if (sources_[i].name == name) return i;
+    known += (i == 0 ? "" : ", ") + sources_[i].name;
+  }
+  throw HttpError(404, "model: expected one of " + known + ", got '" + name + "'");
+}
+
+void ModelRegistry::load_all() {
+  std::vector<ModelPointer> loaded;
+  for (const ModelSource& source : sources_) loaded.push_back(std::make_shared<const ServedModel>(source, options_));
+  const std::lock_guard lock(mutex_);
+  models_.swap(loaded);
+}
+
+void ModelRegistry::load(const std::string& name) {
+  const size_t index = index_of(name);
+  auto loaded = std::make_shared<const ServedModel>(sources_[index], options_);
+  const std::lock_guard lock(mutex_);
+  models_[index] = std::move(loaded);
+}
+
+void ModelRegistry::unload(const std::string& name) {
+  const size_t index = index_of(name);
+  ModelPointer unloaded;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  unloaded.swap(models_[index]);
+}
+
+ModelPointer ModelRegistry::find(const std::optional<std::string>& name) const {
+  const size_t wanted = name ? index_of(*name) : sources_.size();
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if ((!name || i == wanted) && models_[i]) return models_[i];
+  }
+  throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : "no model is loaded");
+}
+
+std::vector<std::pair<std::string, ModelPointer>> ModelRegistry::list() const {
+  std::vector<std::pair<std::string, ModelPointer>> list;
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < sources_.size(); ++i) list.emplace_back(sources_[i].name, models_[i]);
+  return list;
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The models of a server by their names.
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "vitrail/serve/served_model_internal.h"
+
+namespace vitrail::serve {
+
+// Thread-safe.  A model that is replaced or removed lives until its last request has ended.
+class ModelRegistry {
+ public:
+  // Loads nothing yet.
+  explicit ModelRegistry(const ServeOptions& options);
+
+  // Opens all models again; with an Error, the ones before remain.
+  void load_all();
+  // Opens the model of a known name.  Throws HttpError 404 for another name, and Error as vitrail::Model.
+  void load(const std::string& name);
+  void unload(const std::string& name);
+
+  // Throws HttpError 404 for an unknown name, and 503 if it is not loaded.  No name: the first model that is loaded.
+  ModelPointer find(const std::optional<std::string>& name) const;
+  // All names in order, with null for those that are not loaded.
+  std::vector<std::pair<std::string, ModelPointer>> list() const;
+
+ private:
+  size_t index_of(const std::string& name) const;
+
+  std::vector<ModelSource> sources_;
+  ModelOptions options_;
+  mutable std::mutex mutex_;
+  std::vector<ModelPointer> models_;  // parallel to sources_
+};
+
+}  // namespace vitrail::serve

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/request_images_internal.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "vitrail/base/base64_internal.h"
+#include "vitrail/base/gzip_internal.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/serve/http_error.h"
+#include "vitrail/serve/json_body_internal.h"
+#include "vitrail/serve/multipart_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+constexpr size_t kMaxFields = 64;  // the fields of a form beside its images
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+void check_count(size_t count, const Limits& limits) {
+  if (count > limits.images) throw HttpError(413, str("at most ", limits.images, " images in a request, got ", count));
+  if (count == 0) throw HttpError(400, "no image in the request");
+}
+
+RequestImages from_form(const HttpRequest& request, const Limits& limits, RequestOptions& options) {
+  RequestImages result;
+  for (const Part& part : parse_multipart(request.body, request.header("content-type"), limits.images + kMaxFields)) {
+    if (part.filename.empty() && part.name != "image") {
+      options.add(part.name, std::string(part.content));
+      continue;
+    }
+    const std::string name = part.filename.empty() ? str("image ", result.images.size()) : part.filename;
+    result.images.push_back({name, std::string(part.content)});
+  }
+  check_count(result.images.size(), limits);
+  return result;
+}
+
+// {"images": ["data:…", …], options…} or {"image": "data:…", options…}
+RequestImages from_json(const HttpRequest& request, const Limits& limits, RequestOptions& options) {
+  const nlohmann::json body = parse_json(request.body, limits.json_depth);
+  RequestImages result;
+  result.single = body.is_object() && body.contains("image");
+  const std::string key = result.single ? "image" : "images";
+  const nlohmann::json& given = member(body, key);
+  const nlohmann::json list = result.single ? nlohmann::json::array({given}) : given;
+  if (!list.is_array()) throw Error(key, "a list of data URIs", list.type_name());
+  check_count(list.size(), limits);
+  for (const nlohmann::json& uri : list) {
+    const std::string name = result.single ? "-" : str("image ", result.images.size());
+    if (!uri.is_string()) throw Error(name, "a data URI", uri.type_name());
+    result.images.push_back({name, from_data_uri(uri.get_ref<const std::string&>(), name)});
+  }
+  add_options(body, key, options);
+  return result;
+}
+
+}  // namespace
+
+std::string media_type(std::string_view content_type) {
+  std::string type(content_type.substr(0, content_type.find_first_of("; \t")));
+  std::ranges::transform(type, type.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return type;
+}
+
+std::string from_data_uri(std::string_view uri, const std::string& where) {
+  const size_t comma = std::min(uri.find(','), uri.size());
+  if (!uri.starts_with("data:") || !uri.substr(0, comma).ends_with(";base64"))
+    throw Error(where, "a data URI, data:image/…;base64,… (URLs are not fetched)", std::string(uri.substr(0, 24)));
+  return from_base64(uri.substr(std::min(comma + 1, uri.size())), where);
+}
+
+void decompress_body(HttpRequest& request, const Limits& limits) {
+  const std::string encoding = media_type(request.header("content-encoding"));
+  if (encoding.empty() || encoding == "identity") return;
+  if (encoding != "gzip") throw HttpError(415, "Content-Encoding: expected gzip or identity");
+  try {
+    const std::vector<std::byte> body = gunzip(bytes_of(request.body), limits.body_bytes, "body");
+    request.body.assign(reinterpret_cast<const char*>(body.data()), body.size());
+  } catch (const Error& error) {
+    const bool too_large = error.parts() && error.parts()->expected.starts_with("at most");
+    throw HttpError(too_large ? 413 : 400, error.what());
+  }
+}
+
+RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options) {
+  const std::string type = media_type(request.header("content-type"));
+  if (type == "multipart/form-data") return from_form(request, limits, options);
+  if (type == "application/json") return from_json(request, limits, options);
+  if (request.body.empty()) throw HttpError(400, "an empty body: send an image, a form or JSON");
+  const auto begin = bytes_of(std::string_view(request.body).substr(0, 16));
+  // curl --data-binary says that it sends a form, whatever it sends.
+  const bool is_image = type.starts_with("image/") || type.empty() || type == "application/octet-stream" ||
+                        image::has_image_signature(begin);
+  if (!is_image)
+    throw HttpError(415, "Content-Type: expected an image, multipart/form-data or application/json, got " + type);
+  RequestImages result{.single = true};
+  result.images.push_back({"-", std::move(request.body)});
+  return result;
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The images of a request, encoded: the body itself, the files of a form, or data URIs in JSON.
+#include <string>
+#include <vector>
+
+#include "vitrail/serve/http_internal.h"
+#include "vitrail/serve/request_options_internal.h"
+#include "vitrail/tensor/tensor.h"
+
+namespace vitrail::serve {
+
+struct EncodedImage {
+  std::string name;   // as the command line's path: "-", or the name of the file
+  std::string bytes;  // the content of an image file
+  Tensor input = {};  // instead: what preprocessing gives, [C, H, W]
+};
+
+struct RequestImages {
+  std::vector<EncodedImage> images = {};
+  bool single = false;  // the body is the image: the response is an object, else it is a list
+};
+
+// Takes the images out of the body by its Content-Type; fields of a form and members of a JSON object are added to the
+// options.  Throws HttpError: 400 for a malformed body, 413 for too many images, 415 for a type that has no image.
+RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOptions& options);
+
+// The bytes of "data:image/png;base64,…".  Throws Error naming `where` for other text; no URL is fetched.
+std::string from_data_uri(std::string_view uri, const std::string& where);
+
+// Replaces a body with Content-Encoding gzip.  Throws HttpError: 400 for damaged data, 413 above the limit, 415 for
+// another encoding.
+void decompress_body(HttpRequest& request, const Limits& limits);
+
+// The type in a Content-Type header, in lower case and without parameters.
+std::string media_type(std::string_view content_type);
+
+}  // namespace vitrail::serve

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/routes_internal.h"
+
+#include <algorithm>
+
+namespace vitrail::serve {
+
+const std::vector<Route>& routes() {
+  static const std::vector<Route> table{
+      {"classify", "POST", {"v1", "classify"}, classify_route},
+      {"embed", "POST", {"v1", "embed"}, embed_route},
+      {"zeroshot", "POST", {"v1", "zeroshot"}, zeroshot_route},
+      {"attention", "POST", {"v1", "attention"}, attention_route},
+      {"pca", "POST", {"v1", "pca"}, pca_route},
+      {"embeddings", "POST", {"v1", "embeddings"}, embeddings_route},
+      {"models", "GET", {"v1", "models"}, models_route},
+      {"live", "GET", {"livez"}, live_route, true},
+      {"ready", "GET", {"healthz"}, ready_route, true},
+      {"metrics", "GET", {"metrics"}, metrics_route},
+      {"page", "GET", {}, page_route, true},
+      {"page", "GET", {"page", "*"}, page_file_route, true},
+      {"openapi", "GET", {"openapi.json"}, openapi_route, true},
+      {"v2_live", "GET", {"v2", "health", "live"}, live_route, true},
+      {"v2_ready", "GET", {"v2", "health", "ready"}, ready_route, true},
+      {"v2_metadata", "GET", {"v2"}, server_metadata_route},
+      {"v2_model", "GET", {"v2", "models", "*"}, model_metadata_route},
+      {"v2_model", "GET", {"v2", "models", "*", "versions", "*"}, model_metadata_route},
+      {"v2_model_ready", "GET", {"v2", "models", "*", "ready"}, model_ready_route},
+      {"v2_model_ready", "GET", {"v2", "models", "*", "versions", "*", "ready"}, model_ready_route},
+      {"v2_infer", "POST", {"v2", "models", "*", "infer"}, infer_route},
+      {"v2_infer", "POST", {"v2", "models", "*", "versions", "*", "infer"}, infer_route},
+      {"v2_index", "POST", {"v2", "repository", "index"}, repository_index_route},
+      {"v2_load", "POST", {"v2", "repository", "models", "*", "load"}, repository_change_route},
+      {"v2_unload", "POST", {"v2", "repository", "models", "*", "unload"}, repository_change_route},
+  };
+  return table;
+}
+
+const Route* find_route(std::string_view method, const std::vector<std::string>& path, std::string& methods) {
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : routes()) {
+    const bool fits = std::ranges::equal(route.path, path, [](const std::string& pattern, const std::string& segment) {
+      return pattern == "*" || pattern == segment;
+    });
+    if (!fits) continue;
+    if (route.method == wanted) return &route;
+    methods += (methods.empty() ? "" : ", ") + route.method;
+  }
+  return nullptr;
+}
+
+}  // namespace vitrail::serve

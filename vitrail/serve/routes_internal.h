@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The routes of the server.
+#include <string>
+#include <vector>
+
+#include "vitrail/serve/call_internal.h"
+
+namespace vitrail::serve {
+
+struct Route {
+  std::string name;                      // in metrics and logs: "classify"
+  std::string method;                    // GET includes HEAD
+  std::vector<std::string> path;         // "*" is any segment
+  void (*run)(const CallPointer& call);  // on the pool; may throw
+  // Served at once and without a key, while loading, draining and overloaded: health, the page.
+  bool is_public = false;
+};
+
+const std::vector<Route>& routes();
+
+// Without a route for the path null; `methods` gets the methods that the path has.
+const Route* find_route(std::string_view method, const std::vector<std::string>& path, std::string& methods);
+
+// vitrail's own routes: images in, the command line's JSON out.
+void classify_route(const CallPointer& call);
+void embed_route(const CallPointer& call);
+void attention_route(const CallPointer& call);
+void zeroshot_route(const CallPointer& call);
+void pca_route(const CallPointer& call);
+void models_route(const CallPointer& call);
+
+// OpenAI's form of embeddings.
+void embeddings_route(const CallPointer& call);
+
+// The Open Inference Protocol (KServe's version 2).
+void server_metadata_route(const CallPointer& call);
+void model_metadata_route(const CallPointer& call);
+void model_ready_route(const CallPointer& call);
+void infer_route(const CallPointer& call);
+void repository_index_route(const CallPointer& call);
+void repository_change_route(const CallPointer& call);
+
+// Health, metrics, documentation.
+void live_route(const CallPointer& call);
+void ready_route(const CallPointer& call);
+void metrics_route(const CallPointer& call);
+void page_route(const CallPointer& call);
+void page_file_route(const CallPointer& call);
+void openapi_route(const CallPointer& call);
+
+}  // namespace vitrail::serve

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/serve/server.h"
+
+#include <arpa/inet.h>
+
+#include <atomic>
+
+#include "vitrail/base/parallel.h"
+#include "vitrail/serve/http_error.h"
+#include "vitrail/serve/request_images_internal.h"
+#include "vitrail/serve/routes_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  if (::inet_pton(AF_INET, address.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return address == "::1";
+}
+
+void check_options(const ServeOptions& options) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (!options.unix_path.empty()) return;
+  if (::inet_pton(AF_INET, options.host.c_str(), &v4) != 1 && ::inet_pton(AF_INET6, options.host.c_str(), &v6) != 1)
+    throw Error("--host", "an IPv4 or IPv6 address: 127.0.0.1", "'" + options.host + "'");
+  if (!is_loopback(options.host) && options.api_key.empty() && !options.public_without_key) {
+    throw Error("--host", "an API key (--api-key-file) or --public for an address that other machines can reach",
+                "'" + options.host + "' without");
+  }
+}
+
+// Takes the same time wherever the texts differ.
+bool equal_in_constant_time(std::string_view given, std::string_view key) {
+  unsigned difference = given.size() == key.size() ? 0 : 1;
+  for (size_t i = 0; i < given.size(); ++i)
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(given[i]) ^ static_cast<unsigned char>(key[i % key.size()]));
+  return difference == 0;
+}
+
+int threads_or_all(int threads) { return threads > 0 ? threads : available_threads(); }
+
+}  // namespace
+
+class Server::Implementation : public HttpHandler {
+ public:
+  explicit Implementation(ServeOptions options)
+      : options_((check_options(options), std::move(options))),
+        models_(options_),
+        pool_(threads_or_all(options_.decode_threads)),
+        batcher_({.batch = options_.batch,
+                  .delay_ms = options_.delay_ms,
+                  .on_batch = [this](size_t images, double seconds) { metrics_.add_batch(images, seconds); }}),
+        engine_{.options = options_,
+                .metrics = metrics_,
+                .models = models_,
+                .pool = pool_,
+                .batcher = batcher_,
+                .ready = [this] { return ready(); },
+                .exposition = [this] { return exposition(); }},
+        transport_(listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path},
+                          options_.limits, *this)) {}
+
+  ~Implementation() override {
+    batcher_.stop();
+    pool_.stop();
+  }
+
+  void load() {
+    models_.load_all();
+    loaded_ = true;
+  }
+
+  bool drain() {
+    draining_ = true;
+    return transport_->drain();
+  }
+
+  uint16_t port() const { return transport_->port(); }
+  bool ready() const { return loaded_ && !draining_; }
+
+  std::optional<HttpResponse> refuse(const HttpRequest& head, bool overloaded) override {
+    std::string name = "none";
+    try {
+      const Target target = parse_target(head.target);
+      std::string methods;
+      const Route* const route = find_route(head.method, target.path, methods);
+      if (!route && methods.empty()) throw HttpError(404, "no such route: GET /openapi.json lists them");
+      if (!route) {
+        HttpResponse response = error(head.target, 405, "expected the method " + methods);
+        response.headers.emplace_back("Allow", methods);
+        return response;
+      }
+      name = route->name;
+      if (route->is_public) return std::nullopt;
+      if (!authorized(head)) {
+        HttpResponse response = error(head.target, 401, "expected the header Authorization: Bearer KEY");
+        response.headers.emplace_back("WWW-Authenticate", "Bearer");
+        return response;
+      }
+      if (route->method != "POST") return std::nullopt;
+      if (overloaded) return retry_later(head, 429, "the server is overloaded: try again");
+      if (!loaded_) return retry_later(head, 503, "the models are loading: try again");
+      return std::nullopt;
+    } catch (const HttpError& failure) {
+      return error(head.target, failure.status(), failure.what());
+    } catch (const std::exception&) {
+      return error(head.target, 500, "internal error");
+    }
+  }
+
+  void handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override {
+    Target target = parse_target(request.target);  // refuse() has parsed it without an error
+    std::string unused;
+    const Route* const route = find_route(request.method, target.path, unused);
+    auto call = std::make_shared<Call>(engine_, route->name, std::move(request), std::move(exchange));
+    call->options().add(target.query);
+    call->set_target(std::move(target));
+    const auto run = [call, route] {
+      call->guard([&] {
+        decompress_body(call->request(), call->engine().options.limits);
+        route->run(call);
+      });
+    };
+    if (route->is_public) return run();  // at once: when the pool is busy, the server is alive nevertheless
+    pool_.post(run);
+  }
+
+  HttpResponse error(std::string_view target, int status, const std::string& message) override {
+    std::string name = "none", unused;
+    try {
+      const Route* const route = find_route("POST", parse_target(target).path, unused);
+      if (route) name = route->name;
+    } catch (const Error&) {
+      // a target without a route
+    }
+    metrics_.count_request(name, status, 0);
+    return error_response(name, status, message);
+  }
+
+ private:
+  HttpResponse retry_later(const HttpRequest& head, int status, const std::string& message) {
+    HttpResponse response = error(head.target, status, message);
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
+
+  bool authorized(const HttpRequest& head) const {
+    if (options_.api_key.empty()) return true;
+    const std::string_view given = head.header("authorization");
+    return given.starts_with("Bearer ") && equal_in_constant_time(given.substr(7), options_.api_key);
+  }
+
+  std::string exposition() const {
+    return metrics_.text(
+        {{"vitrail_ready", "Whether requests are accepted.", ready() ? 1.0 : 0.0},
+         {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting())},
+         {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
+  }
+
+  ServeOptions options_;
+  Metrics metrics_;
+  std::atomic<bool> loaded_{false}, draining_{false};
+  ModelRegistry models_;
+  WorkerPool pool_;
+  Batcher batcher_;
+  Engine engine_;
+  std::unique_ptr<HttpTransport> transport_;  // last: its thread calls the members above
+};
+
+Server::Server(ServeOptions options) : implementation_(std::make_unique<Implementation>(std::move(options))) {}
+Server::~Server() = default;
+void Server::load() { implementation_->load(); }
+bool Server::drain() { return implementation_->drain(); }
+uint16_t Server::port() const { return implementation_->port(); }
+bool Server::ready() const { return implementation_->ready(); }
+
+}  // namespace vitrail::serve

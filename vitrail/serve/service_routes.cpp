@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Health, metrics and what is served.
+#include "vitrail/serve/http_error.h"
+#include "vitrail/serve/routes_internal.h"
+
+namespace vitrail::serve {
+
+using nlohmann::ordered_json;
+
+void live_route(const CallPointer& call) { call->respond(ordered_json{{"live", true}}); }
+
+void ready_route(const CallPointer& call) {
+  if (!call->engine().ready()) throw HttpError(503, "not ready: models are loading, or the server ends");
+  call->respond(ordered_json{{"ready", true}});
+}
+
+void metrics_route(const CallPointer& call) {
+  call->respond({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = call->engine().exposition()});
+}
+
+void models_route(const CallPointer& call) {
+  ordered_json list = ordered_json::array();
+  for (const auto& [name, model] : call->engine().models.list()) {
+    if (!model) continue;
+    const models::ModelConfig& config = model->images().config();
+    list.push_back({{"id", name},
+                    {"object", "model"},
+                    {"created", 0},
+                    {"owned_by", "vitrail"},
+                    {"architecture", config.architecture},
+                    {"image_size", config.vit.img_size},
+                    {"depth", config.vit.depth},
+                    {"heads", config.vit.num_heads},
+                    {"dim", config.vit.embed_dim},
+                    {"classes", model->classifies() ? config.vit.num_classes : 0},
+                    {"texts", model->dual() != nullptr},
+                    {"precision", kernels::name_of(model->images().session().precision())}});
+  }
+  call->respond(ordered_json{{"object", "list"}, {"data", list}});
+}
+
+}  // namespace vitrail::serve

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The target of a request: a path and a query (RFC 3986).
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace vitrail::serve {
+
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+struct Target {
+  std::vector<std::string> path;  // the segments, decoded: "/v1/classify" has two
+  Parameters query;               // decoded; "&exif" has an empty value
+};
+
+// Throws HttpError 400 for a target without a leading slash, a damaged escape and an escaped NUL.
+Target parse_target(std::string_view target);
+
+}  // namespace vitrail::serve
