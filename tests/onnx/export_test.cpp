@@ -9,6 +9,7 @@
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
+#include "vitrail/infer/session.h"
 
 namespace vitrail::onnx {
 namespace {
@@ -49,6 +50,15 @@ TEST(OnnxExport, MergedTokensAreRefusedByName) {
   const std::string error = testing::error_of([&] { export_onnx(model, from.config, file); });
   EXPECT_TRUE(testing::contains(error, "merge_tokens")) << error;
   EXPECT_FALSE(fs::exists(file));
+}
+
+TEST(OnnxExport, PackedWeightsAreRefusedByName) {
+  const models::OpenedModel from = opened("timm_token");
+  const infer::Session session(models::build_model(from));
+  session.program({1, 3, 32, 32});
+  const fs::path file = testing::scratch_folder() / "a.onnx";
+  const std::string error = testing::error_of([&] { export_onnx(session.model(), from.config, file); });
+  EXPECT_TRUE(testing::contains(error, "patch_embed.proj.weight without data")) << error;
 }
 
 TEST(OnnxExport, UnknownOpsetIsRefused) {

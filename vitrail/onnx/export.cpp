@@ -89,7 +89,7 @@ void export_onnx(const models::VisionTransformer& model, const models::ModelConf
   graph.add_input({kImages, pixels ? DType::u8 : DType::f32,
                    pixels ? Ints{batch, size[0], size[1], channels} : Ints{batch, channels, size[0], size[1]}});
   Lowering lowering(graph, names_of(model), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
-  lowering.bind(recording.images, pixels ? normalised(graph, config.preprocessing, channels) : kImages);
+  lowering.bind_images(recording.images, pixels ? normalised(graph, config.preprocessing, channels) : kImages);
   for (const ops::Operation& operation : recording.operations) lowering.lower(operation);
   for (const auto& [name, tensor] : recording.outputs) {
     Ints shape(tensor.shape().begin(), tensor.shape().end());

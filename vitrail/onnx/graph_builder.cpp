@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/onnx/graph_builder_internal.h"
 
+#include <ios>
 #include <memory>
 
 #include "vitrail/base/error.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/onnx/lowering_internal.h"
 
-#include <algorithm>
-
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/view_internal.h"
 
@@ -19,21 +17,28 @@ Tensor without_repetition(Tensor tensor) {
 
 }  // namespace
 
+void Lowering::bind_images(const Tensor& images, const std::string& value) {
+  bind(images, value);
+  images_ = value;
+}
+
 void Lowering::bind(const Tensor& tensor, const std::string& value) {
   written_[tensor.storage().get()] = {value, tensor.shape()};
   alive_.push_back(tensor);
 }
 
-std::string Lowering::constant(const Tensor& tensor, const std::string& suffix) {
+std::string Lowering::constant(const Tensor& tensor) {
   const auto name = parameter_names_.find(tensor.storage().get());
   return graph_.constant(without_repetition(tensor.to(DType::f32)),
-                         (name == parameter_names_.end() ? "constant" : name->second) + suffix);
+                         name == parameter_names_.end() ? "constant" : name->second);
 }
 
 std::string Lowering::value_of(const Tensor& tensor) {
   if (!tensor.is_meta()) return constant(tensor);
   const auto found = written_.find(tensor.storage().get());
   if (found == written_.end()) {
+    if (const auto name = parameter_names_.find(tensor.storage().get()); name != parameter_names_.end())
+      throw Error("ONNX", "a model with its weights, which no session has packed", name->second + " without data");
     throw Error("ONNX", "operations that read the images, parameters or earlier results",
                 str("a read of ", tensor.shape(), ", which nothing has written"));
   }
@@ -51,7 +56,7 @@ std::string Lowering::full_value_of(const Tensor& tensor) {
     shape[0] = 1;
     return graph_.node("Expand", {x, graph_.constant(shape)});
   }
-  const std::string batch = graph_.node("Shape", {"images"}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+  const std::string batch = graph_.node("Shape", {images_}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
   const std::string others = graph_.constant(Ints(shape.begin() + 1, shape.end()));
   return graph_.node("Expand", {x, graph_.node("Concat", {batch, others}, {{"axis", int64_t{0}}})});
 }
@@ -106,8 +111,8 @@ std::string Lowering::mean(const std::string& x, int64_t axis, bool keep) {
 
 std::string Lowering::linear(const ops::Operation& operation) {
   const Tensor &weight = operation.inputs[1], &bias = operation.inputs[2];
-  std::string y =
-      graph_.node("MatMul", {value_of(operation.inputs[0]), constant(weight.to(DType::f32).transpose(0, 1))});
+  const std::string x = value_of(operation.inputs[0]);
+  std::string y = graph_.node("MatMul", {x, value_of(weight.to(DType::f32).transpose(0, 1))});
   if (bias.defined()) y = graph_.node("Add", {y, value_of(bias)});
   return lower_activation(graph_, operation.attributes.activation, y);
 }

@@ -25,8 +25,8 @@ class Lowering {
   Lowering(GraphBuilder& graph, std::map<const Storage*, std::string> parameter_names, const Options& options)
       : graph_(graph), parameter_names_(std::move(parameter_names)), options_(options) {}
 
-  // `value` of the graph has the elements of the recorded input.
-  void bind(const Tensor& tensor, const std::string& value);
+  // `value` of the graph has the elements of the recorded images [B, C, H, W].
+  void bind_images(const Tensor& images, const std::string& value);
   // Throws Error naming the operation if it has no translation.
   void lower(const ops::Operation& operation);
   // The value of a tensor: a view of a result, or a constant, whose repeated axes have extent 1.
@@ -38,8 +38,9 @@ class Lowering {
     Shape shape;
   };
 
+  void bind(const Tensor& tensor, const std::string& value);
   std::string result_of(const ops::Operation& operation);
-  std::string constant(const Tensor& tensor, const std::string& suffix = "");
+  std::string constant(const Tensor& tensor);
   std::string full_value_of(const Tensor& tensor);
   std::string mean(const std::string& x, int64_t axis, bool keep);
 
@@ -56,6 +57,7 @@ class Lowering {
   GraphBuilder& graph_;
   std::map<const Storage*, std::string> parameter_names_;
   Options options_;
+  std::string images_;
   std::map<const Storage*, Written> written_;
   struct RotaryFactors {
     std::string own, other;
