@@ -1,25 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the library with its headers, the program, the bundled models, the recipes, the dataset of
 # recipes/digits.json, the licences, and the packages of find_package(vitrail) and pkg-config.  The target `uninstall`
-# removes what the last installation wrote.
+# removes what the last installation wrote.  The components are runtime, models, mpi and development.
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 
 install(TARGETS vitrail_lib EXPORT vitrailTargets LIBRARY COMPONENT runtime NAMELINK_COMPONENT development)
 if(VITRAIL_APP)
   install(TARGETS vitrail RUNTIME COMPONENT runtime)
 endif()
-if(TARGET vitrail_http)  # a unit of systemd
+if(TARGET vitrail_serve)  # a unit of systemd
   file(READ ${PROJECT_SOURCE_DIR}/cmake/vitrail-serve.service.in unit)
   string(REPLACE "@CMAKE_INSTALL_FULL_BINDIR@" "${CMAKE_INSTALL_FULL_BINDIR}" unit "${unit}")
   file(WRITE ${PROJECT_BINARY_DIR}/vitrail-serve.service "${unit}")
   install(FILES ${PROJECT_BINARY_DIR}/vitrail-serve.service DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail
           COMPONENT runtime)
 endif()
+if(VITRAIL_APP AND NOT CMAKE_CROSSCOMPILING AND NOT SKBUILD)  # a wheel has no place for them
+  foreach(shell_file "bash bash-completion/completions vitrail" "zsh zsh/vendor-completions _vitrail"
+                     "fish fish/vendor_completions.d vitrail.fish")
+    separate_arguments(shell_file)
+    list(GET shell_file 0 shell)
+    list(GET shell_file 1 folder)
+    list(GET shell_file 2 name)
+    install(FILES ${PROJECT_BINARY_DIR}/completions/${shell} RENAME ${name}
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder} COMPONENT runtime)
+  endforeach()
+  install(FILES ${PROJECT_BINARY_DIR}/completions/vitrail.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+          COMPONENT runtime)
+endif()
 # Internal headers are not installed.  tools/check_layers.py checks that no public header includes one.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/vitrail DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*-inl.h" EXCLUDE PATTERN "*_internal.h" EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/recipes
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
+if(SKBUILD)  # in int8, so that a wheel stays small (apps/vitrail/CMakeLists.txt)
+  set(VITRAIL_MODELS ${PROJECT_BINARY_DIR}/models)
+else()
+  set(VITRAIL_MODELS ${PROJECT_SOURCE_DIR}/models)
+endif()
+install(DIRECTORY ${VITRAIL_MODELS} DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples
         COMPONENT runtime)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}
@@ -47,6 +66,7 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/vitrail.pc.in ${PROJECT_BINARY_DIR}/v
 install(FILES ${PROJECT_BINARY_DIR}/vitrail.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(PROJECT_IS_TOP_LEVEL)
+  include(${PROJECT_SOURCE_DIR}/cmake/package.cmake)
   add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
                                       -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)
 endif()

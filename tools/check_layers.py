@@ -30,6 +30,7 @@ LIBRARIES = {
     "tiff": r"tiff(io)?\.h",
     "utf8proc": r"utf8proc\.h",
     "sentencepiece": r"sentencepiece.*\.h",
+    "curl": r"curl/.*",
     "boost": r"boost/.*",
     "mpi": r"mpi\.h",
     "cuda": r"(cuda|cublas|cudnn|cutlass|nvrtc|nvml).*",

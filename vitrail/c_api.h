@@ -75,8 +75,9 @@ typedef struct vitrail_model_options {
 #define VITRAIL_MODEL_OPTIONS_INIT \
   { sizeof(vitrail_model_options), 0, NULL, NULL, NULL, NULL, 0, 0 }
 
-/* path: a model's folder, a weights file, the folder of a training run, or the name of a bundled model.  A checkpoint
- * of Segment Anything is for vitrail_segment; of the options, it takes the number of threads. */
+/* path: a model's folder, a weights file, the folder of a training run, the name of a bundled model, or
+ * "organisation/name[@revision]" of the Hugging Face hub, which is downloaded to the cache if it is not there.  A
+ * checkpoint of Segment Anything is for vitrail_segment; of the options, it takes the number of threads. */
 vitrail_status* vitrail_model_open(const char* path, const vitrail_model_options* options, vitrail_model** model);
 void vitrail_model_free(vitrail_model* model);
 
@@ -182,6 +183,35 @@ vitrail_status* vitrail_embed_texts(const vitrail_model* model, const char* cons
 vitrail_status* vitrail_zeroshot(const vitrail_model* model, const vitrail_image* const* images, size_t count,
                                  const char* const* labels, size_t num_labels, const char* const* templates,
                                  size_t num_templates, vitrail_tensor** probabilities);
+
+/* -- Training, since version 2 */
+
+typedef enum vitrail_train_event {
+  VITRAIL_TRAIN_MESSAGE = 0,  /* a line for a log */
+  VITRAIL_TRAIN_PROGRESS = 1, /* a JSON object after each batch: vitrail/train/result_json.h */
+  VITRAIL_TRAIN_EPOCH = 2,    /* a JSON object after each epoch */
+  VITRAIL_TRAIN_RESULT = 3    /* a JSON object at the end, unless the run was stopped */
+} vitrail_train_event;
+
+typedef struct vitrail_train_options {
+  size_t struct_size;
+  int threads;                 /* 0: as many as the process may use */
+  int resume;                  /* continue from the folder's checkpoint, if there is one */
+  int allow_changes;           /* resume even if the recipe has changed */
+  const char* model;           /* the model to start from; NULL: the recipe's, or the bundled one */
+  const char* const* settings; /* "key.path=value", which replace fields of the recipe */
+  size_t num_settings;
+  /* Called from the calling thread.  Another value than 0 stops the run after the current step, with a checkpoint. */
+  int (*on_event)(vitrail_train_event event, const char* text, void* context);
+  void* context;
+} vitrail_train_options;
+#define VITRAIL_TRAIN_OPTIONS_INIT \
+  { sizeof(vitrail_train_options), 0, 0, 0, NULL, NULL, 0, NULL, NULL }
+
+/* Trains a model and writes the run to the folder, as `vitrail train` does.  source: a recipe as JSON text, a recipe's
+ * .json file, or a dataset, for which the settings are chosen.  *stopped: 1 if on_event ended the run early. */
+vitrail_status* vitrail_train(const char* source, const char* folder, const vitrail_train_options* options,
+                              int* stopped);
 
 /* -- Masks, with Segment Anything */
 

@@ -21,6 +21,9 @@ namespace vitrail::app {
   COMMAND(serve)                  \
   COMMAND(knn)                    \
   COMMAND(models)                 \
+  COMMAND(pull)                   \
+  COMMAND(cache)                  \
+  COMMAND(completion)             \
   COMMAND(info)
 
 #define VITRAIL_DECLARE_COMMAND(NAME) void add_##NAME(CLI::App& program, const GlobalOptions& global, Run& run);

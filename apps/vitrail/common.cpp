@@ -15,7 +15,8 @@ constexpr const char* kPreprocessing = "Preprocessing (default: the model's)";
 void ModelOptions::add_to(CLI::App& command, bool with_m) {
   if (with_m) {
     command.add_option("-m,--model", model,
-                       "Model: folder with config.json and weights, or a weights file (.safetensors, .pth, .npz)");
+                       "Model: folder with config.json and weights, a weights file (.safetensors, .pth, .npz), or "
+                       "organisation/name[@revision] on the Hugging Face hub");
   }
   add_source_to(command);
   add_preprocessing_to(command);
@@ -73,7 +74,8 @@ std::optional<std::array<int64_t, 2>> ModelOptions::given_image_size() const {
 std::string ModelOptions::path() const {
   if (!model.empty()) return model;
   if (models::find_bundled(models::kDefaultModel)) return models::kDefaultModel;
-  throw Error("no model: pass -m MODEL, a folder with config.json and model.safetensors, or a weights file");
+  throw Error(
+      "no model: pass -m MODEL, a folder with config.json and model.safetensors, or organisation/name on the hub");
 }
 
 models::LoadOptions ModelOptions::load_options() const {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/shard_images.h"
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
@@ -43,29 +45,63 @@ int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile
   return 0;
 }
 
-int embed(const Options& options, const GlobalOptions& global) {
-  const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
-  if (!options.text.empty()) return embed_texts(options, global, *rows);
-  if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
-  const Model model = load_model(options.model, global);
-  const ImageSource source = image_source(options.images, model);
+// A row for each image of the source.  Returns how many failed.
+size_t embed_images(const ImageSource& source, const Model& model, const Options& options, const GlobalOptions& global,
+                    FeatureFile& rows) {
   const infer::Request request = pipeline::feature_request(
       model, {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm});
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     ++images;
-    if (!outcome.error.empty()) return rows->add_failure(outcome.path, outcome.error);
+    if (!outcome.error.empty()) return rows.add_failure(outcome.path, outcome.error);
     try {
-      rows->add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
+      rows.add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
     } catch (const Error& error) {
       ++failures;
       print_error(with_path(outcome.path, error.what()));
-      rows->add_failure(outcome.path, error.what());
+      rows.add_failure(outcome.path, error.what());
     }
   });
   if (images == 0) print_warning("no images: the array has no rows");
-  rows->finish([&] { return row_shape(model, request); });
+  rows.finish([&] { return row_shape(model, request); });
+  return failures;
+}
+
+// FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
+int embed_shards(const Options& options, const GlobalOptions& global) {
+  namespace fs = std::filesystem;
+  std::map<fs::path, std::string> outputs;
+  for (const std::string& shard : options.images.inputs) {
+    const auto [same, added] = outputs.emplace(fs::path(options.output) / fs::path(shard).stem(), shard);
+    if (!added) throw Error("INPUT", "shards of different names", same->second + " and " + shard);
+  }
+  std::error_code error;
+  fs::create_directories(options.output, error);
+  if (error) throw Error(str(options.output, ": cannot be created: ", error.message()));
+  const Model model = load_model(options.model, global);
+  size_t failures = 0, complete = 0;
+  for (const auto& [output, shard] : outputs) {
+    const std::string array = output.string() + ".npy", list = output.string() + ".jsonl";
+    if (fs::exists(array, error) && fs::exists(list, error)) {
+      ++complete;
+      continue;
+    }
+    const ShardImages images(shard);
+    const auto rows = make_npy_features(
+        array, list, [&](const std::string& name, const std::string& reason) { return images.record(name, reason); });
+    failures += embed_images(images.source(model, options.images.exif), model, options, global, *rows);
+  }
+  if (complete > 0 && !global.quiet) print_note(fmt::format("{} shards are complete already", complete));
   return failures == 0 ? 0 : 1;
+}
+
+int embed(const Options& options, const GlobalOptions& global) {
+  if (are_shards(options.images.inputs)) return embed_shards(options, global);
+  const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
+  if (!options.text.empty()) return embed_texts(options, global, *rows);
+  if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
+  const Model model = load_model(options.model, global);
+  return embed_images(image_source(options.images, model), model, options, global, *rows) == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -84,7 +120,8 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
           "-o,--output", options->output,
           "FILE.npy: features, float32 [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
           "the second axis, [n, layers, …].  The image paths are in FILE.txt; - is standard output.  FILE.csv: a row "
-          "of path, features and error for each image")
+          "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
+          "SHARD.jsonl for each that does not have both")
       ->required();
   command
       ->add_option("--tokens", options->tokens,

@@ -25,7 +25,7 @@ std::optional<std::filesystem::path> list_path(const std::string& features) {
 
 // A line of the list.  A path with a line break, or one that begins with a backslash, is escaped and marked by a
 // backslash in front, as in the output of sha256sum.
-std::string list_line(const std::string& path) {
+std::string list_line(const std::string& path, const std::string&) {
   if (path.find_first_of("\n\r") == path.npos && !path.starts_with('\\')) return path + "\n";
   std::string line = "\\";
   for (const char c : path) line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
@@ -40,23 +40,24 @@ void check_shape(const Tensor& row, const Shape& shape) {
 // An array, and the list of the paths.  Rows of NaN for images that failed before the shape is known are written then.
 class NpyFeatures : public FeatureFile {
  public:
-  explicit NpyFeatures(const std::string& path) : features_(path, DType::f32) {
-    if (const auto list = list_path(path)) list_.emplace(*list);
+  NpyFeatures(const std::string& path, const std::optional<std::filesystem::path>& list, ListLine line)
+      : features_(path, DType::f32), line_(std::move(line)) {
+    if (list) list_.emplace(*list);
   }
 
   void add(const std::string& path, const Tensor& row) override {
     if (!shape_) begin(row.shape());
     check_shape(row, *shape_);
     features_.write_rows(row.contiguous().data<float>(), 1);
-    add_path(path);
+    add_line(path, "");
   }
-  void add_failure(const std::string& path, const std::string&) override {
+  void add_failure(const std::string& path, const std::string& error) override {
     if (shape_) {
       features_.write_rows(nan_row_.data(), 1);
     } else {
       ++leading_failures_;
     }
-    add_path(path);
+    add_line(path, error);
   }
   void finish(const std::function<Shape()>& shape) override {
     if (!shape_) begin(shape());
@@ -70,12 +71,13 @@ class NpyFeatures : public FeatureFile {
     nan_row_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
     for (; leading_failures_ > 0; --leading_failures_) features_.write_rows(nan_row_.data(), 1);
   }
-  void add_path(const std::string& path) {
-    if (list_) list_->write(list_line(path));
+  void add_line(const std::string& path, const std::string& error) {
+    if (list_) list_->write(line_(path, error));
   }
 
   std::optional<Shape> shape_;
   NpyWriter features_;
+  ListLine line_;
   std::optional<AtomicFile> list_;
   std::vector<float> nan_row_;
   size_t leading_failures_ = 0;
@@ -125,11 +127,16 @@ class CsvFeatures : public FeatureFile {
 
 }  // namespace
 
+std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line) {
+  return std::make_unique<NpyFeatures>(array, list, std::move(line));
+}
+
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output) {
   const std::string path = output == "-" ? kStandardOutput : output;
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".csv") return std::make_unique<CsvFeatures>(path);
-  if (extension == ".npy" || path.starts_with("/dev/")) return std::make_unique<NpyFeatures>(path);
+  if (extension == ".npy" || path.starts_with("/dev/"))
+    return std::make_unique<NpyFeatures>(path, list_path(path), list_line);
   throw CLI::ValidationError("-o", "expected FILE.npy, FILE.csv or -, got " + output);
 }
 

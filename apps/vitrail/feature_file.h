@@ -19,6 +19,12 @@ class FeatureFile {
   virtual void finish(const std::function<Shape()>& shape) = 0;
 };
 
+// The line for an image in the list beside an array.  error: empty for success.
+using ListLine = std::function<std::string(const std::string& path, const std::string& error)>;
+
+// An array with a list of its images.  Both appear together.
+std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line);
+
 // The extension of `output` chooses: .npy (with the paths in a .txt file beside it) or .csv; "-" is .npy on standard
 // output. Throws CLI::ValidationError for another extension, and Error if the file cannot be written.
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output);

@@ -14,12 +14,27 @@ std::string duration_text(double seconds) {
                        : fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-std::string progress_bar(int64_t done, int64_t total) {
-  constexpr int64_t kCells = 20;
-  const int64_t filled = total > 0 ? done * kCells / total : 0;
+namespace {
+
+std::string bar(int64_t done, int64_t total) {
+  constexpr int kCells = 20;
+  const int filled = total > 0 ? static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * kCells) : 0;
   std::string text;
-  for (int64_t i = 0; i < kCells; ++i) text += i < filled ? "━" : "╌";
-  return text + fmt::format(" {}/{}", done, total);
+  for (int i = 0; i < kCells; ++i) text += i < filled ? "━" : "╌";
+  return text;
+}
+
+}  // namespace
+
+std::string progress_bar(int64_t done, int64_t total) { return fmt::format("{} {}/{}", bar(done, total), done, total); }
+
+std::string byte_count_text(int64_t bytes) {
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1000;
+  size_t unit = 0;
+  for (; value >= 999.95 && unit + 1 < std::size(kUnits); value /= 1000) ++unit;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 StatusLine::StatusLine(bool quiet) : enabled_(!quiet && ::isatty(STDERR_FILENO) != 0) {}
@@ -50,6 +65,22 @@ void Progress::step(int64_t count) {
   std::string text = fmt::format("{} {}  {:.1f} {}/s", what_,
                                  total_ ? progress_bar(done_, total) : std::to_string(done_), rate, what_);
   if (total_) text += fmt::format("  {} left", duration_text(static_cast<double>(total - done_) / rate));
+  line_.draw(text);
+}
+
+void ByteProgress::update(int64_t done, int64_t total) {
+  if (first_ < 0) {
+    first_ = done;
+    start_ = Clock::now();
+  }
+  if (!line_.due(done == total)) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
+  std::string text = fmt::format("{} {} {}/{}", what_, bar(done, total), byte_count_text(done), byte_count_text(total));
+  if (rate > 0) {
+    text += fmt::format("  {}/s  {} left", byte_count_text(static_cast<int64_t>(rate)),
+                        duration_text(static_cast<double>(total - done) / rate));
+  }
   line_.draw(text);
 }
 

@@ -14,6 +14,9 @@ std::string duration_text(double seconds);
 // "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480"
 std::string progress_bar(int64_t done, int64_t total);
 
+// "512 B", "1.5 MB": decimal units
+std::string byte_count_text(int64_t bytes);
+
 // The status line, redrawn a few times per second.  Shown only on a terminal and unless quiet.
 class StatusLine {
  public:
@@ -44,6 +47,22 @@ class Progress {
   const char* what_;
   std::optional<size_t> total_;
   int64_t done_ = 0;
+  Clock::time_point start_ = Clock::now();
+  StatusLine line_;
+};
+
+// Counts bytes: "model.safetensors ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 5.7 MB/22.9 MB  11.2 MB/s  0:02 left".
+class ByteProgress {
+ public:
+  explicit ByteProgress(std::string what, bool quiet) : what_(std::move(what)), line_(quiet) {}
+  void update(int64_t done, int64_t total);
+  void set_what(const std::string& what) { what_ = what; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string what_;
+  int64_t first_ = -1;  // done at the first update: what was there already has no rate
   Clock::time_point start_ = Clock::now();
   StatusLine line_;
 };

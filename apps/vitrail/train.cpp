@@ -22,6 +22,7 @@
 #include "vitrail/train/cross_validation.h"
 #include "vitrail/train/default_recipe.h"
 #include "vitrail/train/recipe_inputs.h"
+#include "vitrail/train/result_json.h"
 
 namespace vitrail::app {
 namespace {
@@ -208,27 +209,8 @@ void print_end(const Options& options, const train::TrainingResult& result,
 }
 
 nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {
-  const std::string first = result.multi_label ? "map" : "top1", second = result.multi_label ? "f1" : "top5";
-  nlohmann::ordered_json json{
-      {"run", options.folder},        {"epochs", result.epoch},          {"steps", result.step},
-      {"held_out_" + first, nullptr}, {"best_epoch", result.best_epoch}, {"seconds", result.seconds}};
-  if (result.best_top1) {
-    json["held_out_" + first] = *result.best_top1;
-    json["held_out_images"] = result.validation_images;
-  }
-  if (result.tested) {
-    json["test_" + first] = result.test_top1;
-    json["test_" + second] = result.test_top5;
-    json["test_images"] = result.test_images;
-  }
-  if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
-  if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
-  if (result.processes > 1) {
-    json["processes"] = result.processes;
-    json["exchange_seconds"] = result.communication.seconds;
-    json["exchange_overlapped_seconds"] = result.communication.overlapped;
-    json["exchange_waited_seconds"] = result.communication.waited;
-  }
+  nlohmann::ordered_json json{{"run", options.folder}};
+  json.update(nlohmann::ordered_json::parse(train::result_json(result)));
   return json;
 }
 
@@ -301,7 +283,7 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("train", "Train a model on a folder of images, or by a recipe");
   command->footer(
-      "Example: vitrail train photos -o runs/photos -m deit_tiny_patch16_224.fb_in1k\n"
+      "Example: vitrail train photos -o runs/photos -m timm/deit_tiny_patch16_224.fb_in1k\n"
       "Example: vitrail train recipes/cifar10-small.json -o runs/cifar10 --data cifar10.zip --set epochs=30");
   command
       ->add_option("DATA", options->source, "Dataset with class folders, or a recipe: a .json file (docs/training.md)")

@@ -10,10 +10,12 @@
 The results are the numbers of the command line.  NumPy is the only dependency.
 """
 
+from ._embedder import Embedder
 from ._errors import Error, InternalError
 from ._library import version as _version
 from ._model import Model, load
 from ._segment import ImageEmbedding, Masks
+from ._train import train
 
-__all__ = ["Error", "ImageEmbedding", "InternalError", "Masks", "Model", "load"]
+__all__ = ["Embedder", "Error", "ImageEmbedding", "InternalError", "Masks", "Model", "load", "train"]
 __version__ = _version()

@@ -59,6 +59,23 @@ class Prediction(ctypes.Structure):
     _fields_ = [("index", c_int64), ("probability", c_float), ("label", c_char_p)]
 
 
+TrainCallback = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
+
+
+class TrainOptions(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("threads", c_int),
+        ("resume", c_int),
+        ("allow_changes", c_int),
+        ("model", c_char_p),
+        ("settings", Strings),
+        ("num_settings", c_size_t),
+        ("on_event", TrainCallback),
+        ("context", c_void_p),
+    ]
+
+
 WarningCallback = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
 
 # name: (result, arguments); the result `Status` is checked.
@@ -95,6 +112,7 @@ FUNCTIONS = {
     "preprocess": (Status, [Handle, Handles, c_size_t, Handles]),
     "forward": (Status, [Handle, c_void_p, POINTER(c_int64), Handles]),
     "embed_texts": (Status, [Handle, Strings, c_size_t, Handles]),
+    "train": (Status, [c_char_p, c_char_p, POINTER(TrainOptions), POINTER(c_int)]),
     "segment_embed": (Status, [Handle, Handle, Handles]),
     "image_embedding_free": (None, [Handle]),
     "segment": (Status, [Handle, Handle, POINTER(Prompt), Handles, Handles, Handles]),

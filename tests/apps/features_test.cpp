@@ -13,6 +13,40 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string content_of_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+nlohmann::json record_of(const fs::path& list, size_t line) { return json_lines(content_of_file(list)).at(line); }
+
+TEST(Embed, ShardsGiveAnArrayAndAListEach) {
+  const fs::path folder = image_folder(2), out = scratch_folder() / "features";
+  std::ofstream(folder / "a1.jpg") << "\xff\xd8\xff";  // fails between a.png and b.png
+  std::ofstream(folder / "a.json") << "{}";
+  const std::string shard = (folder / "00001.tar").string();
+  ASSERT_EQ(std::system(("tar -C '" + folder.string() + "' -cf '" + shard + "' a.json a.png a1.jpg b.png").c_str()), 0);
+  fs::remove(folder / "a.json");
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, "-o", out}).status, 1);
+  const NpyArray array = read_npy(out / "00001.npy");
+  ASSERT_EQ(array.shape[0], 3);
+  const size_t columns = static_cast<size_t>(array.shape[1]);
+  ASSERT_EQ(run_program({"embed", "-m", small_model(), folder / "b.png", "-o", out / "b.npy"}).status, 0);
+  const std::vector<float> last(array.f32.end() - static_cast<std::ptrdiff_t>(columns), array.f32.end());
+  EXPECT_EQ(read_npy(out / "b.npy").f32, last);
+  EXPECT_TRUE(std::isnan(array.f32[columns]));
+  EXPECT_EQ(record_of(out / "00001.jsonl", 0)["status"], "ok");
+  EXPECT_EQ(record_of(out / "00001.jsonl", 0)["key"], "a");
+  EXPECT_EQ(record_of(out / "00001.jsonl", 0)["sha256"].get<std::string>().size(), 64u);
+  EXPECT_NE(record_of(out / "00001.jsonl", 1)["status"], "ok");
+  EXPECT_EQ(record_of(out / "00001.jsonl", 2)["file"], "b.png");
+  EXPECT_EQ(record_of(out / "00001.jsonl", 2)["size"], fs::file_size(folder / "b.png"));
+  const ProgramResult again = run_program({"embed", "-m", small_model(), shard, "-o", out});
+  EXPECT_EQ(again.status, 0);
+  EXPECT_TRUE(contains(again.err, "1 shards are complete already")) << again.err;
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, folder, "-o", out}).status, 2);
+}
+
 TEST(Embed, ACsvHasTheValuesOfTheArray) {
   const fs::path folder = image_folder(3), out = scratch_folder();
   std::ofstream(folder / "a1.png") << "\x89PNG\r\n\x1a\n";  // fails between a.png and b.png

@@ -27,7 +27,9 @@ Arguments bench(const Arguments& more) { return bench_for("0.001", more); }
 void check_version() {
   const std::string version = run({"--version"}).out;
   EXPECT_TRUE(version.starts_with("vitrail ")) << version;
-  EXPECT_EQ(lines_of(version).size(), 1u);
+  EXPECT_EQ(lines_of(version).size(), 4u);
+  for (const char* part : {"\ninstruction set: ", "\nlibraries: ", "libc.so", "\nlicence: Apache-2.0"})
+    EXPECT_TRUE(contains(version, part)) << version;
 }
 
 void check_license() {
@@ -292,6 +294,43 @@ void check_allow_changes() {
   EXPECT_EQ(json_of(changed + Arguments{"--allow-changes"})["steps"], 2 * step);
 }
 
+// A cache with a model of one file, whose content is not what its name says, and a file of no revision.
+std::map<std::string, std::string> environment_with_cache(const fs::path& cache) {
+  const fs::path model = cache / "models--org--name";
+  const std::string commit(40, 'c'), blob(40, 'a'), unused(40, 'b');
+  for (const char* folder : {"refs", "blobs", "snapshots"}) fs::create_directories(model / folder);
+  fs::create_directory(model / "snapshots" / commit);
+  std::ofstream(model / "refs/main") << commit;
+  std::ofstream(model / "blobs" / blob) << "damaged";
+  std::ofstream(model / "blobs" / unused) << "unused";
+  fs::create_symlink("../../blobs/" + blob, model / "snapshots" / commit / "config.json");
+  return {{"HF_HUB_CACHE", cache.string()}};
+}
+
+size_t blobs_in(const fs::path& cache) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(cache / "models--org--name/blobs"), {}));
+}
+
+void check_remove_of_cache() {
+  const fs::path cache = scratch_folder();
+  const auto environment = environment_with_cache(cache);
+  EXPECT_EQ(run_program({"cache", "verify"}, "", environment).status, 1);
+  EXPECT_EQ(blobs_in(cache), 2u);
+  EXPECT_EQ(run_program({"cache", "verify", "--remove"}, "", environment).status, 1);
+  EXPECT_EQ(blobs_in(cache), 0u);
+  EXPECT_EQ(run_program({"cache", "ls", "--remove"}, "", environment).status, 2);
+}
+
+void check_dry_run_of_cache() {
+  const fs::path cache = scratch_folder();
+  const auto environment = environment_with_cache(cache);
+  EXPECT_EQ(run({"cache", "prune", "--dry-run"}, environment).out, "6 B would become free\n");
+  EXPECT_EQ(blobs_in(cache), 2u);
+  EXPECT_EQ(run({"cache", "prune"}, environment).out, "6 B are free now\n");
+  EXPECT_EQ(blobs_in(cache), 1u);
+  EXPECT_EQ(run_program({"cache", "verify", "--dry-run"}, "", environment).status, 2);
+}
+
 nlohmann::json recipe_of(const fs::path& run) { return nlohmann::json::parse(content_of(run / "recipe.json")); }
 
 void check_model_of_train() {
@@ -361,6 +400,8 @@ OptionEffects tool_option_effects() {
           {"bench", "--profile", check_profile},
           {"bench", "--train", check_train_of_bench},
           {"bench", "--checkpointing", check_checkpointing},
+          {"cache", "--remove", check_remove_of_cache},
+          {"cache", "--dry-run", check_dry_run_of_cache},
           {"convert", "-o,--output", check_output_of_convert},
           {"convert", "--dtype", check_dtype},
           {"convert", "--calibrate", check_calibrate},

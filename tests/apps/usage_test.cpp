@@ -72,6 +72,32 @@ TEST(Usage, ListOptionsDoNotConsumeTheInputs) {
   EXPECT_EQ(run_program({"bench", "--batch", "1,2", "cifar_vit_d192", "--seconds", "0.01"}).status, 0);
 }
 
+nlohmann::json probabilities_in(const std::string& line) { return nlohmann::json::parse(line).at("predictions"); }
+
+TEST(Usage, EveryOptionOfAllCommandsHasAnEnvironmentVariable) {
+  const std::map<std::string, std::string> environment{{"VITRAIL_THREADS", "1"}, {"VITRAIL_PRECISION", "half"}};
+  const auto classify = [](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"classify", "-m", small_model(), image_folder(1), "--format", "json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const std::string half = run_program(classify({"--precision", "half"})).out, fp32 = run_program(classify({})).out;
+  EXPECT_EQ(probabilities_in(run_program(classify({}), "", environment).out), probabilities_in(half));
+  EXPECT_EQ(probabilities_in(run_program(classify({"--precision", "fp32"}), "", environment).out),
+            probabilities_in(fp32));
+  EXPECT_NE(probabilities_in(half), probabilities_in(fp32));
+  EXPECT_TRUE(contains(run_program({"info"}, "", environment).out, "threads         1 "));  // not refused
+  const ProgramResult wrong = run_program({"info"}, "", {{"VITRAIL_THREADS", "many"}});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_TRUE(contains(wrong.err, "--threads")) << wrong.err;
+  for (const std::string& line : lines_of(run_program({"--help"}).out)) {
+    const bool ends_the_program =
+        contains(line, "--help") || contains(line, "--version") || contains(line, "--license");
+    if (!line.starts_with("  --") || ends_the_program) continue;
+    EXPECT_TRUE(contains(line, "(Env:VITRAIL_")) << line;
+  }
+}
+
 TEST(Usage, AnUnknownInstructionSetIsAnErrorThatListsTheKnownOnes) {
   const ProgramResult result = run_program({"bench", "cifar_vit_d192", "--batch", "1"}, "", {{"VITRAIL_CPU", "z80"}});
   EXPECT_EQ(result.status, 1);

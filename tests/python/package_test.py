@@ -207,6 +207,86 @@ class Dual(unittest.TestCase):
         self.assertEqual(len(caught), 1)
 
 
+def write_dataset(folder):
+    """Class folders with two colours: pixels of noise around each."""
+    from PIL import Image
+
+    random = np.random.default_rng(0)
+    for name, color in (("dark", 60), ("light", 190)):
+        (folder / name).mkdir(parents=True)
+        for i in range(12):
+            pixels = np.clip(random.normal(color, 20, (32, 32, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(folder / name / f"{i}.png")
+
+
+class Training(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        write_dataset(self.folder / "colors")
+        self.events = []
+
+    def test_a_dataset_is_trained_as_the_program_does(self):
+        settings = {"epochs": 2, "schedule.warmup_epochs": 0}
+        result = vitrail.train(
+            self.folder / "colors",
+            self.folder / "run",
+            model=CLASSIFIER,
+            settings=settings,
+            threads=1,
+            on_progress=self.events.append,
+        )
+        arguments = ["--set", "epochs=2", "--set", "schedule.warmup_epochs=0", "--threads", 1]
+        of_program = json.loads(
+            program("train", self.folder / "colors", "-o", self.folder / "same", "-m", CLASSIFIER, *arguments)
+        )
+        for key in ("epochs", "steps", "held_out_top1", "best_epoch"):
+            self.assertEqual(result[key], of_program[key])
+        kinds = [event["event"] for event in self.events]
+        self.assertEqual((kinds.count("epoch"), kinds[-1]), (2, "result"))
+        self.assertEqual(vitrail.load(result["run"]).labels, ["dark", "light"])
+
+    def test_a_run_that_is_interrupted_continues(self):
+        recipe = json.loads((ROOT / "recipes" / "digits.json").read_text())
+        recipe["epochs"] = 1
+        recipe["schedule"]["warmup_epochs"] = 0
+        with self.assertRaises(KeyboardInterrupt):
+            vitrail.train(recipe, self.folder / "run", threads=1, on_progress=self.interrupt)
+        with self.assertRaisesRegex(vitrail.Error, "resume"):
+            vitrail.train(recipe, self.folder / "run")
+        result = vitrail.train(recipe, self.folder / "run", threads=1, resume=True)
+        self.assertEqual(result["epochs"], 1)
+
+    def interrupt(self, event):
+        if event["event"] == "progress" and event["step"] == 3:
+            raise KeyboardInterrupt
+
+    def test_mistakes_in_a_recipe_are_errors(self):
+        with self.assertRaisesRegex(vitrail.Error, "epochss"):
+            vitrail.train({"epochss": 1}, self.folder / "run")
+
+
+class Batches(unittest.TestCase):
+    def test_an_embedder_adds_a_column(self):
+        want = vitrail.load(CLASSIFIER).embed([PHOTO, PHOTO], normalize=True)
+        embedder = vitrail.Embedder(CLASSIFIER, normalize=True)
+        batch = {"image": [str(PHOTO), {"bytes": PHOTO.read_bytes(), "path": None}], "id": [1, 2]}
+        got = pickle.loads(pickle.dumps(embedder))(batch)
+        np.testing.assert_array_equal(got["embedding"], want)
+        self.assertEqual(got["id"], [1, 2])
+
+    def test_a_bad_image_is_an_error_or_a_row_of_nan(self):
+        images = {"image": [str(PHOTO), b"no image"]}
+        with self.assertRaises(vitrail.Error):
+            vitrail.Embedder(CLASSIFIER)(images)
+        rows = vitrail.Embedder(CLASSIFIER, errors="nan")(images)["embedding"]
+        self.assertTrue(np.isfinite(rows[0]).all() and np.isnan(rows[1]).all())
+        self.assertEqual(vitrail.Embedder(CLASSIFIER, errors="nan")({"image": [b""]})["embedding"].shape, (1, 192))
+        with self.assertRaises(vitrail.Error):
+            vitrail.Embedder(CLASSIFIER, errors="ignore")
+
+
 class Foreign:
     """An object of another library with an array in it."""
 

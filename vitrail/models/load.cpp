@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/dinov3_files_internal.h"
@@ -31,16 +32,17 @@ struct Files {
 // Some folders of the hub have the files of OpenCLIP beside those of transformers.
 bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }
 
+// The path of a file or folder, a bundled model or a model of the hub, which is downloaded if necessary.
+fs::path local_path(const fs::path& given) {
+  if (weights::look_up(given) != PathKind::missing) return given;
+  if (const auto bundled = find_bundled(given.string())) return *bundled;
+  if (const auto name = hub::parse_name(given.string())) return hub::fetch(*name);
+  throw Error(given.string(), "a model's folder or weights file, or the name of a bundled model or one of the hub",
+              describe_missing_model(given.string()));
+}
+
 Files find_files(const fs::path& given) {
-  fs::path path = given;
-  if (weights::look_up(path) == PathKind::missing) {
-    const auto bundled = find_bundled(given.string());
-    if (!bundled) {
-      throw Error(path.string(), "a model's folder or weights file, or a bundled model's name",
-                  describe_missing_model(given.string()));
-    }
-    path = *bundled;
-  }
+  fs::path path = local_path(given);
   const bool is_folder = weights::look_up(path) == PathKind::folder;
   // A training run has its best weights in the folder model.
   if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))

@@ -22,22 +22,6 @@ bool is_url(const std::string& text) {
          });
 }
 
-// "ORGANISATION/NAME" on the hub, without timm's "hf-hub:" or "hf_hub:"; empty for others.
-std::string hub_name(const std::string& given) {
-  const bool marked = given.starts_with("hf-hub:") || given.starts_with("hf_hub:");
-  const std::string name = marked ? given.substr(7) : given;
-  const size_t slash = name.find('/');
-  const auto valid = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.' || c == '/';
-  };
-  if (slash == std::string::npos || slash == 0 || slash + 1 == name.size() || slash != name.rfind('/')) return "";
-  if (name.front() == '.' || !std::all_of(name.begin(), name.end(), valid)) return "";
-  std::error_code unreadable;
-  if (!marked && fs::exists(name.substr(0, slash), unreadable)) return "";  // a path on this machine
-  return name;
-}
-
 std::vector<std::string> entries_beside(const fs::path& path) {
   std::vector<std::string> names;
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
@@ -52,10 +36,8 @@ std::vector<std::string> entries_beside(const fs::path& path) {
 
 std::string describe_missing_model(const std::string& given) {
   if (is_url(given)) return "a URL; download the files first and give their folder";
-  const bool is_of_timm = given.find('.') != std::string::npos && find_architecture(given);  // "NAME.fb_in1k"
-  if (const std::string name = is_of_timm ? "timm/" + given : hub_name(given); !name.empty()) {
-    return str("nothing there; a model of the Hugging Face hub has to be downloaded first: hf download ", name,
-               " --local-dir ", name.substr(name.find('/') + 1));
+  if (given.find('.') != std::string::npos && find_architecture(given)) {  // "NAME.fb_in1k"
+    return "nothing there; timm's weights have the name timm/" + given + " on the hub";
   }
   if (find_architecture(given)) {
     return str("nothing there; this is an architecture without weights: give the weights' file and --config ", given);

@@ -5,8 +5,8 @@
 
 namespace vitrail::models {
 
-// For a path or name with nothing at it: recognises URLs, names on the Hugging Face hub, registered architectures and
-// misspelled names.  For errors ("a URL: download it first").
+// For a path or name with nothing at it: recognises URLs, registered architectures and misspelled names.  For errors
+// ("a URL: download it first").
 std::string describe_missing_model(const std::string& given);
 
 }  // namespace vitrail::models

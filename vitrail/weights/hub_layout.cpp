@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/weights/hub_layout.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -32,20 +33,30 @@ constexpr const char* kWeightFiles[] = {"model.safetensors",
                                         "open_clip_pytorch_model.bin"};
 
 // A shard's name must be a plain file name, so that an index cannot refer to files outside its folder.
-fs::path shard_in(const fs::path& folder, const std::string& name, const fs::path& index) {
-  const fs::path shard = name;
-  if (name.empty() || name == "." || name == ".." || shard.filename() != shard ||
-      name.find('\0') != std::string::npos) {
-    throw Error(index.string(), "file names in \"weight_map\"", "\"" + name.substr(0, 80) + "\"");
+void require_plain(const std::string& name, const fs::path& index) {
+  if (!name.empty() && name != "." && name != ".." && fs::path(name).filename() == name &&
+      name.find('\0') == std::string::npos)
+    return;
+  throw Error(index.string(), "file names in \"weight_map\"", "\"" + name.substr(0, 80) + "\"");
+}
+
+// The names of weight files in a folder.  Others than the known ones are *.safetensors.
+std::vector<std::string> weight_names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const char* name : kWeightFiles) {
+    if (is_present(folder / name)) names.emplace_back(name);
   }
-  if (!is_present(folder / shard)) throw Error(index.string(), "the shard " + name + " in the same folder", "none");
-  return folder / shard;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() == ".safetensors") names.push_back(entry->path().filename());
+  }
+  return names;
 }
 
 }  // namespace
 
 // Only the file names are used; each file lists its tensors.
-std::vector<fs::path> shards_of(const fs::path& index) {
+std::vector<std::string> shard_names(const fs::path& index) {
   const auto shallow = [&](int depth, json::parse_event_t, json&) {
     if (depth > kMaxIndexDepth) throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
     return true;
@@ -61,25 +72,33 @@ std::vector<fs::path> shards_of(const fs::path& index) {
     names.insert(file.get<std::string>());
   }
   if (names.empty()) throw Error(index.string(), "at least one shard", "none");
+  for (const std::string& name : names) require_plain(name, index);
+  return {names.begin(), names.end()};
+}
+
+std::vector<fs::path> shards_of(const fs::path& index) {
   std::vector<fs::path> shards;
-  for (const std::string& name : names) shards.push_back(shard_in(index.parent_path(), name, index));
+  for (const std::string& name : shard_names(index)) {
+    const fs::path shard = index.parent_path() / name;
+    if (!is_present(shard)) throw Error(index.string(), "the shard " + name + " in the same folder", "none");
+    shards.push_back(shard);
+  }
   return shards;
+}
+
+std::string choose_weights(const std::vector<std::string>& names) {
+  for (const char* name : kWeightFiles) {
+    if (std::ranges::find(names, name) != names.end()) return name;
+  }
+  const auto is_safetensors = [](const std::string& name) { return name.ends_with(".safetensors"); };
+  if (std::ranges::count_if(names, is_safetensors) != 1) return "";
+  return *std::ranges::find_if(names, is_safetensors);
 }
 
 namespace {
 
 std::optional<fs::path> if_exists(const fs::path& path) {
   return is_present(path) ? std::optional(path) : std::nullopt;
-}
-
-// The *.safetensors of any name.
-std::vector<fs::path> safetensors_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".safetensors") found.push_back(entry->path());
-  }
-  return found;
 }
 
 }  // namespace
@@ -90,18 +109,13 @@ HubFiles find_hub_files(const fs::path& folder) {
                 kind == PathKind::missing ? "nothing at this path" : "a file");
   }
   HubFiles files{folder, if_exists(folder / "config.json"), if_exists(folder / "preprocessor_config.json"), {}};
-  for (const char* name : kWeightFiles) {
-    const fs::path path = folder / name;
-    if (!is_present(path)) continue;
-    files.weights = path.extension() == ".json" ? shards_of(path) : std::vector{path};
-    return files;
+  const std::string weights = choose_weights(weight_names_in(folder));
+  if (weights.empty()) {
+    throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder",
+                folder_content(folder));
   }
-  if (const std::vector<fs::path> others = safetensors_in(folder); others.size() == 1) {
-    files.weights = others;
-    return files;
-  }
-  throw Error(folder.string(), "model.safetensors, its index, or pytorch_model.bin in the folder",
-              folder_content(folder));
+  files.weights = weights.ends_with(".json") ? shards_of(folder / weights) : std::vector{folder / weights};
+  return files;
 }
 
 void write_hub_folder(const fs::path& folder, const std::string& config_json,

@@ -24,6 +24,12 @@ struct HubFiles {
 // The files that an index of shards, {"weight_map": {tensor name: file name}}, names.  Throws Error if it is invalid.
 std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
 
+// The names of the shards in an index, which may be missing.
+std::vector<std::string> shard_names(const std::filesystem::path& index);
+
+// The weights among the names of a folder's files, in the order of find_hub_files(); empty if there are none.
+std::string choose_weights(const std::vector<std::string>& names);
+
 // The weights are the first existing one of model.safetensors, model.safetensors.index.json (shards),
 // pytorch_model.bin, pytorch_model.bin.index.json (shards), model.pth, model.pt, model.npz,
 // open_clip_model.safetensors, open_clip_pytorch_model.bin, or the only *.safetensors.  Throws Error if the path is not

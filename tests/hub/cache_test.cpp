@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/hub/download_test.py tests the cache with downloads.
+#include "vitrail/hub/cache.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/hub/file_list_internal.h"
+#include "vitrail/hub/layout_internal.h"
+
+namespace vitrail::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kCommit(40, 'c');
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(Layout, ARevisionIsACommitOrTheOneInItsFile) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  EXPECT_EQ(layout.commit_of(kCommit), kCommit);
+  EXPECT_FALSE(layout.commit_of("main"));
+  write(layout.ref("main"), kCommit + "\n");
+  EXPECT_EQ(layout.commit_of("main"), kCommit);
+  write(layout.ref("bad"), "../../x");
+  EXPECT_THROW(layout.commit_of("bad"), Error);
+}
+
+TEST(Layout, FoldersOfModelsNameTheRepository) {
+  EXPECT_EQ(repository_of("models--org--my-name"), "org/my-name");
+  EXPECT_FALSE(repository_of("models--gpt2"));
+  EXPECT_FALSE(repository_of("datasets--org--name"));
+}
+
+TEST(FileList, IsTheSameAfterWritingAndReading) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  FileList files;
+  add_listed_files(R"([{"type":"directory","path":"a"},{"type":"file","path":"a/b","size":3,"oid":")" +
+                       std::string(40, '1') + R"("},{"type":"file","path":"w","size":130,"oid":")" +
+                       std::string(40, '2') + R"(","lfs":{"oid":")" + std::string(64, '3') +
+                       R"(","size":7},"xetHash":"x"}])",
+                   "reply", files);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files["w"].size, 7);
+  EXPECT_EQ(files["w"].etag(), std::string(64, '3'));
+  write_tree(layout, kCommit, files);
+  const auto read = read_tree(layout, kCommit);
+  ASSERT_TRUE(read);
+  ASSERT_EQ(read->size(), 2u);
+  EXPECT_EQ(read->at("w").etag(), files["w"].etag());
+  EXPECT_EQ(read->at("w").xet_hash, "x");
+  EXPECT_EQ(read->at("a/b").size, 3);
+}
+
+TEST(FileList, OtherRepliesAreErrors) {
+  FileList files;
+  for (const char* reply : {"", "{}", "[1]", R"([{"type":"file"}])", R"([{"type":"file","path":1,"size":1,"oid":""}])",
+                            R"([{"type":"file","path":"a","size":-1,"oid":"x"}])"}) {
+    EXPECT_THROW(add_listed_files(reply, "reply", files), Error) << reply;
+  }
+}
+
+TEST(Layout, LinksHaveToStayInTheCache) {
+  const fs::path cache = testing::scratch_folder(), outside = testing::scratch_folder() / "x";
+  write(outside, "x");
+  write(cache / "a" / "file", "x");
+  fs::create_symlink("a/file", cache / "inside");
+  fs::create_symlink(outside, cache / "outside");
+  EXPECT_NO_THROW(require_in_cache(cache / "inside", cache));
+  EXPECT_THROW(require_in_cache(cache / "outside", cache), Error);
+  EXPECT_THROW(require_in_cache(cache / "absent", cache), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::hub

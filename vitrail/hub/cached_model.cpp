@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds models in the cache.
+#include <algorithm>
+
+#include "vitrail/base/error.h"
+#include "vitrail/hub/file_list_internal.h"
+#include "vitrail/hub/hub.h"
+#include "vitrail/hub/settings_internal.h"
+#include "vitrail/weights/hub_layout.h"
+
+namespace vitrail::hub {
+namespace fs = std::filesystem;
+namespace {
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (fs::is_regular_file(entry->path(), error)) names.push_back(entry->path().filename());
+    error.clear();  // a link to a deleted blob is no file
+  }
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// The files of a snapshot that a model is opened with; nothing if some are missing.
+std::optional<std::vector<std::string>> model_files(const fs::path& snapshot, const std::optional<FileList>& tree) {
+  const std::vector<std::string> names = names_in(snapshot);
+  const std::string weights = weights::choose_weights(names);
+  if (weights.empty()) return std::nullopt;
+  std::vector<std::string> files{weights};
+  for (const std::string& name : names) {
+    if (is_needed_beside_weights(name)) files.push_back(name);
+  }
+  // Without the hub's list, huggingface_hub or transformers has chosen the files.
+  if (!tree && !has(names, "config.json") && !has(names, "open_clip_config.json")) return std::nullopt;
+  for (const auto& [path, file] : tree.value_or(FileList{})) {
+    if (is_needed_beside_weights(path) && !has(names, path)) return std::nullopt;
+  }
+  if (!weights.ends_with(".json")) return files;
+  for (const std::string& shard : weights::shard_names(snapshot / weights)) {
+    if (!has(names, shard)) return std::nullopt;
+    files.push_back(shard);
+  }
+  return files;
+}
+
+void require_size(const fs::path& path, const HubFile& file, const ModelName& name) {
+  std::error_code error;
+  const auto size = static_cast<int64_t>(fs::file_size(path, error));
+  if (!error && size == file.size) return;
+  throw Error(path.string(), str(file.size, " bytes, as the hub lists"),
+              str(error ? error.message() : str(size), "; vitrail cache verify ", name.repository,
+                  " --remove deletes damaged files, and vitrail pull ", to_string(name), " gets them again"));
+}
+
+}  // namespace
+
+std::optional<fs::path> find_cached(const ModelName& name) {
+  const Settings settings = settings_from_environment();
+  const Layout layout(settings.cache, name.repository);
+  const std::optional<std::string> commit = layout.commit_of(name.revision);
+  if (!commit) return std::nullopt;
+  const fs::path snapshot = layout.snapshot(*commit);
+  const std::optional<FileList> tree = read_tree(layout, *commit);
+  const auto files = model_files(snapshot, tree);
+  if (!files) return std::nullopt;
+  for (const std::string& file : *files) {
+    require_in_cache(snapshot / file, settings.cache);
+    if (tree && tree->contains(file)) require_size(snapshot / file, tree->at(file), name);
+  }
+  return snapshot;
+}
+
+fs::path fetch(const ModelName& name) {
+  if (const auto folder = find_cached(name)) return *folder;
+  return pull(name);
+}
+
+}  // namespace vitrail::hub

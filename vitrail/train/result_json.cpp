@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/result_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace vitrail::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* name_of(Progress::Phase phase) {
+  switch (phase) {
+    case Progress::Phase::train:
+      return "train";
+    case Progress::Phase::validate:
+      return "validate";
+    case Progress::Phase::test:
+      return "test";
+    case Progress::Phase::features:
+      return "features";
+    case Progress::Phase::search:
+      return "search";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string result_json(const TrainingResult& result) {
+  const std::string first = result.multi_label ? "map" : "top1", second = result.multi_label ? "f1" : "top5";
+  Json json{{"epochs", result.epoch},
+            {"steps", result.step},
+            {"held_out_" + first, nullptr},
+            {"best_epoch", result.best_epoch},
+            {"seconds", result.seconds}};
+  if (result.best_top1) {
+    json["held_out_" + first] = *result.best_top1;
+    json["held_out_images"] = result.validation_images;
+  }
+  if (result.tested) {
+    json["test_" + first] = result.test_top1;
+    json["test_" + second] = result.test_top5;
+    json["test_images"] = result.test_images;
+  }
+  if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;
+  if (result.skipped_steps > 0) json["skipped_steps"] = result.skipped_steps;
+  if (result.processes > 1) {
+    json["processes"] = result.processes;
+    json["exchange_seconds"] = result.communication.seconds;
+    json["exchange_overlapped_seconds"] = result.communication.overlapped;
+    json["exchange_waited_seconds"] = result.communication.waited;
+  }
+  return json.dump();
+}
+
+std::string progress_json(const Progress& p) {
+  return Json{{"phase", name_of(p.phase)},
+              {"epoch", p.epoch},
+              {"epochs", p.epochs},
+              {"step", p.step},
+              {"steps", p.steps},
+              {"loss", p.loss},
+              {"accuracy", p.accuracy},
+              {"images_per_second", p.images_per_second},
+              {"seconds_left", p.seconds_left}}
+      .dump();
+}
+
+std::string epoch_json(const EpochResult& e) {
+  Json json{{"epoch", e.epoch},
+            {"step", e.step},
+            {"train_loss", e.train_loss},
+            {"train_top1", e.train_top1},
+            {"val_loss", nullptr},
+            {"val_top1", nullptr},
+            {"best", e.best},
+            {"seconds", e.seconds}};
+  if (e.validated) {
+    json["val_loss"] = e.val_loss;
+    json["val_top1"] = e.val_top1;
+  }
+  return json.dump();
+}
+
+}  // namespace vitrail::train
