@@ -22,7 +22,7 @@ if(VITRAIL_APP AND NOT CMAKE_CROSSCOMPILING AND NOT SKBUILD)  # a wheel has no p
   install(FILES ${PROJECT_BINARY_DIR}/completions/vitrail.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
           COMPONENT runtime)
 endif()
-if(TARGET vitrail_http)  # a unit of systemd
+if(TARGET vitrail_serve)  # a unit of systemd
   file(READ ${PROJECT_SOURCE_DIR}/cmake/vitrail-serve.service.in unit)
   string(REPLACE "@CMAKE_INSTALL_FULL_BINDIR@" "${CMAKE_INSTALL_FULL_BINDIR}" unit "${unit}")
   file(WRITE ${PROJECT_BINARY_DIR}/vitrail-serve.service "${unit}")

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "apps/vitrail/output.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/hub/digest_internal.h"
 
 namespace vitrail::app {
 namespace {
@@ -48,7 +48,7 @@ ImageSource ShardImages::source(const Model& model, bool exif) const {
 std::string ShardImages::record(const std::string& name, const std::string& error) const {
   const std::string path = name.substr(file_.path().string().size() + 1);
   const auto entry = std::ranges::lower_bound(entries_, path, {}, &TarEntry::path);
-  const auto digest = hub::make_sha256();
+  const auto digest = make_sha256();
   digest->update(content(*entry).data(), entry->size);
   const nlohmann::ordered_json record{{"key", key_of(path)},
                                       {"file", path},

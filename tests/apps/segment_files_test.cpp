@@ -5,8 +5,8 @@
 
 #include "tests/apps/option_effects.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/npy.h"
-#include "vitrail/base/sha256_internal.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/sam/rle.h"

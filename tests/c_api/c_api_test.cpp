@@ -281,90 +281,91 @@ TEST(CApi, TrainingReportsEventsAndStopsWhenAsked) {
   EXPECT_TRUE(fs::exists(folder / "model/model.safetensors"));
   EXPECT_TRUE(contains(message_of(vitrail_train("{\"epochss\": 1}", "x", nullptr, &stopped)), "epochss"));
   EXPECT_TRUE(contains(message_of(vitrail_train(nullptr, "x", nullptr, &stopped)), "source"));
+}
 
-  using OwnedEmbedding = Owned<vitrail_image_embedding, vitrail_image_embedding_free>;
+using OwnedEmbedding = Owned<vitrail_image_embedding, vitrail_image_embedding_free>;
 
-  // A model of Segment Anything with an image, by both interfaces.
-  struct Segmenter {
-    const SamFixture fixture = sam_fixture("padded_windows");
-    const sam::Predictor predictor{fixture.model};
-    const sam::ImageEmbedding embedding = predictor.embed(fixture.image);
-    OwnedModel model;
-    OwnedImage image;
-    OwnedEmbedding handle;
+// A model of Segment Anything with an image, by both interfaces.
+struct Segmenter {
+  const SamFixture fixture = sam_fixture("padded_windows");
+  const sam::Predictor predictor{fixture.model};
+  const sam::ImageEmbedding embedding = predictor.embed(fixture.image);
+  OwnedModel model;
+  OwnedImage image;
+  OwnedEmbedding handle;
 
-    Segmenter() {
-      const image::Image& pixels = fixture.image;
-      EXPECT_OK(vitrail_model_open(fixture.model.c_str(), nullptr, &model));
-      EXPECT_OK(vitrail_image_view(pixels.pixels.data(), pixels.pixels.size(), pixels.width, pixels.height, 0,
-                                   VITRAIL_RGB, &image));
-      EXPECT_OK(vitrail_segment_embed(model, image, &handle));
-    }
+  Segmenter() {
+    const image::Image& pixels = fixture.image;
+    EXPECT_OK(vitrail_model_open(fixture.model.c_str(), nullptr, &model));
+    EXPECT_OK(vitrail_image_view(pixels.pixels.data(), pixels.pixels.size(), pixels.width, pixels.height, 0,
+                                 VITRAIL_RGB, &image));
+    EXPECT_OK(vitrail_segment_embed(model, image, &handle));
+  }
+};
+
+TEST(CApi, SegmentsAsThePredictorBitForBit) {
+  const Segmenter by;
+  const std::array<double, 4> points{30, 20, 5.5, 50};
+  const std::array<int, 2> labels{1, 0};
+  const std::array<double, 4> box{3, 4, 60, 50};
+  vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
+  prompt.points = points.data();
+  prompt.labels = labels.data();
+  prompt.num_points = 2;
+  prompt.box = box.data();
+  OwnedTensor masks, iou, logits, refined;
+  EXPECT_OK(vitrail_segment(by.model, by.handle, &prompt, &masks, &iou, &logits));
+  const sam::Prompt want{.points = {{30, 20, 1}, {5.5, 50, 0}}, .box = sam::Box{3, 4, 60, 50}};
+  const sam::Masks result = by.predictor.predict(by.embedding, want);
+  expect_same(logits, result.logits);
+  expect_same(iou, Tensor::from<float>({3}, result.iou));
+  const Tensor full = Tensor::empty({3, 60, 90});
+  for (int64_t m = 0; m < 3; ++m) {
+    const sam::BinaryMask mask = sam::threshold(by.predictor.image_logits(result.logits.select(0, m), 90, 60));
+    std::ranges::copy(mask.pixels, full.data<float>() + m * 60 * 90);
+  }
+  expect_same(masks, full);
+  vitrail_prompt mask = VITRAIL_PROMPT_INIT;
+  mask.mask_logits = vitrail_tensor_data(logits);
+  mask.mask_size = 40;
+  mask.single = 1;
+  EXPECT_OK(vitrail_segment(by.model, by.handle, &mask, nullptr, nullptr, &refined));
+  expect_same(
+      refined,
+      by.predictor.predict(by.embedding, {.mask_logits = result.logits.select(0, 0).contiguous(), .multimask = false})
+          .logits);
+}
+
+TEST(CApi, SegmentationRefusesWhatMakesNoSense) {
+  const Segmenter by;
+  OwnedTensor masks;
+  vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
+  const auto refused = [&](const std::string& message) {
+    const std::string got = message_of(vitrail_segment(by.model, by.handle, &prompt, &masks, nullptr, nullptr));
+    EXPECT_TRUE(contains(got, message)) << got;
+    EXPECT_EQ(masks.handle, nullptr);
   };
-
-  TEST(CApi, SegmentsAsThePredictorBitForBit) {
-    const Segmenter by;
-    const std::array<double, 4> points{30, 20, 5.5, 50};
-    const std::array<int, 2> labels{1, 0};
-    const std::array<double, 4> box{3, 4, 60, 50};
-    vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
-    prompt.points = points.data();
-    prompt.labels = labels.data();
-    prompt.num_points = 2;
-    prompt.box = box.data();
-    OwnedTensor masks, iou, logits, refined;
-    EXPECT_OK(vitrail_segment(by.model, by.handle, &prompt, &masks, &iou, &logits));
-    const sam::Prompt want{.points = {{30, 20, 1}, {5.5, 50, 0}}, .box = sam::Box{3, 4, 60, 50}};
-    const sam::Masks result = by.predictor.predict(by.embedding, want);
-    expect_same(logits, result.logits);
-    expect_same(iou, Tensor::from<float>({3}, result.iou));
-    const Tensor full = Tensor::empty({3, 60, 90});
-    for (int64_t m = 0; m < 3; ++m) {
-      const sam::BinaryMask mask = sam::threshold(by.predictor.image_logits(result.logits.select(0, m), 90, 60));
-      std::ranges::copy(mask.pixels, full.data<float>() + m * 60 * 90);
-    }
-    expect_same(masks, full);
-    vitrail_prompt mask = VITRAIL_PROMPT_INIT;
-    mask.mask_logits = vitrail_tensor_data(logits);
-    mask.mask_size = 40;
-    mask.single = 1;
-    EXPECT_OK(vitrail_segment(by.model, by.handle, &mask, nullptr, nullptr, &refined));
-    expect_same(
-        refined,
-        by.predictor.predict(by.embedding, {.mask_logits = result.logits.select(0, 0).contiguous(), .multimask = false})
-            .logits);
-  }
-
-  TEST(CApi, SegmentationRefusesWhatMakesNoSense) {
-    const Segmenter by;
-    OwnedTensor masks;
-    vitrail_prompt prompt = VITRAIL_PROMPT_INIT;
-    const auto refused = [&](const std::string& message) {
-      const std::string got = message_of(vitrail_segment(by.model, by.handle, &prompt, &masks, nullptr, nullptr));
-      EXPECT_TRUE(contains(got, message)) << got;
-      EXPECT_EQ(masks.handle, nullptr);
-    };
-    refused("points, a box or a mask");
-    prompt.num_points = 1;
-    refused("points: expected a pointer");
-    const std::array<double, 2> outside{91, 3};
-    prompt.points = outside.data();
-    refused("the image of 90×60");
-    const float logit = 0;
-    prompt.mask_logits = &logit;
-    prompt.mask_size = 1;
-    refused("mask_size: expected 40, got 1");
-    OwnedTensor features;
-    const vitrail_image* const images[] = {by.image};
-    EXPECT_TRUE(contains(message_of(vitrail_embed(by.model, images, 1, nullptr, &features)), "a Vision Transformer"));
-    OwnedModel vit, other;
-    OwnedEmbedding embedding;
-    ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &vit)), "");
-    EXPECT_TRUE(contains(message_of(vitrail_segment_embed(vit, by.image, &embedding)), "Segment Anything"));
-    vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
-    options.precision = "int8";
-    EXPECT_TRUE(contains(message_of(vitrail_model_open(by.fixture.model.c_str(), &options, &other)), "threads alone"));
-  }
+  refused("points, a box or a mask");
+  prompt.num_points = 1;
+  refused("points: expected a pointer");
+  const std::array<double, 2> outside{91, 3};
+  prompt.points = outside.data();
+  refused("the image of 90×60");
+  const float logit = 0;
+  prompt.mask_logits = &logit;
+  prompt.mask_size = 1;
+  refused("mask_size: expected 40, got 1");
+  OwnedTensor features;
+  const vitrail_image* const images[] = {by.image};
+  EXPECT_TRUE(contains(message_of(vitrail_embed(by.model, images, 1, nullptr, &features)), "a Vision Transformer"));
+  OwnedModel vit, other;
+  OwnedEmbedding embedding;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &vit)), "");
+  EXPECT_TRUE(contains(message_of(vitrail_segment_embed(vit, by.image, &embedding)), "Segment Anything"));
+  vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
+  options.precision = "int8";
+  EXPECT_TRUE(contains(message_of(vitrail_model_open(by.fixture.model.c_str(), &options, &other)), "threads alone"));
+}
 
 }  // namespace
 }  // namespace vitrail::testing

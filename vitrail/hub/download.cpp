@@ -14,7 +14,7 @@
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/hub/digest_internal.h"
+#include "vitrail/hub/blob_digest_internal.h"
 
 namespace vitrail::hub {
 namespace fs = std::filesystem;

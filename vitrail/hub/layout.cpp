@@ -3,7 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/hub/digest_internal.h"
+#include "vitrail/hub/blob_digest_internal.h"
 #include "vitrail/hub/layout_internal.h"
 
 namespace vitrail::hub {

@@ -6,7 +6,7 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
-#include "vitrail/hub/digest_internal.h"
+#include "vitrail/hub/blob_digest_internal.h"
 #include "vitrail/hub/download_internal.h"
 #include "vitrail/hub/download_lock_internal.h"
 #include "vitrail/hub/file_list_internal.h"

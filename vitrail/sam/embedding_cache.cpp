@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/sha256_internal.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 

@@ -86,8 +86,8 @@ struct HttpModule {
 
 constexpr int kHttpModuleVersion = 1;
 using HttpModuleEntry = const HttpModule* (*)();
-constexpr const char* kHttpModuleEntry = "vitrail_http_module";
-constexpr const char* kHttpModuleFile = "vitrail_http.so";
+constexpr const char* kHttpModuleEntry = "vitrail_serve_module";
+constexpr const char* kHttpModuleFile = "vitrail_serve.so";
 
 // Loads the module and listens.  Throws Error without the module, and if the endpoint cannot be used.
 std::unique_ptr<HttpTransport> listen(const HttpEndpoint& endpoint, const Limits& limits, HttpHandler& handler);

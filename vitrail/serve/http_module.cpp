@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP module: built as a shared object of its own (vitrail_http.so), which http_loader.cpp loads.
+// The HTTP module: built as a shared object of its own (vitrail_serve.so), which http_loader.cpp loads.
 #include <utility>  // before Boost 1.74's headers, which use std::exchange
 
 #include <sys/stat.h>
@@ -179,7 +179,7 @@ std::unique_ptr<HttpTransport> listen_on(const HttpEndpoint& endpoint, const Lim
 }  // namespace
 }  // namespace vitrail::serve
 
-extern "C" __attribute__((visibility("default"))) const vitrail::serve::HttpModule* vitrail_http_module() {
+extern "C" __attribute__((visibility("default"))) const vitrail::serve::HttpModule* vitrail_serve_module() {
   using namespace vitrail::serve;
   static const HttpModule module{kHttpModuleVersion, listen_on};
   return &module;

@@ -5,10 +5,10 @@
 #include <span>
 
 #include "vitrail/base/crc32c_internal.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/base/read_file.h"
-#include "vitrail/base/sha256_internal.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/load.h"
 #include "vitrail/weights/checkpoint_params_internal.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/digest_internal.h"
+
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 
-#include "vitrail/base/error.h"
-#include "vitrail/hub/digest_internal.h"
-
-namespace vitrail::hub {
+namespace vitrail {
 namespace {
 
 constexpr size_t kBlockBytes = 64;
@@ -131,16 +132,10 @@ class Sha1 final : public BlockDigest<5> {
 std::unique_ptr<Digest> make_sha256() { return std::make_unique<Sha256>(); }
 std::unique_ptr<Digest> make_sha1() { return std::make_unique<Sha1>(); }
 
-std::unique_ptr<Digest> digest_of_blob(const std::string& name, int64_t size) {
-  if (name.size() == 64) return make_sha256();
-  auto digest = make_sha1();
-  const std::string header = str("blob ", size);
-  digest->update(header.c_str(), header.size() + 1);  // with the NUL
-  return digest;
+std::string sha256(std::span<const std::byte> data) {
+  const auto digest = make_sha256();
+  digest->update(data.data(), data.size());
+  return digest->hex();
 }
 
-bool is_hex(const std::string& text, size_t digits) {
-  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-}  // namespace vitrail::hub
+}  // namespace vitrail
