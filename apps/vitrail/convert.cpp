@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/convert_int8.h"
+#include "apps/vitrail/convert_onnx.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
@@ -19,6 +20,7 @@ struct Options {
   ModelOptions model;
   std::string output, dtype = "fp32";
   Int8Options int8;
+  OnnxFileOptions onnx;
 };
 
 // A tensor with values beyond the range of `dtype` stays as it is, which is said once.
@@ -40,12 +42,30 @@ NamedTensors tensors_as(const models::VisionTransformer& model, DType dtype) {
   return tensors;
 }
 
+void note_source(const models::OpenedModel& opened, const std::string& output) {
+  print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
+}
+
+int convert_to_onnx(const Options& options, models::OpenedModel& opened, const GlobalOptions& global) {
+  const models::VisionTransformer model = models::build_model(opened);
+  opened.config.int8.reset();
+  const onnx::OnnxOptions values = options.onnx.values();
+  onnx::export_onnx(model, opened.config, options.output, values);
+  if (!global.quiet) {
+    note_source(opened,
+                fmt::format("{}: opset {}, {} parameters, fp32", options.output, values.opset, model.num_parameters()));
+  }
+  return 0;
+}
+
 int convert(const Options& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
+  check_output_kind(options.onnx, options.output, options.dtype);
   models::OpenedModel opened = options.model.open();
   if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
+  if (is_onnx_file(options.output)) return convert_to_onnx(options, opened, global);
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;
@@ -59,8 +79,8 @@ int convert(const Options& options, const GlobalOptions& global) {
   weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors,
                             models::write_preprocessor_config(opened.config.preprocessing));
   if (!global.quiet) {
-    print_note(fmt::format("{}: {} tensors, {} parameters, {} (source: {} keys, {})", folder.string(), tensors.size(),
-                           model.num_parameters(), options.dtype, opened.key_map.name(), opened.checkpoint->format()));
+    note_source(opened, fmt::format("{}: {} tensors, {} parameters, {}", folder.string(), tensors.size(),
+                                    model.num_parameters(), options.dtype));
     if (int8) print_excluded_layers(*opened.config.int8, 4 * opened.config.vit.depth);
   }
   return 0;
@@ -70,12 +90,12 @@ int convert(const Options& options, const GlobalOptions& global) {
 
 void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      program.add_subcommand("convert", "Convert a model to a folder with config.json and model.safetensors");
+  CLI::App* command = program.add_subcommand(
+      "convert", "Convert a model to a folder with config.json and model.safetensors, or to an ONNX file");
   command->footer("Example: vitrail convert vit_b_16.pth --config vit_base_patch16_224 -o vit_b_16/");
   command->add_option("MODEL", options->model.model, "Model to convert")->required();
   options->model.add_to(*command, false);
-  command->add_option("-o,--output", options->output, "Output folder")->required();
+  command->add_option("-o,--output", options->output, "Output folder, or a file that ends in .onnx")->required();
   command
       ->add_option("--dtype", options->dtype,
                    "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")
@@ -91,6 +111,7 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--tolerance", options->int8.tolerance, "With --calibrate: maximum relative L2 error of the logits")
       ->capture_default_str()
       ->check(kPositiveNumber);
+  options->onnx.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

@@ -239,6 +239,44 @@ void check_tolerance() {
   EXPECT_EQ(excluded_layers({"--calibrate", noise_folder(), "--tolerance", "1"}), 0u);
 }
 
+// The bytes of the ONNX file.
+std::string onnx_file(const Arguments& more) {
+  const fs::path file = scratch_folder() / "model.onnx";
+  convert(file, more);
+  return content_of(file);
+}
+
+// Without an ONNX file the option is refused.
+void check_onnx_option(const Arguments& option) {
+  EXPECT_NE(onnx_file(option), onnx_file({}));
+  const ProgramResult refused =
+      run_program(Arguments{"convert", small_model(), "-o", scratch_folder() / "folder"} + option);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, option[0] + ": requires an output that ends in .onnx")) << refused.err;
+}
+
+void check_opset() {
+  check_onnx_option({"--opset", "18"});
+  EXPECT_EQ(onnx_file({"--opset", "17"}), onnx_file({}));
+}
+
+void check_input_of_onnx() {
+  check_onnx_option({"--input", "uint8"});
+  EXPECT_TRUE(contains(onnx_file({"--input", "uint8"}), "pixel_factor"));
+  EXPECT_EQ(onnx_file({"--input", "float"}), onnx_file({}));
+}
+
+void check_dynamic_batch() {
+  check_onnx_option({"--dynamic-batch"});
+  EXPECT_TRUE(contains(onnx_file({"--dynamic-batch"}),
+                       "\x12\x05"
+                       "batch"));
+  const ProgramResult refused =
+      run_program({"convert", small_model(), "-o", scratch_folder() / "model.onnx", "--dtype", "fp16"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "--dtype: an ONNX file is fp32")) << refused.err;
+}
+
 // A run of one epoch on a few images.
 class SmallRun {
  public:
@@ -406,6 +444,9 @@ OptionEffects tool_option_effects() {
           {"convert", "--dtype", check_dtype},
           {"convert", "--calibrate", check_calibrate},
           {"convert", "--tolerance", check_tolerance},
+          {"convert", "--opset", check_opset},
+          {"convert", "--input", check_input_of_onnx},
+          {"convert", "--dynamic-batch", check_dynamic_batch},
           {"train", "-o,--output", check_output_of_train},
           {"train", "-m,--model", check_model_of_train},
           {"train", "--data", check_data},

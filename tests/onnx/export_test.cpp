@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files and errors of the export.  tests/python/onnx_test.py compares what ONNX Runtime computes from the files.
+#include "vitrail/onnx/export.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/messages.h"
+#include "tests/support/models.h"
+#include "tests/support/paths.h"
+
+namespace vitrail::onnx {
+namespace {
+
+namespace fs = std::filesystem;
+
+models::OpenedModel opened(const std::string& name) { return models::open_model(testing::model_fixture(name)); }
+
+std::string exported(const models::OpenedModel& model, const OnnxOptions& options, const fs::path& file) {
+  export_onnx(models::build_model(model), model.config, file, options);
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(OnnxExport, FileHasTheNamesOfTheModel) {
+  const std::string content = exported(opened("timm_token"), {}, testing::scratch_folder() / "a.onnx");
+  for (const char* name : {"vitrail", "images", "logits", "features", "blocks.1.mlp.fc1.weight", "config.json"})
+    EXPECT_NE(content.find(name), std::string::npos) << name;
+}
+
+TEST(OnnxExport, LargeWeightsGoToAFileBesideIt) {
+  const fs::path folder = testing::scratch_folder();
+  const models::OpenedModel model = opened("timm_token");
+  const std::string all = exported(model, {}, folder / "inline.onnx");
+  EXPECT_FALSE(fs::exists(folder / "inline.onnx.data"));
+  const std::string graph = exported(model, {.inline_bytes = 1000}, folder / "outside.onnx");
+  EXPECT_NE(graph.find("outside.onnx.data"), std::string::npos);
+  const auto parameters = static_cast<uint64_t>(models::build_model(model).num_parameters());
+  EXPECT_GE(fs::file_size(folder / "outside.onnx.data"), parameters * sizeof(float) / 2);
+  EXPECT_LT(graph.size(), all.size() / 2);
+}
+
+TEST(OnnxExport, MergedTokensAreRefusedByName) {
+  const models::OpenedModel from = opened("timm_token");
+  models::VisionTransformer model = models::build_model(from);
+  model.merge_tokens(2);
+  const fs::path file = testing::scratch_folder() / "a.onnx";
+  const std::string error = testing::error_of([&] { export_onnx(model, from.config, file); });
+  EXPECT_TRUE(testing::contains(error, "merge_tokens")) << error;
+  EXPECT_FALSE(fs::exists(file));
+}
+
+TEST(OnnxExport, UnknownOpsetIsRefused) {
+  const models::OpenedModel from = opened("timm_token");
+  for (const int opset : {16, 22}) {
+    const fs::path file = testing::scratch_folder() / "a.onnx";
+    const std::string error = testing::error_of([&] { exported(from, {.opset = opset}, file); });
+    EXPECT_TRUE(testing::contains(error, "an opset from 17 to 21")) << error;
+  }
+}
+
+TEST(OnnxExport, PixelsNeedMeanAndStd) {
+  models::OpenedModel from = opened("timm_token");
+  from.config.preprocessing.mean.reset();
+  const fs::path file = testing::scratch_folder() / "a.onnx";
+  const std::string error = testing::error_of([&] { exported(from, {.input = Input::uint8}, file); });
+  EXPECT_TRUE(testing::contains(error, "--mean")) << error;
+  EXPECT_FALSE(fs::exists(file));
+}
+
+}  // namespace
+}  // namespace vitrail::onnx
