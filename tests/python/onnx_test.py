@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "models"
 CLASSIFIER = ROOT / "models" / "cifar10-vit"
 WEIGHTS = ("model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors")
-TOLERANCE = 1e-4  # relative to the largest value
+TOLERANCE = 1e-5  # relative to the largest value; rounding explains a tenth of it
 
 
 def run_program(*arguments):
