@@ -27,29 +27,29 @@ int status_and_close(uint16_t port, const std::string& bytes) {
 TEST(ServeProtocol, AmbiguousRequestsAreRefused) {
   const TestServer server;
   const std::string head = "POST /v1/classify HTTP/1.1\r\nHost: a\r\n", chunked = "Transfer-Encoding: chunked\r\n";
-  for (const std::string& rest : {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n",
-                                  chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
-                                  std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
-                                  std::string("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
-                                  std::string("Content-Length: 5, 5\r\n\r\nhello"),
-                                  std::string("Content-Length: +5\r\n\r\nhello"),
-                                  std::string("Content-Length: -5\r\n\r\nhello"),
-                                  std::string("Content-Length: 0x5\r\n\r\nhello"),
-                                  std::string("Content-Length: 18446744073709551616\r\n\r\nhello"),
-                                  std::string("Content-Length: \r\n\r\n"),
-                                  std::string("Content-Length : 5\r\n\r\nhello"),
-                                  std::string("Transfer-Encoding: gzip\r\n\r\nhello"),
-                                  std::string("Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
-                                  std::string("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
-                                  std::string("Transfer-Encoding: identity\r\n\r\nhello"),
-                                  std::string("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
-                                  std::string("X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n"),
-                                  std::string("X: a\nContent-Length: 0\r\n\r\n"),
-                                  chunked + "\r\n-2\r\nhello\r\n0\r\n\r\n",
-                                  chunked + "\r\nffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
-                                  chunked + "\r\n5\nhello\r\n0\r\n\r\n",
-                                  chunked + "\r\nxyz\r\n"}) {
-    EXPECT_EQ(status_and_close(server.port(), head + rest), 400) << rest;
+  for (const std::string& framing : {"Content-Length: 5\r\n" + chunked + "\r\n0\r\n\r\n",
+                                     chunked + "Content-Length: 5\r\n\r\n0\r\n\r\n",
+                                     std::string("Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!"),
+                                     std::string("Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello"),
+                                     std::string("Content-Length: 5, 5\r\n\r\nhello"),
+                                     std::string("Content-Length: +5\r\n\r\nhello"),
+                                     std::string("Content-Length: -5\r\n\r\nhello"),
+                                     std::string("Content-Length: 0x5\r\n\r\nhello"),
+                                     std::string("Content-Length: 18446744073709551616\r\n\r\nhello"),
+                                     std::string("Content-Length: \r\n\r\n"),
+                                     std::string("Content-Length : 5\r\n\r\nhello"),
+                                     std::string("Transfer-Encoding: gzip\r\n\r\nhello"),
+                                     std::string("Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
+                                     std::string("Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
+                                     std::string("Transfer-Encoding: identity\r\n\r\nhello"),
+                                     std::string("Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n"),
+                                     std::string("X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n"),
+                                     std::string("X: a\nContent-Length: 0\r\n\r\n"),
+                                     chunked + "\r\n-2\r\nhello\r\n0\r\n\r\n",
+                                     chunked + "\r\nffffffffffffffff1\r\nhello\r\n0\r\n\r\n",
+                                     chunked + "\r\n5\nhello\r\n0\r\n\r\n",
+                                     chunked + "\r\nxyz\r\n"}) {
+    EXPECT_EQ(status_and_close(server.port(), head + framing), 400) << framing;
   }
   for (const char* line : {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n",
                            "\x16\x03\x01\x02\x00\r\n\r\n", "GET /\x80 HTTP/1.1\r\n\r\n extra"}) {
