@@ -114,7 +114,7 @@ TEST(ServeSegment, EverythingAndItsOptionsGiveTheCommandLinesJson) {
   const Photo photo;
   const std::string all = "everything&points-per-side=4&pred-iou-thresh=0&stability-score-thresh=0";
   for (const std::string& query :
-       {all, all + "&box-nms-thresh=1&min-area=50&max-area=4000", all + "&crop-n-layers=1&crop-overlap-ratio=0.2",
+       {all, all + "&box-nms-thresh=1&min-area=1&max-area=100000", all + "&crop-n-layers=1&crop-overlap-ratio=0.2",
         all + "&points-per-batch=3&min-mask-region-area=20&stability-score-offset=0.5",
         all + "&crop-n-layers=1&crop-n-points-downscale-factor=2&crop-nms-thresh=0.3"}) {
     const NamedForm form = photo.form();

@@ -46,8 +46,11 @@ class TestServer : public serve::Server {
 // Waits until a condition holds, which it must; for a minute, so that a slow machine fails no test.
 template <class Condition>
 void wait_until(Condition condition) {
-  for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_TRUE(condition());
+  for (int i = 0; i < 6000; ++i) {
+    if (condition()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ADD_FAILURE() << "the condition does not hold";
 }
 
 inline image::Image noise_image(uint64_t seed, int64_t width = 40, int64_t height = 36) {

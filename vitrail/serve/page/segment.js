@@ -76,6 +76,7 @@ export const segmentation = {
   },
   async show(state, panel, signal) {
     this.result.replaceChildren();
+    if (!state.image) throw new Error("This browser cannot show the image.");
     this.draw(state, []);
     const prompt = this.prompt();
     if (!prompt) return;
