@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <thread>
 
@@ -27,6 +28,16 @@ void expect_signs(const Tensor& logits, const Tensor& signs) {
     wrong += sign != 0 && (got.data<float>()[i] > 0) != (sign > 0);
   }
   EXPECT_EQ(wrong, 0) << "of " << got.numel();
+}
+
+// |got − want| / |want|, in the L2 norm.
+double relative_error(const Tensor& got, const Tensor& want) {
+  double error = 0, norm = 0;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    error += std::pow(got.data<float>()[i] - want.data<float>()[i], 2);
+    norm += std::pow(want.data<float>()[i], 2);
+  }
+  return std::sqrt(error / norm);
 }
 
 class SamParity : public ::testing::TestWithParam<std::string> {};
@@ -86,6 +97,23 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Masks& result : masks) EXPECT_TRUE(testing::close(result.logits, masks[0].logits, 0));
+}
+
+// Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an error
+// of 1 % for each product, of some ten in a row.
+TEST(Predictor, EncodesInLowerPrecisions) {
+  const SamFixture fixture = sam_fixture("padded_windows");
+  const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
+  for (const auto precision : {kernels::Precision::half, kernels::Precision::int8}) {
+    SCOPED_TRACE(kernels::name_of(precision));
+    const Predictor predictor(fixture.model, {.precision = precision});
+    const ImageEmbedding embedding = predictor.embed(fixture.image);
+    const double error = relative_error(embedding.values, exact);
+    EXPECT_GT(error, 0);
+    EXPECT_LT(error, 0.1);
+    EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,
+                               Predictor(fixture.model).predict(embedding, fixture.prompts[0]).logits, 0));
+  }
 }
 
 TEST(Predictor, TakesOtherPixelFormats) {

@@ -8,6 +8,7 @@
 
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -37,6 +38,11 @@ int64_t side_of(const weights::Checkpoint& file, const std::string& name) {
 
 std::string embedding_key(std::span<const std::byte> file, bool exif) { return sha256(file) + (exif ? "-exif" : ""); }
 
+std::string embedding_model(const fs::path& path, kernels::Precision precision) {
+  const std::string digest = models::sam_encoder_digest(path);
+  return precision == kernels::Precision::fp32 ? digest : str(kernels::name_of(precision), "-", digest);
+}
+
 EmbeddingCache::EmbeddingCache(fs::path folder, std::string model)
     : folder_(std::move(folder)), model_(std::move(model)) {
   std::error_code error;
@@ -53,7 +59,7 @@ std::optional<ImageEmbedding> EmbeddingCache::find(const std::string& key) const
   const weights::Checkpoint file = weights::Checkpoint::open(path);
   if (const std::string model = field_of(file, "model"); model != model_) {
     throw Error(path.string(), "an embedding of this model (" + model_.substr(0, 12) + "…)",
-                "one of another model (" + model.substr(0, 12) + "…); each model needs a cache folder of its own");
+                "one of another model (" + model.substr(0, 12) + "…); each model and precision needs a cache folder of its own");
   }
   if (!file.has(kTensor)) throw Error(path.string(), "a tensor \"embedding\"", str("none", kRemedy));
   return ImageEmbedding{file.tensor(kTensor).to(DType::f32).contiguous(), side_of(file, "width"),

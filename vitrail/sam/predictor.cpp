@@ -24,6 +24,9 @@ using models::SamPoint;
 // The statistics of ImageNet's red, green and blue, times 255.
 constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};
 
+// The linear layers and convolutions of the image encoder that int8 leaves in half.
+constexpr std::array kOutsideBlocks{"image_encoder.patch_embed.proj", "image_encoder.neck.0", "image_encoder.neck.2"};
+
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
 
@@ -77,12 +80,14 @@ struct Predictor::Model {
   Model(models::Sam loaded, const PredictorOptions& options)
       : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
     const infer::FunctionOptions session{.threads = options.threads};
+    infer::FunctionOptions encoder_session{.threads = options.threads, .precision = options.precision};
+    encoder_session.excluded_layers.assign(kOutsideBlocks.begin(), kOutsideBlocks.end());
     image_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
           return {{"embedding", sam.image_encoder().forward(in[0].tensor)}};
         },
-        session);
+        encoder_session);
     mask_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {

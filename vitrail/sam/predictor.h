@@ -12,12 +12,15 @@
 #include <vector>
 
 #include "vitrail/image/image_view.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/sam/prompt.h"
 
 namespace vitrail::sam {
 
 struct PredictorOptions {
   int threads = 0;  // 0: as many as the process may use
+  // Of the linear layers of the image encoder.  In int8, patch embedding and neck are half.  All else is fp32.
+  kernels::Precision precision = kernels::Precision::fp32;
 };
 
 // What the image encoder gives for an image of `width` x `height` pixels.
