@@ -68,7 +68,8 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                          ::testing::Values("padded_windows", "exact_windows", "odd_width", "head_dim_14", "head_dim_32",
-                                           "global", "windows", "no_qkv_bias", "transformers"),
+                                           "global", "windows", "no_qkv_bias", "transformers", "high_quality",
+                                           "transformers_high_quality"),
                          [](const auto& info) { return info.param; });
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
@@ -99,8 +100,8 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
   for (const Masks& result : masks) EXPECT_TRUE(testing::close(result.logits, masks[0].logits, 0));
 }
 
-// Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an error
-// of 1 % for each product, of some ten in a row.
+// Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an
+// error of 1 % for each product, of some ten in a row.
 TEST(Predictor, EncodesInLowerPrecisions) {
   const SamFixture fixture = sam_fixture("padded_windows");
   const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
@@ -114,6 +115,20 @@ TEST(Predictor, EncodesInLowerPrecisions) {
     EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,
                                Predictor(fixture.model).predict(embedding, fixture.prompts[0]).logits, 0));
   }
+}
+
+TEST(Predictor, NeedsTheFeaturesOfHqSam) {
+  const SamFixture fixture = sam_fixture("high_quality");
+  const Predictor predictor(fixture.model);
+  EXPECT_TRUE(predictor.high_quality());
+  EXPECT_FALSE(Predictor(sam_fixture("windows").model).high_quality());
+  ImageEmbedding embedding = predictor.embed(fixture.image);
+  EXPECT_EQ(embedding.hq_features.shape(), (Shape{24, 24, 4}));
+  const auto error = [&] { return testing::error_of([&] { predictor.predict(embedding, fixture.prompts[0]); }); };
+  embedding.hq_features = Tensor::zeros({24, 24, 3});
+  EXPECT_TRUE(testing::contains(error(), "features of HQ-SAM [24, 24, 4], got [24, 24, 3]")) << error();
+  embedding.hq_features = {};
+  EXPECT_TRUE(testing::contains(error(), "an embedding without them")) << error();
 }
 
 TEST(Predictor, TakesOtherPixelFormats) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of Segment Anything: small random models of PyPI's segment_anything and of transformers, with their outputs.
+"""Fixtures of Segment Anything: small random models of PyPI's segment-anything and segment-anything-hq and of
+transformers, with their outputs.
 
     tools/golden/sam.py [NAME...]
 
@@ -23,10 +24,10 @@ from functools import partial
 
 import numpy
 import safetensors.torch
+import segment_anything
+import segment_anything_hq
 import torch
 import transformers
-from segment_anything import SamPredictor
-from segment_anything.modeling import ImageEncoderViT, MaskDecoder, PromptEncoder, Sam, TwoWayTransformer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "sam"
 DECODER_HEADS = 8
@@ -43,7 +44,21 @@ MODELS = {
     "no_qkv_bias": dict(
         grid=5, patch=16, dim=24, heads=2, depth=2, window=4, glob=(1,), dec=16, size=(45, 51), qkv_bias=False
     ),
+    "high_quality": dict(
+        grid=6,
+        patch=8,
+        dim=32,
+        heads=2,
+        depth=3,
+        window=4,
+        glob=(1, 2),
+        dec=32,
+        size=(50, 38),
+        hq=True,
+        kinds=("points", "mask and point", "single mask"),
+    ),
 }
+HUGGINGFACE = {"transformers": "Sam", "transformers_high_quality": "SamHQ"}
 # What a prompt is made of: points with labels in fractions of the image, a box, a mask, three masks or one.
 PROMPTS = {
     "point": dict(points=[(0.4, 0.55, 1)]),
@@ -77,9 +92,13 @@ def draw_parameters(model, generator):
     return model.eval()
 
 
+def package_of(c):
+    return segment_anything_hq if c.get("hq") else segment_anything
+
+
 def build(c, generator):
-    norm = partial(torch.nn.LayerNorm, eps=1e-6)
-    encoder = ImageEncoderViT(
+    norm, modeling = partial(torch.nn.LayerNorm, eps=1e-6), package_of(c).modeling
+    encoder = modeling.ImageEncoderViT(
         img_size=c["grid"] * c["patch"],
         patch_size=c["patch"],
         embed_dim=c["dim"],
@@ -93,15 +112,19 @@ def build(c, generator):
         window_size=c["window"],
         global_attn_indexes=c["glob"],
     )
-    prompts = PromptEncoder(
+    prompts = modeling.PromptEncoder(
         embed_dim=c["dec"],
         image_embedding_size=(c["grid"], c["grid"]),
         input_image_size=(encoder.img_size, encoder.img_size),
         mask_in_chans=8,
     )
-    transformer = TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
-    decoder = MaskDecoder(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
-    return draw_parameters(Sam(encoder, prompts, decoder), generator)
+    transformer = modeling.TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
+    arguments = dict(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
+    if c.get("hq"):
+        decoder = modeling.MaskDecoderHQ(**arguments, vit_dim=c["dim"])
+    else:
+        decoder = modeling.MaskDecoder(**arguments)
+    return draw_parameters(modeling.Sam(encoder, prompts, decoder), generator)
 
 
 @contextlib.contextmanager
@@ -141,6 +164,26 @@ def arguments(prompt, mask):
     )
 
 
+def predict(predictor, call):
+    """The logits at the image's size, the scores and the logits of a prompt.
+
+    HQ-SAM adds its mask to the best of three; vitrail returns the sum with each of them."""
+    decoder = predictor.model.mask_decoder
+    if not hasattr(decoder, "hf_token"):
+        return tuple(map(torch.from_numpy, predictor.predict(**call, return_logits=True)))
+    masks = []
+    original = decoder.predict_masks
+    decoder.predict_masks = lambda **inputs: masks.append(original(**inputs)) or masks[-1]
+    _, best_iou, best = map(torch.from_numpy, predictor.predict(**call, return_logits=True))
+    decoder.predict_masks = original
+    logits, iou = masks[0]
+    chosen = slice(1, 4) if call["multimask_output"] else slice(0, 1)
+    low, iou = (logits[:, chosen] + logits[:, 4:])[0].detach(), iou[0, chosen].detach()
+    assert iou.max() == best_iou[0] and torch.equal(low[iou.argmax()], best[0])
+    full = predictor.model.postprocess_masks(low[None], predictor.input_size, predictor.original_size)
+    return full[0], iou, low
+
+
 def write(name, state, suffix, tensors, prompts):
     folder = ROOT / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -162,11 +205,13 @@ def difference(exact, approximate):
     return float((exact - approximate.double()).abs().max() / exact.abs().max())
 
 
+@torch.no_grad()
 def outputs(c, kinds, generator):
     """The fixture of one draw, and how far float32 is from it, relative to the maximum."""
     model = build(c, generator)
     image = torch.randint(0, 256, (*c["size"], 3), generator=generator, dtype=torch.uint8)
-    approximate, predictor = SamPredictor(model), SamPredictor(copy.deepcopy(model).double())
+    make = package_of(c).SamPredictor
+    approximate, predictor = make(model), make(copy.deepcopy(model).double())
     approximate.set_image(image.numpy())
     with float64():
         predictor.set_image(image.numpy())
@@ -177,8 +222,8 @@ def outputs(c, kinds, generator):
         prompt = prompt_of(kind, c, number, generator, tensors)
         call = arguments(prompt, tensors.get(f"mask_{number}"))
         with float64():
-            full, iou, low = map(torch.from_numpy, predictor.predict(**call, return_logits=True))
-        _, iou32, low32 = map(torch.from_numpy, approximate.predict(**call))
+            full, iou, low = predict(predictor, call)
+        _, iou32, low32 = predict(approximate, call)
         worst = max(worst, difference(low, low32), difference(iou, iou32))
         tensors[f"logits_{number}"] = low.float()
         tensors[f"iou_{number}"] = iou.float()
@@ -189,7 +234,7 @@ def outputs(c, kinds, generator):
 
 def meta(name, c, index):
     kinds = list(PROMPTS)
-    kinds = kinds if index == 0 else [kinds[(index + step) % len(kinds)] for step in (0, 2, 5)]
+    kinds = kinds if index == 0 else c.get("kinds") or [kinds[(index + step) % len(kinds)] for step in (0, 2, 5)]
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     while True:
         model, tensors, prompts, worst = outputs(c, kinds, generator)
@@ -199,11 +244,29 @@ def meta(name, c, index):
     write(name, model.state_dict(), "pth", tensors, prompts)
 
 
-def huggingface():
-    """transformers' SamModel: other names, and the same arithmetic."""
-    name, grid, dec, size = "transformers", 6, 32, (48, 37)
+def enlarge_the_transformers_output(decoder):
+    """transformers' SamHQMaskDecoder enlarges its input instead of the two-way transformer's output, as SysCV/sam-hq
+    does and SamMaskDecoder."""
+    maps = []
+    transformer, upscale = decoder.transformer.forward, decoder.upscale_conv1.forward
+
+    def attend(*positional, **named):
+        result = transformer(*positional, **named)
+        maps.append(result[1])
+        return result
+
+    def enlarge(x):
+        return upscale(maps.pop().transpose(2, 3).reshape(x.shape))
+
+    decoder.transformer.forward, decoder.upscale_conv1.forward = attend, enlarge
+
+
+def huggingface(name, prefix):
+    """transformers' SamModel or SamHQModel: other names, and the same arithmetic."""
+    grid, dec, size, high_quality = 6, 32, (48, 37), prefix == "SamHQ"
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    config = transformers.SamConfig(
+    vit = dict(vit_dim=24) if high_quality else {}
+    config = getattr(transformers, prefix + "Config")(
         vision_config=dict(
             hidden_size=24,
             output_channels=dec,
@@ -220,20 +283,31 @@ def huggingface():
             hidden_size=dec, image_size=8 * grid, patch_size=8, mask_input_channels=8, num_point_embeddings=4
         ),
         mask_decoder_config=dict(
-            hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=DECODER_HEADS
+            hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=DECODER_HEADS, **vit
         ),
     )
-    model = draw_parameters(transformers.SamModel(config), generator)
+    model = draw_parameters(getattr(transformers, prefix + "Model")(config), generator)
+    if high_quality:
+        enlarge_the_transformers_output(model.mask_decoder)
+    # A checkpoint has this buffer twice.
+    model.prompt_encoder.shared_embedding.positional_embedding = model.shared_image_embedding.positional_embedding
     image = torch.randint(0, 256, (*size, 3), generator=generator, dtype=torch.uint8)
     pad_size = dict(height=8 * grid, width=8 * grid)
     processor = transformers.SamImageProcessor(size={"longest_edge": 8 * grid}, pad_size=pad_size)
     inputs = processor(image.numpy(), return_tensors="pt")
-    tensors = {"image": image, "embedding": model.get_image_embeddings(inputs["pixel_values"])[0].detach()}
+    with torch.no_grad():
+        encoded = model.vision_encoder(inputs["pixel_values"])
+    tensors = {"image": image, "embedding": encoded.last_hidden_state[0]}
+    features = dict(image_embeddings=tensors["embedding"][None])
+    if high_quality:
+        features["intermediate_embeddings"] = encoded.intermediate_embeddings
     scale = torch.tensor(inputs["reshaped_input_sizes"][0].tolist()).double() / torch.tensor(size).double()
     prompts = []
     for number, kind in enumerate(["points", "box"]):
         prompt = prompt_of(kind, dict(grid=grid, size=size), number, generator, tensors)
-        call = {}
+        # transformers sorts the three masks of HQ-SAM by their scores.
+        prompt["multimask"] = not high_quality
+        call = dict(multimask_output=prompt["multimask"])
         factors = torch.stack([scale[1], scale[0]])
         if "points" in prompt:
             points = torch.tensor(prompt["points"], dtype=torch.float64)
@@ -242,7 +316,7 @@ def huggingface():
         if "box" in prompt:
             call["input_boxes"] = (torch.tensor(prompt["box"]).double() * factors.repeat(2)).float()[None, None]
         with torch.no_grad():
-            out = model(image_embeddings=tensors["embedding"][None], **call)
+            out = model(**features, **call)
         tensors[f"logits_{number}"] = out.pred_masks[0, 0]
         tensors[f"iou_{number}"] = out.iou_scores[0, 0]
         prompts.append(prompt)
@@ -251,9 +325,10 @@ def huggingface():
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or [*MODELS, "transformers"]
+    chosen = sys.argv[1:] or [*MODELS, *HUGGINGFACE]
     for index, (name, c) in enumerate(MODELS.items()):
         if name in chosen:
             meta(name, c, index)
-    if "transformers" in chosen:
-        huggingface()
+    for name, prefix in HUGGINGFACE.items():
+        if name in chosen:
+            huggingface(name, prefix)

@@ -96,6 +96,7 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   shapes.read(config.iou_hidden, name + "iou_prediction_head.layers.0.weight", 2, 0);
   shapes.read(config.mask_chans[0], "prompt_encoder.mask_downscaling.0.weight", 4, 0);
   shapes.read(config.mask_chans[1], "prompt_encoder.mask_downscaling.3.weight", 4, 0);
+  config.high_quality = shapes.has(name + "hf_token.weight");
   const bool fits = config.num_heads > 0 && config.dim % config.num_heads == 0 &&
                     config.cross_dim % config.num_heads == 0 && config.dim % config.cross_dim == 0 &&
                     config.dim % 2 == 0 && config.mask_tokens > 1;
@@ -120,6 +121,11 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
                 str(config.encoder.out_chans));
+  }
+  const bool has_global =
+      std::ranges::any_of(config.encoder.blocks, [](const SamBlockConfig& block) { return block.window == 0; });
+  if (config.decoder.high_quality && !has_global) {
+    throw Error(where, "an image encoder with a global block, which HQ-SAM reads", "windows in all blocks");
   }
   return config;
 }

@@ -35,6 +35,7 @@ struct SamDecoderConfig {
   int64_t upscale_dims[2] = {64, 32};
   int64_t iou_hidden = 256;
   int64_t mask_chans[2] = {4, 16};  // the encoder of mask prompts
+  bool high_quality = false;        // with the layers of HQ-SAM
 };
 
 struct SamConfig {

@@ -115,11 +115,15 @@ SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSour
   }
 }
 
-Tensor SamImageEncoder::forward(const Tensor& images) const {
+SamFeatures SamImageEncoder::features(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images);  // [B, h·w, C]
   Tensor x = ops::add(patches.view({images.size(0), config_.grid, config_.grid, config_.dim}), pos_embed_);
-  for (const SamBlock& block : blocks_) x = block.forward(x);
-  return traced(*this, neck_.forward(x));
+  Tensor global_block;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    x = blocks_[i].forward(x);
+    if (config_.blocks[i].window == 0 && !global_block.defined()) global_block = x;
+  }
+  return {traced(*this, neck_.forward(x)), global_block};
 }
 
 void SamImageEncoder::visit(nn::Visitor& visitor) {

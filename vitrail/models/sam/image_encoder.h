@@ -59,11 +59,17 @@ class SamNeck : public nn::Module {
   nn::LayerNorm norm2_;
 };
 
+struct SamFeatures {
+  Tensor embedding;     // [B, h, w, out_chans]
+  Tensor global_block;  // [B, h, w, dim], the output of the first global block; undefined without one
+};
+
 // Normalised images [B, 3, S, S] → embeddings [B, h, w, out_chans], channels last.
 class SamImageEncoder : public nn::Module {
  public:
   SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& images) const;
+  Tensor forward(const Tensor& images) const { return features(images).embedding; }
+  SamFeatures features(const Tensor& images) const;
   std::string type() const override { return "ImageEncoderViT"; }
   void visit(nn::Visitor& visitor) override;
 

@@ -38,6 +38,12 @@ int64_t decoder_heads_of(const std::filesystem::path& file, const weights::KeyMa
       .value_or(usual);
 }
 
+// Whether a tensor has a part in what is computed once for an image.
+bool computes_embedding(const std::string& native) {
+  return native.starts_with("image_encoder.") || native.starts_with("mask_decoder.compress_vit_feat.") ||
+         native.starts_with("mask_decoder.embedding_encoder.");
+}
+
 std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, const weights::KeyMap& map) {
   std::map<std::string, Shape> shapes;
   for (const weights::TensorInfo& tensor : checkpoint.tensors()) {
@@ -74,7 +80,7 @@ std::string sam_encoder_digest(const std::filesystem::path& path) {
   std::map<std::string, weights::TensorInfo> encoder;  // by native name
   for (const weights::TensorInfo& tensor : checkpoint->tensors()) {
     const weights::KeyMatch match = map.match(tensor.name);
-    if (!match.dropped() && match.native.starts_with("image_encoder.")) encoder.emplace(match.native, tensor);
+    if (!match.dropped() && computes_embedding(match.native)) encoder.emplace(match.native, tensor);
   }
   std::vector<std::string> lines;
   for (const auto& [native, tensor] : encoder) lines.push_back(tensor.name);

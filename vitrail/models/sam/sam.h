@@ -27,17 +27,17 @@ class Sam : public nn::Module {
   SamMaskDecoder mask_decoder_;
 };
 
-// Reads a checkpoint of Meta's code (PyTorch or safetensors) or of transformers' SamModel, or a folder in hub layout.
-// The shapes of its tensors are the configuration.  f32, in eval mode.  Throws one Error that lists all missing, extra
-// and misshapen keys, and an Error for a model without a mask decoder.
+// Reads a checkpoint of Meta's code or of HQ-SAM (PyTorch or safetensors), of transformers' SamModel or SamHQModel, or
+// a folder in hub layout.  The shapes of its tensors are the configuration.  f32, in eval mode.  Throws one Error that
+// lists all missing, extra and misshapen keys, and an Error for a model without a mask decoder.
 Sam load_sam(const std::filesystem::path& path);
 
 // Whether a model's weights have the mask decoder of Segment Anything.  Throws Error as load_sam() for files that
 // cannot be read.
 bool has_mask_decoder(const std::filesystem::path& path);
 
-// Identifies the image encoder of a checkpoint, as 64 hexadecimal digits: a digest of its tensors' names, types, shapes
-// and values.
+// Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
+// types, shapes and values.
 std::string sam_encoder_digest(const std::filesystem::path& path);
 
 }  // namespace vitrail::models
