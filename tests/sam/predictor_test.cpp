@@ -10,6 +10,7 @@
 
 #include "tests/support/messages.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/error.h"
 
 namespace vitrail::sam {
 namespace {
@@ -69,7 +70,7 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                          ::testing::Values("padded_windows", "exact_windows", "odd_width", "head_dim_14", "head_dim_32",
                                            "global", "windows", "no_qkv_bias", "transformers", "high_quality",
-                                           "transformers_high_quality"),
+                                           "transformers_high_quality", "mobile", "mobile_high_quality"),
                          [](const auto& info) { return info.param; });
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
@@ -103,17 +104,19 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
 // Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an
 // error of 1 % for each product, of some ten in a row.
 TEST(Predictor, EncodesInLowerPrecisions) {
-  const SamFixture fixture = sam_fixture("padded_windows");
-  const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
-  for (const auto precision : {kernels::Precision::half, kernels::Precision::int8}) {
-    SCOPED_TRACE(kernels::name_of(precision));
-    const Predictor predictor(fixture.model, {.precision = precision});
-    const ImageEmbedding embedding = predictor.embed(fixture.image);
-    const double error = relative_error(embedding.values, exact);
-    EXPECT_GT(error, 0);
-    EXPECT_LT(error, 0.1);
-    EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,
-                               Predictor(fixture.model).predict(embedding, fixture.prompts[0]).logits, 0));
+  for (const char* name : {"padded_windows", "mobile"}) {
+    const SamFixture fixture = sam_fixture(name);
+    const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
+    for (const auto precision : {kernels::Precision::half, kernels::Precision::int8}) {
+      SCOPED_TRACE(str(name, " in ", kernels::name_of(precision)));
+      const Predictor predictor(fixture.model, {.precision = precision});
+      const ImageEmbedding embedding = predictor.embed(fixture.image);
+      const double error = relative_error(embedding.values, exact);
+      EXPECT_GT(error, 0);
+      EXPECT_LT(error, 0.1);
+      EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,
+                                 Predictor(fixture.model).predict(embedding, fixture.prompts[0]).logits, 0));
+    }
   }
 }
 

@@ -28,6 +28,7 @@ import segment_anything
 import segment_anything_hq
 import torch
 import transformers
+from segment_anything_hq.modeling import tiny_vit_sam
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "sam"
 DECODER_HEADS = 8
@@ -58,6 +59,12 @@ MODELS = {
         kinds=("points", "mask and point", "single mask"),
     ),
 }
+# TinyViT for MobileSAM and Light HQ-SAM: width, blocks, heads and window of each stage.  6 cells are the whole map.
+TINY = dict(
+    patch=16, grid=6, dims=(16, 24, 32, 40), depths=(1, 1, 2, 1), heads=(1, 2, 4, 2), windows=(0, 5, 6, 4), dec=16
+)
+MODELS["mobile"] = dict(TINY, size=(70, 88), kinds=("points", "box", "single mask"))
+MODELS["mobile_high_quality"] = dict(TINY, size=(96, 50), hq=True, kinds=("point", "mask and point"))
 HUGGINGFACE = {"transformers": "Sam", "transformers_high_quality": "SamHQ"}
 # What a prompt is made of: points with labels in fractions of the image, a box, a mask, three masks or one.
 PROMPTS = {
@@ -74,13 +81,15 @@ PROMPTS = {
 
 def draw_parameters(model, generator):
     """Gain 2 for matrices; norms near 1; everything else, biases and tables as well, of order 1."""
-    norms = {id(p) for m in model.modules() if "LayerNorm" in type(m).__name__ for p in m.parameters()}
+    norms = {id(p) for m in model.modules() if "Norm" in type(m).__name__ for p in m.parameters()}
     with torch.no_grad():
         for name, parameter in [*model.named_parameters(), *model.named_buffers()]:
-            if name.startswith("pixel_"):
+            if name.startswith("pixel_") or not parameter.is_floating_point() or name.endswith("attn.ab"):
                 continue
             values = torch.randn(parameter.shape, generator=generator)
-            if id(parameter) in norms:
+            if name.endswith("running_var"):
+                values = 0.5 + values.abs()
+            elif id(parameter) in norms:
                 values = (1 if name.endswith("weight") else 0) + 0.3 * values
             elif any(part in name for part in ("token", "embed.weight", "point_embed", "gaussian", "positional_emb")):
                 pass
@@ -92,13 +101,41 @@ def draw_parameters(model, generator):
     return model.eval()
 
 
-def package_of(c):
-    return segment_anything_hq if c.get("hq") else segment_anything
+class TinyViT(tiny_vit_sam.TinyViT):
+    """The reference names its sizes: a map of 64 x 64 cells, a neck of 256 channels, and 320, 448 and 576 as the widths
+    to which patches are merged with a stride of 1."""
+
+    def __init__(self, c):
+        super().__init__(
+            img_size=c["patch"] * c["grid"],
+            num_classes=3,
+            embed_dims=list(c["dims"]),
+            depths=list(c["depths"]),
+            num_heads=list(c["heads"]),
+            window_sizes=list(c["windows"]),
+            mlp_ratio=2,
+            drop_path_rate=0,
+            mbconv_expand_ratio=2,
+        )
+        self.layers[2].downsample.conv2.c.stride = (1, 1)
+        self.grid, self.high_quality = c["grid"], c.get("hq", False)
+        conv, norm = torch.nn.Conv2d, tiny_vit_sam.LayerNorm2d
+        first = conv(c["dims"][-1], c["dec"], 1, bias=False)
+        second = conv(c["dec"], c["dec"], 3, padding=1, bias=False)
+        self.neck = torch.nn.Sequential(first, norm(c["dec"]), second, norm(c["dec"]))
+
+    def forward(self, x):
+        x = self.layers[0](self.patch_embed(x))
+        maps = []
+        for layer in self.layers[1:]:
+            x = layer(x)
+            maps.append(x.view(len(x), self.grid, self.grid, -1) if x.shape[1] == self.grid**2 else None)
+        embedding = self.neck(maps[-1].permute(0, 3, 1, 2))
+        return (embedding, maps[:1]) if self.high_quality else embedding
 
 
-def build(c, generator):
-    norm, modeling = partial(torch.nn.LayerNorm, eps=1e-6), package_of(c).modeling
-    encoder = modeling.ImageEncoderViT(
+def vit(c, modeling):
+    return modeling.ImageEncoderViT(
         img_size=c["grid"] * c["patch"],
         patch_size=c["patch"],
         embed_dim=c["dim"],
@@ -107,11 +144,21 @@ def build(c, generator):
         mlp_ratio=2,
         out_chans=c["dec"],
         qkv_bias=c.get("qkv_bias", True),
-        norm_layer=norm,
+        norm_layer=partial(torch.nn.LayerNorm, eps=1e-6),
         use_rel_pos=True,
         window_size=c["window"],
         global_attn_indexes=c["glob"],
     )
+
+
+def package_of(c):
+    return segment_anything_hq if c.get("hq") else segment_anything
+
+
+def build(c, generator):
+    modeling = package_of(c).modeling
+    encoder = TinyViT(c) if "dims" in c else vit(c, modeling)
+    encoder.img_size = c["grid"] * c["patch"]
     prompts = modeling.PromptEncoder(
         embed_dim=c["dec"],
         image_embedding_size=(c["grid"], c["grid"]),
@@ -121,7 +168,7 @@ def build(c, generator):
     transformer = modeling.TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
     arguments = dict(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
     if c.get("hq"):
-        decoder = modeling.MaskDecoderHQ(**arguments, vit_dim=c["dim"])
+        decoder = modeling.MaskDecoderHQ(**arguments, vit_dim=c["dims"][2] if "dims" in c else c["dim"])
     else:
         decoder = modeling.MaskDecoder(**arguments)
     return draw_parameters(modeling.Sam(encoder, prompts, decoder), generator)
@@ -187,7 +234,7 @@ def predict(predictor, call):
 def write(name, state, suffix, tensors, prompts):
     folder = ROOT / name
     folder.mkdir(parents=True, exist_ok=True)
-    halves = {key: value.half().contiguous() for key, value in state.items()}
+    halves = {k: v.half().contiguous() if v.is_floating_point() else v for k, v in state.items()}
     if suffix == "pth":
         torch.save(halves, folder / "model.pth")
     else:
@@ -242,6 +289,8 @@ def meta(name, c, index):
         if worst < WELL_CONDITIONED:
             break
     write(name, model.state_dict(), "pth", tensors, prompts)
+    if "dims" in c:
+        (ROOT / name / "config.json").write_text(json.dumps({"image_size": c["grid"] * c["patch"]}) + "\n")
 
 
 def enlarge_the_transformers_output(decoder):

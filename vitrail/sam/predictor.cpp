@@ -24,9 +24,6 @@ using models::SamPoint;
 // The statistics of ImageNet's red, green and blue, times 255.
 constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};
 
-// The linear layers and convolutions of the image encoder that int8 leaves in half.
-constexpr std::array kOutsideBlocks{"image_encoder.patch_embed.proj", "image_encoder.neck.0", "image_encoder.neck.2"};
-
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
 
@@ -81,15 +78,17 @@ struct Predictor::Model {
       : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
     const infer::FunctionOptions session{.threads = options.threads};
     infer::FunctionOptions encoder_session{.threads = options.threads, .precision = options.precision};
-    encoder_session.excluded_layers.assign(kOutsideBlocks.begin(), kOutsideBlocks.end());
+    for (const std::string& layer : sam.image_encoder().outer_layers()) {
+      encoder_session.excluded_layers.push_back("image_encoder." + layer);
+    }
     image_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-          const models::SamFeatures features = sam.image_encoder().features(in[0].tensor);
+          const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(in[0].tensor);
+          const Tensor embedding = sam.image_encoder().neck(trunk.output);
           const models::SamHqHead* const hq = sam.mask_decoder().hq_head();
-          if (!hq) return {{"embedding", features.embedding}};
-          return {{"embedding", features.embedding},
-                  {"hq_features", hq->features(features.embedding, features.global_block)}};
+          if (!hq) return {{"embedding", embedding}};
+          return {{"embedding", embedding}, {"hq_features", hq->features(embedding, trunk.intermediate)}};
         },
         encoder_session);
     mask_encoder = std::make_unique<infer::FunctionSession>(

@@ -11,6 +11,11 @@ namespace {
 
 constexpr double kNormEps = 1e-6;
 
+// The channels of SamTrunk::intermediate.
+int64_t intermediate_width(const SamEncoderConfig& config) {
+  return config.stages.empty() ? config.dim : config.stages[1].out_dim;
+}
+
 }  // namespace
 
 SamUpscaling::SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamSource& params)
@@ -34,7 +39,7 @@ SamHqHead::SamHqHead(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
       token_(params.get("hf_token.weight", {1, config.decoder.dim}, nn::init::normal(1))),
       mlp_(config.decoder.dim, config.decoder.dim, config.decoder.upscale_dims[1], params.child("hf_mlp")),
-      block_upscaling_(config.encoder.dim, config.decoder.dim, config.decoder.upscale_dims[1],
+      block_upscaling_(intermediate_width(config.encoder), config.decoder.dim, config.decoder.upscale_dims[1],
                        params.child("compress_vit_feat")),
       embedding_upscaling_(config.decoder.dim, config.decoder.upscale_dims[0], config.decoder.upscale_dims[1],
                            params.child("embedding_encoder")),
@@ -44,8 +49,8 @@ SamHqHead::SamHqHead(const SamConfig& config, const ParamSource& params)
       conv2_({.in_chans = config.decoder.upscale_dims[0], .out_chans = config.decoder.upscale_dims[1], .kernel = 3},
              params.child("embedding_maskfeature.3")) {}
 
-Tensor SamHqHead::features(const Tensor& embedding, const Tensor& block) const {
-  return ops::add(embedding_upscaling_.forward(embedding), block_upscaling_.forward(block));
+Tensor SamHqHead::features(const Tensor& embedding, const Tensor& intermediate) const {
+  return ops::add(embedding_upscaling_.forward(embedding), block_upscaling_.forward(intermediate));
 }
 
 Tensor SamHqHead::mask(const Tensor& token, const Tensor& cells, const Tensor& features) const {

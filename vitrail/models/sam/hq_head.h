@@ -29,9 +29,9 @@ class SamUpscaling : public nn::Module {
 class SamHqHead : public nn::Module {
  public:
   SamHqHead(const SamConfig& config, const ParamSource& params);
-  // The same for all prompts of an image: embedding [B, h, w, C], block [B, h, w, D], the output of the encoder's first
-  // global block → [B, 4·h, 4·w, C / 8].
-  Tensor features(const Tensor& embedding, const Tensor& block) const;
+  // The same for all prompts of an image: embedding [B, h, w, C], intermediate [B, h, w, D] of SamTrunk →
+  // [B, 4·h, 4·w, C / 8].
+  Tensor features(const Tensor& embedding, const Tensor& intermediate) const;
   const Tensor& token() const { return token_; }  // [1, C]
   // token [B, 1, C], the transformer's output at token(); cells [B, 4·h, 4·w, C / 8], the decoder's enlarged map;
   // features [1 or B, 4·h, 4·w, C / 8] → logits [B, 1, 16·h·w].
