@@ -103,6 +103,47 @@ TEST(ServeBatching, MetricsCountWhatClientsCount) {
   EXPECT_EQ(server.metric("vitrail_ready"), 1);
 }
 
+TEST(ServeBatching, DrainUnderLoadCountsWhatClientsReceived) {
+  TestServer server;
+  const std::string png = png_of(noise_image(1));
+  HttpConnection metrics(server.port());  // not idle: it ends after the drain has begun
+  metrics.send("GET /metrics HTTP/1.1\r\n");
+  std::atomic<int> received{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back([&] {
+      HttpConnection connection(server.port());
+      while (connection.send(http_request("POST", "/v1/classify", png)) && connection.receive().status == 200)
+        ++received;
+    });
+  }
+  wait_until([&] { return received > 20; });
+  std::future<bool> drained = std::async(std::launch::async, [&] { return server.drain(); });
+  for (std::thread& client : clients) client.join();
+  metrics.send("Host: a\r\n\r\n");
+  const std::string text = metrics.receive().body;
+  EXPECT_TRUE(drained.get());
+  EXPECT_TRUE(contains(text, str(R"(vitrail_requests_total{route="classify",status="200"} )", received, "\n"))) << text;
+  EXPECT_FALSE(contains(text, "vitrail_departed_requests_total{")) << text;
+}
+
+TEST(ServeBatching, KilledClientsAreCountedOnce) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1));
+  constexpr int kClients = 40;
+  int received = 0;
+  for (int i = 0; i < kClients; ++i) {
+    HttpConnection connection(server.port());
+    connection.send(http_request("POST", "/v1/classify", png));
+    if (i % 2 == 0) received += connection.receive().status == 200;
+  }
+  EXPECT_EQ(received, kClients / 2);
+  const auto responses = [&] { return server.metric(R"(vitrail_requests_total{route="classify",status="200"})"); };
+  const auto departed = [&] { return server.metric(R"(vitrail_departed_requests_total{route="classify"})"); };
+  wait_until([&] { return responses() + departed() == kClients; });
+  EXPECT_GE(responses(), received);
+}
+
 TEST(ServeBatching, AFailedReloadKeepsTheModels) {
   const auto folder = scratch_folder() / "model";
   std::filesystem::copy(small_model(), folder);

@@ -253,6 +253,22 @@ TEST(ServeSegment, ABudgetBelowAnEmbeddingKeepsNothing) {
   }
 }
 
+// 65,536 points: the search ends because its client leaves.
+TEST(ServeSegment, OthersAreServedDuringALongSearchWhichEndsWithItsClient) {
+  const TestServer server(sam_options());
+  const std::string png = png_of(noise_image(1));
+  {
+    HttpConnection connection(server.port());
+    connection.send(
+        http_request("POST", "/v1/segment?everything&points-per-side=256&points-per-batch=1&pred-iou-thresh=9", png));
+    wait_until([&] { return misses(server) == 1; });
+    EXPECT_EQ(server.post("/v1/classify", png).status, 200);
+    EXPECT_EQ(server.post("/v1/segment?point=9,9", png).status, 200);
+    EXPECT_EQ(server.metric("vitrail_batch_images_count"), 2) << "the search still runs";
+  }
+  wait_until([&] { return server.metric(R"(vitrail_departed_requests_total{route="segment"})") == 1; });
+}
+
 TEST(ServeSegment, AReloadedModelComputesItsEmbeddingsAgain) {
   TestServer server(sam_options());
   const std::string png = png_of(noise_image(1)), before = server.post("/v1/segment?point=9,9", png).body;

@@ -4,8 +4,12 @@
 namespace vitrail::serve {
 namespace {
 
+size_t bytes_of(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<size_t>(tensor.numel()) * size_of(tensor.dtype()) : 0;
+}
+
 size_t bytes_of(const sam::ImageEmbedding& embedding) {
-  return static_cast<size_t>(embedding.values.numel()) * size_of(embedding.values.dtype());
+  return bytes_of(embedding.values) + bytes_of(embedding.hq_features);
 }
 
 }  // namespace

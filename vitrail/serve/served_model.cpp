@@ -26,7 +26,7 @@ bool is_segmenter(const std::string& path) {
 }  // namespace
 
 ServedModel::ServedModel(const ModelSource& source, const ModelOptions& options)
-    : name_(source.name), number_(next_number()) {
+    : name_(source.name), number_(next_number()), precision_(options.precision.value_or(kernels::Precision::fp32)) {
   if (is_segmenter(source.path)) {
     open_segmenter(source, options);
   } else {
@@ -35,7 +35,8 @@ ServedModel::ServedModel(const ModelSource& source, const ModelOptions& options)
 }
 
 void ServedModel::open_segmenter(const ModelSource& source, const ModelOptions& options) {
-  segmenter_ = std::make_unique<sam::Predictor>(source.path, sam::PredictorOptions{.threads = options.threads});
+  segmenter_ = std::make_unique<sam::Predictor>(
+      source.path, sam::PredictorOptions{.threads = options.threads, .precision = precision_});
   const image::Image blank = image::make_image(segmenter_->image_size(), segmenter_->image_size(), 3);
   static_cast<void>(segmenter_->predict(segmenter_->embed(blank), {.points = {{0, 0, 1}}}));
 }
@@ -57,6 +58,7 @@ void ServedModel::open_images(const ModelSource& source, const ModelOptions& opt
     }
   }
   if (!dual_) images_ = std::make_unique<Model>(opened, options);
+  precision_ = images().session().precision();
   const auto& vit = images().config().vit;
   const Tensor blank = Tensor::zeros({1, vit.in_chans, vit.img_size[0], vit.img_size[1]});
   static_cast<void>(images().session().run(blank, classifies() ? infer::Request{} : images().request_of({})));

@@ -18,6 +18,7 @@ class ServedModel {
   ServedModel(const ModelSource& source, const ModelOptions& options);
 
   const std::string& name() const { return name_; }
+  kernels::Precision precision() const { return precision_; }
   uint64_t number() const { return number_; }                           // no other model of this process has it
   const sam::Predictor* segmenter() const { return segmenter_.get(); }  // null: not a model of Segment Anything
   // Not for a model of Segment Anything.
@@ -35,6 +36,7 @@ class ServedModel {
 
   std::string name_;
   uint64_t number_;
+  kernels::Precision precision_;
   std::unique_ptr<DualModel> dual_;
   std::unique_ptr<Model> images_;
   std::unique_ptr<sam::Predictor> segmenter_;

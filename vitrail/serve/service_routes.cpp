@@ -23,7 +23,10 @@ namespace {
 ordered_json facts_of(const ServedModel& model) {
   if (const sam::Predictor* const segmenter = model.segmenter()) {
     const int64_t side = segmenter->image_size();
-    return {{"architecture", "sam"}, {"image_size", {side, side}}, {"segments", true}, {"precision", "fp32"}};
+    return {{"architecture", "sam"},
+            {"image_size", {side, side}},
+            {"segments", true},
+            {"precision", kernels::name_of(model.precision())}};
   }
   const models::ModelConfig& config = model.images().config();
   return {{"architecture", config.architecture},
@@ -34,7 +37,7 @@ ordered_json facts_of(const ServedModel& model) {
           {"classes", model.classifies() ? config.vit.num_classes : 0},
           {"texts", model.dual() != nullptr},
           {"segments", false},
-          {"precision", kernels::name_of(model.images().session().precision())}};
+          {"precision", kernels::name_of(model.precision())}};
 }
 
 }  // namespace
