@@ -34,7 +34,7 @@ struct BatchItem {
 };
 
 struct TaskOptions {
-  size_t bytes = 0;      // of images in memory
+  size_t bytes = 0;      // the image that it has in memory
   bool is_long = false;  // it calls run_waiting()
 };
 

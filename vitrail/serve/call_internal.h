@@ -22,7 +22,7 @@ namespace vitrail::serve {
 struct Engine {
   const ServeOptions& options;
   Metrics& metrics;
-  std::atomic<size_t>& inflated_bytes;  // of the bodies in flight that were compressed
+  std::atomic<size_t>& inflated_bytes;  // the content of compressed bodies in flight
   ModelRegistry& models;
   WorkerPool& pool;
   Batcher& batcher;
@@ -70,7 +70,7 @@ class Call {
     }
   }
 
-  void set_model(const std::string& name) { model_name_ = name; }  // whose statistics count the request
+  void set_model(const std::string& name) { model_name_ = name; }  // its statistics count the request
   void add_times(double decode, double queue, double model);       // the times of an image; the largest are reported
   void set_output_seconds(double seconds);                         // the time for the response
 

@@ -14,7 +14,7 @@ struct ImageOutcome {
   std::vector<std::vector<Tensor>> results;  // results of each request of the job, without the batch axis
   image::Image image;                        // if the job keeps images
   int64_t width = 0, height = 0;             // the size of the image
-  std::vector<sam::SegmentMask> masks;       // of a model of Segment Anything
+  std::vector<sam::SegmentMask> masks;       // from a model of Segment Anything
 };
 
 struct ImageJob {

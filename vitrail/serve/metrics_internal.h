@@ -32,7 +32,7 @@ class Metrics {
   void count_request(const std::string& route, int status, double seconds);
   void count_departed(const std::string& route);
   void count_image(bool succeeded);
-  void count_embedding(bool known);  // of an image for Segment Anything
+  void count_embedding(bool known);  // known: it was kept
   void add_decode(double seconds);
   void add_queue(double seconds);
   void add_batch(size_t images, double model_seconds);

@@ -71,7 +71,8 @@ class RunningSegments : public std::enable_shared_from_this<RunningSegments> {
   }
 
   void embed() {
-    if (!embedding_) embedding_ = call_->engine().embeddings.find(key_);  // of a request that ran meanwhile
+    if (!embedding_)
+      embedding_ = call_->engine().embeddings.find(key_);  // a request that ran meanwhile may have kept it
     call_->engine().metrics.count_embedding(embedding_.has_value());
     if (!embedding_) {
       embedding_ = predictor().embed(photo_);

@@ -13,8 +13,8 @@
 namespace vitrail::serve {
 namespace {
 
-constexpr size_t kMaxPoints = 1'024;         // of a prompt: each is a token of the mask decoder
-constexpr int64_t kMaxPointsPerSide = 256;   // of everything
+constexpr size_t kMaxPoints = 1'024;         // each is a token of the mask decoder
+constexpr int64_t kMaxPointsPerSide = 256;   // 65,536 points
 constexpr int64_t kMaxPointsPerBatch = 256;  // 200 MB of logits
 constexpr int64_t kMaxCropLayers = 8;        // as the command line
 constexpr double kMaxThreshold = 1e6;
