@@ -120,6 +120,18 @@ TEST(ServeProtocol, PipelinedRequestsHaveResponsesInOrder) {
   EXPECT_TRUE(contains(connection.receive().body, "live"));
 }
 
+TEST(ServeProtocol, ClientsOfHttp10KeepTheirConnectionIfTheyAsk) {
+  const TestServer server;
+  HttpConnection connection(server.port());
+  for (int i = 0; i < 2; ++i) {
+    connection.send("GET /livez HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+    const HttpReply reply = connection.receive();
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.headers.at("connection"), "keep-alive");
+  }
+  EXPECT_EQ(status_and_close(server.port(), "GET /livez HTTP/1.0\r\n\r\n"), 200);
+}
+
 TEST(ServeProtocol, MethodsAndRoutesAreNamed) {
   const TestServer server;
   const HttpReply reply = server.get("/v1/classify");

@@ -293,6 +293,8 @@ void HttpSession::send(HttpResponse response) {
   const bool head_only = request_.method == "HEAD" || (parser_ && parser_->get().method() == http::verb::head);
   auto message = std::make_shared<http::response<http::string_body>>();
   message->result(static_cast<unsigned>(response.status));
+  // To a client of HTTP/1.0, a connection that stays open must be announced.
+  if (parser_ && parser_->get().version() == 10) message->version(10);
   message->set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) message->insert(name, value);
   message->content_length(response.body.size());
