@@ -36,7 +36,7 @@ def with_models(description):
 
 def main():
     models = [argument for name, path in MODELS.items() for argument in ("-m", f"{name}={path}")]
-    command = [PROGRAM, "serve", "--port", "0", "--model-control", *models]
+    command = [PROGRAM, "serve", "--port", "0", *models]
     server = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True)
     url = next(line.split()[-1] for line in server.stderr if "serving on" in line)
     with tempfile.TemporaryDirectory(prefix="vitrail-contract-") as folder:
