@@ -19,7 +19,8 @@ namespace vitrail::sam {
 
 struct PredictorOptions {
   int threads = 0;  // 0: as many as the process may use
-  // Of the linear layers of the image encoder.  In int8, patch embedding and neck are half.  All else is fp32.
+  // Of the linear layers of the image encoder and its attention.  In int8, patch embedding, neck and attention are
+  // half. Prompts and masks are fp32.
   kernels::Precision precision = kernels::Precision::fp32;
 };
 
