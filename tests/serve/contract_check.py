@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that schemathesis makes from /openapi.json: no server error, and only the responses that it describes.
 
-contract_check.py PROGRAM REPOSITORY [CASES of each route, by default 25]
+contract_check.py PROGRAM REPOSITORY [CASES of each route, by default 100]
 """
 
 import json
@@ -14,7 +14,7 @@ import tempfile
 import urllib.request
 
 PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-CASES = sys.argv[3] if len(sys.argv) > 3 else "25"
+CASES = sys.argv[3] if len(sys.argv) > 3 else "100"
 FIXTURES = REPOSITORY / "tests/fixtures"
 MODELS = {
     "small": FIXTURES / "models/timm_token",
