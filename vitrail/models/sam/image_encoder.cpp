@@ -115,12 +115,16 @@ SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSour
   }
 }
 
-Tensor SamImageEncoder::forward(const Tensor& images) const {
+Tensor SamImageEncoder::trunk(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images);  // [B, h·w, C]
   Tensor x = ops::add(patches.view({images.size(0), config_.grid, config_.grid, config_.dim}), pos_embed_);
   for (const SamBlock& block : blocks_) x = block.forward(x);
-  return traced(*this, neck_.forward(x));
+  return x;
 }
+
+Tensor SamImageEncoder::neck(const Tensor& features) const { return neck_.forward(features); }
+
+Tensor SamImageEncoder::forward(const Tensor& images) const { return traced(*this, neck(trunk(images))); }
 
 void SamImageEncoder::visit(nn::Visitor& visitor) {
   visitor.parameter("pos_embed", pos_embed_);

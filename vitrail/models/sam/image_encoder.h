@@ -64,6 +64,9 @@ class SamImageEncoder : public nn::Module {
  public:
   SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& images) const;
+  // The two parts of forward(): the blocks' output [B, h, w, C], and the neck.
+  Tensor trunk(const Tensor& images) const;
+  Tensor neck(const Tensor& features) const;
   std::string type() const override { return "ImageEncoderViT"; }
   void visit(nn::Visitor& visitor) override;
 
