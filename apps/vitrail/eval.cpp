@@ -214,7 +214,7 @@ bool is_segmentation_model(const Options& options) {
 }
 
 int evaluate_masks(const Options& options, const GlobalOptions& global) {
-  const char* given = options.zeroshot                ? "--zeroshot"
+  const char* given = options.zeroshot               ? "--zeroshot"
                       : !options.labels.empty()      ? "--labels"
                       : !options.logits.empty()      ? "--logits"
                       : !options.predictions.empty() ? "--predictions"
@@ -250,7 +250,8 @@ int evaluate(const Options& options, const GlobalOptions& global) {
 
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("eval", "Evaluate a classifier on labelled images, or Segment Anything on images with masks");
+  CLI::App* command = program.add_subcommand(
+      "eval", "Evaluate a classifier on labelled images, or Segment Anything on images with masks");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
       ->add_option("DATASET", options->dataset,

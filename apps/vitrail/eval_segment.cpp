@@ -42,11 +42,11 @@ int evaluate_segmentation(const SegmentEvaluationOptions& options, const GlobalO
   const sam::Predictor predictor(options.model, {.threads = global.threads});
   if (!global.quiet) print_note("vitrail: evaluating " + sam::summary(*dataset, options.dataset));
   Progress progress("images", static_cast<size_t>(dataset->size()), global.quiet);
-  const sam::MaskEvaluation result = sam::evaluate_masks(
-      predictor, *dataset,
-      {.exif = options.exif,
-       .unreadable = [](const std::string& message) { print_error(message); },
-       .progress = [&](int64_t, int64_t) { progress.step(); }});
+  const sam::MaskEvaluation result =
+      sam::evaluate_masks(predictor, *dataset,
+                          {.exif = options.exif,
+                           .unreadable = [](const std::string& message) { print_error(message); },
+                           .progress = [&](int64_t, int64_t) { progress.step(); }});
   print_result(result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), options.json);
   return result.unreadable == 0 ? 0 : 1;
 }

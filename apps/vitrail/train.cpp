@@ -127,7 +127,7 @@ void require_dataset(const Options& options) {
 // --data and -m are settings of a recipe too; --set may override them.
 std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings;
-  if (!options.data.empty()) settings = train::dataset_settings(options.data);
+  if (!options.data.empty()) settings = train::dataset_settings(options.data, train::recipe_objective(options.source));
   if (!options.model.empty()) {
     const std::vector<std::string> start = train::start_settings(options.model);
     settings.insert(settings.end(), start.begin(), start.end());

@@ -90,8 +90,8 @@ Tensor loss_per_mask(const Tensor& logits, const Tensor& targets, const char* na
     using T = decltype(tag);
     parallel_for(0, x.size(0) * masks, 1, [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
-        loss.data<T>()[r] = static_cast<T>(row(x.data<T>() + r * pixels, t.data<T>() + r / masks * pixels,
-                                               derivative.data<T>() + r * pixels, pixels));
+        loss.data<T>()[r] = static_cast<T>(
+            row(x.data<T>() + r * pixels, t.data<T>() + r / masks * pixels, derivative.data<T>() + r * pixels, pixels));
       }
     });
   });

@@ -187,7 +187,7 @@ class CocoInstances : public InstanceDataset {
   std::vector<CocoImage> images_;
 };
 
-// Where the images of an annotation file are: COCO keeps instances_NAME.json in a folder beside the folder NAME.
+// The folder of an annotation file's images: COCO keeps instances_NAME.json in a folder beside the folder NAME.
 fs::path folder_of_images(const fs::path& file, const std::string& image) {
   const fs::path beside = file.parent_path();
   std::vector<fs::path> places{beside, beside / "images"};

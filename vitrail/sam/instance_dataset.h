@@ -13,9 +13,9 @@ namespace vitrail::sam {
 
 // What was left out when a dataset was opened.
 struct InstancesLeftOut {
-  int64_t images = 0;       // images without masks
-  int64_t crowds = 0;       // COCO annotations of groups of objects
-  int64_t without_mask = 0; // COCO annotations without a segmentation
+  int64_t images = 0;        // images without masks
+  int64_t crowds = 0;        // COCO annotations of groups of objects
+  int64_t without_mask = 0;  // COCO annotations without a segmentation
 };
 
 // Const functions are thread-safe.
@@ -38,7 +38,7 @@ class InstanceDataset {
 // file are beside it, in a folder `images` beside it, or, for ANNOTATIONS/instances_NAME.json, in ANNOTATIONS/../NAME.
 // In a folder and its subfolders, the masks of IMAGE.jpg (or another format) are
 // - IMAGE.png, in which each colour but black is an object, so that grey values or palette entries may number them; or
-// - the PNG files in the folder IMAGE, each of which is white, or another colour but black, in one object.  Here the
+// - the PNG files in the folder IMAGE, each with one object in any colour but black.  Here the
 //   image may be a PNG file too.
 // A folder with a subfolder `split` is read as that subfolder.  Throws Error for a path that is neither, for JSON of
 // another structure, and for no images with masks.

@@ -28,7 +28,7 @@ std::string without_extension(const std::string& path) { return fs::path(path).r
 // Reads a PNG mask of the image's size.  Values of 16 bits would be cut off.
 image::Image read_mask(const fs::path& path, int64_t width, int64_t height) {
   const std::vector<std::byte> bytes = read_file(path, image::kMaxFileBytes);
-  constexpr size_t kBitDepth = 24;  // of the header of a PNG file
+  constexpr size_t kBitDepth = 24;  // position in a PNG file
   if (bytes.size() > kBitDepth && bytes[kBitDepth] == std::byte{16}) {
     throw Error(path.string(), "a mask of at most 8 bits per channel (save it as an 8-bit or RGB PNG)", "16 bits");
   }

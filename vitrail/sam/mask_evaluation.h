@@ -13,11 +13,11 @@ namespace vitrail::sam {
 // Means over the objects.
 struct MaskEvaluation {
   int64_t images = 0, masks = 0;
-  int64_t unreadable = 0;  // images that were skipped
-  double click_best = 0;   // one click: the best of the masks
-  double click = 0;        // one click: the mask of the highest predicted IoU
-  double three_clicks = 0; // the single mask
-  double box = 0;          // the single mask
+  int64_t unreadable = 0;   // images that were skipped
+  double click_best = 0;    // one click: the best of the masks
+  double click = 0;         // one click: the mask of the highest predicted IoU
+  double three_clicks = 0;  // the single mask
+  double box = 0;           // the single mask
 };
 
 struct MaskEvaluationOptions {

@@ -38,8 +38,8 @@ void walk(GridPoint from, GridPoint to, std::vector<GridPoint>& points) {
   for (int64_t step = 0; step <= steps; ++step) {
     const int64_t t = backwards ? steps - step : step;
     // Truncates, as the reference does.
-    const auto other = static_cast<int64_t>(static_cast<double>(along_x ? from.y : from.x) +
-                                            slope * static_cast<double>(t) + 0.5);
+    const auto other =
+        static_cast<int64_t>(static_cast<double>(along_x ? from.y : from.x) + slope * static_cast<double>(t) + 0.5);
     points.push_back(along_x ? GridPoint{from.x + t, other} : GridPoint{other, from.y + t});
   }
 }
@@ -47,7 +47,8 @@ void walk(GridPoint from, GridPoint to, std::vector<GridPoint>& points) {
 std::vector<GridPoint> boundary(std::span<const double> corners) {
   std::vector<GridPoint> grid, points;
   for (size_t i = 0; i < corners.size(); i += 2) {
-    grid.push_back({static_cast<int64_t>(kScale * corners[i] + 0.5), static_cast<int64_t>(kScale * corners[i + 1] + 0.5)});
+    grid.push_back(
+        {static_cast<int64_t>(kScale * corners[i] + 0.5), static_cast<int64_t>(kScale * corners[i + 1] + 0.5)});
   }
   for (size_t i = 0; i < grid.size(); ++i) walk(grid[i], grid[(i + 1) % grid.size()], points);
   return points;

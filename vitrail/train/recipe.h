@@ -116,14 +116,15 @@ struct SegmentRecipe {
 
   int64_t prompts = 4;     // masks of an image that a batch has prompts of
   int64_t rounds = 3;      // prompts of a mask: the first one, and others with a correction click more
-  double box_share = 0.5;  // of the first prompts that are a box; the others are a click
-  double focal_weight = 20, dice_weight = 1, iou_weight = 1;  // of the losses
+  double box_share = 0.5;  // share of boxes among first prompts; the others are clicks
+  double focal_weight = 20, dice_weight = 1, iou_weight = 1;  // weights of the losses
   double focal_alpha = 0.25, focal_gamma = 2;                 // ops::FocalOptions
-  std::string cache{};  // folder of the frozen blocks' outputs, which several runs may share; empty: in the run's folder
+  // Folder of the frozen blocks' outputs, which several runs may share; empty: in the run's folder.
+  std::string cache{};
 };
 
 struct Recipe {
-  // By gradient descent: "classify" or "segment" (segment_run.h); "probe": logistic regression (probe.h).
+  // "classify" and "segment" (segment_run.h) by gradient descent; "probe": logistic regression (probe.h).
   std::string objective = "classify";
   ModelRecipe model{};
   DataRecipe data{};

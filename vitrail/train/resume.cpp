@@ -22,8 +22,8 @@ void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn
   }
 }
 
-void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters, optim::Optimizer& optimizer,
-                     optim::Ema* ema, const std::string& where) {
+void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
+                     optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where) {
   for (const auto* tensors : {&state.model, &state.average}) check_finite(*tensors, where);
   copy_weights(state.model, parameters, where);
   optimizer.load_state(state.optimizer);

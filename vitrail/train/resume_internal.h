@@ -21,8 +21,8 @@ std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, con
 
 // Copies the weights, the state of the optimiser and the average (if `update` has one) of a checkpoint, and releases
 // its tensors.  Throws Error, beginning with `where`, for values that are not finite and for other names or shapes.
-void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters, optim::Optimizer& optimizer,
-                     optim::Ema* ema, const std::string& where);
+void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
+                     optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where);
 
 // Copies the weights of a file that write_weights() has written.
 void load_weights(const std::filesystem::path& path, const std::vector<nn::NamedTensor>& parameters);

@@ -176,8 +176,10 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.subtitle =
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
-  report.charts = input.search ? charts_of(*input.search) : metric_charts(folder / "metrics.csv", input.data->multi_label ? "Mean average precision" : "Top-1 accuracy",
-                                       !input.data->multi_label);
+  report.charts = input.search ? charts_of(*input.search)
+                               : metric_charts(folder / "metrics.csv",
+                                               input.data->multi_label ? "Mean average precision" : "Top-1 accuracy",
+                                               !input.data->multi_label);
   remove_empty(report.charts);
   report.examples = input.images->examples;
   report.augmented = input.images->augmented;

@@ -17,7 +17,7 @@ void mirror(uint8_t* row, int64_t width, int64_t channels) {
   }
 }
 
-// The cells of which half is covered.
+// The cells whose area is covered by half.
 sam::BinaryMask downscaled(const sam::BinaryMask& mask, int64_t size) {
   image::Image grey{mask.width, mask.height, 1, mask.pixels};
   for (uint8_t& pixel : grey.pixels) pixel = pixel != 0 ? 255 : 0;

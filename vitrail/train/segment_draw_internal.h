@@ -10,12 +10,12 @@ struct DrawnPrompt {
   std::vector<sam::Point> points = {};
   std::optional<sam::Box> box = {};
   sam::BinaryMask target = {};  // [mask_size, mask_size]
-  RandomStream random{0};       // of its correction clicks
+  RandomStream random{0};       // draws correction clicks
 };
 
 struct DrawnSample {
   image::Image image = {};
-  std::string key = {};                   // of the image and its flip
+  std::string key = {};                   // identifies the image and its flip
   std::vector<DrawnPrompt> prompts = {};  // none for an image without masks, and for an unreadable one
   bool unreadable = false;
 };

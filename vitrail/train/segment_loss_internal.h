@@ -9,9 +9,9 @@
 namespace vitrail::train {
 
 struct SegmentLoss {
-  Tensor loss;               // a scalar
-  std::vector<int64_t> best; // [B] the mask of lowest loss among those of different extent, from 1
-  Tensor iou;                // [B, M] of the predictions with the targets, not differentiable
+  Tensor loss;                // a scalar
+  std::vector<int64_t> best;  // [B] the mask of lowest loss among those of different extent, from 1
+  Tensor iou;                 // [B, M] of the predictions with the targets, not differentiable
 };
 
 // targets [B, 4·h, 4·w] of 0 and 1.  Per sample, mask 0 and the best of the others contribute

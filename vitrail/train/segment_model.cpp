@@ -27,8 +27,7 @@ std::string unsupported_parts(const VisionTransformerConfig& vit) {
   refuse(vit.norm_layer != nn::NormLayer::layer_norm || !vit.norm_first || vit.use_post_norm || vit.pre_norm,
          "other norms");
   refuse(!vit.proj_bias || !vit.patch_bias.value_or(true), "no bias in the projection");
-  refuse(vit.use_rel_pos_bias || vit.use_shared_rel_pos_bias || vit.use_rot_pos_emb,
-         "relative or rotary positions");
+  refuse(vit.use_rel_pos_bias || vit.use_shared_rel_pos_bias || vit.use_rot_pos_emb, "relative or rotary positions");
   refuse(vit.pos_embed != models::PositionEmbedding::learned, "no learned positions");
   refuse(vit.patch_norm != models::PatchNorm::none, "norms of patches");
   refuse(vit.act_layer != kernels::Activation::gelu || vit.mlp_layer != models::MlpLayer::mlp || vit.swiglu_mlp ||
@@ -50,7 +49,8 @@ class EncoderTransfer {
     if (!parameter.name.starts_with(kEncoder)) return;
     std::string name = parameter.name.substr(kEncoder.size());
     if (name.starts_with("neck.") || name.find("rel_pos_") != name.npos) return;
-    for (const auto& [sam, vit] : {std::pair<std::string, std::string>{"mlp.lin1", "mlp.fc1"}, {"mlp.lin2", "mlp.fc2"}}) {
+    for (const auto& [sam, vit] :
+         {std::pair<std::string, std::string>{"mlp.lin1", "mlp.fc1"}, {"mlp.lin2", "mlp.fc2"}}) {
       if (const size_t at = name.find(sam); at != name.npos) name.replace(at, sam.size(), vit);
     }
     Tensor from = from_.contains(name) ? from_[name] : Tensor();
@@ -146,18 +146,19 @@ models::SamConfig segment_config(const VisionTransformerConfig& vit, const Segme
     throw Error("segment.image_size", str("a multiple of the patch size ", patch), str(size));
   }
   models::SamConfig config;
-  config.encoder = {.grid = size / patch,
-                    .patch_size = patch,
-                    .dim = vit.embed_dim,
-                    .num_heads = vit.num_heads,
-                    .head_dim = vit.head_dim.value_or(vit.embed_dim / vit.num_heads),
-                    .mlp_hidden = vit.mlp_hidden.value_or(static_cast<int64_t>(
-                        static_cast<double>(vit.embed_dim) * vit.mlp_ratio)),
-                    .qkv_bias = vit.qkv_bias,
-                    .out_chans = recipe.decoder_dim};
+  config.encoder = {
+      .grid = size / patch,
+      .patch_size = patch,
+      .dim = vit.embed_dim,
+      .num_heads = vit.num_heads,
+      .head_dim = vit.head_dim.value_or(vit.embed_dim / vit.num_heads),
+      .mlp_hidden = vit.mlp_hidden.value_or(static_cast<int64_t>(static_cast<double>(vit.embed_dim) * vit.mlp_ratio)),
+      .qkv_bias = vit.qkv_bias,
+      .out_chans = recipe.decoder_dim};
   const int64_t grid = config.encoder.grid;
   if (recipe.window >= grid) {
-    throw Error("segment.window", str("a window smaller than the grid of ", grid, " patches, or 0"), str(recipe.window));
+    throw Error("segment.window", str("a window smaller than the grid of ", grid, " patches, or 0"),
+                str(recipe.window));
   }
   for (int64_t i = 0; i < vit.depth; ++i) {
     const bool windowed = recipe.window > 0 && (i + 1) % recipe.global_every != 0;

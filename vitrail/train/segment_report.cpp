@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kOverlayImages = 6;  // each with its objects and with the predicted masks
-constexpr size_t kOverlayMasks = 12;   // of an image
+constexpr size_t kOverlayMasks = 12;   // per image
 
 std::string fraction_text(double value) {
   char text[32];
@@ -78,12 +78,13 @@ std::string card_of(const Recipe& recipe, const Counters& counters, const Segmen
   for (const auto& [name, value] : facts_of(counters, data, 0)) {
     if (name.find("mean IoU") != name.npos) results += str("- ", name, ": ", value, "\n");
   }
-  return str("---\nlibrary_name: vitrail\npipeline_tag: mask-generation\ntags: [segment-anything]\n---\n",
-             "# Segment Anything\n\n", init.empty() ? "Trained from scratch" : "Trained from `" + init + "`", " on ",
-             data.samples.size(), " images with masks of `", recipe.data.train, "`.\n\n",
-             "```sh\nvitrail segment -m FOLDER IMAGE --point X,Y -o masks    # FOLDER: the folder of this file\n```\n\n",
-             "## Results\n\n", results.empty() ? "No images were held out.\n" : results,
-             "\nThe run's `recipe.json` has all settings, `report.html` the curves and masks.\n");
+  return str(
+      "---\nlibrary_name: vitrail\npipeline_tag: mask-generation\ntags: [segment-anything]\n---\n",
+      "# Segment Anything\n\n", init.empty() ? "Trained from scratch" : "Trained from `" + init + "`", " on ",
+      data.samples.size(), " images with masks of `", recipe.data.train, "`.\n\n",
+      "```sh\nvitrail segment -m FOLDER IMAGE --point X,Y -o masks    # FOLDER: the folder of this file\n```\n\n",
+      "## Results\n\n", results.empty() ? "No images were held out.\n" : results,
+      "\nThe run's `recipe.json` has all settings, `report.html` the curves and masks.\n");
 }
 
 // The preferred mask of a click in the middle of each object.
@@ -94,8 +95,8 @@ std::vector<sam::Rle> predicted_masks(const sam::Predictor& predictor, const ima
   for (const sam::Rle& object : objects) {
     const sam::Masks three = predictor.predict(embedding, {.points = {sam::middle_of(sam::decode(object))}});
     const auto best = std::max_element(three.iou.begin(), three.iou.end()) - three.iou.begin();
-    masks.push_back(sam::encode(
-        sam::threshold(predictor.image_logits(three.logits.select(0, best), image.width, image.height))));
+    masks.push_back(
+        sam::encode(sam::threshold(predictor.image_logits(three.logits.select(0, best), image.width, image.height))));
   }
   return masks;
 }

@@ -53,12 +53,11 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
 
 void SegmentRun::log_setup() const {
   const models::SamEncoderConfig& encoder = prepared_.model.config().encoder;
-  log(str("Segment Anything at ", encoder.image_size(), "×", encoder.image_size(), ", encoder ", encoder.dim, " wide with ",
-          encoder.blocks.size(), " blocks, ", prepared_.model.num_parameters(), " parameters"));
+  log(str("Segment Anything at ", encoder.image_size(), "×", encoder.image_size(), ", encoder ", encoder.dim,
+          " wide with ", encoder.blocks.size(), " blocks, ", prepared_.model.num_parameters(), " parameters"));
   for (const std::string& note : prepared_.notes) log("from " + recipe_.model.init + ": " + note);
   log("training on " + data_.train_name);
-  log(data_.validation ? "validating on " + data_.validation_name
-                       : "no validation images: the last weights are kept");
+  log(data_.validation ? "validating on " + data_.validation_name : "no validation images: the last weights are kept");
   if (data_.test) log("testing at the end on " + data_.test_name);
   if (state_) log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
 }
@@ -80,8 +79,8 @@ void SegmentRun::save() {
   const autograd::NoGrad no_grad;
   saved_step_ = position_.step;
   metrics_log_->flush(counters_);
-  CheckpointState state{position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, 1), {}, {},
-                        {}};
+  CheckpointState state{
+      position_, write_recipe(recipe_), current_counters().to_json(), fingerprint(threads_, 1), {}, {}, {}};
   state.model = prepared_.model.named_parameters();
   state.optimizer = update_.optimizer().state();
   if (update_.ema()) state.average = update_.ema()->average();

@@ -14,9 +14,9 @@
 namespace vitrail::train {
 
 struct SegmentSample {
-  image::Image image = {};            // RGB with the long side of the encoder's input
-  std::string key = {};               // sam::embedding_key() of its file
-  std::vector<sam::Rle> masks = {};   // [size, size], padded on the right and below as the input
+  image::Image image = {};           // RGB with the long side of the encoder's input
+  std::string key = {};              // sam::embedding_key() of its file
+  std::vector<sam::Rle> masks = {};  // [size, size], padded on the right and below as the input
 };
 
 // An instance dataset in the frame of a model, with a cache in memory.  Const functions are thread-safe.

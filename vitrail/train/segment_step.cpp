@@ -17,7 +17,7 @@ namespace vitrail::train {
 
 struct SegmentStep::Prompts {
   std::vector<DrawnPrompt*> each = {};
-  std::vector<int64_t> image = {};  // of each prompt in the batch
+  std::vector<int64_t> image = {};  // position of each prompt's image in the batch
   Tensor targets = {};              // [B, m, m]
   Tensor mask_logits = {};          // [B, 1, m, m], undefined in the first round
   int64_t size() const { return static_cast<int64_t>(each.size()); }
@@ -53,7 +53,8 @@ Tensor targets_of(const std::vector<DrawnPrompt*>& prompts) {
   const sam::BinaryMask& first = prompts[0]->target;
   Tensor targets = Tensor::empty({static_cast<int64_t>(prompts.size()), first.height, first.width});
   float* to = targets.data<float>();
-  for (const DrawnPrompt* prompt : prompts) to = std::copy(prompt->target.pixels.begin(), prompt->target.pixels.end(), to);
+  for (const DrawnPrompt* prompt : prompts)
+    to = std::copy(prompt->target.pixels.begin(), prompt->target.pixels.end(), to);
   return targets;
 }
 
@@ -134,8 +135,7 @@ void SegmentStep::correct(const models::SamMasks& masks, Prompts& prompts) const
     DrawnPrompt& prompt = *prompts.each[static_cast<size_t>(i)];
     const Tensor mask = logits.select(0, i).select(0, preferred(iou.data<float>() + i * count, count));
     std::copy_n(mask.data<float>(), size * size, chosen.data<float>() + i * size * size);
-    const std::optional<sam::Point> click =
-        correction_click(sam::threshold(mask), prompt.target, cell, prompt.random);
+    const std::optional<sam::Point> click = correction_click(sam::threshold(mask), prompt.target, cell, prompt.random);
     // All prompts of a batch have as many tokens: a mask without errors gets another click inside.
     prompt.points.push_back(click.value_or(
         correction_click(sam::make_mask(size, size), prompt.target, cell, prompt.random).value_or(sam::Point{})));

@@ -28,7 +28,7 @@ class SegmentStep {
   SegmentBatchResult accumulate(std::vector<DrawnSample> batch, double share);
 
  private:
-  struct Prompts;  // of all images of a batch, as they grow from round to round
+  struct Prompts;  // those of a batch, which grow from round to round
 
   Tensor features(const std::vector<DrawnSample>& batch) const;
   Tensor cached_features(const DrawnSample& sample) const;
@@ -37,7 +37,7 @@ class SegmentStep {
 
   const Recipe& recipe_;
   const models::Sam& model_;
-  Tensor positions_;  // of the image's cells
+  Tensor positions_;  // encoded positions of the image's cells
   std::optional<sam::EmbeddingCache> cache_;
 };
 

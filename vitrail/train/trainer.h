@@ -75,10 +75,10 @@ struct TrainingResult {
   std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
   std::optional<double> last_top1 = {};  // validation accuracy of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  int64_t best_epoch = 0;    // epoch of the kept weights: the last one if nothing was validated
-  bool multi_label = false;  // metrics are then those of EpochResult
+  int64_t best_epoch = 0;     // epoch of the kept weights: the last one if nothing was validated
+  bool multi_label = false;   // metrics are then those of EpochResult
   bool segmentation = false;  // likewise
-  bool tested = false;       // whether there are test images and the run is finished
+  bool tested = false;        // whether there are test images and the run is finished
   int64_t test_images = 0;
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0;  // unreadable
@@ -88,9 +88,9 @@ struct TrainingResult {
   CommunicationTimes communication = {};
 };
 
-// Trains a model; recipe.objective "probe": as train_probe (probe.h), "segment": as train_segment (segment_run.h).  With a communicator of K processes, each
-// contributes `batch_size` images to every batch, which computes the same as one process with K times the batch size.
-// Rank 0 writes to the folder:
+// Trains a model; recipe.objective "probe": as train_probe (probe.h), "segment": as train_segment (segment_run.h). With
+// a communicator of K processes, each contributes `batch_size` images to every batch, which computes the same as one
+// process with K times the batch size. Rank 0 writes to the folder:
 //   recipe.json                                    the recipe with every field
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors

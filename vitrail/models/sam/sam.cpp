@@ -55,7 +55,8 @@ std::string digest_of(const std::vector<std::string>& names, const std::function
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
       const Tensor values = tensor(i).contiguous();
       const auto bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
-      lines[i] = str(names[i], " ", name_of(values.dtype()), " ", values.shape(), " ", crc32c(values.raw(), bytes), "\n");
+      lines[i] =
+          str(names[i], " ", name_of(values.dtype()), " ", values.shape(), " ", crc32c(values.raw(), bytes), "\n");
     }
   });
   std::string text;
