@@ -34,7 +34,7 @@ def segment(logits, targets, iou):
     """20 · focal + dice of mask 0 and of the best of the others, and the squared error of the predicted IoU."""
     masks = 20 * focal(logits, targets, 0.25, 2) + dice(logits, targets)
     inside, target = logits > 0, targets[:, None] > 0
-    real = (inside & target).sum(2) / (inside | target).sum(2)
+    real = (inside & target).sum(2).double() / (inside | target).sum(2)
     return (masks[:, 0] + masks[:, 1:].min(1).values).mean() + ((iou - real) ** 2).mean()
 
 
