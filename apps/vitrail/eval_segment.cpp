@@ -7,6 +7,7 @@
 
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/progress.h"
+#include "apps/vitrail/segment_options.h"
 #include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/train/recipe_inputs.h"
 
@@ -39,7 +40,7 @@ void print_result(const sam::MaskEvaluation& result, double seconds, bool json) 
 int evaluate_segmentation(const SegmentEvaluationOptions& options, const GlobalOptions& global) {
   const auto start = std::chrono::steady_clock::now();
   const auto dataset = sam::open_instances(train::find_dataset(options.dataset), options.split);
-  const sam::Predictor predictor(options.model, {.threads = global.threads});
+  const sam::Predictor predictor(options.model, {.threads = global.threads, .precision = precision_of(global)});
   if (!global.quiet) print_note("vitrail: evaluating " + sam::summary(*dataset, options.dataset));
   Progress progress("images", static_cast<size_t>(dataset->size()), global.quiet);
   const sam::MaskEvaluation result =

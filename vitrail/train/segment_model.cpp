@@ -118,9 +118,7 @@ std::vector<std::string> frozen_of(const Recipe& recipe) {
   std::vector<std::string> frozen = recipe.model.freeze;
   frozen.push_back("prompt_encoder.pe_layer.*");  // drawn once
   if (!recipe.segment->train_encoder) {
-    for (const char* part : {"patch_embed.*", "pos_embed", "blocks.*"}) {
-      frozen.push_back(str("image_encoder.", part));
-    }
+    frozen.push_back("regex:image_encoder\\.(?!neck\\.).*");
   }
   return frozen;
 }
@@ -130,6 +128,12 @@ models::Sam fine_tuned(const Recipe& recipe) {
   const int64_t size = model.config().encoder.image_size(), asked = recipe.segment->image_size;
   if (asked != 0 && asked != size) {
     throw Error("segment.image_size", str(size, ", the size of ", recipe.model.init, ", or 0"), str(asked));
+  }
+  if (model.config().decoder.high_quality) {
+    throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
+  }
+  if (recipe.segment->train_encoder && !model.config().encoder.stages.empty()) {
+    throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");
   }
   if (model.config().encoder.in_chans != 3) throw Error(recipe.model.init, "a model of RGB images", "another one");
   return model;
