@@ -8,6 +8,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/eval_labels.h"
 #include "apps/vitrail/eval_output.h"
+#include "apps/vitrail/eval_segment.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/zero_shot_options.h"
@@ -15,6 +16,7 @@
 #include "vitrail/base/npy.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/imagenet_labels.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/train/training_images.h"
 
 namespace vitrail::app {
@@ -202,7 +204,33 @@ int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
                      options, global);
 }
 
+// A model whose weights cannot be read is reported where it is loaded.
+bool is_segmentation_model(const Options& options) {
+  try {
+    return models::has_mask_decoder(options.model.path());
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+int evaluate_masks(const Options& options, const GlobalOptions& global) {
+  const char* given = options.zeroshot               ? "--zeroshot"
+                      : !options.labels.empty()      ? "--labels"
+                      : !options.logits.empty()      ? "--logits"
+                      : !options.predictions.empty() ? "--predictions"
+                      : !options.report.empty()      ? "--report"
+                                                     : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "belongs to a classifier; the model segments objects");
+  return evaluate_segmentation({.model = options.model.path(),
+                                .dataset = options.dataset,
+                                .split = options.split,
+                                .exif = options.exif,
+                                .json = options.format == "json"},
+                               global);
+}
+
 int evaluate(const Options& options, const GlobalOptions& global) {
+  if (is_segmentation_model(options)) return evaluate_masks(options, global);
   if (options.zeroshot) return evaluate_zero_shot(options, global);
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);
@@ -222,11 +250,13 @@ int evaluate(const Options& options, const GlobalOptions& global) {
 
 void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = program.add_subcommand("eval", "Evaluate classification accuracy on a labelled dataset");
+  CLI::App* command = program.add_subcommand(
+      "eval", "Evaluate a classifier on labelled images, or Segment Anything on images with masks");
   command->footer("Example: vitrail eval -m MODEL imagenet/val");
   command
       ->add_option("DATASET", options->dataset,
-                   "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files")
+                   "Folder or .zip of class folders, CSV file (file,class_index), or CIFAR or MNIST files; for Segment "
+                   "Anything a COCO file (.json) or a folder of images and masks")
       ->required();
   options->model.add_to(*command);
   options->model.add_merging_to(*command);

@@ -19,10 +19,6 @@ namespace {
 // Prompts whose logits are in memory together: 0.8 MB each in published models.
 constexpr size_t kMaxPrompts = 64;
 
-kernels::Precision precision_of(const GlobalOptions& global) {
-  return global.precision.empty() ? kernels::Precision::fp32 : kernels::precision_from_name(global.precision);
-}
-
 class Segmentation {
  public:
   Segmentation(const SegmentOptions& options, const GlobalOptions& global);

@@ -46,6 +46,10 @@ void refuse(std::initializer_list<Conflict> conflicts) {
 
 }  // namespace
 
+kernels::Precision precision_of(const GlobalOptions& global) {
+  return global.precision.empty() ? kernels::Precision::fp32 : kernels::precision_from_name(global.precision);
+}
+
 void SegmentOptions::add_to(CLI::App& command) {
   command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
   command

@@ -40,4 +40,7 @@ struct SegmentOptions {
   void check_outputs() const;
 };
 
+// The precision of the image encoder: fp32 unless another one is given.
+kernels::Precision precision_of(const GlobalOptions& global);
+
 }  // namespace vitrail::app

@@ -79,8 +79,20 @@ std::string status_text(const train::Progress& p) {
                      bar, p.loss, top1, p.images_per_second, duration_text(p.seconds_left), 100 * p.data_wait);
 }
 
+// The end of an epoch's line for a segmentation model.
+std::string segmentation_text(const train::EpochResult& e) {
+  std::string text;
+  if (e.validated) {
+    text += fmt::format("  validation: loss {:.4f}  mean IoU {:.4f} for a click, {:.4f} for a box, {} images",
+                        e.val_loss, e.val_top1, e.val_top5, e.val_images);
+  }
+  if (e.has_ema) text += fmt::format("  EMA {:.4f}, {:.4f}", e.ema_top1, e.ema_top5);
+  return text + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
+}
+
 std::string epoch_line(const train::EpochResult& e) {
   std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train_loss);
+  if (e.segmentation) return line + segmentation_text(e);
   if (!e.multi_label) line += fmt::format("  top-1 {:5.2f} %", 100 * e.train_top1);
   if (e.validated && e.multi_label) {
     line += fmt::format("  validation: loss {:.4f}  mAP {:.4f}  F1 {:.4f} of {}", e.val_loss, e.val_top1, e.val_top5,
@@ -115,7 +127,7 @@ void require_dataset(const Options& options) {
 // --data and -m are settings of a recipe too; --set may override them.
 std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings;
-  if (!options.data.empty()) settings = train::dataset_settings(options.data);
+  if (!options.data.empty()) settings = train::dataset_settings(options.data, train::recipe_objective(options.source));
   if (!options.model.empty()) {
     const std::vector<std::string> start = train::start_settings(options.model);
     settings.insert(settings.end(), start.begin(), start.end());
@@ -191,6 +203,7 @@ double time_left(const Options& options, std::chrono::steady_clock::time_point s
 
 // "top-1 95.00 % of 60 images (95 % interval 86.3 to 98.3 %)" or "mean average precision 0.8123 on 60 images"
 std::string metric_text(const train::TrainingResult& result, double value, int64_t images) {
+  if (result.segmentation) return fmt::format("mean IoU {:.4f} for a click on {} images", value, images);
   return result.multi_label ? fmt::format("mean average precision {:.4f} on {} images", value, images)
                             : "top-1 " + data::accuracy_text(value, images);
 }
@@ -204,8 +217,9 @@ void print_end(const Options& options, const train::TrainingResult& result,
                       metric_text(result, *result.best_top1, result.validation_images)));
   }
   if (result.tested) print("test " + metric_text(result, result.test_top1, result.test_images));
-  print(fmt::format("model: {}\nreport: {}\nnext: vitrail classify -m {} IMAGE", in_folder("model"),
-                    in_folder("report.html"), in_folder("model")));
+  const char* const next = result.segmentation ? "segment -m {} IMAGE --point X,Y" : "classify -m {} IMAGE";
+  print(fmt::format("model: {}\nreport: {}\nnext: vitrail {}", in_folder("model"), in_folder("report.html"),
+                    fmt::format(fmt::runtime(next), in_folder("model"))));
 }
 
 nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {

@@ -35,6 +35,12 @@ bool glob(const std::string& pattern, const std::string& name) {
   return pattern.find_first_not_of('*', p) == std::string::npos;
 }
 
+// The name in the Vision Transformer that is the image encoder of Segment Anything.
+std::string in_encoder(const std::string& name) {
+  constexpr std::string_view kEncoder = "image_encoder.";
+  return name.starts_with(kEncoder) ? name.substr(kEncoder.size()) : name;
+}
+
 // Returns N for a name "blocks.N.…", or −1 for any other name.
 int64_t block_of(const std::string& name) {
   constexpr std::string_view kPrefix = "blocks.";
@@ -80,10 +86,12 @@ bool matches(const std::string& pattern, const std::string& name) {
 
 bool excluded_from_decay(const std::string& name, const Shape& shape) {
   return shape.rank() <= 1 || name.ends_with(".bias") ||
-         std::any_of(std::begin(kTokens), std::end(kTokens), [&](const char* token) { return name == token; });
+         std::any_of(std::begin(kTokens), std::end(kTokens),
+                     [&](const char* token) { return in_encoder(name) == token; });
 }
 
-int64_t layer_of(const std::string& name, int64_t depth) {
+int64_t layer_of(const std::string& parameter, int64_t depth) {
+  const std::string name = in_encoder(parameter);
   for (const char* embedding : kEmbeddings) {
     if (name.starts_with(embedding)) return 0;
   }
@@ -94,7 +102,7 @@ int64_t layer_of(const std::string& name, int64_t depth) {
 std::vector<Parameter> parameter_groups(const std::vector<nn::NamedTensor>& parameters, const GroupOptions& options) {
   check(parameters, options);
   int64_t depth = 0;
-  for (const nn::NamedTensor& p : parameters) depth = std::max(depth, block_of(p.name) + 1);
+  for (const nn::NamedTensor& p : parameters) depth = std::max(depth, block_of(in_encoder(p.name)) + 1);
   std::vector<Parameter> result;
   for (const nn::NamedTensor& p : parameters) {
     if (matches_any(options.frozen, p.name)) continue;

@@ -37,8 +37,9 @@ bool matches(const std::string& pattern, const std::string& name);
 bool excluded_from_decay(const std::string& name, const Shape& shape);
 
 // Returns the layer index in [0, depth + 1] of a parameter of a ViT, as timm groups them: 0 for the embeddings, i + 1
-// for block i, depth for the final norm (with the last block), depth + 1 for the layers after it (fc_norm, heads).
-int64_t layer_of(const std::string& name, int64_t depth);
+// for block i, depth for the final norm (with the last block), depth + 1 for the layers after it (fc_norm, heads).  In
+// Segment Anything, the ViT is "image_encoder.…", and its neck, the prompt encoder and the mask decoder are after it.
+int64_t layer_of(const std::string& parameter, int64_t depth);
 
 // Returns the trained parameters, without the frozen ones, with their weight decay and rate scale.  The depth follows
 // from the names ("blocks.N.").  Throws Error if a pattern matches no name, if no parameter is left, or for an option

@@ -9,53 +9,20 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
-#include "vitrail/image/resize_internal.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/resize.h"
 #include "vitrail/ops/tokens.h"
+#include "vitrail/sam/image_input_internal.h"
 
 namespace vitrail::sam {
 namespace {
 
 using models::SamPoint;
 
-// The statistics of ImageNet's red, green and blue, times 255.
-constexpr std::array kMean{123.675f, 116.28f, 103.53f}, kStd{58.395f, 57.12f, 57.375f};
-
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
-
-// Height and width of an image whose long side is resized to `size`.
-std::array<int64_t, 2> resized(int64_t height, int64_t width, int64_t size) {
-  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
-  auto side = [scale](int64_t n) { return static_cast<int64_t>(static_cast<double>(n) * scale + 0.5); };
-  return {side(height), side(width)};
-}
-
-// The normalised image with zeros on the right and below, [1, 3, size, size].
-Tensor encoder_input(const image::ImageView& view, int64_t size) {
-  const auto [height, width] = resized(view.height(), view.width(), size);
-  if (height < 1 || width < 1) {
-    throw Error("image", str("sides that are at least 1 pixel when the long one is resized to ", size),
-                str(view.width(), "×", view.height()));
-  }
-  const bool is_rgb = view.format() == image::PixelFormat::rgb;
-  const image::Image small =
-      is_rgb ? image::resize(view, width, height, image::Filter::bilinear)
-             : image::resize(image::to_image(view, image::ColorMode::rgb), width, height, image::Filter::bilinear);
-  Tensor input = Tensor::zeros({1, 3, size, size});
-  float* const values = input.data<float>();
-  for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t y = 0; y < height; ++y) {
-      const uint8_t* const row = small.row(y) + c;
-      float* const to = values + (c * size + y) * size;
-      for (int64_t x = 0; x < width; ++x) to[x] = (static_cast<float>(row[3 * x]) - kMean[c]) / kStd[c];
-    }
-  }
-  return input;
-}
 
 // The prompts of a group have as many tokens, and all or none of them has a mask.
 using Group = std::pair<size_t, bool>;
@@ -126,7 +93,7 @@ Shape Predictor::Model::hq_shape() const {
 // The decoder's tokens.  All prompts have as many: points, padding, corners.
 Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
                                       const std::vector<const Prompt*>& prompts) const {
-  const auto [height, width] = resized(embedding.height, embedding.width, image_size());
+  const auto [height, width] = resized_sides(embedding.height, embedding.width, image_size());
   const double down = static_cast<double>(height) / static_cast<double>(embedding.height);
   const double across = static_cast<double>(width) / static_cast<double>(embedding.width);
   std::vector<double> coordinates;
@@ -177,10 +144,12 @@ std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, con
   return masks;
 }
 
-Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options) {
-  models::Sam sam = models::load_sam(path);
+Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options)
+    : Predictor(models::load_sam(path), options, path.string()) {}
+
+Predictor::Predictor(models::Sam sam, const PredictorOptions& options, const std::string& where) {
   if (const int64_t channels = sam.config().encoder.in_chans; channels != 3) {
-    throw Error(path.string(), "an image encoder of RGB images", str(channels, " channels"));
+    throw Error(where, "an image encoder of RGB images", str(channels, " channels"));
   }
   model_ = std::make_unique<const Model>(std::move(sam), options);
 }
@@ -188,7 +157,9 @@ Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& 
 Predictor::~Predictor() = default;
 
 ImageEmbedding Predictor::embed(const image::ImageView& image) const {
-  const Tensor input = encoder_input(image, image_size());
+  const int64_t size = image_size();
+  const Tensor input = Tensor::empty({1, 3, size, size});
+  write_input(resized_image(image, size), size, input.data<float>());
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
   return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
           .width = image.width(),
@@ -238,7 +209,7 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
                 str(mask.shape(), ", ", width, "×", height));
   }
   const ComputeTeam team(model_->threads > 0 ? model_->threads : available_threads());
-  const auto [rows, columns] = resized(height, width, image_size());
+  const auto [rows, columns] = resized_sides(height, width, image_size());
   const Tensor frame = ops::resize_bilinear(mask, image_size(), image_size());
   return ops::resize_bilinear(
       frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)), height, width);

@@ -9,11 +9,16 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vitrail/image/image_view.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/sam/prompt.h"
+
+namespace vitrail::models {
+class Sam;
+}
 
 namespace vitrail::sam {
 
@@ -42,6 +47,8 @@ class Predictor {
  public:
   // Throws Error for a missing or malformed file, and for a model without a mask decoder.
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
+  // Takes a model in memory.  Errors name `where`.
+  explicit Predictor(models::Sam sam, const PredictorOptions& options = {}, const std::string& where = "model");
   ~Predictor();
 
   // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and

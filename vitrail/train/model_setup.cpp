@@ -237,16 +237,12 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   return config;
 }
 
-namespace {
-
 models::OpenedModel open_source(const ModelRecipe& recipe) {
   models::LoadOptions load;
   if (!recipe.config.empty()) load.config = recipe.config;
   if (!recipe.key_map.empty()) load.key_map = recipe.key_map;
   return models::open_model(recipe.init, load);
 }
-
-}  // namespace
 
 VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {
   VisionTransformerConfig config;

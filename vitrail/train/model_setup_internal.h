@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/models/load.h"
 #include "vitrail/models/model_config.h"
 #include "vitrail/models/vision_transformer.h"
 #include "vitrail/train/recipe.h"
@@ -21,6 +22,9 @@ struct PreparedModel {
 // to start from, or null.  Throws Error for an unknown architecture, and if model_args sets another num_classes.
 models::ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
                                  const models::ModelConfig* source);
+
+// Opens the checkpoint `recipe.init`.
+models::OpenedModel open_source(const ModelRecipe& recipe);
 
 // Returns the configuration of the recipe's model but for its classes.
 models::VisionTransformerConfig architecture_of(const ModelRecipe& recipe);

@@ -29,6 +29,10 @@ MetricNames metric_names(bool multi_label) {
   return {"top1", "top5", "top-1", "top-5"};
 }
 
+MetricNames segmentation_metric_names() {
+  return {"click_iou", "box_iou", "mean IoU for one click", "mean IoU for a box"};
+}
+
 std::string first_metric_text(bool multi_label, double value, int64_t images) {
   if (!multi_label) return data::accuracy_text(value, images);
   char text[64];

@@ -16,6 +16,8 @@ struct MetricNames {
   const char *first_title, *second_title;  // in reports: "top-1"
 };
 MetricNames metric_names(bool multi_label);
+// Those of segmentation: mean IoU for one click (the best of the masks) and for a box.
+MetricNames segmentation_metric_names();
 
 // "88.10 % of 60 images (95 % interval 77.8 to 94.0 %)", or "0.8810 on 60 images" for a mean average precision, whose
 // interval does not follow from the number of images.

@@ -28,12 +28,6 @@ DataRecipe without_default_holdout(DataRecipe recipe) {
   return recipe;
 }
 
-ProcessGroup single_process(const TrainerOptions& options) {
-  ProcessGroup group(options.communicator);
-  if (group.size() > 1) throw Error("objective", "one process for \"probe\"", str(group.size(), " processes"));
-  return group;
-}
-
 // The folder of a probe, which has no run, or with --resume a finished probe.
 fs::path checked_folder(const TrainerOptions& options) {
   std::error_code unreadable;
@@ -86,7 +80,7 @@ class Probe {
 };
 
 Probe::Probe(const Recipe& recipe, const TrainerOptions& options, const TrainerCallbacks& callbacks)
-    : group_(single_process(options)),
+    : group_(single_process(options.communicator, "probe")),
       recipe_(recipe),
       callbacks_(callbacks),
       threads_(options.threads > 0 ? options.threads : available_threads()),

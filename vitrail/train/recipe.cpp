@@ -11,6 +11,7 @@
 #include "vitrail/models/registry.h"
 #include "vitrail/train/recipe_overrides_internal.h"
 #include "vitrail/train/schema_internal.h"
+#include "vitrail/train/segment_recipe_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -205,8 +206,31 @@ void describe_ema(Schema& schema, optim::EmaOptions& ema) {
   schema.integer("after_step", ema.after_step, 0);
 }
 
+void describe_segment(Schema& schema, SegmentRecipe& segment) {
+  schema.integer("image_size", segment.image_size, 0, 1 << 14);
+  schema.boolean("train_encoder", segment.train_encoder);
+  schema.integer("window", segment.window, 0, 1 << 10);
+  schema.integer("global_every", segment.global_every, 1, 1 << 10);
+  schema.integer("decoder_dim", segment.decoder_dim, 16, 1 << 12);
+  schema.integer("decoder_depth", segment.decoder_depth, 1, 64);
+  schema.integer("decoder_mlp", segment.decoder_mlp, 1, 1 << 16);
+  schema.integer("prompts", segment.prompts, 1, 1024);
+  schema.integer("rounds", segment.rounds, 1, 32);
+  schema.number("box_share", segment.box_share, kFraction);
+  schema.number("focal_weight", segment.focal_weight, kNonNegative);
+  schema.number("dice_weight", segment.dice_weight, kNonNegative);
+  schema.number("iou_weight", segment.iou_weight, kNonNegative);
+  schema.number("focal_alpha", segment.focal_alpha, kFraction);
+  schema.number("focal_gamma", segment.focal_gamma, kNonNegative);
+  schema.string("cache", segment.cache);
+}
+
 void describe(Schema& schema, Recipe& recipe) {
-  schema.choice("objective", recipe.objective, std::vector<std::string>{"classify", "probe"});
+  schema.choice("objective", recipe.objective, std::vector<std::string>{"classify", "probe", "segment"});
+  if (recipe.objective == "segment") {
+    if (!recipe.segment) recipe.segment.emplace();
+    schema.object("segment", [&](Schema& inner) { describe_segment(inner, *recipe.segment); });
+  }
   schema.object("data", [&](Schema& inner) { describe_data(inner, recipe.data); });
   schema.integer("epochs", recipe.epochs, 1, 1'000'000);
   schema.integer("batch_size", recipe.batch_size, 1, 1'000'000);
@@ -340,6 +364,7 @@ void check_consistency(const Recipe& recipe, std::vector<std::string>& problems)
   require(recipe.data.folds == 0 || (!recipe.data.holdout && recipe.data.val.empty()),
           "data.folds: expected neither data.holdout nor data.val, got one");
   check_class_weights(recipe, problems);
+  check_segment_recipe(recipe, problems);
 }
 
 }  // namespace

@@ -6,8 +6,11 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/installed_files.h"
+#include "vitrail/base/read_file.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/models/json_fields_internal.h"
+#include "vitrail/train/recipe.h"
 
 namespace vitrail::train {
 namespace {
@@ -18,10 +21,27 @@ std::string setting(const std::string& key, const std::string& text) {
   return key + "=" + nlohmann::json(text).dump();
 }
 
+// The splits of a dataset of instance masks.
+std::vector<std::string> split_folders(const std::filesystem::path& path) {
+  std::vector<std::string> splits;
+  std::error_code error;
+  for (const char* split : {"train", "val", "test"}) {
+    if (std::filesystem::is_directory(path / split, error)) splits.emplace_back(split);
+  }
+  return splits;
+}
+
 }  // namespace
 
-std::vector<std::string> dataset_settings(const std::string& path) {
-  const std::vector<std::string> splits = data::dataset_splits(find_dataset(path));
+std::string recipe_objective(const std::filesystem::path& file) {
+  const auto json = models::parse_json(read_text_file(find_installed(file).value_or(file)), file.string());
+  const bool given = json.is_object() && json.contains("objective") && json["objective"].is_string();
+  return given ? json["objective"].get<std::string>() : Recipe{}.objective;
+}
+
+std::vector<std::string> dataset_settings(const std::string& path, const std::string& objective) {
+  const std::filesystem::path found = find_dataset(path);
+  const std::vector<std::string> splits = objective == "segment" ? split_folders(found) : data::dataset_splits(found);
   const auto path_of = [&](const char* split) {
     return std::find(splits.begin(), splits.end(), split) == splits.end() ? "" : path;
   };

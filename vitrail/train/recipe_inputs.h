@@ -9,8 +9,11 @@ namespace vitrail::train {
 
 // The settings (parse_recipe) that make a dataset the data of a recipe: its splits train, val and test, or all images
 // for training if it has no splits.  The splits and the hold-out of the recipe's own data are unset.
-// Throws Error if there is no dataset.
-std::vector<std::string> dataset_settings(const std::string& path);
+// objective: the recipe's, on which the formats of datasets depend.  Throws Error if there is no dataset.
+std::vector<std::string> dataset_settings(const std::string& path, const std::string& objective = "classify");
+
+// The objective of a recipe, whose other fields may still be incomplete.  `file` as for read_recipe().
+std::string recipe_objective(const std::filesystem::path& file);
 
 // The settings that make a model the start of a recipe.
 std::vector<std::string> start_settings(const std::string& model);

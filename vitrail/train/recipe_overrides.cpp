@@ -25,10 +25,14 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, st
 }
 
 bool changes_results(const std::string& path) {
-  static const std::set<std::string> kWithoutEffect{"checkpoint.every_steps", "checkpoint.every_minutes",
-                                                    "data.workers",           "data.in_flight",
-                                                    "data.keep_decoded_mb",   "log_every",
-                                                    "loss.distillation.cache"};
+  static const std::set<std::string> kWithoutEffect{"checkpoint.every_steps",
+                                                    "checkpoint.every_minutes",
+                                                    "data.workers",
+                                                    "data.in_flight",
+                                                    "data.keep_decoded_mb",
+                                                    "log_every",
+                                                    "loss.distillation.cache",
+                                                    "segment.cache"};
   return !kWithoutEffect.contains(path);
 }
 

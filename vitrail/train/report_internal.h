@@ -44,6 +44,7 @@ struct Report {
   std::vector<Chart> charts;
   std::vector<image::Image> examples;   // training images, as they are
   std::vector<image::Image> augmented;  // training images, as the model sees them
+  std::vector<image::Image> overlays;   // masks over images, of a segmentation model
   std::vector<ClassRow> class_rows;
   bool shows_average_precision = false;           // a column of class_rows
   std::vector<std::string> classes;               // names by index

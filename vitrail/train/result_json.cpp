@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "vitrail/train/multi_label_internal.h"
+
 namespace vitrail::train {
 namespace {
 
@@ -27,7 +29,8 @@ const char* name_of(Progress::Phase phase) {
 }  // namespace
 
 std::string result_json(const TrainingResult& result) {
-  const std::string first = result.multi_label ? "map" : "top1", second = result.multi_label ? "f1" : "top5";
+  const MetricNames names = result.segmentation ? segmentation_metric_names() : metric_names(result.multi_label);
+  const std::string first = names.first, second = names.second;
   Json json{{"epochs", result.epoch},
             {"steps", result.step},
             {"held_out_" + first, nullptr},

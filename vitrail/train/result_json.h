@@ -9,7 +9,8 @@ namespace vitrail::train {
 
 // "epochs", "steps", "held_out_top1" (null: nothing was validated), "best_epoch", "seconds", and what the run has of
 // "held_out_images", "test_top1", "test_top5", "test_images", "skipped_images", "skipped_steps", "processes" and the
-// times of their exchange.  With several labels per image: "map" and "f1" instead of "top1" and "top5".
+// times of their exchange.  With several labels per image: "map" and "f1" instead of "top1" and "top5", and for
+// segmentation "click_iou" and "box_iou".
 std::string result_json(const TrainingResult& result);
 
 // "phase" ("train", "validate", "test", "features" or "search"), "epoch", "epochs", "step", "steps", "loss", "accuracy"

@@ -5,7 +5,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/train/non_finite_internal.h"
 #include "vitrail/train/resume_internal.h"
-#include "vitrail/train/training_step_internal.h"
+#include "vitrail/train/weight_update_internal.h"
+#include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::train {
 
@@ -19,6 +20,24 @@ void copy_weights(const std::vector<nn::NamedTensor>& from, const std::vector<nn
       throw Error(where, str(target.name, " ", target.tensor.shape()), "another shape or none");
     target.tensor.copy_(found->tensor);
   }
+}
+
+void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
+                     optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where) {
+  for (const auto* tensors : {&state.model, &state.average}) check_finite(*tensors, where);
+  copy_weights(state.model, parameters, where);
+  optimizer.load_state(state.optimizer);
+  if (ema != nullptr && !state.average.empty()) ema->load(state.average);
+  state.model.clear();  // unmaps the file
+  state.optimizer.clear();
+  state.average.clear();
+}
+
+void load_weights(const std::filesystem::path& path, const std::vector<nn::NamedTensor>& parameters) {
+  const weights::Checkpoint file = weights::Checkpoint::open(path);
+  std::vector<nn::NamedTensor> tensors;
+  for (const std::string& name : file.names()) tensors.push_back({name, file.tensor(name)});
+  copy_weights(tensors, parameters, path.string());
 }
 
 std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/optim/ema.h"
+#include "vitrail/optim/optimizer.h"
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
@@ -16,6 +18,14 @@ namespace vitrail::train {
 // options.allow_changes is false.
 std::optional<CheckpointState> load_resumable_state(const RunFolder& folder, const Recipe& recipe,
                                                     const TrainerOptions& options, const Fingerprint& current);
+
+// Copies the weights, the state of the optimiser and the average (if `update` has one) of a checkpoint, and releases
+// its tensors.  Throws Error, beginning with `where`, for values that are not finite and for other names or shapes.
+void restore_tensors(CheckpointState& state, const std::vector<nn::NamedTensor>& parameters,
+                     optim::Optimizer& optimizer, optim::Ema* ema, const std::string& where);
+
+// Copies the weights of a file that write_weights() has written.
+void load_weights(const std::filesystem::path& path, const std::vector<nn::NamedTensor>& parameters);
 
 // Converts the position of a checkpoint to one for batches of `batch_images` images over all processes.  If the batch
 // size changes, the run continues at the same image of the epoch, rounded down to the start of a step of `accumulate`

@@ -106,16 +106,10 @@ void Run::log_resumption() const {
 // Rank 0: copies the checkpoint to the model and the optimiser.
 void Run::restore_from_checkpoint() {
   if (!state_) return;
-  const std::string where = folder_->checkpoint("last").string();
-  for (const auto* tensors : {&state_->model, &state_->average}) check_finite(*tensors, where);
-  copy_weights(state_->model, prepared_.model.named_parameters(), where);
-  training_step_.optimizer().load_state(state_->optimizer);
-  if (training_step_.ema() && !state_->average.empty()) training_step_.ema()->load(state_->average);
+  restore_tensors(*state_, prepared_.model.named_parameters(), training_step_.optimizer(), training_step_.ema(),
+                  folder_->checkpoint("last").string());
   position_ = state_->position;
   counters_ = Counters::from_json(state_->counters);
-  state_->model.clear();  // unmaps the file
-  state_->optimizer.clear();
-  state_->average.clear();
 }
 
 // Rank 0 reads the checkpoint and broadcasts it, because other machines may not have access to the folder.

@@ -4,7 +4,6 @@
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/resume_internal.h"
 #include "vitrail/train/run_internal.h"
-#include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::train {
 
@@ -120,13 +119,7 @@ void Run::keep_best(int64_t epoch, const Candidate& candidate) {
 // Loads the best weights into the models of all processes.
 void Run::load_best() {
   const autograd::NoGrad no_grad;
-  if (group_.is_rank_zero()) {
-    const std::filesystem::path path = folder_->checkpoint("best");
-    const weights::Checkpoint file = weights::Checkpoint::open(path);
-    std::vector<nn::NamedTensor> best;
-    for (const std::string& name : file.names()) best.push_back({name, file.tensor(name)});
-    copy_weights(best, prepared_.model.named_parameters(), path.string());
-  }
+  if (group_.is_rank_zero()) load_weights(folder_->checkpoint("best"), prepared_.model.named_parameters());
   group_.broadcast_tensors(prepared_.model.named_parameters());
 }
 

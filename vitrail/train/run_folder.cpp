@@ -41,7 +41,7 @@ void refuse_link(const fs::path& path) {
 // The folder of a run may come from anywhere.  A link in it would let the run overwrite a file elsewhere.
 void refuse_links(const fs::path& run) {
   for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json"}) refuse_link(run / name);
-  for (const char* name : {"checkpoints", "tensorboard", "model", "last"}) {
+  for (const char* name : {"checkpoints", "tensorboard", "model", "last", "embeddings"}) {
     refuse_link(run / name);
     for_each_entry(run / name, refuse_link);
   }

@@ -45,8 +45,6 @@ class Run {
   // run_steps.cpp
   bool train_epoch();
   void count_batch(const BatchResult& batch, int64_t skipped);
-  void count_step(const StepResult& step);
-  bool is_logged() const;
   void log_interval(const StepResult& step);
   void report_progress() const;
   bool save_is_due() const;

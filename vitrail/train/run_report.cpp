@@ -20,87 +20,11 @@
 namespace vitrail::train {
 namespace {
 
-constexpr size_t kMaxPoints = 400;  // per curve, about the resolution of a chart
-
-// 5717416 → "5,717,416"
-std::string with_thousands_separators(int64_t number) {
-  std::string text = std::to_string(number);
-  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) text.insert(static_cast<size_t>(i), ",");
-  return text;
-}
-
 // 0.046415… → "0.0464"
 std::string short_decimal(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", value);
   return text;
-}
-
-std::string duration(double seconds) {
-  char text[32];
-  const auto total = static_cast<int64_t>(seconds);
-  if (total >= 3600) {
-    std::snprintf(text, sizeof text, "%d h %02d min", static_cast<int>(total / 3600),
-                  static_cast<int>(total / 60 % 60));
-  } else if (total >= 60) {
-    std::snprintf(text, sizeof text, "%d min %02d s", static_cast<int>(total / 60), static_cast<int>(total % 60));
-  } else {
-    std::snprintf(text, sizeof text, "%.1f s", seconds);
-  }
-  return text;
-}
-
-// The values of a row of metrics.csv that the charts show.
-struct Point {
-  double epoch, loss, top1, rate, minutes;
-};
-
-// The rows of metrics.csv by event: "train", "val", "val_ema".
-std::map<std::string, std::vector<Point>> read_metrics(const std::filesystem::path& csv) {
-  std::map<std::string, std::vector<Point>> points;
-  std::ifstream file(csv);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream fields(line);
-    std::string event, field;
-    std::getline(fields, event, ',');
-    std::vector<double> values;
-    while (std::getline(fields, field, ',')) values.push_back(std::strtod(field.c_str(), nullptr));
-    if (values.size() == 10) points[event].push_back({values[1], values[2], values[3], values[5], values[9] / 60});
-  }
-  return points;
-}
-
-// Samples the points evenly down to kMaxPoints.
-Curve make_curve(const std::string& name, const std::vector<Point>& points, double Point::*x, double Point::*y) {
-  Curve curve{name, {}, {}};
-  const size_t stride = points.size() / kMaxPoints + 1;
-  for (size_t i = 0; i < points.size(); i += stride) {
-    curve.x.push_back(points[i].*x);
-    curve.y.push_back(points[i].*y);
-  }
-  return curve;
-}
-
-std::vector<Chart> charts_of(const std::filesystem::path& csv, bool multi_label) {
-  const auto points = read_metrics(csv);
-  auto curves = [&](double Point::*x, double Point::*y) {
-    std::vector<Curve> shown;
-    for (const auto& [event, name] : {std::pair{"train", "training"}, std::pair{"val", "validation"},
-                                      std::pair{"val_ema", "validation, EMA weights"}}) {
-      if (const auto found = points.find(event); found != points.end())
-        shown.push_back(make_curve(name, found->second, x, y));
-    }
-    if (multi_label && y == &Point::top1) std::erase_if(shown, [](const Curve& c) { return c.name == "training"; });
-    return shown;
-  };
-  const std::string accuracy = multi_label ? "Mean average precision" : "Top-1 accuracy";
-  std::vector<Curve> rate;
-  if (const auto found = points.find("train"); found != points.end())
-    rate.push_back(make_curve("learning rate", found->second, &Point::epoch, &Point::rate));
-  return {{"Loss", "epoch", false, curves(&Point::epoch, &Point::loss)},
-          {accuracy, "epoch", true, curves(&Point::epoch, &Point::top1)},
-          {accuracy + " against time", "minutes", true, curves(&Point::minutes, &Point::top1)},
-          {"Learning rate", "epoch", false, rate}};
 }
 
 // The curves of a probe: how well held-out images are classified with each strength of the penalty.
@@ -112,13 +36,6 @@ std::vector<Chart> charts_of(const analysis::StrengthSearch& search) {
     top1.y.push_back(search.held_out[i].top1);
   }
   return {{"Held-out loss", "log10 C", false, {loss}}, {"Held-out top-1 accuracy", "log10 C", true, {top1}}};
-}
-
-// A chart needs a curve, which needs two points.
-bool is_empty(const Chart& chart) {
-  return std::none_of(chart.curves.begin(), chart.curves.end(), [](const Curve& curve) {
-    return std::count_if(curve.y.begin(), curve.y.end(), [](double y) { return std::isfinite(y); }) >= 2;
-  });
 }
 
 std::vector<MisclassifiedImage> misclassified_images(const ReportInput& input) {
@@ -189,7 +106,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   if (!counters.history.empty())
     facts.push_back(
         {"epochs", str(counters.history.back().epoch, input.finished ? "" : str(" of ", input.recipe->epochs))});
-  facts.push_back({"training time", duration(counters.seconds)});
+  facts.push_back({"training time", duration_text(counters.seconds)});
   facts.push_back({"parameters", with_thousands_separators(input.parameters)});
   facts.push_back({"training images", with_thousands_separators(input.data->train.size())});
   if (counters.skipped_images > 0)
@@ -259,8 +176,11 @@ void write_report(const std::filesystem::path& folder, const ReportInput& input)
   report.subtitle =
       str(input.config->architecture, " on ", input.recipe->data.train, input.finished ? "" : " — still running");
   report.facts = facts_of(input);
-  report.charts = input.search ? charts_of(*input.search) : charts_of(folder / "metrics.csv", input.data->multi_label);
-  std::erase_if(report.charts, is_empty);
+  report.charts = input.search ? charts_of(*input.search)
+                               : metric_charts(folder / "metrics.csv",
+                                               input.data->multi_label ? "Mean average precision" : "Top-1 accuracy",
+                                               !input.data->multi_label);
+  remove_empty(report.charts);
   report.examples = input.images->examples;
   report.augmented = input.images->augmented;
   report.class_rows = class_rows(input);

@@ -2,17 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "vitrail/base/error.h"
+#include "vitrail/train/run_events_internal.h"
 #include "vitrail/train/run_internal.h"
 
 namespace vitrail::train {
-namespace {
-
-constexpr int64_t kMaxSkipsInARow = 100;  // "skip" is for rare non-finite steps; more mean that training has diverged
-constexpr int64_t kMinRows = 20;          // training rows of metrics.csv, so that a short run has curves
-
-}  // namespace
-
 // Trains from the current position to the end of the epoch.  Returns false if a stop was requested.
 bool Run::train_epoch() {
   loader_.start(position_.epoch, position_.step_in_epoch);
@@ -35,6 +28,10 @@ bool Run::train_epoch() {
   return true;
 }
 
+bool Run::save_is_due() const {
+  return checkpoint_is_due(recipe_, position_, {batches_, steps_}, saved_step_, seconds_since(saved_));
+}
+
 // Counts a step and saves a checkpoint if it is due.  Returns false if a stop was requested in any process.  Sums the
 // skipped images over the processes here, so that a checkpoint contains them.
 bool Run::end_step(const StepResult& step) {
@@ -44,7 +41,8 @@ bool Run::end_step(const StepResult& step) {
   const bool stop = sums[0] > 0, save_now = sums[1] > 0;
   counters_.skipped_images += std::llround(sums[2]);
   skipped_locally_ = 0;
-  count_step(step);
+  count_step(step, position_, counters_);
+  if (row_is_due(recipe_, position_, {batches_, steps_})) log_interval(step);
   if (stop || save_now) save();
   return !stop;
 }
@@ -58,28 +56,6 @@ void Run::count_batch(const BatchResult& batch, int64_t skipped) {
     sums->correct += batch.correct;
     sums->images += batch.images;
   }
-}
-
-void Run::count_step(const StepResult& step) {
-  if (step.updated) {
-    counters_.skipped_in_a_row = 0;
-    counters_.interval.gradient_norm += step.gradient_norm;
-    ++counters_.interval.steps;
-  } else {
-    ++counters_.skipped_steps;
-    if (++counters_.skipped_in_a_row >= kMaxSkipsInARow)
-      throw Error(str("step ", position_.step), "a finite loss",
-                  str(kMaxSkipsInARow, " steps in a row without a finite loss"));
-  }
-  if (is_logged()) log_interval(step);
-}
-
-// A row of metrics.csv is due every log_every steps or more often, and after the first and the last step.  With early
-// stopping, every epoch may be the last.
-bool Run::is_logged() const {
-  const int64_t interval = std::clamp<int64_t>(recipe_.epochs * steps_ / kMinRows, 1, recipe_.log_every);
-  const bool may_end = position_.epoch + 1 == recipe_.epochs || recipe_.patience > 0;
-  return position_.step == 1 || (may_end && position_.step_in_epoch == batches_) || position_.step % interval == 0;
 }
 
 void Run::log_interval(const StepResult& step) {
@@ -107,13 +83,6 @@ void Run::report_progress() const {
   throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch,
                    loader_.waited_seconds());
   callbacks_.progress(progress);
-}
-
-bool Run::save_is_due() const {
-  const CheckpointRecipe& interval = recipe_.checkpoint;
-  if (position_.step_in_epoch == batches_) return false;  // the end of the epoch saves anyway
-  if (interval.every_steps > 0 && position_.step - saved_step_ >= interval.every_steps) return true;
-  return interval.every_minutes > 0 && seconds_since(saved_) >= 60 * interval.every_minutes;
 }
 
 }  // namespace vitrail::train

@@ -18,7 +18,8 @@ struct Progress {
   Phase phase = Phase::train;
   int64_t epoch = 0, epochs = 0;  // current epoch, from 1, and number of epochs
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
-  double loss = 0, accuracy = 0;  // means of the epoch so far; accuracy is NaN for images with several labels
+  // Means of the epoch so far; accuracy is NaN for images with several labels and for segmentation.
+  double loss = 0, accuracy = 0;
   double images_per_second = 0;
   double data_wait = 0;     // fraction of the training time spent waiting for the data loader
   double seconds_left = 0;  // estimate for the run
@@ -29,6 +30,7 @@ struct EpochResult {
   // With several labels per image, train_top1 is 0, other top1 are mean average precisions, and top5 are the F1 of all
   // decisions at 0.5.
   bool multi_label = false;
+  bool segmentation = false;  // train_top1 is 0, other top1 and top5 are mean IoUs: segment_run.h
   double train_loss = 0, train_top1 = 0;
   double val_loss = 0, val_top1 = 0, val_top5 = 0;  // weights, if validated
   double ema_loss = 0, ema_top1 = 0, ema_top5 = 0;  // EMA weights, if has_ema
@@ -73,9 +75,10 @@ struct TrainingResult {
   std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
   std::optional<double> last_top1 = {};  // validation accuracy of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  int64_t best_epoch = 0;    // epoch of the kept weights: the last one if nothing was validated
-  bool multi_label = false;  // metrics are then those of EpochResult
-  bool tested = false;       // whether there are test images and the run is finished
+  int64_t best_epoch = 0;     // epoch of the kept weights: the last one if nothing was validated
+  bool multi_label = false;   // metrics are then those of EpochResult
+  bool segmentation = false;  // likewise
+  bool tested = false;        // whether there are test images and the run is finished
   int64_t test_images = 0;
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
   int64_t skipped_images = 0;  // unreadable
@@ -85,9 +88,9 @@ struct TrainingResult {
   CommunicationTimes communication = {};
 };
 
-// Trains a model; recipe.objective "probe": as train_probe (probe.h).  With a communicator of K processes, each
-// contributes `batch_size` images to every batch, which computes the same as one process with K times the batch size.
-// Rank 0 writes to the folder:
+// Trains a model; recipe.objective "probe": as train_probe (probe.h), "segment": as train_segment (segment_run.h). With
+// a communicator of K processes, each contributes `batch_size` images to every batch, which computes the same as one
+// process with K times the batch size. Rank 0 writes to the folder:
 //   recipe.json                                    the recipe with every field
 //   metrics.csv, tensorboard/events.out.tfevents…  losses, accuracies and timings
 //   checkpoints/{last,previous,best,ema}.safetensors

@@ -9,19 +9,16 @@
 #include "vitrail/nn/dropout.h"
 #include "vitrail/ops/loss.h"
 #include "vitrail/ops/precision.h"
-#include "vitrail/optim/gradients.h"
 #include "vitrail/train/non_finite_internal.h"
 #include "vitrail/train/training_step_internal.h"
 
 namespace vitrail::train {
 namespace {
 
-optim::GroupOptions group_options(const Recipe& recipe) {
-  optim::GroupOptions groups = recipe.groups;
-  groups.frozen = recipe.model.freeze;
-  if (recipe.model.linear_probe)
-    groups.frozen.push_back("regex:(?!head).*");  // all names that do not start with "head"
-  return groups;
+std::vector<std::string> frozen_of(const ModelRecipe& model) {
+  std::vector<std::string> frozen = model.freeze;
+  if (model.linear_probe) frozen.push_back("regex:(?!head).*");  // all names that do not start with "head"
+  return frozen;
 }
 
 int64_t count_correct(const models::VisionTransformer::Heads& heads, const Tensor& labels) {
@@ -50,22 +47,6 @@ data::Batch placeholder_batch(const data::Batch& empty) {
 
 }  // namespace
 
-optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch) {
-  const ScheduleRecipe& schedule = recipe.schedule;
-  auto steps = [&](double epochs) { return std::llround(epochs * static_cast<double>(steps_per_epoch)); };
-  optim::ScheduleOptions options;
-  options.kind = schedule.name;
-  options.rate = recipe.lr;
-  options.final_rate = schedule.final_lr;
-  options.total_steps = recipe.epochs * steps_per_epoch;
-  options.warmup_steps = steps(schedule.warmup_epochs);
-  options.warmup_rate = schedule.warmup_lr;
-  options.warmup_prefix = schedule.warmup_prefix;
-  options.decay_steps = steps(schedule.decay_epochs);
-  options.decay_factor = schedule.decay_factor;
-  return options;
-}
-
 TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& model, int64_t steps_per_epoch,
                            std::unique_ptr<Teacher> teacher, const ProcessGroup& group, Tensor class_weights)
     : recipe_(recipe),
@@ -73,15 +54,8 @@ TrainingStep::TrainingStep(const Recipe& recipe, models::VisionTransformer& mode
       model_(model),
       teacher_(std::move(teacher)),
       class_weights_(std::move(class_weights)),
-      optimizer_(optim::make_optimizer(recipe.optimizer, optim::parameter_groups(model, group_options(recipe)))),
-      schedule_(schedule_options(recipe, steps_per_epoch)),
-      all_reduce_(group, optimizer_->parameters()) {
+      update_(recipe, model, frozen_of(recipe.model), steps_per_epoch, group) {
   model_.checkpoint_blocks(recipe.model.activation_checkpointing);
-  if (recipe.ema) ema_ = std::make_unique<optim::Ema>(model.named_parameters(), *recipe.ema);
-}
-
-void TrainingStep::update_schedule(int64_t steps_per_epoch) {
-  schedule_ = optim::Schedule(schedule_options(recipe_, steps_per_epoch));
 }
 
 void TrainingStep::set_epoch(double epoch) {
@@ -135,11 +109,11 @@ double TrainingStep::weight_of(const data::Batch& batch) const {
 }
 
 void TrainingStep::run_backward(const Tensor& loss, double weight, bool last) {
-  const autograd::BackwardOptions options = last ? all_reduce_.begin() : autograd::BackwardOptions{};
+  const autograd::BackwardOptions options = last ? update_.all_reduce().begin() : autograd::BackwardOptions{};
   try {
     autograd::backward(loss, Tensor::full(loss.shape(), weight, loss.dtype()), options);
   } catch (...) {
-    if (last) all_reduce_.finish();
+    if (last) update_.all_reduce().finish();
     throw;
   }
 }
@@ -163,35 +137,12 @@ BatchResult TrainingStep::accumulate(const data::Batch& given, const BatchPositi
   }
   const BatchResult all = combine(local);
   if (!std::isfinite(all.loss)) {
-    problem = group_.first_nonempty_text(problem);
-    if (problem_.empty()) problem_ = problem;
+    update_.reject(group_.first_nonempty_text(problem));
   } else if (all.images > 0) {
     const double share = local.weight / all.weight;
     run_backward(loss, share / static_cast<double>(position.count), position.index + 1 == position.count);
   }
   return all;
-}
-
-StepResult TrainingStep::update(int64_t step, int64_t scheduled_step) {
-  StepResult result{.learning_rate = schedule_.rate(scheduled_step)};
-  all_reduce_.finish();
-  result.gradient_norm = optim::gradient_norm(optimizer_->parameters());
-  if (problem_.empty() && !std::isfinite(result.gradient_norm))
-    problem_ = "first not finite: " + non_finite_gradient(optimizer_->parameters());
-  if (!problem_.empty()) {
-    const std::string problem = std::exchange(problem_, "");
-    optimizer_->clear_gradients();
-    result.updated = false;
-    if (recipe_.non_finite == "skip") return result;
-    throw Error(
-        str("step ", step + 1), "a finite loss and finite gradients",
-        problem + str(" (learning rate ", result.learning_rate,
-                      "; a lower one, a warm-up or \"clip\" may help; \"non_finite\": \"skip\" skips such steps)"));
-  }
-  optimizer_->step(result.learning_rate, optim::clip_factor(result.gradient_norm, recipe_.clip));
-  optimizer_->clear_gradients();
-  if (ema_) ema_->update(step + 1);
-  return result;
 }
 
 }  // namespace vitrail::train

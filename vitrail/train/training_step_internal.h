@@ -6,12 +6,9 @@
 
 #include "vitrail/data/loader.h"
 #include "vitrail/models/vision_transformer.h"
-#include "vitrail/optim/ema.h"
-#include "vitrail/optim/optimizer.h"
-#include "vitrail/optim/schedule.h"
-#include "vitrail/train/gradient_all_reduce_internal.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/teacher_internal.h"
+#include "vitrail/train/weight_update_internal.h"
 
 namespace vitrail::train {
 
@@ -22,19 +19,11 @@ struct BatchResult {
   double weight = 0;  // what the mean loss was divided by: images, or the sum of their class weights
 };
 
-struct StepResult {
-  double learning_rate = 0, gradient_norm = 0;
-  bool updated = true;  // false: the step was skipped, because the loss or a gradient was not finite
-};
-
 // The position of a batch in the run and among the batches that are accumulated into one step.
 struct BatchPosition {
   uint64_t number = 0;           // index of the batch in the run: a key of the random numbers of dropout and drop path
   int64_t index = 0, count = 1;  // batch `index` of `count` of the step
 };
-
-// The schedule of a recipe: its durations in epochs become steps.
-optim::ScheduleOptions schedule_options(const Recipe& recipe, int64_t steps_per_epoch);
 
 class TrainingStep {
  public:
@@ -44,7 +33,7 @@ class TrainingStep {
                std::unique_ptr<Teacher> teacher, const ProcessGroup& group, Tensor class_weights = {});
 
   // Follows a change of the recipe's number of epochs.
-  void update_schedule(int64_t steps_per_epoch);
+  void update_schedule(int64_t steps_per_epoch) { update_.update_schedule(steps_per_epoch); }
 
   // Sets the position of the next batch in epochs, with fractions.  The rate of PatchDropout depends on it.
   void set_epoch(double epoch);
@@ -54,16 +43,13 @@ class TrainingStep {
   // mode.  During the step's last backward pass the gradients are all-reduced.
   BatchResult accumulate(const data::Batch& batch, const BatchPosition& position);
 
-  // Updates the weights, equally in all processes, and clears the gradients.  `step`: number of optimiser steps before
-  // this one.  `scheduled_step`: step of the learning rate schedule; it differs from `step` after a resume with another
-  // batch size.  If the loss or a gradient is not finite, skips the step or throws Error naming the first such tensor,
-  // depending on recipe.non_finite.
-  StepResult update(int64_t step, int64_t scheduled_step);
+  // WeightUpdate::apply().
+  StepResult update(int64_t step, int64_t scheduled_step) { return update_.apply(step, scheduled_step); }
 
-  double scheduled_rate(int64_t scheduled_step) const { return schedule_.rate(scheduled_step); }
-  optim::Optimizer& optimizer() { return *optimizer_; }
-  optim::Ema* ema() const { return ema_.get(); }  // null without EMA
-  dist::ReducerStats reducer_stats() const { return all_reduce_.stats(); }
+  double scheduled_rate(int64_t scheduled_step) const { return update_.scheduled_rate(scheduled_step); }
+  optim::Optimizer& optimizer() { return update_.optimizer(); }
+  optim::Ema* ema() const { return update_.ema(); }  // null without EMA
+  dist::ReducerStats reducer_stats() const { return update_.reducer_stats(); }
 
  private:
   Tensor loss_of(const models::VisionTransformer::Heads& heads, const data::Batch& batch) const;
@@ -76,11 +62,7 @@ class TrainingStep {
   models::VisionTransformer& model_;
   std::unique_ptr<Teacher> teacher_;
   Tensor class_weights_;  // f32 [classes], or undefined
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  optim::Schedule schedule_;
-  std::unique_ptr<optim::Ema> ema_;
-  GradientAllReduce all_reduce_;
-  std::string problem_;  // the first non-finite tensor since the last update; the same in all processes
+  WeightUpdate update_;
 };
 
 }  // namespace vitrail::train

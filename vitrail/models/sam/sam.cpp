@@ -2,6 +2,7 @@
 #include "vitrail/models/sam/sam.h"
 
 #include <algorithm>
+#include <functional>
 #include <span>
 
 #include "vitrail/base/crc32c_internal.h"
@@ -60,6 +61,22 @@ std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, co
   return shapes;
 }
 
+// A digest of the tensors' names, types, shapes and values.
+std::string digest_of(const std::vector<std::string>& names, const std::function<Tensor(size_t)>& tensor) {
+  std::vector<std::string> lines(names.size());
+  parallel_for_balanced(0, static_cast<int64_t>(names.size()), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      const Tensor values = tensor(i).contiguous();
+      const auto bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
+      lines[i] =
+          str(names[i], " ", name_of(values.dtype()), " ", values.shape(), " ", crc32c(values.raw(), bytes), "\n");
+    }
+  });
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return sha256(std::as_bytes(std::span(text)));
+}
+
 std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, const ParamSource& params) {
   if (config.stages.empty()) return std::make_unique<SamImageEncoder>(config, params);
   return std::make_unique<SamTinyEncoder>(config, params);
@@ -94,18 +111,23 @@ std::string sam_encoder_digest(const std::filesystem::path& path) {
     const weights::KeyMatch match = map.match(tensor.name);
     if (!match.dropped() && computes_embedding(match.native)) encoder.emplace(match.native, tensor);
   }
-  std::vector<std::string> lines;
-  for (const auto& [native, tensor] : encoder) lines.push_back(tensor.name);
-  parallel_for_balanced(0, static_cast<int64_t>(lines.size()), 1, [&](int64_t first, int64_t last) {
-    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
-      const Tensor values = checkpoint->tensor(lines[i]).contiguous();
-      const auto bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
-      lines[i] = str(name_of(values.dtype()), " ", values.shape(), " ", crc32c(values.raw(), bytes), "\n");
-    }
-  });
-  std::string text;
-  for (size_t i = 0; const auto& [native, tensor] : encoder) text += native + " " + lines[i++];
-  return sha256(std::as_bytes(std::span(text)));
+  std::vector<std::string> natives, names;
+  for (const auto& [native, tensor] : encoder) {
+    natives.push_back(native);
+    names.push_back(tensor.name);
+  }
+  return digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
+}
+
+std::string sam_trunk_digest(const Sam& sam) {
+  std::vector<std::string> names;
+  std::vector<Tensor> tensors;
+  for (const nn::NamedTensor& parameter : sam.image_encoder().named_parameters()) {
+    if (parameter.name.starts_with("neck.")) continue;
+    names.push_back(parameter.name);
+    tensors.push_back(parameter.tensor);
+  }
+  return digest_of(names, [&](size_t i) { return tensors[i]; });
 }
 
 Sam load_sam(const std::filesystem::path& path) {

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/sam/instance_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/image/encode.h"
+#include "vitrail/sam/mask_evaluation.h"
+#include "vitrail/sam/polygon_mask.h"
+
+namespace vitrail::sam {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::contains;
+using testing::error_of;
+
+// The masks of pycocotools 2.0.11: frPyObjects([polygon], 7, 9).
+TEST(PolygonMask, EqualsPycocotools) {
+  const std::vector<std::pair<std::vector<double>, std::string>> cases{
+      {{1, 1, 6, 1, 6, 5, 1, 5}, "8430000000d0"},
+      {{0.3, 0.2, 8.7, 3.1, 4.4, 6.9}, "8162N101NO1O2N5"},
+      {{2, 6, 4.5, 0.5, 7, 6, 1, 2.5, 8, 2.5}, "c0150N15OO08"},
+      {{3, 3, 6, 3, 6, 6}, "o0161a0"}};
+  for (const auto& [corners, counts] : cases) EXPECT_EQ(to_coco(polygon_mask(corners, 9, 7, "p")), counts);
+}
+
+TEST(PolygonMask, RefusesWhatIsNoPolygonOfTheImage) {
+  const auto message = [](std::vector<double> corners) {
+    return error_of([&] { polygon_mask(corners, 9, 7, "annotation 5"); });
+  };
+  EXPECT_TRUE(contains(message({1, 2, 3, 4}), "annotation 5"));
+  EXPECT_TRUE(contains(message({1, 2, 3, 4, 5, 6, 7}), "3 corners"));
+  EXPECT_TRUE(contains(message({1, 2, 3, 4, 1e9, 6}), "9×7"));
+  EXPECT_TRUE(contains(message({1, 2, 3, 4, std::nan(""), 6}), "9×7"));
+}
+
+void write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
+
+fs::path coco(const std::string& annotations) {
+  const fs::path folder = testing::scratch_folder();
+  fs::create_directories(folder / "images");
+  image::write_png(folder / "images" / "a.png", image::make_image(4, 3, 3));
+  write(folder / "set.json", R"({"images": [{"id": 7, "file_name": "a.png", "width": 4, "height": 3},
+                                            {"id": 8, "file_name": "b.png", "width": 4, "height": 3}],
+                                 "annotations": [)" +
+                                 annotations + "]}");
+  return folder / "set.json";
+}
+
+TEST(CocoInstances, HavePolygonsAndBothKindsOfRuns) {
+  const auto dataset = open_instances(coco(
+      R"({"id": 1, "image_id": 7, "iscrowd": 0, "segmentation": [[0, 0, 2, 0, 2, 2, 0, 2], [3, 0, 4, 0, 4, 3, 3, 3]]},
+         {"id": 2, "image_id": 7, "segmentation": {"size": [3, 4], "counts": [1, 2, 9]}},
+         {"id": 3, "image_id": 7, "segmentation": {"size": [3, 4], "counts": "129"}},
+         {"id": 4, "image_id": 7, "iscrowd": 1, "segmentation": {"size": [3, 4], "counts": [1, 2, 9]}},
+         {"id": 5, "image_id": 8, "segmentation": []})"));
+  ASSERT_EQ(dataset->size(), 1);
+  EXPECT_EQ(dataset->path(0).filename(), "a.png");
+  EXPECT_EQ(dataset->left_out().crowds, 1);
+  EXPECT_EQ(dataset->left_out().without_mask, 1);
+  EXPECT_EQ(dataset->left_out().images, 1);
+  const std::vector<Rle> masks = dataset->masks(0, 4, 3);
+  ASSERT_EQ(masks.size(), 3u);
+  EXPECT_EQ(area(masks[0]), 7);  // 2×2 and 1×3 pixels
+  EXPECT_EQ(masks[1], masks[2]);
+  EXPECT_TRUE(contains(error_of([&] { dataset->masks(0, 3, 4); }), "an image of 4×3"));
+  EXPECT_TRUE(contains(summary(*dataset, "SET"), "1 crowd annotations"));
+}
+
+TEST(CocoInstances, ErrorsNameTheAnnotation) {
+  for (const auto& [annotation, expected] :
+       {std::pair{R"({"id": 1, "image_id": 9, "segmentation": [[0, 0, 2, 0, 2, 2]]})", "annotation 1"},
+        {R"({"id": 1, "image_id": 7, "segmentation": {"size": [4, 3], "counts": [12]}})", "[3, 4]"},
+        {R"({"id": 1, "image_id": 7, "segmentation": [["x"]]})", "a polygon"},
+        {R"({"id": 1, "image_id": 7, "segmentation": {"size": [3, 4], "counts": [-1, 13]}})", "runs"},
+        {R"({"image_id": 7})", "\"id\""}}) {
+    const fs::path file = coco(annotation);
+    const std::string message = error_of([&] { open_instances(file); });
+    EXPECT_TRUE(contains(message, expected)) << message;
+  }
+  const auto late =
+      open_instances(coco(R"({"id": 6, "image_id": 7, "segmentation": {"size": [3, 4], "counts": [5]}})"));
+  EXPECT_TRUE(contains(error_of([&] { late->masks(0, 4, 3); }), "annotation 6"));
+  const fs::path file = testing::scratch_folder() / "x.json";
+  write(file, "{");
+  EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "not JSON"));
+  write(file, R"({"images": [{"id": 1, "file_name": "no.png", "width": 4, "height": 3}], "annotations":
+                  [{"id": 1, "image_id": 1, "segmentation": [[0, 0, 2, 0, 2, 2]]}]})");
+  EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "no.png"));
+}
+
+TEST(InstanceFolder, ReadsNumberedAndSeparateMasks) {
+  const fs::path folder = testing::scratch_folder();
+  image::Image photo = image::make_image(4, 3, 3), numbers = image::make_image(4, 3, 1);
+  numbers.pixels = {0, 1, 1, 0, 0, 0, 9, 9, 0, 0, 0, 9};
+  image::write_png(folder / "other.png", photo);  // neither an image nor a mask
+  for (const char* name : {"a.ppm", "c.ppm"}) write(folder / name, "P6 4 3 255\n" + std::string(36, 'x'));
+  image::write_png(folder / "a.png", numbers);
+  image::write_png(folder / "b.png", photo);
+  fs::create_directories(folder / "b");
+  image::write_png(folder / "b" / "cat.png", numbers);
+  image::write_png(folder / "b" / "empty.png", image::make_image(4, 3, 1));
+  const auto dataset = open_instances(folder, "train");
+  ASSERT_EQ(dataset->size(), 2);
+  EXPECT_EQ(dataset->left_out().images, 2);
+  EXPECT_EQ(dataset->path(0).filename(), "a.ppm");
+  const std::vector<Rle> a = dataset->masks(0, 4, 3), b = dataset->masks(1, 4, 3);
+  ASSERT_EQ(a.size(), 2u);
+  EXPECT_EQ(area(a[0]), 2);
+  EXPECT_EQ(area(a[1]), 3);
+  ASSERT_EQ(b.size(), 1u);
+  EXPECT_EQ(area(b[0]), 5);
+  const std::string message = error_of([&] { dataset->masks(0, 5, 3); });
+  EXPECT_TRUE(contains(message, "a.png") && contains(message, "5×3")) << message;
+  EXPECT_TRUE(contains(error_of([&] { open_instances(folder / "nothing"); }), "a folder of images"));
+  fs::create_directories(folder / "train" / "x");
+  EXPECT_TRUE(contains(error_of([&] { open_instances(folder, "train"); }), "images with masks"));
+}
+
+TEST(MaskEvaluation, TheMiddleIsFurthestFromTheOutside) {
+  BinaryMask mask = make_mask(9, 7);
+  for (int64_t y = 0; y < 7; ++y) std::fill_n(mask.row(y), 5, uint8_t{1});
+  const Point middle = middle_of(mask);
+  EXPECT_EQ(middle.x, 2);
+  EXPECT_EQ(middle.y, 2);  // the border of the image is outside
+  EXPECT_EQ(middle.label, 1);
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, mask), 1);
+  BinaryMask other = make_mask(9, 7);
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 0);
+  EXPECT_DOUBLE_EQ(intersection_over_union(other, other), 1);
+  other.row(0)[0] = other.row(0)[8] = 1;
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 1.0 / 36);
+}
+
+}  // namespace
+}  // namespace vitrail::sam

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loss of segmentation training beside PyTorch's: tests/fixtures/ops/mask_losses.safetensors.
+#include "tests/support/golden.h"
+#include "tests/train/segment_fixture.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/train/segment_loss_internal.h"
+#include "vitrail/train/simulated_prompts_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+TEST(SegmentLoss, AndGradientsEqualPyTorchs) {
+  const testing::Golden golden = testing::read_golden(testing::fixture("ops/mask_losses.safetensors"));
+  Tensor logits = golden["logits"].contiguous().view({4, 4, 3, 3}).clone(), iou = golden["iou"].clone();
+  autograd::set_requires_grad(logits, true);
+  autograd::set_requires_grad(iou, true);
+  const SegmentLoss loss = segment_loss({logits, iou}, golden["targets"].contiguous().view({4, 3, 3}), {});
+  EXPECT_TRUE(testing::close(loss.loss, golden["segment.loss"], 1e-12));
+  autograd::backward(loss.loss);
+  EXPECT_TRUE(testing::close(autograd::grad_of(logits).contiguous().view({4, 4, 9}), golden["segment.grad"], 1e-13));
+  EXPECT_TRUE(testing::close(autograd::grad_of(iou), golden["segment.iou_grad"], 1e-13));
+}
+
+sam::BinaryMask square() {
+  sam::BinaryMask mask = sam::make_mask(64, 64);
+  for (int64_t y = 20; y < 40; ++y) std::fill_n(mask.row(y) + 10, 20, uint8_t{1});
+  return mask;
+}
+
+TEST(SimulatedPrompts, AreInTheMaskAndFollowTheSeed) {
+  const sam::BinaryMask mask = square();
+  RandomStream random(1), same(1);
+  for (int i = 0; i < 200; ++i) {
+    const sam::Point click = click_in(mask, 1, random), again = click_in(mask, 1, same);
+    EXPECT_EQ(mask.row(static_cast<int64_t>(click.y))[static_cast<int64_t>(click.x)], 1);
+    EXPECT_TRUE(click.x == again.x && click.y == again.y);
+    const sam::Box box = jittered_box(mask, random);
+    jittered_box(mask, same);
+    EXPECT_NEAR(box.x0, 10, 1.25);  // at most 20 of 1024 pixels
+    EXPECT_NEAR(box.y1, 40, 1.25);
+  }
+}
+
+TEST(SimulatedPrompts, CorrectMissingAndSurplusParts) {
+  sam::BinaryMask target = square(), predicted = target;
+  RandomStream random(2);
+  EXPECT_FALSE(correction_click(predicted, target, 2, random));
+  predicted.row(25)[15] = 0;
+  const auto missing = correction_click(predicted, target, 2, random);
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(missing->label, 1);
+  EXPECT_TRUE(missing->x == 30 || missing->x == 31) << missing->x;
+  EXPECT_TRUE(missing->y == 50 || missing->y == 51) << missing->y;
+  predicted = target;
+  predicted.row(3)[5] = 1;
+  EXPECT_EQ(correction_click(predicted, target, 2, random)->label, 0);
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/golden.h"
+#include "tests/train/segment_fixture.h"
+#include "vitrail/models/vision_transformer.h"
+#include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/segment_model_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+// A Vision Transformer with LayerScale, whose images are normalised with 0.5.  Without a CLS token its blocks compute
+// what those of Segment Anything do with relative positions of zero.
+models::ModelConfig source_config() {
+  models::ModelConfig config;
+  config.architecture = "vit";
+  config.vit.img_size = {32, 32};
+  config.vit.patch_size = {8, 8};
+  config.vit.num_classes = 0;
+  config.vit.embed_dim = 32;
+  config.vit.depth = 3;
+  config.vit.num_heads = 2;
+  config.vit.class_token = false;
+  config.vit.global_pool = models::GlobalPool::none;
+  config.vit.final_norm = false;
+  config.vit.init_values = 0.3;
+  config.preprocessing.mean = std::vector<double>(3, 0.5);
+  config.preprocessing.std = std::vector<double>(3, 0.5);
+  return config;
+}
+
+fs::path source_folder(const models::ModelConfig& config) {
+  const fs::path folder = testing::scratch_folder() / "vit";
+  RandomParams random(3);
+  write_model(folder, config, models::VisionTransformer(config.vit, ParamSource(random)).named_parameters());
+  return folder;
+}
+
+Recipe recipe_from(const fs::path& init, const std::vector<std::string>& settings = {}) {
+  std::vector<std::string> all{R"(model={"init": ")" + init.string() + "\"}", "segment.window=0"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return parse_recipe(tiny_segment_recipe("data"), "r.json", all);
+}
+
+// Pixels in 0 … 1, normalised.
+Tensor normalised(const Tensor& pixels, const std::vector<double>& mean, const std::vector<double>& std) {
+  Tensor result = pixels.clone();
+  const int64_t plane = pixels.size(2) * pixels.size(3);
+  for (int64_t i = 0; i < result.numel(); ++i) {
+    const auto c = static_cast<size_t>(i / plane % 3);
+    result.data<float>()[i] = static_cast<float>((result.data<float>()[i] - mean[c]) / std[c]);
+  }
+  return result;
+}
+
+TEST(SegmentModel, ComputesWhatTheVisionTransformerDoesThatItStartsFrom) {
+  const models::ModelConfig config = source_config();
+  const fs::path folder = source_folder(config);
+  const PreparedSam prepared = prepare_sam(recipe_from(folder));
+  RandomParams random(3);
+  const models::VisionTransformer source(config.vit, ParamSource(random));
+  Tensor pixels = Tensor::randn({2, 3, 32, 32}, 5);
+  for (int64_t i = 0; i < pixels.numel(); ++i) pixels.data<float>()[i] = 0.5f + 0.2f * pixels.data<float>()[i];
+  const Tensor want = source.forward_features(normalised(pixels, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}));
+  const Tensor got =
+      prepared.model.image_encoder().trunk(normalised(pixels, {0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
+  // 3 blocks of sums of at most 192 products, of values below 10.
+  EXPECT_TRUE(testing::close(got.contiguous().view({2, 16, 32}), want, 3 * 192 * 0x1p-23 * 10));
+}
+
+TEST(SegmentModel, InterpolatesPositionsAndAddsWindows) {
+  const fs::path folder = source_folder(source_config());
+  const PreparedSam prepared =
+      prepare_sam(recipe_from(folder, {"segment.image_size=64", "segment.window=3", "segment.global_every=3"}));
+  const models::SamEncoderConfig& encoder = prepared.model.config().encoder;
+  EXPECT_EQ(encoder.grid, 8);
+  EXPECT_EQ(encoder.blocks[0].window, 3);
+  EXPECT_EQ(encoder.blocks[2].window, 0);
+  ASSERT_FALSE(prepared.notes.empty());
+  EXPECT_EQ(prepared.notes[0], "positions: interpolated from 4×4 to 8×8");
+  const Tensor table = prepared.model.parameter("image_encoder.blocks.0.attn.rel_pos_h");
+  EXPECT_TRUE(testing::close(table, Tensor::zeros({5, 16}), 0));
+}
+
+TEST(SegmentModel, RefusesVisionTransformersOfAnotherKind) {
+  models::ModelConfig config = source_config();
+  config.vit.qk_norm = true;
+  config.vit.pos_embed = models::PositionEmbedding::sincos2d;
+  const Recipe recipe = recipe_from(source_folder(config));
+  const std::string message = error_of([&] { prepare_sam(recipe); });
+  EXPECT_TRUE(contains(message, "another attention, no learned positions")) << message;
+}
+
+}  // namespace
+}  // namespace vitrail::train

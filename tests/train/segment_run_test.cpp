@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/segment_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/golden.h"
+#include "tests/train/segment_fixture.h"
+#include "vitrail/models/sam/sam.h"
+#include "vitrail/sam/mask_evaluation.h"
+#include "vitrail/train/checkpoint.h"
+
+namespace vitrail::train {
+namespace {
+
+TrainingResult train_to(const fs::path& folder, const Recipe& recipe, bool resume = false, int stop_after = 0) {
+  int steps = 0;
+  TrainerCallbacks callbacks;
+  if (stop_after > 0) callbacks.stop = [&] { return ++steps >= stop_after; };
+  return train(recipe, {.folder = folder, .resume = resume, .threads = 2}, callbacks);
+}
+
+Recipe recipe_of(const fs::path& instances, const std::vector<std::string>& settings = {}) {
+  return parse_recipe(tiny_segment_recipe(instances), "r.json", settings);
+}
+
+TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
+  const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
+  const TrainingResult result =
+      train_to(run, recipe_of(instances, {"data.test=" + instances.string(), "data.test_split=val"}));
+  EXPECT_EQ(result.epoch, 2);
+  EXPECT_EQ(result.step, 6);  // 12 images in batches of 4
+  EXPECT_TRUE(result.segmentation && result.tested);
+  EXPECT_EQ(result.validation_images, 4);
+  for (const char* file : {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/model.safetensors",
+                           "model/README.md", "last/model.safetensors", "checkpoints/last.safetensors"}) {
+    EXPECT_TRUE(fs::exists(run / file)) << file;
+  }
+  EXPECT_TRUE(contains(read_text(run / "metrics.csv"), "click_iou,box_iou"));
+  EXPECT_TRUE(contains(read_text(run / "report.html"), "what a click in the middle of each gives"));
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  EXPECT_EQ(summary["test"]["images"], 4);
+  EXPECT_TRUE(summary["held_out"].contains("click_iou"));
+  EXPECT_FALSE(fs::exists(run / "embeddings"));  // the encoder is trained
+}
+
+// An epoch's evaluation is that of the saved model.
+TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
+  const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";
+  const TrainingResult result = train_to(run, recipe_of(instances, {"ema=null"}));
+  const sam::Predictor predictor(run / "model", {.threads = 2});
+  EXPECT_EQ(predictor.image_size(), 32);
+  const auto again = sam::evaluate_masks(predictor, *sam::open_instances(instances, "val"));
+  EXPECT_EQ(again.masks, 8);
+  EXPECT_DOUBLE_EQ(again.click_best, *result.best_top1);
+}
+
+void expect_same_runs(const fs::path& a, const fs::path& b) {
+  const CheckpointState first = load_checkpoint(a / "checkpoints/last.safetensors");
+  const CheckpointState second = load_checkpoint(b / "checkpoints/last.safetensors");
+  EXPECT_EQ(first.position.step, second.position.step);
+  for (const auto& [x, y] :
+       {std::pair{first.model, second.model}, {first.optimizer, second.optimizer}, {first.average, second.average}}) {
+    ASSERT_EQ(x.size(), y.size());
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_TRUE(testing::close(x[i].tensor, y[i].tensor, 0)) << x[i].name;
+  }
+  EXPECT_EQ(deterministic_columns(a / "metrics.csv"), deterministic_columns(b / "metrics.csv"));
+  EXPECT_EQ(read_text(a / "model/model.safetensors"), read_text(b / "model/model.safetensors"));
+}
+
+TEST(SegmentRun, StoppedAndResumedGivesTheBitsOfAnUninterruptedRun) {
+  const fs::path instances = make_instances();
+  for (const char* encoder : {"segment.train_encoder=true", "segment.train_encoder=false"}) {
+    const fs::path scratch = testing::scratch_folder();
+    const Recipe recipe = recipe_of(instances, {encoder, "accumulate=2"});
+    train_to(scratch / "whole", recipe);
+    EXPECT_TRUE(train_to(scratch / "parts", recipe, false, 1).stopped);  // within the first epoch
+    EXPECT_TRUE(train_to(scratch / "parts", recipe, true, 3).stopped);   // in an evaluation
+    EXPECT_FALSE(train_to(scratch / "parts", recipe, true).stopped);
+    expect_same_runs(scratch / "whole", scratch / "parts");
+  }
+}
+
+TEST(SegmentRun, FrozenEncoderKeepsItsBlocksAndTrainsTheNeck) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = recipe_of(make_instances(), {"segment.train_encoder=false", "ema=null"});
+  train_to(run, recipe);
+  RandomParams random(recipe.seed);
+  const models::Sam trained = models::load_sam(run / "last");
+  const models::Sam initial(trained.config(), ParamSource(random));
+  for (const nn::NamedTensor& parameter : initial.named_parameters()) {
+    const bool encoder = parameter.name.starts_with("image_encoder."),
+               neck = parameter.name.find("neck.") != std::string::npos;
+    const bool fixed = (encoder && !neck) || parameter.name.find("gaussian") != std::string::npos;
+    const bool changed = !testing::close(trained.parameter(parameter.name), parameter.tensor, 0);
+    // In two rounds of clicks and boxes every other parameter has a gradient.
+    EXPECT_NE(changed, fixed) << parameter.name;
+  }
+  EXPECT_GE(std::distance(fs::directory_iterator(run / "embeddings"), fs::directory_iterator()), 12);
+}
+
+// Objects of 120 of 768 pixels: a mask of everything has an IoU of 0.16, one of half of the image at most 0.32.
+TEST(SegmentRun, LearnsWhatABoxMeans) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const TrainingResult result = train_to(
+      run, recipe_of(make_instances(32), {"epochs=24", "optimizer.lr=0.004", "ema=null", "validate_every=24"}));
+  EXPECT_GT(*result.best_top1, 0.5);
+}
+
+TEST(SegmentRun, SkipsAndCountsUnreadableFilesIfTheRecipeSaysSo) {
+  const fs::path instances = make_instances(), scratch = testing::scratch_folder();
+  write_file(instances / "train" / "03.png", "no image");
+  const std::string message = error_of([&] { train_to(scratch / "a", recipe_of(instances)); });
+  EXPECT_TRUE(contains(message, "03.png")) << message;
+  const Warnings warnings;
+  const TrainingResult result = train_to(scratch / "b", recipe_of(instances, {"data.unreadable=skip"}));
+  EXPECT_EQ(result.skipped_images, 1);
+  EXPECT_TRUE(warnings.any("03.png"));
+  EXPECT_EQ(warnings.messages.size(), 1u);  // once, not once an epoch
+}
+
+TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {
+  const fs::path instances = make_instances();
+  for (const auto& [setting, expected] : {std::pair{"augment.mixup=0.2", "augment: expected only \"flip\""},
+                                          {"loss.label_smoothing=0.1", "loss: "},
+                                          {"data.crop_pct=0.9", "data: expected no preprocessing"},
+                                          {"token_drop={}", "token_drop"},
+                                          {"segment.decoder_dim=20", "multiple of 16"},
+                                          {"segment.rounds=0", "segment.rounds"},
+                                          {"segment.focal_gamma=0.5", "focal_gamma"},
+                                          {"segment.size=3", "segment.size"}}) {
+    const std::string message = error_of([&, s = setting] { recipe_of(instances, {s}); });
+    EXPECT_TRUE(contains(message, expected)) << message;
+  }
+  EXPECT_TRUE(contains(error_of([&] { recipe_of(instances, {"objective=classify"}); }), "segment"));
+  for (const auto& [setting, expected] : {std::pair{"segment.image_size=33", "a multiple of the patch size 8"},
+                                          {"segment.window=4", "smaller than the grid"},
+                                          {"model.qk_norm=true", "another attention"}}) {
+    const Recipe recipe = recipe_of(instances, {setting});
+    const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
+    EXPECT_TRUE(contains(message, expected)) << message;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::train

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instance annotations in COCO's JSON (cocodataset.org, "Data format").
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <variant>
+
+#include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/sam/instance_datasets_internal.h"
+#include "vitrail/sam/polygon_mask.h"
+
+namespace vitrail::sam {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxFileBytes = size_t{2} << 30;  // COCO's training set has 450 MB
+constexpr int kMaxDepth = 8;
+
+// The segmentation of an annotation: polygons, runs, or runs in COCO's characters.
+using Polygons = std::vector<std::vector<double>>;
+struct Annotation {
+  int64_t id = 0;
+  std::variant<Polygons, std::vector<uint32_t>, std::string> shape = {};
+};
+
+struct CocoImage {
+  std::string file;
+  int64_t width = 0, height = 0;
+  std::vector<Annotation> annotations = {};
+};
+
+std::string shown(const json& value) { return value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 60); }
+
+int64_t integer_of(const json& object, const char* key, const std::string& where) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_number_integer()) {
+    throw Error(where, str("an object with the integer \"", key, "\""), shown(object));
+  }
+  return object[key].get<int64_t>();
+}
+
+const json& list_of(const json& object, const char* key, const std::string& where) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_array()) {
+    throw Error(where, str("COCO's JSON, with the list \"", key, "\""), "none");
+  }
+  return object[key];
+}
+
+std::vector<double> polygon_of(const json& value, const std::string& where) {
+  const bool numbers = value.is_array() && std::ranges::all_of(value, [](const json& v) { return v.is_number(); });
+  if (!numbers) throw Error(where, "a polygon [x, y, …]", shown(value));
+  return value.get<std::vector<double>>();
+}
+
+std::vector<uint32_t> runs_of(const json& counts, const std::string& where) {
+  std::vector<uint32_t> runs;
+  for (const json& count : counts) {
+    if (!count.is_number_unsigned() || count.get<uint64_t>() > UINT32_MAX) {
+      throw Error(where, "runs of at least 0 pixels", shown(count));
+    }
+    runs.push_back(count.get<uint32_t>());
+  }
+  return runs;
+}
+
+void check_size(const json& segmentation, const CocoImage& image, const std::string& where) {
+  const json& size = list_of(segmentation, "size", where);
+  if (size != json::array({image.height, image.width})) {
+    throw Error(where, str("runs of the image's size [", image.height, ", ", image.width, "]"), shown(size));
+  }
+}
+
+Annotation annotation_of(const json& object, const CocoImage& image, const std::string& where) {
+  const json& segmentation = object["segmentation"];
+  Annotation annotation{integer_of(object, "id", where)};
+  if (segmentation.is_array()) {
+    Polygons polygons;
+    for (const json& polygon : segmentation) polygons.push_back(polygon_of(polygon, where));
+    annotation.shape = std::move(polygons);
+    return annotation;
+  }
+  check_size(segmentation, image, where);
+  const json counts = segmentation.value("counts", json());
+  if (counts.is_string()) {
+    annotation.shape = counts.get<std::string>();
+  } else if (counts.is_array()) {
+    annotation.shape = runs_of(counts, where);
+  } else {
+    throw Error(where, "\"counts\", a list or a text", shown(counts));
+  }
+  return annotation;
+}
+
+Rle union_of(const Polygons& polygons, int64_t width, int64_t height, const std::string& where) {
+  if (polygons.size() == 1) return polygon_mask(polygons[0], width, height, where);
+  BinaryMask all = make_mask(width, height);
+  for (const std::vector<double>& polygon : polygons) {
+    const BinaryMask mask = decode(polygon_mask(polygon, width, height, where));
+    std::ranges::transform(all.pixels, mask.pixels, all.pixels.begin(), std::bit_or<uint8_t>());
+  }
+  return encode(all);
+}
+
+class CocoInstances : public InstanceDataset {
+ public:
+  CocoInstances(const json& document, std::string where, fs::path folder)
+      : where_(std::move(where)), folder_(std::move(folder)) {
+    std::map<int64_t, CocoImage> images;
+    for (const json& object : list_of(document, "images", where_)) add_image(object, images);
+    for (const json& object : list_of(document, "annotations", where_)) add_annotation(object, images);
+    for (auto& [id, image] : images) {
+      if (image.annotations.empty()) {
+        ++left_out_.images;
+      } else {
+        images_.push_back(std::move(image));
+      }
+    }
+  }
+
+  void set_folder(const fs::path& folder) { folder_ = folder; }
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  fs::path path(int64_t image) const override { return folder_ / images_.at(static_cast<size_t>(image)).file; }
+
+  std::vector<Rle> masks(int64_t index, int64_t width, int64_t height) const override {
+    const CocoImage& image = images_.at(static_cast<size_t>(index));
+    if (image.width != width || image.height != height) {
+      throw Error(path(index).string(), str("an image of ", image.width, "×", image.height, ", as ", where_, " says"),
+                  str(width, "×", height));
+    }
+    std::vector<Rle> masks;
+    for (const Annotation& annotation : image.annotations) {
+      Rle mask = mask_of(annotation, image);
+      if (area(mask) > 0) masks.push_back(std::move(mask));
+    }
+    return masks;
+  }
+
+ private:
+  void add_image(const json& object, std::map<int64_t, CocoImage>& images) const {
+    const int64_t id = integer_of(object, "id", where_ + ": images");
+    const std::string where = str(where_, ": image ", id);
+    if (!object.contains("file_name") || !object["file_name"].is_string()) {
+      throw Error(where, "the text \"file_name\"", shown(object));
+    }
+    CocoImage image{object["file_name"].get<std::string>(), integer_of(object, "width", where),
+                    integer_of(object, "height", where)};
+    constexpr int64_t kMaxSide = 1 << 20;
+    const bool possible = image.width > 0 && image.height > 0 && image.width <= kMaxSide && image.height <= kMaxSide;
+    if (!possible) throw Error(where, "a width and a height of pixels", str(image.width, "×", image.height));
+    if (!images.emplace(id, std::move(image)).second) throw Error(where, "one image of this id", "several");
+  }
+
+  void add_annotation(const json& object, std::map<int64_t, CocoImage>& images) {
+    const std::string where = str(where_, ": annotation ", integer_of(object, "id", where_ + ": annotations"));
+    const auto image = images.find(integer_of(object, "image_id", where));
+    if (image == images.end()) throw Error(where, "the id of an image in \"image_id\"", shown(object["image_id"]));
+    const json crowd = object.value("iscrowd", json(0));
+    if (crowd == json(1) || crowd == json(true)) {
+      ++left_out_.crowds;
+    } else if (!object.contains("segmentation") || object["segmentation"].empty()) {
+      ++left_out_.without_mask;
+    } else {
+      image->second.annotations.push_back(annotation_of(object, image->second, where));
+    }
+  }
+
+  Rle mask_of(const Annotation& annotation, const CocoImage& image) const {
+    const std::string where = str(where_, ": annotation ", annotation.id);
+    if (const auto* polygons = std::get_if<Polygons>(&annotation.shape)) {
+      return union_of(*polygons, image.width, image.height, where);
+    }
+    if (const auto* text = std::get_if<std::string>(&annotation.shape)) {
+      return from_coco(*text, image.width, image.height, where);
+    }
+    Rle rle{image.width, image.height, std::get<std::vector<uint32_t>>(annotation.shape)};
+    uint64_t pixels = 0;
+    for (const uint32_t count : rle.counts) pixels += count;
+    const auto expected = static_cast<uint64_t>(image.width * image.height);
+    if (pixels != expected) throw Error(where, str("runs of ", expected, " pixels"), str(pixels));
+    return rle;
+  }
+
+  std::string where_;
+  fs::path folder_;
+  std::vector<CocoImage> images_;
+};
+
+// The folder of an annotation file's images: COCO keeps instances_NAME.json in a folder beside the folder NAME.
+fs::path folder_of_images(const fs::path& file, const std::string& image) {
+  const fs::path beside = file.parent_path();
+  std::vector<fs::path> places{beside, beside / "images"};
+  const std::string stem = file.stem().string(), prefix = "instances_";
+  if (stem.starts_with(prefix)) places.push_back(beside / ".." / stem.substr(prefix.size()));
+  std::string tried;
+  for (const fs::path& place : places) {
+    std::error_code error;
+    if (fs::exists(place / image, error)) return place;
+    tried += (tried.empty() ? "" : ", ") + (place / image).string();
+  }
+  throw Error(file.string(), "its images beside it, or in a folder \"images\"", "no file " + tried);
+}
+
+std::unique_ptr<CocoInstances> parse(const std::string& text, const std::string& where, const fs::path& folder) {
+  const auto shallow = [&](int depth, json::parse_event_t, json&) {
+    if (depth > kMaxDepth) throw Error(where, "COCO's JSON", "more nesting");
+    return true;
+  };
+  json document;
+  try {
+    document = json::parse(text, shallow);
+  } catch (const json::exception&) {
+    throw Error(where, "COCO's JSON", "text that is not JSON");
+  }
+  return std::make_unique<CocoInstances>(document, where, folder);
+}
+
+}  // namespace
+
+std::unique_ptr<const InstanceDataset> parse_coco_instances(const std::string& text, const std::string& where,
+                                                            const fs::path& folder) {
+  return parse(text, where, folder);
+}
+
+std::unique_ptr<const InstanceDataset> open_coco_instances(const fs::path& file) {
+  auto dataset = parse(read_text_file(file, kMaxFileBytes), file.string(), "");
+  if (dataset->size() > 0) dataset->set_folder(folder_of_images(file, dataset->path(0).string()));
+  return dataset;
+}
+
+}  // namespace vitrail::sam

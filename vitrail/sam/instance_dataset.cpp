@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/sam/instance_dataset.h"
+
+#include "vitrail/base/error.h"
+#include "vitrail/sam/instance_datasets_internal.h"
+
+namespace vitrail::sam {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<const InstanceDataset> open_instances(const fs::path& path, const std::string& split) {
+  std::error_code error;
+  std::unique_ptr<const InstanceDataset> dataset;
+  if (fs::is_directory(path, error)) {
+    const bool has_split = !split.empty() && fs::is_directory(path / split, error);
+    dataset = open_instance_folder(has_split ? path / split : path);
+  } else if (path.extension() == ".json") {
+    dataset = open_coco_instances(path);
+  } else {
+    throw Error(path.string(), "a folder of images and their masks, or a COCO annotation file (.json)",
+                fs::exists(path, error) ? "another file" : "nothing");
+  }
+  if (dataset->size() == 0) {
+    throw Error(path.string(), "images with masks",
+                dataset->left_out().images > 0 ? str(dataset->left_out().images, " images without masks") : "none");
+  }
+  return dataset;
+}
+
+std::string summary(const InstanceDataset& dataset, const std::string& name) {
+  std::string left_out;
+  const auto add = [&](int64_t count, const char* what) {
+    if (count > 0) left_out += (left_out.empty() ? "" : ", ") + str(count, what);
+  };
+  add(dataset.left_out().images, " images without masks");
+  add(dataset.left_out().crowds, " crowd annotations");
+  add(dataset.left_out().without_mask, " annotations without a mask");
+  return str(dataset.size(), " images of ", name, left_out.empty() ? "" : " (left out: " + left_out + ")");
+}
+
+}  // namespace vitrail::sam

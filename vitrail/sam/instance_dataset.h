@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Images with masks of the objects in them, for training and evaluation.
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "vitrail/sam/rle.h"
+
+namespace vitrail::sam {
+
+// What was left out when a dataset was opened.
+struct InstancesLeftOut {
+  int64_t images = 0;        // images without masks
+  int64_t crowds = 0;        // COCO annotations of groups of objects
+  int64_t without_mask = 0;  // COCO annotations without a segmentation
+};
+
+// Const functions are thread-safe.
+class InstanceDataset {
+ public:
+  virtual ~InstanceDataset() = default;
+  virtual int64_t size() const = 0;  // images, at least 1
+  virtual std::filesystem::path path(int64_t image) const = 0;
+  // The masks of an image of width × height pixels, each of that size and not empty.  Throws Error naming the file or
+  // annotation for a mask of another size, and for one that cannot be read.
+  virtual std::vector<Rle> masks(int64_t image, int64_t width, int64_t height) const = 0;
+
+  const InstancesLeftOut& left_out() const { return left_out_; }
+
+ protected:
+  InstancesLeftOut left_out_;
+};
+
+// path: a JSON file in COCO's format (images, and annotations with polygons or runs), or a folder.  Images of a JSON
+// file are beside it, in a folder `images` beside it, or, for ANNOTATIONS/instances_NAME.json, in ANNOTATIONS/../NAME.
+// In a folder and its subfolders, the masks of IMAGE.jpg (or another format) are
+// - IMAGE.png, in which each colour but black is an object, so that grey values or palette entries may number them; or
+// - the PNG files in the folder IMAGE, each with one object in any colour but black.  Here the
+//   image may be a PNG file too.
+// A folder with a subfolder `split` is read as that subfolder.  Throws Error for a path that is neither, for JSON of
+// another structure, and for no images with masks.
+std::unique_ptr<const InstanceDataset> open_instances(const std::filesystem::path& path, const std::string& split = "");
+
+// "1,200 images of DATASET (3 images without masks and 5 crowd annotations left out)"
+std::string summary(const InstanceDataset& dataset, const std::string& name);
+
+}  // namespace vitrail::sam

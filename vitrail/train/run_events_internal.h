@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What follows from the position of a run: rows of metrics.csv, checkpoints, and steps that were skipped.
+#include "vitrail/train/checkpoint.h"
+#include "vitrail/train/counters_internal.h"
+#include "vitrail/train/recipe.h"
+#include "vitrail/train/weight_update_internal.h"
+
+namespace vitrail::train {
+
+// The length of an epoch.
+struct EpochLength {
+  int64_t batches = 0, steps = 0;  // steps of the optimiser
+};
+
+// Whether a row of metrics.csv is due after a step: every log_every steps or more often, and after the first and the
+// last step.  With early stopping, every epoch may be the last.
+bool row_is_due(const Recipe& recipe, const Position& position, const EpochLength& length);
+
+// Whether a checkpoint is due after a step.  The last one was saved after `saved_step` steps, `seconds` ago.
+bool checkpoint_is_due(const Recipe& recipe, const Position& position, const EpochLength& length, int64_t saved_step,
+                       double seconds);
+
+// Counts a step, the position's last one.  Throws Error after many skipped steps in a row.
+void count_step(const StepResult& step, const Position& position, Counters& counters);
+
+}  // namespace vitrail::train

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "vitrail/autograd/variable.h"
+#include "vitrail/nn/copied_params.h"
+#include "vitrail/train/resume_internal.h"
+#include "vitrail/train/run_internal.h"
+#include "vitrail/train/segment_run_internal.h"
+#include "vitrail/weights/hub_layout.h"
+
+namespace vitrail::train {
+namespace {
+
+Score score_of(const sam::MaskEvaluation& evaluation) {
+  return {evaluation.click_best, 1 - (evaluation.click_best + evaluation.three_clicks + evaluation.box) / 3};
+}
+
+}  // namespace
+
+// The model as it is, compiled for inference.
+sam::Predictor SegmentRun::predictor() const {
+  nn::CopiedParams params(prepared_.model);
+  return sam::Predictor(models::Sam(prepared_.model.config(), ParamSource(params)), {.threads = threads_});
+}
+
+sam::MaskEvaluation SegmentRun::evaluate(const sam::InstanceDataset& dataset, Progress::Phase phase) {
+  const autograd::NoGrad no_grad;
+  const Clock::time_point start = Clock::now();
+  sam::MaskEvaluationOptions options{.exif = recipe_.data.exif};
+  if (recipe_.data.unreadable == data::Unreadable::replace) {
+    options.unreadable = [this](const std::string& message) { log("skipped: " + message); };
+  }
+  options.progress = [&](int64_t done, int64_t total) {
+    if (callbacks_.progress) {
+      callbacks_.progress(
+          {.phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total});
+    }
+    if (stop_requested()) throw StopRequested{};
+  };
+  const sam::MaskEvaluation result = sam::evaluate_masks(predictor(), dataset, options);
+  throughput_.add_evaluation(seconds_since(start));
+  return result;
+}
+
+// Evaluates the weights and the EMA weights on the validation images.
+void SegmentRun::validate(EpochResult& result) {
+  const sam::MaskEvaluation weights = evaluate(*data_.validation, Progress::Phase::validate);
+  result.val_images = weights.images;
+  result.val_loss = score_of(weights).loss;
+  result.val_top1 = weights.click_best;
+  result.val_top5 = weights.box;
+  if (!update_.ema()) return;
+  update_.ema()->swap();
+  struct SwapBack {
+    optim::Ema* ema;
+    ~SwapBack() { ema->swap(); }
+  } const swap_back{update_.ema()};
+  const sam::MaskEvaluation average = evaluate(*data_.validation, Progress::Phase::validate);
+  result.has_ema = true;
+  result.ema_loss = score_of(average).loss;
+  result.ema_top1 = average.click_best;
+  result.ema_top5 = average.box;
+}
+
+// Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
+void SegmentRun::finish_epoch() {
+  EpochResult result{.epoch = position_.epoch + 1, .step = position_.step};
+  result.segmentation = true;
+  result.train_loss = counters_.epoch.mean_loss();
+  const bool last = position_.epoch + 1 == recipe_.epochs;
+  result.validated = data_.validation && (last || result.epoch % recipe_.validate_every == 0);
+  if (result.validated) validate(result);
+  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
+  const bool use_average = result.has_ema && update_.ema()->warmed_up(position_.step) && better(average, weights);
+  const Score score = use_average ? average : weights;
+  result.best = result.validated ? !better(counters_.best, score) : !data_.validation && last;
+  result.seconds = seconds();
+  const auto add_row = [&](const char* event, double loss, double click, double box) {
+    metrics_log_->add({.event = event,
+                       .step = position_.step,
+                       .epoch = static_cast<double>(result.epoch),
+                       .loss = loss,
+                       .top1 = click,
+                       .top5 = box,
+                       .seconds = result.seconds});
+  };
+  if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
+  if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
+  if (result.best) keep_best(result.epoch, result.validated ? score : Score{}, use_average);
+  counters_.history.push_back(result);
+  counters_.epoch = {};
+  position_ = {position_.epoch + 1, 0, position_.step, position_.batch_images};
+  if (result.validated) update_report(false);
+  save();
+  if (callbacks_.epoch) callbacks_.epoch(result);
+  throughput_.begin_interval(waited_);
+}
+
+void SegmentRun::write_model_folder(const char* name, const std::vector<nn::NamedTensor>& weights) const {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& tensor : weights) tensors.emplace_back(tensor.name, tensor.tensor);
+  const nlohmann::ordered_json config{{"architecture", "segment_anything"},
+                                      {"image_size", prepared_.model.config().encoder.image_size()}};
+  weights::write_hub_folder(folder_.path() / name, config.dump(2) + "\n", tensors);
+}
+
+void SegmentRun::keep_best(int64_t epoch, const Score& score, bool is_average) {
+  const autograd::NoGrad no_grad;
+  const auto weights = is_average ? update_.ema()->average() : prepared_.model.named_parameters();
+  write_weights(folder_.checkpoint("best"), weights);
+  write_model_folder("model", weights);
+  counters_.best = score;
+  counters_.best_epoch = epoch;
+  counters_.best_is_average = is_average;
+}
+
+// Evaluates the best weights on the test images, and writes the report of the finished run.
+void SegmentRun::final_evaluation() {
+  const autograd::NoGrad no_grad;
+  // The best weights are loaded into the model; the checkpoint needs the last ones.
+  const std::vector<nn::NamedTensor> parameters = prepared_.model.named_parameters();
+  std::vector<nn::NamedTensor> last;
+  for (const nn::NamedTensor& tensor : parameters) last.push_back({tensor.name, tensor.tensor.clone()});
+  write_model_folder("last", last);
+  load_weights(folder_.checkpoint("best"), parameters);
+  if (data_.test) {
+    const sam::MaskEvaluation test = evaluate(*data_.test, Progress::Phase::test);
+    counters_.test_loss = score_of(test).loss;
+    counters_.test_top1 = test.click_best;
+    counters_.test_top5 = test.box;
+    metrics_log_->add({.event = "test",
+                       .step = position_.step,
+                       .epoch = static_cast<double>(position_.epoch),
+                       .loss = counters_.test_loss,
+                       .top1 = test.click_best,
+                       .top5 = test.box,
+                       .seconds = seconds()});
+  }
+  counters_.tested = true;
+  update_report(true);
+  copy_weights(last, parameters, "weights");
+  save();
+}
+
+}  // namespace vitrail::train
