@@ -128,9 +128,7 @@ void Segmentation::run_everything() {
   }
   points.reset();
   if (!json()) return print_output("{}: {} masks\n", escaped(image_->path()), masks_.size());
-  Json records = Json::array();
-  for (const SegmentMask& mask : masks_) records.push_back(automatic_record(mask));
-  print_json({{"image", image_->path()}, {"masks", std::move(records)}});
+  print_json(sam::everything_json(image_->path(), masks_));
 }
 
 void Segmentation::run_prompts(size_t i) {
@@ -161,9 +159,7 @@ void Segmentation::deliver(size_t i, const GivenPrompt& given, const sam::Prompt
   std::vector<SegmentMask> found = masks_of(predictor_, masks, prompt, embedding.width, embedding.height);
   PromptResult result{.logits = masks.logits};
   if (json()) {
-    Json records = Json::array();
-    for (const SegmentMask& mask : found) records.push_back(prompt_record(mask));
-    result.text = json_text({{"image", image_->path()}, {"prompt", given.number}, {"masks", records}}) + "\n";
+    result.text = json_text(sam::prompt_json(image_->path(), given.number, found)) + "\n";
   } else {
     result.text = escaped(image_->path()) + (inputs_.prompts_in_file() ? "  " + given.where : "") + "\n";
     for (const SegmentMask& mask : found) {

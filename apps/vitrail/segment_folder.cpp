@@ -6,7 +6,6 @@
 
 #include "apps/vitrail/output.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/sam/mask_overlay.h"
 #include "vitrail/sam/polygons.h"
 
 namespace vitrail::app {
@@ -18,15 +17,6 @@ void write_text(const fs::path& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
-}
-
-void write_overlay(const fs::path& file, const image::Image& photo, std::span<const SegmentMask> masks,
-                   double opacity) {
-  std::vector<sam::Rle> shown;
-  for (const SegmentMask& mask : masks) {
-    if (mask.best) shown.push_back(mask.rle);
-  }
-  image::write_png(file, sam::mask_overlay(photo, shown, opacity));
 }
 
 // FOLDER/0.png, …: 255 in the object, as segment_anything's scripts/amg.py writes them.
@@ -141,7 +131,8 @@ void SegmentFolder::add(SegmentImage& image, std::span<const SegmentMask> masks)
   const std::string name = names_.name_of(image.path());
   const fs::path base = folder_ / name;
   if (files_.masks || files_.csv) create_folder(base, "the masks of an image");
-  if (files_.overlay) write_overlay(base.string() + ".png", image.pixels(), masks, opacity_);
+  if (files_.overlay)
+    image::write_png(base.string() + ".png", sam::best_masks_overlay(image.pixels(), masks, opacity_));
   if (files_.masks) write_masks(base, masks);
   if (files_.csv) write_csv(base / "metadata.csv", masks, everything_);
   if (files_.sa1b) {

@@ -8,11 +8,14 @@
 
 #include "apps/vitrail/output_folder.h"
 #include "apps/vitrail/segment_image.h"
-#include "apps/vitrail/segment_masks.h"
 #include "apps/vitrail/segment_options.h"
 #include "vitrail/base/atomic_file.h"
+#include "vitrail/sam/segment_masks_internal.h"
 
 namespace vitrail::app {
+
+using sam::Json;
+using sam::SegmentMask;
 
 // coco.json, written as images arrive: its annotations first, then the list of its images.
 class CocoFile {

@@ -8,33 +8,21 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/image/decode.h"
+#include "vitrail/sam/prompt_text.h"
 
 namespace vitrail::app {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The mask that an image shows: pixels that are not 0.
 sam::BinaryMask read_mask(const fs::path& file) {
-  const image::Image image = image::read_image(file, {.mode = image::ColorMode::grey});
-  sam::BinaryMask mask{image.width, image.height, image.pixels};
-  const uint8_t inside = *std::ranges::max_element(mask.pixels);
-  for (uint8_t& pixel : mask.pixels) {
-    if (pixel != 0 && pixel != inside) {
-      throw Error(file.string(), "a mask with two values, 0 outside the object", "an image of several values");
-    }
-    pixel = pixel != 0 ? 1 : 0;
-  }
-  if (inside == 0) throw Error(file.string(), "a mask with pixels in the object", "none");
-  return mask;
+  return sam::mask_of_image(image::read_image(file, {.mode = image::ColorMode::grey}), file.string());
 }
 
 Tensor mask_logits(const GivenPrompt& given, int64_t width, int64_t height, int64_t mask_size) {
   if (const auto* file = std::get_if<fs::path>(&given.mask)) return sam::read_mask_logits(*file);
   const auto* mask = std::get_if<sam::BinaryMask>(&given.mask);
-  if (!mask) return {};
-  if (mask->width == width && mask->height == height) return sam::logits_of(*mask, mask_size);
-  throw Error("mask", str("the image's size ", width, "×", height), str(mask->width, "×", mask->height));
+  return mask ? sam::logits_of_image_mask(*mask, width, height, mask_size) : Tensor();
 }
 
 }  // namespace

@@ -2,49 +2,28 @@
 #include "apps/vitrail/segment_options.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <span>
 
 #include "apps/vitrail/usage_errors.h"
+#include "vitrail/base/error.h"
+#include "vitrail/sam/prompt_text.h"
 
 namespace vitrail::app {
 namespace {
-
-constexpr const char* kPoint = "X,Y or X,Y,LABEL in pixels, with the label 1 (in the object) or 0 (outside it)";
-constexpr const char* kBox = "X0,Y0,X1,Y1 in pixels, the upper left and the lower right corner";
-
-// Finite numbers with commas between them; none for other text.
-std::vector<double> numbers_of(const std::string& text) {
-  std::vector<double> numbers;
-  const char *at = text.data(), *const end = at + text.size();
-  while (true) {
-    double number = 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || !std::isfinite(number)) return {};
-    numbers.push_back(number);
-    if (next == end) return numbers;
-    if (*next != ',') return {};
-    at = next + 1;
-  }
-}
 
 CLI::ValidationError refused(const char* option, const std::string& expected, const std::string& got) {
   return CLI::ValidationError(option, "expected " + expected + ", got " + got);
 }
 
-sam::Point point_of(const std::string& text) {
-  const std::vector<double> numbers = numbers_of(text);
-  const bool labelled = numbers.size() == 3 && (numbers[2] == 0 || numbers[2] == 1);
-  if (numbers.size() != 2 && !labelled) throw refused("--point", kPoint, "'" + text + "'");
-  return {numbers[0], numbers[1], labelled ? static_cast<int>(numbers[2]) : 1};
-}
-
-sam::Box box_of(const std::string& text) {
-  const std::vector<double> numbers = numbers_of(text);
-  if (numbers.size() != 4) throw refused("--box", kBox, "'" + text + "'");
-  return {numbers[0], numbers[1], numbers[2], numbers[3]};
+// What parse() gives, with its error as one of the command's usage.
+template <class Parse>
+auto parsed(const char* option, const std::string& text, Parse parse) {
+  try {
+    return parse(text, option);
+  } catch (const Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
 }
 
 void require_npy(const char* option, const std::string& file) {
@@ -194,9 +173,9 @@ void SegmentOptions::check_outputs() const {
 
 sam::Prompt SegmentOptions::prompt() const {
   sam::Prompt prompt{.multimask = !single};
-  for (const std::string& text : points) prompt.points.push_back(point_of(text));
+  for (const std::string& text : points) prompt.points.push_back(parsed("--point", text, sam::parse_point));
   if (boxes.size() > 1) throw refused("--box", "one box; --prompts FILE.jsonl takes several prompts", "two");
-  if (!boxes.empty()) prompt.box = box_of(boxes.front());
+  if (!boxes.empty()) prompt.box = parsed("--box", boxes.front(), sam::parse_box);
   return prompt;
 }
 

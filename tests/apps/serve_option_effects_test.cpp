@@ -170,6 +170,19 @@ TEST(ServeSignals, SighupLoadsTheModelsAgainAndSigtermEndsTheServer) {
   EXPECT_EQ(server.wait(), 0);
 }
 
+// Weights that change under the server would give wrong results.
+TEST(ServeSignals, AModelFileThatIsCutShortIsAnError) {
+  const fs::path folder = scratch_folder() / "model";
+  fs::copy(small_model(), folder);
+  const ServeProcess server({"-m", folder.string()});
+  ASSERT_EQ(classify(server.port()).status, 200);
+  fs::resize_file(folder / "model.safetensors", 100);
+  const HttpReply reply = classify(server.port());
+  EXPECT_EQ(reply.status, 422);
+  EXPECT_TRUE(contains(reply.body, "a file of a model has changed: reload the models")) << reply.body;
+  EXPECT_EQ(http(server.port(), "GET", "/livez").status, 200) << "the server survives";
+}
+
 }  // namespace
 
 OptionEffects serve_option_effects() {

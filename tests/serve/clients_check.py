@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real clients against `vitrail serve`: openai, tritonclient, curl, promtool, and the page in a browser.
+"""Real clients against `vitrail serve`: openai, tritonclient, kserve, curl, promtool, and the page in a browser.
 
 clients_check.py PROGRAM REPOSITORY
 """
 
+import asyncio
 import base64
 import io
 import json
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import unittest
 
+import kserve
 import numpy
 import openai
 import tritonclient.http
@@ -79,6 +81,7 @@ class Clients(unittest.TestCase):
         for encoding in ({}, {"encoding_format": "float"}):  # the client asks for base64 by itself
             data = client.embeddings.create(model="clip", input=[uri, "a cat"], **encoding).data
             numpy.testing.assert_array_equal(numpy.float32(data[0].embedding), want)
+            self.assertGreater(client.embeddings.create(model="clip", input="a cat").usage.prompt_tokens, 2)
             self.assertAlmostEqual(float(numpy.linalg.norm(data[1].embedding)), 1, places=5)
         self.assertEqual([model.id for model in client.models.list()], ["small", "clip"])
         with self.assertRaises(openai.BadRequestError):
@@ -117,6 +120,38 @@ class Clients(unittest.TestCase):
         self.assertEqual(compressed.as_numpy("logits").shape, (1, 10))
         with self.assertRaises(tritonclient.utils.InferenceServerException):
             client.unload_model("small")
+
+    def test_kserve_infers(self):
+        async def infer():
+            rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2", retries=0, timeout=60))
+            self.assertTrue(await rest.is_server_live(self.url) and await rest.is_server_ready(self.url))
+            self.assertTrue(await rest.is_model_ready(self.url, "small"))
+            results = []
+            for binary in (False, True):
+                tensor = kserve.InferInput("pixels", [1, 3, 32, 32], "FP32")
+                tensor.set_data_from_numpy(numpy.full((1, 3, 32, 32), 0.5, numpy.float32), binary_data=binary)
+                request = kserve.InferRequest("small", [tensor], request_id="8")
+                response = await rest.infer(self.url, request, model_name="small")
+                self.assertEqual(response.id, "8")
+                outputs = {output.name: output.as_numpy() for output in response.outputs}
+                self.assertEqual(outputs["logits"].shape, (1, 10))
+                results.append(outputs["logits"])
+            numpy.testing.assert_array_equal(*results)
+
+        asyncio.run(infer())
+
+    def test_tritonclient_reads_statistics(self):
+        client = tritonclient.http.InferenceServerClient(self.url.removeprefix("http://"))
+        pixels = tritonclient.http.InferInput("pixels", [2, 3, 32, 32], "FP32")
+        pixels.set_data_from_numpy(numpy.zeros((2, 3, 32, 32), numpy.float32))
+
+        def count():
+            statistics = client.get_inference_statistics("small")["model_stats"][0]
+            return statistics["inference_count"], statistics["inference_stats"]["success"]["count"]
+
+        images, requests = count()
+        client.infer("small", [pixels])
+        self.assertEqual(count(), (images + 2, requests + 1))
 
     def test_curl_classifies(self):
         image = png(3)

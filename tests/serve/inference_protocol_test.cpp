@@ -45,6 +45,22 @@ TEST(ServeEmbeddings, ImagesAndTextsAreTheLibrarysInBothEncodings) {
   }
 }
 
+TEST(ServeEmbeddings, UsageCountsTheTokensOfTextsAndImages) {
+  const TestServer server;
+  const auto usage = [&](const json& input) {
+    const HttpReply reply = server.post("/v1/embeddings", json{{"model", "clip"}, {"input", input}}.dump(), kJson);
+    const json object = json::parse(reply.body)["usage"];
+    EXPECT_EQ(object["prompt_tokens"], object["total_tokens"]);
+    return object["total_tokens"].get<int64_t>();
+  };
+  const DualModel model(clip_model());
+  const int64_t image = model.images().embed(noise_image(1), {.tokens = infer::Tokens::all}).size(0);
+  const std::string uri = data_uri(png_of(noise_image(1)));
+  EXPECT_EQ(usage(uri), image);
+  EXPECT_GT(usage("a cat"), 2) << "the words and two special tokens";
+  EXPECT_EQ(usage({"a cat", "a cat", uri, uri}), 2 * (usage("a cat") + image));
+}
+
 TEST(ServeEmbeddings, ErrorsHaveOpenAisForm) {
   const TestServer server;
   for (const json& body :
@@ -158,7 +174,8 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
     input["data"] = {1, 2, 3};
     EXPECT_EQ(status(input), 400) << shape;
     input.erase("data");
-    for (const json& size : std::vector<json>{4, 12, -1, 0, 4294967296, 1e300, "12"}) {
+    for (const json& size :
+         std::vector<json>{3, 4, 5, 12, -1, 0, 4294967296, 9223372036854775807, 18446744073709551615u, 1e300, "12"}) {
       input["parameters"] = {{"binary_data_size", size}};
       EXPECT_EQ(status(input, "abcd"), 400) << shape << size;
     }
@@ -175,6 +192,9 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
                                        8)),
             400)
       << "no image";
+  for (const char length : {'\x00', '\x03', '\x05', '\x7f'}) {
+    EXPECT_EQ(status(images, std::string({length, 0, 0, 0}) + "abcd"), 400) << "a length beside the data's";
+  }
   for (const char* header : {"-1", "99999", "1e2", "", "18446744073709551616"}) {
     const int got =
         server.post("/v2/models/small/infer", "{}", std::string("Inference-Header-Content-Length: ") + header + "\r\n")
@@ -192,6 +212,43 @@ TEST(ServeInference, AModelThatDoesNotLoadIsAnErrorWithoutPath) {
   EXPECT_EQ(reply.status, 500);
   EXPECT_FALSE(contains(reply.body, folder.string())) << reply.body;
   EXPECT_EQ(server.get("/v2/models/m/ready").status, 200) << "the model before remains";
+}
+
+TEST(ServeInference, StatisticsHaveTritonsFields) {
+  const TestServer server;
+  const Form form({png_of(noise_image(1)), png_of(noise_image(2)), png_of(noise_image(3))});
+  EXPECT_EQ(server.post("/v1/classify", form.body, form.headers).status, 200);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200);
+  EXPECT_EQ(server.post("/v1/classify", "x", "Content-Type: image/png\r\n").status, 422);
+  const json all = json::parse(server.get("/v2/models/stats").body)["model_stats"];
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["name"], "small");
+  EXPECT_EQ(all[0]["version"], "1");
+  EXPECT_EQ(all[0]["inference_count"], 4) << "images";
+  EXPECT_GT(all[0]["last_inference"], 1'600'000'000'000) << "milliseconds since 1970";
+  const json& stages = all[0]["inference_stats"];
+  EXPECT_EQ(stages["success"]["count"], 2) << "requests";
+  EXPECT_EQ(stages["fail"]["count"], 1);
+  for (const char* stage : {"queue", "compute_input", "compute_infer", "compute_output"}) {
+    EXPECT_EQ(stages[stage]["count"], 2) << stage;
+    EXPECT_GT(stages[stage]["ns"], 0) << stage;
+    EXPECT_LT(stages[stage]["ns"], stages["success"]["ns"]) << stage;
+  }
+  EXPECT_EQ(stages["cache_hit"], (json{{"count", 0}, {"ns", 0}}));
+  int64_t images = 0, batches = 0;
+  for (const json& batch : all[0]["batch_stats"]) {
+    const auto count = batch["compute_infer"]["count"].get<int64_t>();
+    images += count * batch["batch_size"].get<int64_t>();
+    batches += count;
+  }
+  EXPECT_EQ(images, 4);
+  EXPECT_EQ(all[0]["execution_count"], batches);
+  EXPECT_EQ(all[1]["inference_count"], 0);
+  EXPECT_EQ(all[1]["batch_stats"], json::array());
+  for (const char* target : {"/v2/models/small/stats", "/v2/models/small/versions/1/stats"})
+    EXPECT_EQ(json::parse(server.get(target).body)["model_stats"], json::array({all[0]})) << target;
+  EXPECT_EQ(server.get("/v2/models/none/stats").status, 404);
+  EXPECT_EQ(server.get("/v2/models/small/versions/2/stats").status, 404);
 }
 
 TEST(ServeInference, MetadataAndRepository) {

@@ -7,6 +7,7 @@ page_check.py PROGRAM REPOSITORY [FOLDER for screenshots]
 
 import io
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,7 @@ class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         models = ["-m", f"small={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
+        models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
         cls.server = subprocess.Popen([PROGRAM, "serve", "--port", "0", *models], stderr=subprocess.PIPE, text=True)
         cls.url = next(line.split()[-1] for line in cls.server.stderr if "serving on" in line)
         cls.playwright = sync_playwright().start()
@@ -130,6 +132,65 @@ class Page(unittest.TestCase):
         self.page.keyboard.press("Home")
         expect(self.page.locator("#legend")).to_contain_text("layer 0")
         self.assertNotEqual(self.canvas(), before)
+
+    def test_click_box_and_everything_segment(self):
+        self.page.select_option("#model", "sam")
+        self.choose(1)
+        self.settled()
+        plain = self.canvas()
+        canvas = self.page.locator("#canvas")
+        canvas.click(position={"x": 100, "y": 80})
+        expect(self.page.locator("#legend")).to_contain_text("predicted IoU")
+        self.settled()
+        self.assertTrue(self.canvas() != plain)
+        self.assertEqual(self.page.locator("input[name=mask]").count(), 3)
+        chosen = self.page.locator("#legend").text_content()
+        self.page.locator("input[name=mask]:not(:checked)").first.check()
+        expect(self.page.locator("#legend")).not_to_have_text(chosen)
+        canvas.click(position={"x": 20, "y": 20}, modifiers=["Shift"])
+        expect(self.page.locator("#curl")).to_contain_text("%2C0")
+        self.assertEqual(self.page.locator("#curl").text_content().count("point="), 2)
+        self.shot("segment")
+        self.page.get_by_role("button", name="Begin again").click()
+        self.settled()
+        self.assertTrue(self.canvas() == plain)
+        box = canvas.bounding_box()
+        self.page.mouse.move(box["x"] + 40, box["y"] + 40)
+        self.page.mouse.down()
+        self.page.mouse.move(box["x"] + 200, box["y"] + 160)
+        self.page.mouse.up()
+        expect(self.page.locator("#curl")).to_contain_text("box=")
+        expect(self.page.locator("#legend")).to_contain_text("predicted IoU")
+        self.shot("segment-box")
+        self.page.get_by_label("Everything in the image").check()
+        expect(self.page.locator("#legend")).to_have_text(re.compile(r"^\d+ masks?$"))
+        self.settled()
+        self.shot("segment-everything")
+        self.assertEqual(self.problems, [])
+
+    def test_segments_with_the_keyboard_alone(self):
+        self.page.select_option("#model", "sam")
+        self.choose(1)
+        self.settled()
+        plain = self.canvas()
+        self.page.locator("#canvas").focus()
+        self.page.keyboard.press("ArrowRight")
+        expect(self.page.locator("#legend")).to_contain_text("The cross is at")
+        self.page.keyboard.press("Enter")
+        expect(self.page.locator("#legend")).to_contain_text("predicted IoU")
+        expect(self.page.locator("#curl")).to_contain_text("point=")
+        self.assertTrue(self.canvas() != plain)
+        self.page.keyboard.press("Escape")
+        self.settled()
+        self.page.keyboard.press("b")
+        for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "b"):
+            self.page.keyboard.press(key)
+        expect(self.page.locator("#curl")).to_contain_text("box=")
+        expect(self.page.locator("#legend")).to_contain_text("predicted IoU")
+        self.page.get_by_label("Everything in the image").focus()
+        self.page.keyboard.press("Space")
+        expect(self.page.locator("#legend")).to_contain_text("mask")
+        self.assertEqual(self.problems, [])
 
     def test_fits_a_narrow_window_in_both_themes(self):
         self.page.set_viewport_size({"width": 360, "height": 740})

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP: limits, time limits, malformed requests, keys, health, and the end of a server.
-#include <chrono>
 #include <future>
-#include <thread>
 
 #include "tests/serve/serve_fixture.h"
 
 namespace vitrail::testing {
 namespace {
-
-using std::chrono::steady_clock;
-
-double seconds_since(steady_clock::time_point begin) {
-  return std::chrono::duration<double>(steady_clock::now() - begin).count();
-}
 
 // The status of the response to these bytes, after which the connection must be closed.
 int status_and_close(uint16_t port, const std::string& bytes) {
@@ -128,6 +120,18 @@ TEST(ServeProtocol, PipelinedRequestsHaveResponsesInOrder) {
   EXPECT_TRUE(contains(connection.receive().body, "live"));
 }
 
+TEST(ServeProtocol, ClientsOfHttp10KeepTheirConnectionIfTheyAsk) {
+  const TestServer server;
+  HttpConnection connection(server.port());
+  for (int i = 0; i < 2; ++i) {
+    connection.send("GET /livez HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n");
+    const HttpReply reply = connection.receive();
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.headers.at("connection"), "keep-alive");
+  }
+  EXPECT_EQ(status_and_close(server.port(), "GET /livez HTTP/1.0\r\n\r\n"), 200);
+}
+
 TEST(ServeProtocol, MethodsAndRoutesAreNamed) {
   const TestServer server;
   const HttpReply reply = server.get("/v1/classify");
@@ -160,12 +164,10 @@ TEST(ServeProtocol, SlowClientsAreCutOffAndOthersServed) {
   HttpConnection header(server.port()), body(server.port()), idle(server.port());
   header.send("POST /v1/classify HT");
   body.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nabc");
-  const auto begin = steady_clock::now();
   EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200);
   EXPECT_EQ(header.receive().status, 408);
   EXPECT_EQ(body.receive().status, 408);
   EXPECT_EQ(idle.receive().status, 0) << "closed without a response";
-  EXPECT_LT(seconds_since(begin), 5);
 }
 
 TEST(ServeProtocol, MoreConnectionsThanTheLimitAreRefused) {
@@ -181,8 +183,7 @@ TEST(ServeProtocol, MoreConnectionsThanTheLimitAreRefused) {
   HttpConnection fourth(server.port());
   EXPECT_EQ(fourth.receive().status, 503);
   open.pop_back();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  EXPECT_EQ(server.get("/healthz").status, 200);
+  wait_until([&] { return server.get("/healthz").status == 200; });
 }
 
 TEST(ServeProtocol, AKeyIsRequired) {
@@ -236,7 +237,7 @@ TEST(ServeProtocol, ReadyAfterTheModelsAreLoaded) {
 
 TEST(ServeProtocol, DrainLosesNoAcceptedRequest) {
   serve::ServeOptions options = serve_options();
-  options.delay_ms = 300;  // requests are in flight when the drain begins
+  options.delay_ms = 2000;  // requests are in flight when the drain begins
   TestServer server(options);
   std::vector<std::future<int>> statuses;
   for (uint64_t i = 0; i < 5; ++i) {
@@ -244,7 +245,7 @@ TEST(ServeProtocol, DrainLosesNoAcceptedRequest) {
                                   [&server, i] { return server.post("/v1/classify", png_of(noise_image(i))).status; }));
   }
   HttpConnection idle(server.port());
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  wait_until([&] { return server.metric("vitrail_waiting_images") == 5; });
   EXPECT_TRUE(server.drain());
   for (auto& status : statuses) EXPECT_EQ(status.get(), 200);
   EXPECT_EQ(idle.receive().status, 0);

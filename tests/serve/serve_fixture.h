@@ -3,8 +3,10 @@
 // A server of two small models on a free loopback port, and images for it.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "tests/support/http_client.h"
 #include "tests/support/messages.h"
@@ -33,7 +35,23 @@ class TestServer : public serve::Server {
     return http(port(), "POST", target, body, headers);
   }
   HttpReply get(const std::string& target) const { return http(port(), "GET", target); }
+  // The value of a line of the metrics; 0 without it.
+  double metric(const std::string& name) const {
+    const std::string text = "\n" + get("/metrics").body;
+    const size_t at = text.find("\n" + name + " ");
+    return at == text.npos ? 0 : std::stod(text.substr(at + name.size() + 2));
+  }
 };
+
+// Waits until a condition holds, which it must; for a minute, so that a slow machine fails no test.
+template <class Condition>
+void wait_until(Condition condition) {
+  for (int i = 0; i < 6000; ++i) {
+    if (condition()) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ADD_FAILURE() << "the condition does not hold";
+}
 
 inline image::Image noise_image(uint64_t seed, int64_t width = 40, int64_t height = 36) {
   image::Image noise = image::make_image(width, height, 3);

@@ -168,10 +168,12 @@ void write_npy(const std::filesystem::path& path, std::span<const int64_t> shape
 }
 
 NpyArray read_npy(const std::filesystem::path& path) {
-  const std::string where = path.string();
   const MappedFile file(path);
-  const NpySections sections =
-      split_sections(where, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  return parse_npy(file.bytes(), path.string());
+}
+
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
+  const NpySections sections = split_sections(where, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   HeaderReader header(where, sections.header);
   NpyArray array;
   array.dtype = header.dtype();

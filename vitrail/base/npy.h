@@ -67,5 +67,7 @@ struct NpyArray {
 // Reads '<f4', '<f8' and '<i8' arrays in C order, format versions 1.0 to 3.0.  Throws Error naming the path for any
 // other file, and if the size of the file does not match its header.
 NpyArray read_npy(const std::filesystem::path& path);
+// The same for the content of a file; errors name `where`.
+NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace vitrail

@@ -103,7 +103,7 @@ Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   return result;
 }
 
-Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize) const {
+Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_normalize, int64_t* tokens) const {
   if (texts.empty()) throw Error("texts", "at least one text", "none");
   const int64_t context = text_config().context_length;
   const std::vector<int64_t> without_content = tokenizer_->encode("", context);
@@ -114,6 +114,9 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
       const std::string text = text_config().canonical_texts ? text::canonical_text(texts[i]) : texts[i];
       ids.push_back(tokenizer_->encode(text, context));
       if (ids.back() == without_content) throw Error(str("text ", i), "words", "\"" + texts[i] + "\"");
+    }
+    for (const std::vector<int64_t>& text : ids) {
+      if (tokens) *tokens += static_cast<int64_t>(text.size());
     }
     const Tensor batch = padded(ids);
     batches.push_back(text_session_->run({{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}})[0].tensor);

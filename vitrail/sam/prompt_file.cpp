@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/npy.h"
 #include "vitrail/base/read_file.h"
 
 namespace vitrail::sam {
@@ -125,11 +124,12 @@ std::vector<PromptLine> read_prompts(const fs::path& file) {
   return lines;
 }
 
-Tensor read_mask_logits(const fs::path& file) {
-  NpyArray array = read_npy(file);
+Tensor read_mask_logits(const fs::path& file) { return mask_logits_of(read_npy(file), file.string()); }
+
+Tensor mask_logits_of(NpyArray array, const std::string& where) {
   const bool one_mask = array.shape.size() == 2 || (array.shape.size() == 3 && array.shape[0] == 1);
   if (!one_mask || array.dtype == DType::i64) {
-    throw Error(file.string(), "logits [h, w] or [1, h, w] in f32",
+    throw Error(where, "logits [h, w] or [1, h, w] in f32",
                 str(name_of(array.dtype), " with ", array.shape.size(), " axes"));
   }
   if (array.dtype == DType::f64) array.f32.assign(array.f64.begin(), array.f64.end());

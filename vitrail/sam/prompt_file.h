@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vitrail/base/npy.h"
 #include "vitrail/sam/binary_mask.h"
 #include "vitrail/sam/prompt.h"
 
@@ -31,6 +32,8 @@ std::vector<PromptLine> read_prompts(const std::filesystem::path& file);
 
 // Logits of a mask in a .npy file, [h, w] or [1, h, w], as f32.  Throws Error naming the path.
 Tensor read_mask_logits(const std::filesystem::path& file);
+// The same for an array in memory; errors name `where`.
+Tensor mask_logits_of(NpyArray array, const std::string& where);
 
 // The logits [size, size] of a mask at the image's size, of the padded frame whose long side is `size`: the log-odds of
 // the covered part of a pixel, which is limited to 0.001 to 0.999.

@@ -10,8 +10,6 @@
 namespace vitrail::serve {
 namespace {
 
-constexpr size_t kMaxWaitingBytes = size_t{256} << 20;  // 445 images of 224×224
-
 size_t bytes_of(const BatchItem& item) { return static_cast<size_t>(item.input.numel()) * sizeof(float); }
 
 bool same_request(const infer::Request& a, const infer::Request& b) {
@@ -23,7 +21,12 @@ bool run_together(const BatchItem& a, const BatchItem& b) {
   return a.model == b.model && a.input.shape() == b.input.shape() && same_request(a.request, b.request);
 }
 
-// Why the weights cannot be trusted any more.  The error of the check names a path, which clients must not see.
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+}  // namespace
+
 std::string changed_files() {
   try {
     check_mapped_files();
@@ -34,29 +37,32 @@ std::string changed_files() {
   }
 }
 
-double seconds_between(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
-}
-
-}  // namespace
-
 Batcher::Batcher(Options options) : options_(std::move(options)), thread_([this] { loop(); }) {}
 
 void Batcher::add(BatchItem item) {
   std::unique_lock lock(mutex_);
   const size_t bytes = bytes_of(item);
-  space_.wait(lock, [&] { return stopped_ || items_.empty() || waiting_bytes_ + bytes <= kMaxWaitingBytes; });
+  space_.wait(lock, [&] { return stopped_ || fits(bytes); });
   if (stopped_) return;
   waiting_bytes_ += bytes;
   items_.push_back(std::move(item));
   work_.notify_one();
 }
 
-void Batcher::run(std::function<void()> task) {
-  const std::lock_guard lock(mutex_);
+void Batcher::run(std::function<void()> task, TaskOptions options) {
+  std::unique_lock lock(mutex_);
+  if (options.bytes > 0) space_.wait(lock, [&] { return stopped_ || fits(options.bytes); });
   if (stopped_) return;
-  tasks_.push_back(std::move(task));
+  waiting_bytes_ += options.bytes;
+  tasks_.push_back({std::move(task), options});
   work_.notify_one();
+}
+
+bool Batcher::run_waiting() {
+  std::unique_lock lock(mutex_);
+  if (!stopped_) run_task(lock, true);
+  if (!stopped_ && !items_.empty()) run_batch(lock);
+  return !stopped_;
 }
 
 size_t Batcher::waiting() const {
@@ -66,7 +72,7 @@ size_t Batcher::waiting() const {
 
 void Batcher::stop() {
   std::deque<BatchItem> items;  // destroyed without the lock
-  std::deque<std::function<void()>> tasks;
+  std::deque<Task> tasks;
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -83,21 +89,32 @@ void Batcher::loop() {
   while (true) {
     work_.wait(lock, [this] { return stopped_ || !items_.empty() || !tasks_.empty(); });
     if (stopped_) return;
-    if (!tasks_.empty()) {
-      std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
-      task();
-      task = nullptr;  // its destructor may respond
-      lock.lock();
-      if (items_.empty()) continue;
-    }
-    std::vector<BatchItem> batch = take_batch(lock);
-    if (stopped_) return;
-    lock.unlock();
-    compute(std::move(batch));
-    lock.lock();
+    run_task(lock, false);
+    if (!stopped_ && !items_.empty()) run_batch(lock);
   }
+}
+
+// Runs the first task, if there is one, without the lock.
+void Batcher::run_task(std::unique_lock<std::mutex>& lock, bool short_only) {
+  const auto first =
+      std::ranges::find_if(tasks_, [&](const Task& task) { return !short_only || !task.options.is_long; });
+  if (first == tasks_.end()) return;
+  Task task = std::move(*first);
+  tasks_.erase(first);
+  waiting_bytes_ -= task.options.bytes;
+  space_.notify_all();
+  lock.unlock();
+  task.run();
+  task.run = nullptr;  // its destructor may respond
+  lock.lock();
+}
+
+void Batcher::run_batch(std::unique_lock<std::mutex>& lock) {
+  std::vector<BatchItem> batch = take_batch(lock);
+  if (stopped_) return;
+  lock.unlock();
+  compute(std::move(batch));
+  lock.lock();
 }
 
 // The oldest image with those that run together with it, after waiting for more of them within the delay.
@@ -146,7 +163,7 @@ void Batcher::compute(std::vector<BatchItem> batch) const {
     failure = error.what();
   }
   const double model_seconds = seconds_between(begin, Clock::now());
-  if (options_.on_batch) options_.on_batch(batch.size(), model_seconds);
+  if (options_.on_batch) options_.on_batch(batch.front().model->name(), batch.size(), model_seconds);
   for (int64_t i = 0; i < count; ++i) {
     BatchItem& item = batch[static_cast<size_t>(i)];
     BatchResult result{

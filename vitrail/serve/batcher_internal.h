@@ -33,12 +33,19 @@ struct BatchItem {
   Clock::time_point arrival = Clock::now();
 };
 
+struct TaskOptions {
+  size_t bytes = 0;      // the image that it has in memory
+  bool is_long = false;  // it calls run_waiting()
+};
+
 class Batcher {
  public:
+  static constexpr size_t kMaxWaitingBytes = size_t{256} << 20;  // 445 images of 224×224
+
   struct Options {
     int64_t batch = 8;
     double delay_ms = 0;
-    std::function<void(size_t images, double model_seconds)> on_batch = {};
+    std::function<void(const std::string& model, size_t images, double seconds)> on_batch = {};
   };
 
   explicit Batcher(Options options);
@@ -48,13 +55,24 @@ class Batcher {
 
   // Waits while too many inputs are in memory.
   void add(BatchItem item);
-  // Runs a task alone on the thread that computes; it must not throw.
-  void run(std::function<void()> task);
+  // Runs a task alone on the thread that computes; it must not throw.  Waits as add() if the task has `bytes` in
+  // memory.
+  void run(std::function<void()> task, TaskOptions options = {});
+  // For a long task, from time to time: runs a batch and a short task of those that wait.  Returns false after stop().
+  bool run_waiting();
   void stop();  // drops what waits
   size_t waiting() const;
 
  private:
+  struct Task {
+    std::function<void()> run;
+    TaskOptions options;
+  };
+
   void loop();
+  void run_task(std::unique_lock<std::mutex>& lock, bool short_only);
+  void run_batch(std::unique_lock<std::mutex>& lock);
+  bool fits(size_t bytes) const { return waiting_bytes_ == 0 || waiting_bytes_ + bytes <= kMaxWaitingBytes; }
   std::vector<BatchItem> take_batch(std::unique_lock<std::mutex>& lock);
   void compute(std::vector<BatchItem> batch) const;
 
@@ -62,10 +80,14 @@ class Batcher {
   mutable std::mutex mutex_;
   std::condition_variable work_, space_;
   std::deque<BatchItem> items_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> tasks_;
   size_t waiting_bytes_ = 0;
   bool stopped_ = false;
   std::thread thread_;
 };
+
+// Why the weights cannot be trusted any more; empty: they can.  The error of the check names a path, which clients must
+// not see.
+std::string changed_files();
 
 }  // namespace vitrail::serve

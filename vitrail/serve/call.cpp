@@ -9,6 +9,7 @@
 #include "vitrail/base/callbacks.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/serve/http_error.h"
+#include "vitrail/serve/request_images_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -44,6 +45,7 @@ HttpResponse error_response(const std::string& route, int status, const std::str
   if (route == "embeddings") error = {{"message", message}, {"type", openai_type(status)}, {"code", status}};
   HttpResponse response = json_response({{"error", error}});
   response.status = status;
+  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 
@@ -57,8 +59,17 @@ Call::Call(Engine& engine, std::string route, HttpRequest request, std::shared_p
       traceparent_(valid_traceparent(request_.header("traceparent"))) {}
 
 Call::~Call() {
+  engine_.inflated_bytes -= inflated_bytes_;
   if (responded_) return;
   respond(error_response(route_, 500, "internal error"));
+}
+
+void Call::decompress() {
+  const Limits& limits = engine_.options.limits;
+  if (!decompress_body(request_, limits)) return;
+  inflated_bytes_ = request_.body.size();
+  if ((engine_.inflated_bytes += inflated_bytes_) <= limits.buffered_bytes) return;
+  throw HttpError(429, "the server is overloaded: try again");
 }
 
 void Call::respond(HttpResponse response) {
@@ -67,9 +78,11 @@ void Call::respond(HttpResponse response) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   {
     const std::lock_guard lock(times_mutex_);
-    response.headers.emplace_back("Server-Timing",
-                                  "decode;dur=" + milliseconds(decode_) + ", queue;dur=" + milliseconds(queue_) +
-                                      ", model;dur=" + milliseconds(model_) + ", total;dur=" + milliseconds(seconds));
+    times_.total = seconds;
+    if (!model_name_.empty()) engine_.statistics.add_request(model_name_, response.status < 400, times_);
+    response.headers.emplace_back(
+        "Server-Timing", "decode;dur=" + milliseconds(times_.decode) + ", queue;dur=" + milliseconds(times_.queue) +
+                             ", model;dur=" + milliseconds(times_.model) + ", total;dur=" + milliseconds(seconds));
   }
   engine_.metrics.count_request(route_, response.status, seconds);
   if (engine_.options.log) engine_.options.log(log_line(response.status, response.body.size(), seconds));
@@ -88,9 +101,14 @@ void Call::fail(const std::exception& error) {
 
 void Call::add_times(double decode, double queue, double model) {
   const std::lock_guard lock(times_mutex_);
-  decode_ = std::max(decode_, decode);
-  queue_ = std::max(queue_, queue);
-  model_ = std::max(model_, model);
+  times_.decode = std::max(times_.decode, decode);
+  times_.queue = std::max(times_.queue, queue);
+  times_.model = std::max(times_.model, model);
+}
+
+void Call::set_output_seconds(double seconds) {
+  const std::lock_guard lock(times_mutex_);
+  times_.output = seconds;
 }
 
 std::string Call::log_line(int status, size_t bytes, double seconds) const {
@@ -101,9 +119,9 @@ std::string Call::log_line(int status, size_t bytes, double seconds) const {
                     {"request_bytes", request_bytes_},
                     {"response_bytes", bytes},
                     {"seconds", rounded(seconds)},
-                    {"decode_seconds", rounded(decode_)},
-                    {"queue_seconds", rounded(queue_)},
-                    {"model_seconds", rounded(model_)}};
+                    {"decode_seconds", rounded(times_.decode)},
+                    {"queue_seconds", rounded(times_.queue)},
+                    {"model_seconds", rounded(times_.model)}};
   if (!traceparent_.empty()) line["traceparent"] = traceparent_;
   return pipeline::json_line(line);
 }

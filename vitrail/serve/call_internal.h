@@ -11,6 +11,8 @@
 #include "vitrail/serve/http_internal.h"
 #include "vitrail/serve/metrics_internal.h"
 #include "vitrail/serve/model_registry_internal.h"
+#include "vitrail/serve/model_statistics_internal.h"
+#include "vitrail/serve/recent_embeddings_internal.h"
 #include "vitrail/serve/request_options_internal.h"
 #include "vitrail/serve/worker_pool_internal.h"
 
@@ -20,9 +22,12 @@ namespace vitrail::serve {
 struct Engine {
   const ServeOptions& options;
   Metrics& metrics;
+  std::atomic<size_t>& inflated_bytes;  // the content of compressed bodies in flight
   ModelRegistry& models;
   WorkerPool& pool;
   Batcher& batcher;
+  RecentEmbeddings& embeddings;
+  ModelStatistics& statistics;
   std::function<bool()> ready;              // whether requests are accepted
   std::function<std::string()> exposition;  // the text of the metrics
 };
@@ -42,11 +47,15 @@ class Call {
   Engine& engine() const { return engine_; }
   HttpRequest& request() { return request_; }
   const Target& target() const { return target_; }
+  // Decompresses the body as decompress_body().  Throws HttpError 429 if those in flight exceed limits.buffered_bytes.
+  void decompress();
   void set_target(Target target) { target_ = std::move(target); }
   RequestOptions& options() { return options_; }
   bool departed() const { return exchange_->departed(); }
-  // The model that the option `model` names, by default the first one.
-  ModelPointer take_model() { return engine_.models.find(options_.text("model")); }
+  // The model that the option `model` names, by default the first one of its kind.
+  ModelPointer take_model(ModelKind kind = ModelKind::images) {
+    return engine_.models.find(options_.text("model"), kind);
+  }
 
   void respond(HttpResponse response);
   void respond(const nlohmann::ordered_json& value) { respond(json_response(value)); }
@@ -61,7 +70,9 @@ class Call {
     }
   }
 
-  void add_times(double decode, double queue, double model);  // the times of an image; the largest are reported
+  void set_model(const std::string& name) { model_name_ = name; }  // its statistics count the request
+  void add_times(double decode, double queue, double model);       // the times of an image; the largest are reported
+  void set_output_seconds(double seconds);                         // the time for the response
 
  private:
   std::string log_line(int status, size_t bytes, double seconds) const;
@@ -73,11 +84,11 @@ class Call {
   Target target_;
   RequestOptions options_;
   Clock::time_point begin_ = Clock::now();
-  size_t request_bytes_;
-  std::string method_, traceparent_;
+  size_t request_bytes_, inflated_bytes_ = 0;
+  std::string method_, traceparent_, model_name_;
   std::atomic<bool> responded_{false};
   mutable std::mutex times_mutex_;
-  double decode_ = 0, queue_ = 0, model_ = 0;
+  RequestTimes times_;
 };
 
 using CallPointer = std::shared_ptr<Call>;

@@ -62,8 +62,14 @@ ordered_json embedding_json(const Tensor& row, bool base64) {
   return std::vector<float>(values.begin(), values.end());
 }
 
-// The response, from the rows of the texts [T, D] and of the images.
-ordered_json response_of(const Inputs& inputs, const std::string& model, bool base64, const Tensor& texts,
+// The embeddings [T, D] of the texts, and their number of tokens.
+struct TextRows {
+  Tensor rows = {};
+  int64_t tokens = 0;
+};
+
+// The response, from the texts and the rows of the images.
+ordered_json response_of(const Inputs& inputs, const ServedModel& model, bool base64, const TextRows& texts,
                          const std::vector<ImageOutcome>& outcomes) {
   ordered_json data = ordered_json::array();
   size_t image = 0;
@@ -71,10 +77,15 @@ ordered_json response_of(const Inputs& inputs, const std::string& model, bool ba
   for (const bool is_text : inputs.is_text) {
     const size_t index = data.size();
     if (!is_text && !outcomes[image].error.empty()) throw HttpError(422, outcomes[image].error);
-    const Tensor row = is_text ? texts.select(0, text++) : analysis::normalized_rows(outcomes[image++].results[0][0]);
+    const Tensor row =
+        is_text ? texts.rows.select(0, text++) : analysis::normalized_rows(outcomes[image++].results[0][0]);
     data.push_back({{"object", "embedding"}, {"index", index}, {"embedding", embedding_json(row, base64)}});
   }
-  return {{"object", "list"}, {"data", data}, {"model", model}, {"usage", {{"prompt_tokens", 0}, {"total_tokens", 0}}}};
+  const int64_t tokens = texts.tokens + static_cast<int64_t>(image) * model.image_tokens();
+  return {{"object", "list"},
+          {"data", data},
+          {"model", model.name()},
+          {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
 }
 
 // The name of the requested model; none if clients send a name that they must send.
@@ -89,7 +100,7 @@ void embeddings_route(const CallPointer& call) {
   const Limits& limits = call->engine().options.limits;
   const json body = parse_json(call->request().body, limits.json_depth);
   auto inputs = std::make_shared<Inputs>(inputs_of(body, limits));
-  ImageJob job{.model = call->engine().models.find(model_name(body))};
+  ImageJob job{.model = call->engine().models.find(model_name(body), ModelKind::images)};
   const std::string encoding = text_member(body, "encoding_format", "float");
   if (encoding != "float" && encoding != "base64")
     throw Error("encoding_format", "float or base64", "'" + encoding + "'");
@@ -100,14 +111,15 @@ void embeddings_route(const CallPointer& call) {
   if (!dual && !inputs->texts.empty())
     throw Error("input", "images as data URIs, because the model '" + job.model->name() + "' takes no texts", "a text");
   job.requests = {job.model->images().request_of({})};
-  const auto texts = std::make_shared<Tensor>();
-  job.finish = [=, name = job.model->name()](std::vector<ImageOutcome>& outcomes) {
-    return json_response(response_of(*inputs, name, encoding == "base64", *texts, outcomes));
+  call->set_model(job.model->name());
+  const auto texts = std::make_shared<TextRows>();
+  job.finish = [=, model = job.model](std::vector<ImageOutcome>& outcomes) {
+    return json_response(response_of(*inputs, *model, encoding == "base64", *texts, outcomes));
   };
   if (inputs->texts.empty()) return start_images(call, std::move(inputs->images), std::move(job));
   call->engine().batcher.run([=, model = job.model] {
     call->guard([&] {
-      *texts = dual->embed_texts(inputs->texts);
+      texts->rows = dual->embed_texts(inputs->texts, true, &texts->tokens);
       std::vector<ImageOutcome> none;
       if (inputs->images.empty()) return call->respond(job.finish(none));
       start_images(call, inputs->images, job);

@@ -118,7 +118,7 @@ void HttpSession::read_header() {
   parser_->body_limit(core_.limits.body_bytes);
   parser_->on_chunk_header(count_chunk_);
   request_ = {};
-  chunks_ = 0;
+  header_bytes_ = chunks_ = 0;
   has_response_ = false;
   departed_.reset();
   idle_ = buffer_.size() == 0;
@@ -151,8 +151,13 @@ void HttpSession::parse_header() {
   if (head.find("\r\n ") != head.npos || head.find("\r\n\t") != head.npos)
     return refuse(400, "malformed HTTP: a header of several lines");
   ErrorCode error;
-  buffer_.consume(parser_->put(bytes, error));
+  const size_t consumed = parser_->put(bytes, error);
+  buffer_.consume(consumed);
+  header_bytes_ += consumed;
   if (error && error != http::error::need_more) return on_failed_read(error);
+  // Beast's own limit leaves out the first line.
+  const size_t size = header_bytes_ + (parser_->is_header_done() ? 0 : buffer_.size());
+  if (size > core_.limits.header_bytes) return on_failed_read(http::error::header_limit);
   if (parser_->is_header_done()) return on_header();
   read_more_header();
 }
@@ -278,9 +283,7 @@ void HttpSession::respond(uint64_t request, HttpResponse response) {
 void HttpSession::refuse(int status, const std::string& message) {
   keep_alive_ = false;
   timed_out_ = false;
-  HttpResponse response = core_.handler.error(request_.target, status, message);
-  if (status == 429) response.headers.emplace_back("Retry-After", "1");
-  send(std::move(response));
+  send(core_.handler.error(request_.target, status, message));
 }
 
 void HttpSession::send(HttpResponse response) {
@@ -290,6 +293,8 @@ void HttpSession::send(HttpResponse response) {
   const bool head_only = request_.method == "HEAD" || (parser_ && parser_->get().method() == http::verb::head);
   auto message = std::make_shared<http::response<http::string_body>>();
   message->result(static_cast<unsigned>(response.status));
+  // To a client of HTTP/1.0, a connection that stays open must be announced.
+  if (parser_ && parser_->get().version() == 10) message->version(10);
   message->set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) message->insert(name, value);
   message->content_length(response.body.size());

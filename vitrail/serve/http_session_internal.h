@@ -88,7 +88,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::array<char, 1 << 16> block_;  // a piece of a body
   HttpRequest request_;
   std::function<void(std::uint64_t, boost::beast::string_view, ErrorCode&)> count_chunk_;
-  size_t chunks_ = 0, buffered_ = 0, discarded_ = 0;
+  size_t header_bytes_ = 0, chunks_ = 0, buffered_ = 0, discarded_ = 0;
   std::chrono::steady_clock::time_point body_begin_;
   uint64_t number_ = 0;                          // counts the requests
   std::shared_ptr<std::atomic<bool>> departed_;  // belongs to the current request

@@ -2,7 +2,6 @@
 #include "vitrail/serve/image_job_internal.h"
 
 #include "vitrail/image/decode_memory.h"
-#include "vitrail/pipeline/prediction_json_internal.h"
 #include "vitrail/serve/http_error.h"
 
 namespace vitrail::serve {
@@ -84,11 +83,7 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
   // The results of the last image make the response.
   void finish(size_t results) {
     if ((remaining_ -= results) > 0) return;
-    call_->engine().pool.post(
-        [self = shared_from_this()] {
-          self->call_->guard([&] { self->call_->respond(self->job_.finish(self->outcomes_)); });
-        },
-        true);
+    finish_job(call_, [self = shared_from_this()] { return self->job_.finish(self->outcomes_); });
   }
 
   CallPointer call_;
@@ -102,12 +97,27 @@ class RunningJob : public std::enable_shared_from_this<RunningJob> {
 }  // namespace
 
 void start_images(const CallPointer& call, std::vector<EncodedImage> images, ImageJob job) {
+  call->set_model(job.model->name());
   job.decode.max_pixels = call->engine().options.limits.pixels;
   std::make_shared<RunningJob>(call, std::move(images), std::move(job))->start();
 }
 
-HttpResponse outcome_response(std::vector<ImageOutcome>& outcomes, bool single,
-                              const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of) {
+void finish_job(const CallPointer& call, std::function<HttpResponse()> finish) {
+  const auto respond = [call, finish = std::move(finish)] {
+    call->guard([&] {
+      const Clock::time_point begin = Clock::now();
+      HttpResponse response = finish();
+      call->set_output_seconds(std::chrono::duration<double>(Clock::now() - begin).count());
+      call->respond(std::move(response));
+    });
+  };
+  call->engine().pool.post(respond, true);
+}
+
+HttpResponse outcome_response(
+    std::vector<ImageOutcome>& outcomes, bool single,
+    const std::function<nlohmann::ordered_json(const ImageOutcome&)>& object_of,
+    const std::function<nlohmann::ordered_json(const std::string& name, const std::string& error)>& failure_of) {
   if (single && !outcomes.front().error.empty()) throw HttpError(422, outcomes.front().error);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   size_t failures = 0;
@@ -117,7 +127,7 @@ HttpResponse outcome_response(std::vector<ImageOutcome>& outcomes, bool single,
       list.push_back(object_of(outcome));
     } catch (const Error& error) {
       if (single) throw HttpError(422, error.what());
-      list.push_back(pipeline::failure_json(outcome.name, error.what()));
+      list.push_back(failure_of(outcome.name, error.what()));
       ++failures;
     }
   }

@@ -24,12 +24,10 @@ ordered_json tensor_json(const std::string& path, const std::string& name, const
           {name, std::vector<float>(data, data + values.numel())}};
 }
 
-int64_t values_of(const Model& model, const pipeline::FeatureOptions& options) {
-  const auto& vit = model.config().vit;
-  const auto [rows, columns] = model.session().model().grid_of(vit.img_size[0], vit.img_size[1]);
+int64_t values_of(const ServedModel& model, const pipeline::FeatureOptions& options) {
   const bool one = options.tokens == "pooled" || options.tokens == "cls";
-  const int64_t tokens = one ? 1 : rows * columns + model.session().model().num_prefix_tokens();
-  return tokens * vit.embed_dim * static_cast<int64_t>(options.layers.size());
+  const int64_t tokens = one ? 1 : model.image_tokens();
+  return tokens * model.images().config().vit.embed_dim * static_cast<int64_t>(options.layers.size());
 }
 
 void check_layers(const std::vector<int64_t>& layers, int64_t depth) {
@@ -70,7 +68,7 @@ void embed_route(const CallPointer& call) {
   options.require_all_taken();
   const Model& model = job.model->images();
   check_layers(features.layers, model.config().vit.depth);
-  check_response_size(static_cast<int64_t>(input.images.size()), values_of(model, features));
+  check_response_size(static_cast<int64_t>(input.images.size()), values_of(*job.model, features));
   job.requests = {pipeline::feature_request(model, features)};
   job.finish = [normalize, single = input.single](std::vector<ImageOutcome>& outcomes) {
     return outcome_response(outcomes, single, [&](const ImageOutcome& outcome) {

@@ -5,9 +5,10 @@
 
 #include "vitrail/base/callbacks.h"
 #include "vitrail/serve/http_error.h"
-#include "vitrail/serve/image_job_internal.h"
 #include "vitrail/serve/inference_request_internal.h"
+#include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
+#include "vitrail/serve/segment_job_internal.h"
 
 namespace vitrail::serve {
 namespace {
@@ -21,7 +22,7 @@ ModelPointer model_of(const Call& call) {
   const std::vector<std::string>& path = call.target().path;
   if (path.size() > 4 && path[3] == "versions" && path[4] != kVersion)
     throw HttpError(404, "version: expected 1, got '" + path[4] + "'");
-  return call.engine().models.find(path[2]);
+  return call.engine().models.find(path[2], ModelKind::any);
 }
 
 // The outputs of a model: those of a classifier, and the embedding of all.
@@ -30,10 +31,12 @@ std::vector<std::string> output_names(const ServedModel& model) {
   return {"embedding"};
 }
 
-int64_t width_of(const ServedModel& model, const std::string& output) {
+// The shape of an output for one image.
+Shape shape_of(const ServedModel& model, const std::string& output) {
+  if (model.segmenter()) return model.segmenter()->embedding_shape();
   const auto& vit = model.images().config().vit;
-  if (output != "embedding") return vit.num_classes;
-  return vit.projection_head ? vit.num_classes : vit.embed_dim;
+  if (output != "embedding") return {vit.num_classes};
+  return {vit.projection_head ? vit.num_classes : vit.embed_dim};
 }
 
 std::vector<InferenceOutput> outputs_of(const ServedModel& model, const InferenceRequest& request) {
@@ -58,7 +61,7 @@ std::vector<InferenceOutput> outputs_of(const ServedModel& model, const Inferenc
                        .is_text = output.classification > 0,
                        .binary = output.binary});
     if (output.classification > 0)
-      outputs.back().shape = {std::min(output.classification, width_of(model, output.name))};
+      outputs.back().shape = {std::min(output.classification, shape_of(model, output.name)[0])};
   }
   return outputs;
 }
@@ -111,8 +114,9 @@ HttpResponse respond_to(const ServedModel& model, const std::optional<std::strin
       const std::vector<std::string> classes = classes_of(model.images(), values, output.shape.back());
       output.strings.insert(output.strings.end(), classes.begin(), classes.end());
     }
-    const int64_t width = output.is_text ? output.shape.back() : width_of(model, output.name);
-    output.shape = {static_cast<int64_t>(outcomes.size()), width};
+    const Shape shape = shape_of(model, output.name);
+    if (!output.is_text) output.shape.assign(shape.begin(), shape.end());
+    output.shape.insert(output.shape.begin(), static_cast<int64_t>(outcomes.size()));
   }
   return inference_response(model.name(), id, outputs);
 }
@@ -125,6 +129,7 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
   }
   if (input.name != "pixels" || input.datatype != "FP32")
     throw Error("inputs", "images of BYTES or pixels of FP32", "'" + input.name + "' of " + input.datatype);
+  if (model.segmenter()) throw Error("inputs", "images of BYTES for Segment Anything", "pixels");
   const auto& vit = model.images().config().vit;
   if (input.shape.size() != 4 || input.shape[1] != vit.in_chans || input.shape[2] == 0 || input.shape[3] == 0)
     throw Error("pixels", str("a shape [n, ", vit.in_chans, ", height, width]"),
@@ -138,28 +143,49 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
   return images;
 }
 
+// A tensor in the metadata of a model, for any number of images.
+ordered_json tensor_json(const std::string& name, const char* datatype, const Shape& shape) {
+  std::vector<int64_t> all{-1};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return {{"name", name}, {"datatype", datatype}, {"shape", all}};
+}
+
 }  // namespace
 
 void server_metadata_route(const CallPointer& call) {
-  call->respond(ordered_json{{"name", "vitrail"},
-                             {"version", kVersion},
-                             {"extensions", {"binary_tensor_data", "classification", "model_repository"}}});
+  call->respond(
+      ordered_json{{"name", "vitrail"},
+                   {"version", kVersion},
+                   {"extensions", {"binary_tensor_data", "classification", "model_repository", "statistics"}}});
 }
 
 void model_metadata_route(const CallPointer& call) {
   const ModelPointer model = model_of(*call);
-  const auto& vit = model->images().config().vit;
-  ordered_json outputs = ordered_json::array();
+  ordered_json inputs = ordered_json::array({tensor_json("images", "BYTES", {})}), outputs = ordered_json::array();
+  if (!model->segmenter()) {
+    const auto& vit = model->images().config().vit;
+    inputs.push_back(tensor_json("pixels", "FP32", {vit.in_chans, vit.img_size[0], vit.img_size[1]}));
+  }
   for (const std::string& name : output_names(*model))
-    outputs.push_back({{"name", name}, {"datatype", "FP32"}, {"shape", {-1, width_of(*model, name)}}});
-  call->respond(ordered_json{
-      {"name", model->name()},
-      {"versions", {kVersion}},
-      {"platform", "vitrail"},
-      {"inputs",
-       {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {-1}}},
-        {{"name", "pixels"}, {"datatype", "FP32"}, {"shape", {-1, vit.in_chans, vit.img_size[0], vit.img_size[1]}}}}},
-      {"outputs", outputs}});
+    outputs.push_back(tensor_json(name, "FP32", shape_of(*model, name)));
+  call->respond(ordered_json{{"name", model->name()},
+                             {"versions", {kVersion}},
+                             {"platform", "vitrail"},
+                             {"inputs", inputs},
+                             {"outputs", outputs}});
+}
+
+// /v2/models/stats for all models, or /v2/models/NAME[/versions/VERSION]/stats
+void model_statistics_route(const CallPointer& call) {
+  ordered_json list = ordered_json::array();
+  if (call->target().path.size() > 3) {
+    list.push_back(call->engine().statistics.json(model_of(*call)->name(), kVersion));
+  } else {
+    for (const auto& [name, model] : call->engine().models.list()) {
+      if (model) list.push_back(call->engine().statistics.json(name, kVersion));
+    }
+  }
+  call->respond(ordered_json{{"model_stats", list}});
 }
 
 void model_ready_route(const CallPointer& call) {
@@ -172,13 +198,15 @@ void infer_route(const CallPointer& call) {
   InferenceRequest request = parse_inference(call->request(), call->engine().options.limits);
   call->options().require_all_taken();
   std::vector<InferenceOutput> outputs = outputs_of(*model, request);
-  ImageJob job{.model = model};
-  job.requests = {model->classifies() ? infer::Request{.output = infer::Output::logits_and_features}
-                                      : model->images().request_of({})};
-  job.finish = [=, id = request.id](std::vector<ImageOutcome>& outcomes) {
+  const auto finish = [=, id = request.id](std::vector<ImageOutcome>& outcomes) {
     return respond_to(*model, id, outputs, outcomes);
   };
-  start_images(call, images_of(*model, request.input), std::move(job));
+  std::vector<EncodedImage> images = images_of(*model, request.input);
+  check_response_size(static_cast<int64_t>(images.size()), shape_of(*model, "embedding").numel());
+  if (model->segmenter()) return start_segments(call, std::move(images), {.model = model, .finish = finish});
+  const infer::Request wanted = model->classifies() ? infer::Request{.output = infer::Output::logits_and_features}
+                                                    : model->images().request_of({});
+  start_images(call, std::move(images), {.model = model, .requests = {wanted}, .finish = finish});
 }
 
 void repository_index_route(const CallPointer& call) {

@@ -29,7 +29,8 @@ const std::map<std::string, Field>& fields() {
                                                   {"body-bytes-per-second", &Limits::body_bytes_per_second},
                                                   {"idle-seconds", &Limits::idle_seconds},
                                                   {"request-seconds", &Limits::request_seconds},
-                                                  {"exit-seconds", &Limits::exit_seconds}};
+                                                  {"exit-seconds", &Limits::exit_seconds},
+                                                  {"embedding-bytes", &Limits::embedding_bytes}};
   return table;
 }
 

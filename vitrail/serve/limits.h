@@ -21,9 +21,10 @@ struct Limits {
   double header_seconds = 10;               // until the header is complete: 408
   double body_grace_seconds = 5;            // after it, a body must arrive at the minimum rate: 408
   double body_bytes_per_second = 16 << 10;
-  double idle_seconds = 60;     // between requests of a connection, which is then closed
-  double request_seconds = 30;  // until the response: 504
-  double exit_seconds = 30;     // for responses after a request to end
+  double idle_seconds = 60;                    // between requests of a connection, which is then closed
+  double request_seconds = 30;                 // until the response: 504
+  double exit_seconds = 30;                    // for responses after a request to end
+  size_t embedding_bytes = size_t{256} << 20;  // kept embeddings of recent images, for Segment Anything: 64 published
 };
 
 // Sets a limit by its name: "body-bytes".  Throws Error for another name, and for a value that is not a positive

@@ -60,6 +60,11 @@ void Metrics::count_image(bool succeeded) {
   ++(succeeded ? images_ : failed_images_);
 }
 
+void Metrics::count_embedding(bool known) {
+  const std::lock_guard lock(mutex_);
+  ++(known ? known_embeddings_ : new_embeddings_);
+}
+
 void Metrics::add_decode(double seconds) {
   const std::lock_guard lock(mutex_);
   decode_.add(seconds);
@@ -88,6 +93,10 @@ std::string Metrics::text(const std::vector<Gauge>& gauges) const {
   begin("vitrail_images_total", "counter", "Images by result.", text);
   text += str("vitrail_images_total{result=\"success\"} ", images_, "\nvitrail_images_total{result=\"error\"} ",
               failed_images_, "\n");
+  begin("vitrail_embedding_cache_total", "counter", "Image embeddings for /v1/segment that were known or computed.",
+        text);
+  text += str("vitrail_embedding_cache_total{result=\"hit\"} ", known_embeddings_,
+              "\nvitrail_embedding_cache_total{result=\"miss\"} ", new_embeddings_, "\n");
   begin("vitrail_request_duration_seconds", "histogram", "From the arrival of a request to its response.", text);
   for (const auto& [route, histogram] : seconds_)
     histogram.write("vitrail_request_duration_seconds", "route=\"" + route + "\"", text);

@@ -32,6 +32,7 @@ class Metrics {
   void count_request(const std::string& route, int status, double seconds);
   void count_departed(const std::string& route);
   void count_image(bool succeeded);
+  void count_embedding(bool known);  // known: it was kept
   void add_decode(double seconds);
   void add_queue(double seconds);
   void add_batch(size_t images, double model_seconds);
@@ -48,7 +49,7 @@ class Metrics {
   std::map<std::pair<std::string, int>, uint64_t> requests_;  // by route and status
   std::map<std::string, uint64_t> departed_;                  // by route
   std::map<std::string, Histogram> seconds_;                  // by route
-  uint64_t images_ = 0, failed_images_ = 0;
+  uint64_t images_ = 0, failed_images_ = 0, known_embeddings_ = 0, new_embeddings_ = 0;
   Histogram decode_, queue_, model_, batch_;
 };
 

@@ -63,11 +63,20 @@ void ModelRegistry::unload(const std::string& name) {
   unloaded.swap(models_[index]);
 }
 
-ModelPointer ModelRegistry::find(const std::optional<std::string>& name) const {
+ModelPointer ModelRegistry::find(const std::optional<std::string>& name, ModelKind kind) const {
   const size_t wanted = name ? index_of(*name) : sources_.size();
   const std::lock_guard lock(mutex_);
+  bool others = false;
   for (size_t i = 0; i < models_.size(); ++i) {
-    if ((!name || i == wanted) && models_[i]) return models_[i];
+    if (!models_[i] || (name && i != wanted)) continue;
+    if (kind == ModelKind::any || (kind == ModelKind::segmenter) == (models_[i]->segmenter() != nullptr))
+      return models_[i];
+    others = true;
+  }
+  if (others) {
+    const bool segmenter = kind == ModelKind::segmenter;
+    throw Error("model", segmenter ? "one of Segment Anything" : "a Vision Transformer",
+                name ? "'" + *name + "'" : (segmenter ? "none among those served" : "only those of Segment Anything"));
   }
   throw HttpError(503, name ? "the model '" + *name + "' is not loaded" : "no model is loaded");
 }

@@ -10,6 +10,8 @@
 
 namespace vitrail::serve {
 
+enum class ModelKind { any, images, segmenter };
+
 // Thread-safe.  A model that is replaced or removed lives until its last request has ended.
 class ModelRegistry {
  public:
@@ -22,8 +24,9 @@ class ModelRegistry {
   void load(const std::string& name);
   void unload(const std::string& name);
 
-  // Throws HttpError 404 for an unknown name, and 503 if it is not loaded.  No name: the first model that is loaded.
-  ModelPointer find(const std::optional<std::string>& name) const;
+  // Throws HttpError 404 for an unknown name, 503 if it is not loaded, and Error if it is of another kind.  No name:
+  // the first model of the kind that is loaded.
+  ModelPointer find(const std::optional<std::string>& name, ModelKind kind) const;
   // All names in order, with null for those that are not loaded.
   std::vector<std::pair<std::string, ModelPointer>> list() const;
 

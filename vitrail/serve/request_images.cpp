@@ -14,7 +14,8 @@
 namespace vitrail::serve {
 namespace {
 
-constexpr size_t kMaxFields = 64;  // the fields of a form beside its images
+constexpr std::string_view kMask = "mask";  // an option of /v1/segment that is a file
+constexpr size_t kMaxFields = 64;           // the fields of a form beside its images
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -26,7 +27,8 @@ void check_count(size_t count, const Limits& limits) {
 RequestImages from_form(const HttpRequest& request, const Limits& limits, RequestOptions& options) {
   RequestImages result;
   for (const Part& part : parse_multipart(request.body, request.header("content-type"), limits.images + kMaxFields)) {
-    if (part.filename.empty() && part.name != "image") {
+    const bool is_option = part.name == kMask || (part.filename.empty() && part.name != "image");
+    if (is_option) {
       options.add(part.name, std::string(part.content));
       continue;
     }
@@ -71,13 +73,14 @@ std::string from_data_uri(std::string_view uri, const std::string& where) {
   return from_base64(uri.substr(std::min(comma + 1, uri.size())), where);
 }
 
-void decompress_body(HttpRequest& request, const Limits& limits) {
+bool decompress_body(HttpRequest& request, const Limits& limits) {
   const std::string encoding = media_type(request.header("content-encoding"));
-  if (encoding.empty() || encoding == "identity") return;
+  if (encoding.empty() || encoding == "identity") return false;
   if (encoding != "gzip") throw HttpError(415, "Content-Encoding: expected gzip or identity");
   try {
     const std::vector<std::byte> body = gunzip(bytes_of(request.body), limits.body_bytes, "body");
     request.body.assign(reinterpret_cast<const char*>(body.data()), body.size());
+    return true;
   } catch (const Error& error) {
     const bool too_large = error.parts() && error.parts()->expected.starts_with("at most");
     throw HttpError(too_large ? 413 : 400, error.what());

@@ -28,6 +28,7 @@ void embed_route(const CallPointer& call);
 void attention_route(const CallPointer& call);
 void zeroshot_route(const CallPointer& call);
 void pca_route(const CallPointer& call);
+void segment_route(const CallPointer& call);
 void models_route(const CallPointer& call);
 
 // OpenAI's form of embeddings.
@@ -36,6 +37,7 @@ void embeddings_route(const CallPointer& call);
 // The Open Inference Protocol (KServe's version 2).
 void server_metadata_route(const CallPointer& call);
 void model_metadata_route(const CallPointer& call);
+void model_statistics_route(const CallPointer& call);
 void model_ready_route(const CallPointer& call);
 void infer_route(const CallPointer& call);
 void repository_index_route(const CallPointer& call);

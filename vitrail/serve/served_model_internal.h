@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "vitrail/pipeline/dual_model.h"
+#include "vitrail/sam/predictor.h"
 #include "vitrail/serve/options.h"
 
 namespace vitrail::serve {
@@ -17,15 +18,28 @@ class ServedModel {
   ServedModel(const ModelSource& source, const ModelOptions& options);
 
   const std::string& name() const { return name_; }
+  kernels::Precision precision() const { return precision_; }
+  uint64_t number() const { return number_; }                           // no other model of this process has it
+  const sam::Predictor* segmenter() const { return segmenter_.get(); }  // null: not a model of Segment Anything
+  // Not for a model of Segment Anything.
   const Model& images() const { return dual_ ? dual_->images() : *images_; }
   const DualModel* dual() const { return dual_.get(); }  // null: an image model alone
+  int64_t image_tokens() const;                          // the patches of an image and the tokens before them
   // Whether it has a classifier.
-  bool classifies() const { return images().config().vit.num_classes > 0 && !images().config().vit.projection_head; }
+  bool classifies() const {
+    return !segmenter_ && images().config().vit.num_classes > 0 && !images().config().vit.projection_head;
+  }
 
  private:
+  void open_segmenter(const ModelSource& source, const ModelOptions& options);
+  void open_images(const ModelSource& source, const ModelOptions& options);
+
   std::string name_;
+  uint64_t number_;
+  kernels::Precision precision_;
   std::unique_ptr<DualModel> dual_;
   std::unique_ptr<Model> images_;
+  std::unique_ptr<sam::Predictor> segmenter_;
 };
 
 using ModelPointer = std::shared_ptr<const ServedModel>;

@@ -49,15 +49,23 @@ class Server::Implementation : public HttpHandler {
   explicit Implementation(ServeOptions options)
       : options_((check_options(options), std::move(options))),
         models_(options_),
+        embeddings_(options_.limits.embedding_bytes),
         pool_(threads_or_all(options_.decode_threads)),
         batcher_({.batch = options_.batch,
                   .delay_ms = options_.delay_ms,
-                  .on_batch = [this](size_t images, double seconds) { metrics_.add_batch(images, seconds); }}),
+                  .on_batch =
+                      [this](const std::string& model, size_t images, double seconds) {
+                        metrics_.add_batch(images, seconds);
+                        statistics_.add_batch(model, images, seconds);
+                      }}),
         engine_{.options = options_,
                 .metrics = metrics_,
+                .inflated_bytes = inflated_bytes_,
                 .models = models_,
                 .pool = pool_,
                 .batcher = batcher_,
+                .embeddings = embeddings_,
+                .statistics = statistics_,
                 .ready = [this] { return ready(); },
                 .exposition = [this] { return exposition(); }},
         transport_(listen({.host = options_.host, .port = options_.port, .unix_path = options_.unix_path},
@@ -101,8 +109,8 @@ class Server::Implementation : public HttpHandler {
         return response;
       }
       if (route->method != "POST") return std::nullopt;
-      if (overloaded) return retry_later(head, 429, "the server is overloaded: try again");
-      if (!loaded_) return retry_later(head, 503, "the models are loading: try again");
+      if (overloaded) return error(head.target, 429, "the server is overloaded: try again");
+      if (!loaded_) return error(head.target, 503, "the models are loading: try again");
       return std::nullopt;
     } catch (const HttpError& failure) {
       return error(head.target, failure.status(), failure.what());
@@ -120,7 +128,7 @@ class Server::Implementation : public HttpHandler {
     call->set_target(std::move(target));
     const auto run = [call, route] {
       call->guard([&] {
-        decompress_body(call->request(), call->engine().options.limits);
+        call->decompress();
         route->run(call);
       });
     };
@@ -141,12 +149,6 @@ class Server::Implementation : public HttpHandler {
   }
 
  private:
-  HttpResponse retry_later(const HttpRequest& head, int status, const std::string& message) {
-    HttpResponse response = error(head.target, status, message);
-    response.headers.emplace_back("Retry-After", "1");
-    return response;
-  }
-
   bool authorized(const HttpRequest& head) const {
     if (options_.api_key.empty()) return true;
     const std::string_view given = head.header("authorization");
@@ -157,13 +159,17 @@ class Server::Implementation : public HttpHandler {
     return metrics_.text(
         {{"vitrail_ready", "Whether requests are accepted.", ready() ? 1.0 : 0.0},
          {"vitrail_waiting_images", "Images that wait for a batch.", static_cast<double>(batcher_.waiting())},
+         {"vitrail_embedding_cache_bytes", "Kept image embeddings.", static_cast<double>(embeddings_.bytes())},
          {"vitrail_connections", "Open connections.", static_cast<double>(transport_->connections())}});
   }
 
   ServeOptions options_;
   Metrics metrics_;
+  std::atomic<size_t> inflated_bytes_{0};
   std::atomic<bool> loaded_{false}, draining_{false};
   ModelRegistry models_;
+  RecentEmbeddings embeddings_;
+  ModelStatistics statistics_;
   WorkerPool pool_;
   Batcher batcher_;
   Engine engine_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes that show what a model sees: /v1/attention and /v1/pca, as maps in JSON or as PNG.
-#include "vitrail/image/encode.h"
 #include "vitrail/pipeline/attention_view.h"
 #include "vitrail/pipeline/pca_view.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/image_job_internal.h"
+#include "vitrail/serve/png_response_internal.h"
 #include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
 
@@ -14,11 +14,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int64_t kMaxWeights = int64_t{1} << 28;  // attention weights of a request: 1 GiB
-
-HttpResponse png_response(const image::Image& image) {
-  const std::vector<uint8_t> bytes = image::encode_png(image);
-  return {.content_type = "image/png", .body = {bytes.begin(), bytes.end()}};
-}
 
 std::vector<float> values_of(const Tensor& tensor) {
   const Tensor values = tensor.contiguous();
@@ -30,12 +25,6 @@ ordered_json region_json(const Model& model, const ImageOutcome& outcome) {
   const image::Region region = visible_region(model.transform(), outcome.width, outcome.height);
   return {{"width", outcome.width}, {"height", outcome.height}, {"left", region.left},
           {"top", region.top},      {"right", region.right},    {"bottom", region.bottom}};
-}
-
-bool wants_png(RequestOptions& options, bool single) {
-  const bool png = options.one_of("format", {"json", "png"}) == "png";
-  if (png && !single) throw Error("format", "json for several images", "png");
-  return png;
 }
 
 pipeline::AttendedImage attended(const Model& model, const ImageOutcome& outcome) {
@@ -89,7 +78,7 @@ void attention_route(const CallPointer& call) {
                                              .head = options.text("head", "mean"),
                                              .query = options.integers("query", {}),
                                              .rollout = options.flag("rollout")};
-  const bool png = wants_png(options, input.single);
+  const bool png = wants_png(*call, input.single);
   options.require_all_taken();
   if (!attention.query.empty() && attention.query.size() != 2)
     throw Error("query", "X,Y in pixels", str(attention.query.size(), " values"));
@@ -97,8 +86,7 @@ void attention_route(const CallPointer& call) {
   job.requests = {pipeline::attention_request(model, attention)};
   if (png && job.model->classifies()) job.requests.emplace_back();  // for the caption
   const auto& vit = model.config().vit;
-  const auto [rows, columns] = model.session().model().grid_of(vit.img_size[0], vit.img_size[1]);
-  const int64_t tokens = rows * columns + model.session().model().num_prefix_tokens();
+  const int64_t tokens = job.model->image_tokens();
   check_response_size(static_cast<int64_t>(input.images.size()) * (job.requests[0].all_layers ? vit.depth : 1),
                       vit.num_heads * tokens * tokens, kMaxWeights);
   job.finish = [model_pointer = job.model, attention, png, single = input.single](std::vector<ImageOutcome>& outcomes) {
@@ -120,7 +108,7 @@ void pca_route(const CallPointer& call) {
   const int64_t depth = model.config().vit.depth, layer = options.integer("layer", -1, -depth, depth - 1);
   const double opacity = options.number("opacity", 0.75, 0, 1);
   const bool normalize = !options.flag("no-norm"), raw = options.flag("raw");
-  const bool png = wants_png(options, input.single);
+  const bool png = wants_png(*call, input.single);
   options.require_all_taken();
   job.keep_images = png;
   job.requests = {

@@ -12,7 +12,9 @@ const quoted = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
 function target(path, params) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
-    if (value !== undefined && value !== false && value !== "") query.append(name, value);
+    for (const each of [value].flat()) {
+      if (each !== undefined && each !== false && each !== "") query.append(name, each);
+    }
   }
   const text = query.toString();
   return text ? `${path}?${text}` : path;

@@ -1,6 +1,7 @@
 // The page: images in, one view at a time.
 import {command, NeedsKey, request, setKey} from "./api.js";
-import {element, showPlain, views} from "./views.js";
+import {element} from "./controls.js";
+import {showPlain, views} from "./views.js";
 
 const byId = (id) => document.getElementById(id);
 const state = {models: [], model: null, view: null, files: [], image: null, canvas: byId("canvas"), running: null,
@@ -95,9 +96,17 @@ byId("tabs").addEventListener("keydown", (event) => {
   const name = tabs[(next + tabs.length) % tabs.length].textContent;
   select(views.find((view) => view.name === name), true);
 });
+let pressed = [0, 0];  // where a box begins
+const pixel = (event) => [event.offsetX, event.offsetY].map((at) =>
+  Math.max(0, Math.floor(at * state.canvas.width / state.canvas.clientWidth)));
+state.canvas.addEventListener("pointerdown", (event) => { pressed = pixel(event); });
 state.canvas.addEventListener("click", (event) => {
-  const scale = state.canvas.width / state.canvas.clientWidth;
-  state.view?.pick?.(state, Math.floor(event.offsetX * scale), Math.floor(event.offsetY * scale));
+  const [x, y] = pixel(event), size = Math.max(Math.abs(x - pressed[0]), Math.abs(y - pressed[1]));
+  if (state.view?.drag && size > state.canvas.width / 100) return state.view.drag(state, pressed, [x, y]);
+  state.view?.pick?.(state, x, y, event.shiftKey);
+});
+state.canvas.addEventListener("keydown", (event) => {
+  if (state.image && state.view?.press?.(state, event.key, event.shiftKey)) event.preventDefault();
 });
 byId("theme").addEventListener("click", () => {
   const root = document.documentElement;

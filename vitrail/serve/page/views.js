@@ -1,16 +1,8 @@
 // The views of the page.  Each has a name, tells whether it suits a model, and shows something of the images.
 import {request} from "./api.js";
+import {control, element, slider} from "./controls.js";
 import {drawComponents, drawHeat, drawImage, drawPoint} from "./draw.js";
-
-export function element(name, attributes = {}, ...children) {
-  const result = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key in result && typeof value !== "string") result[key] = value;
-    else result.setAttribute(key, value);
-  }
-  result.append(...children);
-  return result;
-}
+import {segmentation} from "./segment.js";
 
 function bars(predictions) {
   const list = element("ol", {class: "bars"});
@@ -27,20 +19,14 @@ function bars(predictions) {
   return list;
 }
 
-// A labelled control that shows the view again when it changes.
-function control(state, label, input) {
-  input.addEventListener("change", () => state.show());
-  return element("label", {}, label + " ", input);
-}
-
-const slider = (max, value) => element("input", {type: "range", min: "0", max: String(max), value: String(value)});
-
 function predictions(value, files, panel) {
   const list = Array.isArray(value) ? value : [value];
   panel.replaceChildren(...list.flatMap((item, i) => [
     ...(files.length > 1 ? [element("h2", {}, files[i].name)] : []),
     item.error ? element("p", {}, item.error) : bars(item.predictions)]));
 }
+
+const seesPatches = (model) => model.depth > 0;
 
 const classify = {
   name: "Classify",
@@ -68,7 +54,7 @@ const zeroShot = {
 
 const attention = {
   name: "Attention",
-  suits: () => true,
+  suits: seesPatches,
   options(state) {
     const {depth, heads} = state.model;
     this.layer = slider(depth - 1, depth - 1);
@@ -97,7 +83,7 @@ const attention = {
 
 const components = {
   name: "Features",
-  suits: () => true,
+  suits: seesPatches,
   options(state) {
     this.layer = slider(state.model.depth - 1, state.model.depth - 1);
     this.foreground = element("select", {}, element("option", {value: "none"}, "all patches"),
@@ -116,7 +102,7 @@ const components = {
 
 const similarity = {
   name: "Compare",
-  suits: () => true,
+  suits: seesPatches,
   async show(state, panel, signal) {
     if (state.files.length < 2) {
       panel.replaceChildren(element("p", {}, "Choose two or more images to compare their embeddings."));
@@ -145,5 +131,5 @@ const information = {
   },
 };
 
-export const views = [classify, zeroShot, attention, components, similarity, information];
+export const views = [segmentation, classify, zeroShot, attention, components, similarity, information];
 export const showPlain = (state) => { if (state.image) drawImage(state.canvas, state.image); };

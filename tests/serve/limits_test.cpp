@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of bytes, compressed bodies, rates and the end of a server at their edges, and requests that are much too
+// large.
+#include <zlib.h>
+
+#include <future>
+
+#include "tests/serve/serve_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+const std::string kGzip = "Content-Encoding: gzip\r\n";
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string out(::deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::deflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
+  return out;
+}
+
+// An image file with zeros behind it, which decoders ignore.
+std::string padded_image(size_t size) {
+  const std::string image = png_of(noise_image(1));
+  return image + std::string(size - image.size(), '\0');
+}
+
+TEST(ServeLimits, CompressedBodiesAreLimitedByTheirContent) {
+  serve::ServeOptions options = serve_options();
+  options.limits.body_bytes = 50'000;
+  const TestServer server(options);
+  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(50'000)), kGzip).status, 200);
+  const HttpReply reply = server.post("/v1/classify", gzip(padded_image(50'001)), kGzip);
+  EXPECT_EQ(reply.status, 413);
+  EXPECT_TRUE(contains(reply.body, "50000")) << reply.body;
+  EXPECT_EQ(server.post("/v1/classify", gzip(std::string(size_t{1} << 26, '\0')), kGzip).status, 413) << "a bomb";
+  EXPECT_EQ(server.post("/v1/classify", gzip(gzip(padded_image(40'000))), kGzip).status, 422) << "one layer only";
+}
+
+TEST(ServeLimits, DamagedAndUnknownEncodingsAreRefused) {
+  const TestServer server;
+  const std::string body = gzip(png_of(noise_image(1)));
+  std::string wrong_check = body;
+  wrong_check[body.size() - 5] ^= 1;
+  for (const std::string& damaged : {body.substr(0, body.size() - 9), wrong_check, std::string("no gzip"), body + "x"})
+    EXPECT_EQ(server.post("/v1/classify", damaged, kGzip).status, 400);
+  for (const char* encoding : {"br", "deflate", "gzip, gzip", "x"})
+    EXPECT_EQ(server.post("/v1/classify", body, std::string("Content-Encoding: ") + encoding + "\r\n").status, 415)
+        << encoding;
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1)), "Content-Encoding: identity\r\n").status, 200);
+}
+
+TEST(ServeLimits, BytesInFlightOfAllClients) {
+  serve::ServeOptions options = serve_options();
+  options.limits.buffered_bytes = 20'000;
+  const TestServer server(options);
+  EXPECT_EQ(server.post("/v1/classify", padded_image(20'000)).status, 200);
+  const HttpReply reply = server.post("/v1/classify", padded_image(20'001));
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.headers.at("retry-after"), "1");
+  {
+    const std::string body = padded_image(15'000);
+    HttpConnection first(server.port());
+    first.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 15000\r\n\r\n" + body.substr(0, 14'999));
+    wait_until([&] { return server.post("/v1/classify", padded_image(5'002)).status == 429; });
+    EXPECT_EQ(server.post("/v1/classify", padded_image(5'001)).status, 200);
+    first.send(body.substr(14'999));
+    EXPECT_EQ(first.receive().status, 200) << "who came first is served";
+  }
+  EXPECT_EQ(server.post("/v1/classify", padded_image(20'000)).status, 200) << "the bytes are free again";
+}
+
+TEST(ServeLimits, InflatedBytesCountAsBuffered) {
+  serve::ServeOptions options = serve_options();
+  options.limits.buffered_bytes = 20'000;
+  const TestServer server(options);
+  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(20'000)), kGzip).status, 200);
+  const HttpReply reply = server.post("/v1/classify", gzip(padded_image(20'001)), kGzip);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(reply.headers.at("retry-after"), "1");
+  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(20'000)), kGzip).status, 200) << "the bytes are free again";
+}
+
+TEST(ServeLimits, ADrainEndsAfterItsTimeLimit) {
+  serve::ServeOptions options = serve_options();
+  options.delay_ms = 60'000;
+  options.limits.request_seconds = 120;
+  options.limits.exit_seconds = 0.1;
+  TestServer server(options);
+  HttpConnection connection(server.port());
+  connection.send(http_request("POST", "/v1/classify", png_of(noise_image(1))));
+  wait_until([&] { return server.metric("vitrail_waiting_images") == 1; });
+  EXPECT_FALSE(server.drain());
+}
+
+TEST(ServeLimits, ABodyMayBeAsSlowAsTheRate) {
+  for (const double rate : {1.0, 1e9}) {
+    serve::ServeOptions options = serve_options();
+    options.limits.body_grace_seconds = 0.2;
+    options.limits.body_bytes_per_second = rate;
+    const TestServer server(options);
+    const std::string body = padded_image(10'000);
+    HttpConnection connection(server.port());
+    connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 10000\r\n\r\n" + body.substr(0, 9'000));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    connection.send(body.substr(9'000));
+    EXPECT_EQ(connection.receive().status, rate == 1 ? 200 : 408) << rate;
+  }
+}
+
+TEST(ServeLimits, TheHeadersBytesAtTheirEdge) {
+  serve::ServeOptions options = serve_options();
+  options.limits.header_bytes = 1'000;
+  const TestServer server(options);
+  const auto status = [&](size_t size) {
+    const std::string begin = "GET /healthz HTTP/1.1\r\nHost: a\r\nX: ", end = "\r\n\r\n";
+    HttpConnection connection(server.port());
+    connection.send(begin + std::string(size - begin.size() - end.size(), 'a') + end);
+    return connection.receive().status;
+  };
+  EXPECT_EQ(status(1'000), 200);
+  EXPECT_EQ(status(1'001), 431);
+}
+
+TEST(ServeLimits, RequestsMuchTooLargeAreRefused) {
+  const TestServer server;
+  std::string headers;
+  for (int i = 0; i < 10'000; ++i) headers += "X: a\r\n";
+  EXPECT_EQ(server.get("/healthz").status, 200);
+  EXPECT_EQ(http(server.port(), "GET", "/healthz", {}, headers).status, 431) << "10,000 headers";
+  HttpConnection endless(server.port());
+  bool open = endless.send("GET /healthz HTTP/1.1\r\nX: ");
+  for (int i = 0; i < 10'000 && open; ++i) open = endless.send(std::string(100'000, 'a'));
+  EXPECT_FALSE(open) << "a header of a gigabyte";
+  EXPECT_EQ(server.post("/v1/classify", std::string(100'000, '['), kJson).status, 400) << "nested 100,000 deep";
+  std::string chunks = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 1'000'000; ++i) chunks += "1\r\na\r\n";
+  HttpConnection connection(server.port());
+  connection.send(chunks);
+  EXPECT_EQ(connection.receive().status, 413) << "a million chunks";
+  json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {""}}}}}};
+  for (int i = 0; i < 100'000; ++i) body["outputs"].push_back({{"name", std::to_string(i)}});
+  EXPECT_EQ(server.post("/v2/models/small/infer", body.dump(), kJson).status, 400) << "100,000 outputs";
+  const std::string huge = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n";
+  HttpConnection length(server.port());
+  length.send(huge);
+  EXPECT_EQ(length.receive().status, 413);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200) << "the server survives";
+}
+
+TEST(ServeLimits, NumbersInJsonAreIntegersOfTheirRange) {
+  const TestServer server;
+  const std::string image = R"({"image": "data:image/png;base64,", "top": )";
+  for (const char* top : {"-1", "0", "2147483648", "1e308", "1e2", "-0", "1.5", "1e400", "NaN", "{}", "null", "\"\"",
+                          "9223372036854775808"})
+    EXPECT_EQ(server.post("/v1/classify", image + top + "}", kJson).status, 400) << top;
+  for (const char* count : {"-1", "1048577", "1e2", "1.5", "9223372036854775808", "\"3\"", "null"}) {
+    const std::string body =
+        std::string(R"({"inputs":[{"name":"images","datatype":"BYTES","shape":[1],"data":[""]}],"outputs":[{"name":)") +
+        R"("logits","parameters":{"classification":)" + count + "}}]}";
+    EXPECT_EQ(server.post("/v2/models/small/infer", body, kJson).status, 400) << count;
+  }
+}
+
+TEST(ServeLimits, PathsDoNotLeaveThePage) {
+  const TestServer server;
+  for (const char* target : {"/page/..%2f..%2fetc%2fpasswd", "/page/%2e%2e", "/page/../../etc/passwd",
+                             "/page//etc/passwd", "/v2/models/..%2f..%2fsmall", "/page/openapi%00.json"}) {
+    const int status = server.get(target).status;
+    EXPECT_TRUE(status == 404 || status == 400) << target << status;
+  }
+  EXPECT_EQ(server.get("/page/main.js").status, 200);
+}
+
+}  // namespace
+}  // namespace vitrail::testing
