@@ -64,6 +64,7 @@ void require_precision_is_used(const CLI::App& program, const std::vector<std::s
                                                            {"inspect", "traces are computed in fp32"},
                                                            {"segment", "masks are computed in fp32"},
                                                            {"models", "no model runs"},
+                                                           {"index", "no model runs"},
                                                            {"pull", "no model runs"},
                                                            {"cache", "no model runs"},
                                                            {"completion", "no model runs"},
