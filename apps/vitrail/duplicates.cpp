@@ -75,7 +75,7 @@ class Groups {
     return i;
   }
   void join(size_t i, size_t j) {
-    const auto [low, high] = std::minmax(first_of(i), first_of(j));
+    const auto [low, high] = std::minmax({first_of(i), first_of(j)});  // copies
     parents_[high] = low;
   }
   // Those of several images, in the order of their first ones.
