@@ -16,7 +16,7 @@ namespace {
 struct Options {
   ModelOptions model;
   StreamOptions images;
-  double threshold = 0.95;
+  double threshold = 0.9;  // finds copies in other sizes and qualities and joins no different photographs
   std::string format = "text";
 };
 
