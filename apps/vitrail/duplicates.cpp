@@ -46,9 +46,8 @@ class Digests {
 
 Images read_images(const Model& model, const Options& options, const GlobalOptions& global) {
   Digests digests;
-  const ImageSource source =
-      image_source(options.images, model,
-                   [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
+  const ImageSource source = image_source(
+      options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
   Images images;
   std::vector<float> values;
   images.failures =
@@ -99,7 +98,8 @@ class Groups {
 std::vector<std::vector<size_t>> groups_of(const Images& images, double threshold) {
   Groups groups(images.paths.size());
   std::map<std::string, size_t> first_with;
-  for (size_t i = 0; i < images.digests.size(); ++i) groups.join(i, first_with.emplace(images.digests[i], i).first->second);
+  for (size_t i = 0; i < images.digests.size(); ++i)
+    groups.join(i, first_with.emplace(images.digests[i], i).first->second);
   analysis::similar_pairs(
       analysis::TensorRows(images.features), static_cast<float>(threshold),
       [&](int64_t i, int64_t j, float) { groups.join(static_cast<size_t>(i), static_cast<size_t>(j)); });
@@ -123,7 +123,8 @@ void print_group(const Images& images, const std::vector<size_t>& group, Format 
     } else if (i == group.front()) {
       print_output("{}\n", escaped(images.paths[i]));
     } else {
-      print_output("  {}  {}\n", identical ? "identical" : fmt::format("{:9.4f}", similarity), escaped(images.paths[i]));
+      print_output("  {}  {}\n", identical ? "identical" : fmt::format("{:9.4f}", similarity),
+                   escaped(images.paths[i]));
     }
   }
   if (format == Format::json) print_json({{"images", members}});

@@ -154,12 +154,13 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
   command
-      ->add_option(
-          "-o,--output", options->output,
-          "FILE.npy: features [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are the second "
-          "axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is standard output.  FILE.csv: a row "
-          "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
-          "SHARD.jsonl for each that does not have both, and embedding.json")
+      ->add_option("-o,--output", options->output,
+                   "FILE.npy: features [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
+                   "the second "
+                   "axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is standard "
+                   "output.  FILE.csv: a row "
+                   "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
+                   "SHARD.jsonl for each that does not have both, and embedding.json")
       ->required();
   command
       ->add_option("--tokens", options->tokens,

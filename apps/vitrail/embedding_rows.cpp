@@ -49,7 +49,8 @@ std::string name_in_record(const std::string& line, const std::string& shard, co
 
 // The paths beside an array, one for each of its rows.
 std::vector<std::string> names_of(const fs::path& array, int64_t rows) {
-  const fs::path text = fs::path(array).replace_extension(".txt"), records = fs::path(array).replace_extension(".jsonl");
+  const fs::path text = fs::path(array).replace_extension(".txt"),
+                 records = fs::path(array).replace_extension(".jsonl");
   std::error_code error;
   const bool has_records = fs::exists(records, error);
   const fs::path list = has_records ? records : text;
@@ -61,7 +62,8 @@ std::vector<std::string> names_of(const fs::path& array, int64_t rows) {
     const std::string where = str(list.string(), ":", names.size() + 1);
     names.push_back(has_records ? name_in_record(line, shard, where) : path_of_line(line));
   }
-  if (std::ssize(names) != rows) throw Error(list.string(), str(rows, " lines, as the array's rows"), str(names.size()));
+  if (std::ssize(names) != rows)
+    throw Error(list.string(), str(rows, " lines, as the array's rows"), str(names.size()));
   return names;
 }
 

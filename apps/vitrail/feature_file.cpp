@@ -29,7 +29,7 @@ void check_shape(const Tensor& row, const Shape& shape) {
 
 // Rounding to f16 must not give infinity.
 void check_range(const float* values, int64_t count) {
-  const float max = 65504;  // of f16
+  const float max = 65504;  // the largest finite value in f16
   for (int64_t i = 0; i < count; ++i) {
     if (std::abs(values[i]) > max)
       throw Error("--dtype fp16", str("values up to ", max, " (--normalize, or --dtype fp32)"), str(values[i]));
@@ -39,7 +39,8 @@ void check_range(const float* values, int64_t count) {
 // An array, and the list of the paths.  Rows of NaN for images that failed before the shape is known are written then.
 class NpyFeatures : public FeatureFile {
  public:
-  NpyFeatures(const std::string& path, DType dtype, ListLine line) : features_(path, dtype), dtype_(dtype), line_(std::move(line)) {}
+  NpyFeatures(const std::string& path, DType dtype, ListLine line)
+      : features_(path, dtype), dtype_(dtype), line_(std::move(line)) {}
   void write_list_to(const std::filesystem::path& path) { list_.emplace(path); }
   void write_info_to(const std::filesystem::path& path) { info_.emplace(path); }
 

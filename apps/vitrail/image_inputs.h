@@ -31,8 +31,8 @@ class ImageInputs {
   // error, the last one.
   std::optional<data::InputPath> at(size_t i);
 
-  // The bytes of the i-th image, which at(i) returned, and the image, whose bytes on_bytes gets before they are decoded.
-  // Throw Error.
+  // The bytes of the i-th image, which at(i) returned, and the image, whose bytes on_bytes gets before they are
+  // decoded. Throw Error.
   std::vector<std::byte> bytes(size_t i);
   image::Image read(size_t i, const image::DecodeOptions& decode, const OnBytes& on_bytes = {});
 

@@ -58,7 +58,8 @@ double recall_of(const analysis::FlatIndex& index, const EmbeddingRows& rows) {
   const Tensor values = Tensor::empty({queries, rows.width()});
   for (int64_t q = 0; q < queries; ++q)
     rows.read(q * rows.count() / queries, 1, values.data<float>() + q * rows.width());
-  const auto exact = analysis::nearest_rows(values, rows, kNearest), found = analysis::nearest_rows(values, index, kNearest);
+  const auto exact = analysis::nearest_rows(values, rows, kNearest),
+             found = analysis::nearest_rows(values, index, kNearest);
   int64_t hits = 0, expected = 0;
   for (size_t q = 0; q < exact.size(); ++q) {
     for (const analysis::Neighbor& neighbor : exact[q])
@@ -80,8 +81,7 @@ void write_index(const EmbeddingRows& rows, const Options& options, const Global
   }
   analysis::FlatIndexWriter index(options.output, quantised ? DType::i8 : DType::f32, rows.width(), trained);
   AtomicFile names(options.output + ".txt"), record(options.output + ".json");
-  for_each_block(rows, "vectors", global.quiet,
-                 [&](const float* block, int64_t count) { index.add(block, count); });
+  for_each_block(rows, "vectors", global.quiet, [&](const float* block, int64_t count) { index.add(block, count); });
   rows.for_each_name([&](const std::string& name) { names.write(path_line(name) + "\n"); });
   if (info) record.write(to_json(*info));
   std::vector<AtomicFile*> files{&index.finish(), &names};
@@ -94,10 +94,8 @@ int index(const Options& options, const GlobalOptions& global) {
   const EmbeddingRows rows(options.embeddings);
   if (rows.count() == 0) throw Error("EMBEDDINGS", "at least one vector", "none");
   write_index(rows, options, global);
-  nlohmann::ordered_json report{{"vectors", rows.count()},
-                                {"width", rows.width()},
-                                {"dtype", options.dtype},
-                                {"failed_images", rows.failed()}};
+  nlohmann::ordered_json report{
+      {"vectors", rows.count()}, {"width", rows.width()}, {"dtype", options.dtype}, {"failed_images", rows.failed()}};
   if (options.dtype == "int8") report["recall_at_10"] = recall_of(analysis::FlatIndex(options.output), rows);
   print_json(report);
   return 0;
@@ -109,12 +107,12 @@ void add_index(CLI::App& program, const GlobalOptions& global, Run& run) {
   auto options = std::make_shared<Options>();
   CLI::App* command = program.add_subcommand("index", "Make a searchable index of features");
   command->footer("Example: vitrail index features.npy -o photos.index");
-  command
-      ->add_option("EMBEDDINGS", options->embeddings, "Arrays of `vitrail embed` (.npy), or folders with some")
+  command->add_option("EMBEDDINGS", options->embeddings, "Arrays of `vitrail embed` (.npy), or folders with some")
       ->required();
   command
-      ->add_option("-o,--output", options->output,
-                   "The index, a file of FAISS (IndexFlatIP); the images' paths are in INDEX.txt, the model in INDEX.json")
+      ->add_option(
+          "-o,--output", options->output,
+          "The index, a file of FAISS (IndexFlatIP); the images' paths are in INDEX.txt, the model in INDEX.json")
       ->required();
   command
       ->add_option("--dtype", options->dtype,

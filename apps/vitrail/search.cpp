@@ -36,7 +36,8 @@ struct Query {
 struct OpenIndex {
   explicit OpenIndex(const std::string& path) : vectors(path), names(path + ".txt") {
     const int64_t lines = count_lines(names);
-    if (lines != vectors.count()) throw Error(names, str(vectors.count(), " lines, as the index's vectors"), str(lines));
+    if (lines != vectors.count())
+      throw Error(names, str(vectors.count(), " lines, as the index's vectors"), str(lines));
     info = read_embedding_info(path + ".json");
   }
 
@@ -84,7 +85,7 @@ void print_results(const Query& query, const std::vector<analysis::Neighbor>& ne
   print_json({{query.is_text ? "text" : "path", query.name}, {"results", results}});
 }
 
-void answer(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
+void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
   if (queries.empty()) return;
   const int64_t width = index.vectors.width();
   const Tensor vectors = Tensor::empty({std::ssize(queries), width});
@@ -120,9 +121,8 @@ int search(Options options, const GlobalOptions& global) {
   const Model& model = dual ? dual->images() : *alone;
   check_model(model, index, options);
   if (dual) queries = text_queries(*dual, options);
-  const size_t failures =
-      options.images.inputs.empty() ? 0 : add_image_queries(model, index, options, global, queries);
-  answer(queries, index, options, model.session().threads());
+  const size_t failures = options.images.inputs.empty() ? 0 : add_image_queries(model, index, options, global, queries);
+  print_nearest(queries, index, options, model.session().threads());
   return failures == 0 ? 0 : 1;
 }
 
@@ -134,8 +134,7 @@ void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail search photos.index query.jpg --top 10");
   command->add_option("INDEX", options->index, "Index of `vitrail index`")->required();
   options->images.add_inputs_to(*command);
-  command
-      ->add_option("--text", options->queries, "Search by a text (CLIP, SigLIP); may be repeated")
+  command->add_option("--text", options->queries, "Search by a text (CLIP, SigLIP); may be repeated")
       ->allow_extra_args(false);
   options->texts.add_tokenizer_to(*command);
   command->add_option("--top", options->top, "Number of results")->capture_default_str()->check(kPositiveInteger);

@@ -224,8 +224,8 @@ void check_exif_of_knn() {
 // The pixels of both are one image's only with the option.
 void check_exif_of_search() {
   const TurnedImage images;
-  const Arguments arguments{"search", "-m", small_model(), index_of(images.upright, small_model()), images.turned,
-                            "--format", "json"};
+  const Arguments arguments{"search",      "-m",       small_model(), index_of(images.upright, small_model()),
+                            images.turned, "--format", "json"};
   const auto score = [&](const Arguments& more) {
     return json_of(arguments + more)["results"][0]["score"].get<double>();
   };
@@ -235,7 +235,7 @@ void check_exif_of_search() {
 
 void check_exif_of_duplicates() {
   const TurnedImage images;
-  const Arguments arguments{"duplicates",   "-m",          small_model(), images.turned, images.upright,
+  const Arguments arguments{"duplicates",  "-m",     small_model(), images.turned, images.upright,
                             "--threshold", "0.9999", "--format",    "json"};
   EXPECT_EQ(json_of(arguments + Arguments{"--exif"})["images"].size(), 2u);
   EXPECT_EQ(run(arguments).out, "");

@@ -55,8 +55,8 @@ void check_text() {
   const DualModel model(dual_model());
   const Tensor texts = model.embed_texts({"a cat", "a dog"});
   const Arguments arguments{"search", "-m", dual_model(), index_of(noise_folder(), dual_model())};
-  const auto lines = json_lines(
-      run(arguments + Arguments{"--text", "a cat", "--text", "a dog", "--format", "json"}).out);
+  const auto lines =
+      json_lines(run(arguments + Arguments{"--text", "a cat", "--text", "a dog", "--format", "json"}).out);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[1]["text"], "a dog");
   for (int64_t t = 0; t < 2; ++t) {
@@ -93,7 +93,9 @@ Arguments duplicates(const Arguments& more) {
 }
 
 void check_threshold() {
-  const auto sizes = [](const Arguments& more) { return json_of(duplicates({"--format", "json"}) + more)["images"].size(); };
+  const auto sizes = [](const Arguments& more) {
+    return json_of(duplicates({"--format", "json"}) + more)["images"].size();
+  };
   EXPECT_EQ(sizes({"--threshold", "-1"}), 3u);
   EXPECT_EQ(sizes({"--threshold", "1"}), 2u) << "files with the same bytes";
 }
@@ -104,7 +106,8 @@ void check_format_of_duplicates() {
   ASSERT_EQ(images.size(), 2u);
   EXPECT_EQ(images[1]["identical"], true);
   EXPECT_NEAR(images[1]["similarity"].get<double>(), 1, 1e-5);
-  const std::string text = images[0]["path"].get<std::string>() + "\n  identical  " + images[1]["path"].get<std::string>() + "\n";
+  const std::string text =
+      images[0]["path"].get<std::string>() + "\n  identical  " + images[1]["path"].get<std::string>() + "\n";
   EXPECT_EQ(run(copies + Arguments{"--format", "text"}).out, text);
   EXPECT_EQ(run(copies).out, text) << "the default";
 }

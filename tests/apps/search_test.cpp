@@ -85,7 +85,8 @@ std::string other_model() {
 
 TEST(Search, RefusesTheIndexOfAnotherModel) {
   const std::string index = index_of(noise_folder(), small_model());
-  EXPECT_TRUE(contains(refusal({"search", "-m", other_model(), index, noise_folder()}), "another model or preprocessing"));
+  EXPECT_TRUE(
+      contains(refusal({"search", "-m", other_model(), index, noise_folder()}), "another model or preprocessing"));
   run({"search", "-m", small_model(), index, noise_folder(), "--precision", "int8"});  // the same model
   fs::remove(index + ".json");
   EXPECT_TRUE(contains(run({"search", "-m", small_model(), index, noise_folder()}).err, "does not tell its model"));
@@ -142,7 +143,8 @@ TEST(Embed, RefusesAFolderOfAnotherModelsShards) {
   ASSERT_EQ(std::system(("tar -C " + folder.string() + " -cf " + shard + " a.png").c_str()), 0);
   run({"embed", "-m", small_model(), shard, "-o", out});
   EXPECT_TRUE(contains(refusal({"embed", "-m", other_model(), shard, "-o", out}), "another model or preprocessing"));
-  EXPECT_TRUE(contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--normalize"}), "without --normalize"));
+  EXPECT_TRUE(
+      contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--normalize"}), "without --normalize"));
 }
 
 TEST(Duplicates, AreGroupedInTheOrderOfTheFirst) {

@@ -7,7 +7,8 @@ import numpy as np
 
 ROWS = np.array([[0.25, -1, 0.5], [1, 0, -0.5]], np.float32)
 
-for index in (faiss.IndexFlatIP(3), faiss.IndexScalarQuantizer(3, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)):
+eight_bits = faiss.IndexScalarQuantizer(3, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+for index in (faiss.IndexFlatIP(3), eight_bits):
     index.train(ROWS)
     index.add(ROWS)
     print(type(index).__name__, faiss.serialize_index(index).tobytes().hex())

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::string_view kFlatInnerProduct = "IxFI", kScalarQuantizer = "IxSQ";
 constexpr int64_t kMaxWidth = 1 << 20;
-constexpr int32_t kInnerProduct = 0;    // faiss::METRIC_INNER_PRODUCT
-constexpr int32_t kEightBits = 0;       // faiss::ScalarQuantizer::QT_8bit
+constexpr int32_t kInnerProduct = 0;       // faiss::METRIC_INNER_PRODUCT
+constexpr int32_t kEightBits = 0;          // faiss::ScalarQuantizer::QT_8bit
 constexpr int64_t kUnusedField = 1 << 20;  // as FAISS writes it, twice
 
 template <class T>
@@ -41,7 +41,8 @@ class HeaderReader {
     return value;
   }
   const std::byte* take(uint64_t size) {
-    if (size > bytes_.size()) throw Error(where_, str(size, " more bytes"), str(bytes_.size(), "; the file is truncated"));
+    if (size > bytes_.size())
+      throw Error(where_, str(size, " more bytes"), str(bytes_.size(), "; the file is truncated"));
     const std::byte* const data = bytes_.data();
     bytes_ = bytes_.subspan(size);
     return data;

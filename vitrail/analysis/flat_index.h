@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Files of FAISS's exact indices by inner product (Douze et al. 2024, "The Faiss library"), which faiss.read_index opens:
+// Files of FAISS's exact indices by inner product (Douze et al. 2024, "The Faiss library"), which faiss.read_index
+// opens:
 //   f32   IndexFlatIP
 //   i8    IndexScalarQuantizer(QT_8bit): 8 bits per value, with a range for each of the D columns
 #include <filesystem>
@@ -44,8 +45,8 @@ class FlatIndex : public VectorRows {
   std::unique_ptr<MappedFile> file_;
   DType dtype_ = DType::f32;
   int64_t count_ = 0, width_ = 0;
-  std::vector<float> scale_, offset_;   // i8: value = offset + scale · code, per column
-  const std::byte* codes_ = nullptr;  // not aligned
+  std::vector<float> scale_, offset_;  // i8: value = offset + scale · code, per column
+  const std::byte* codes_ = nullptr;   // not aligned
 };
 
 // Writes an index row by row.

@@ -14,9 +14,9 @@ struct Neighbor {
   float score = 0;  // inner product
 };
 
-// For each of `queries` [m, D], the k nearest rows, or all if there are fewer: the largest inner product first, of equal
-// ones the lower row.  The result does not depend on the number of threads.  Throws Error for queries of another width,
-// for k below 1, and for values that are not finite.
+// For each of `queries` [m, D], the k nearest rows, or all if there are fewer: the largest inner product first, of
+// equal ones the lower row.  The result does not depend on the number of threads.  Throws Error for queries of another
+// width, for k below 1, and for values that are not finite.
 std::vector<std::vector<Neighbor>> nearest_rows(const Tensor& queries, const VectorRows& rows, int64_t k);
 
 // Calls on_pair(i, j, inner product) for each pair of rows i < j whose inner product is at least `threshold`.  Calls do

@@ -25,8 +25,8 @@ class MappedFile;
 //   logits.finish();
 class NpyWriter {
  public:
-  // dtype: f32, f16 or i64.  rows: the number of rows to come, which finish() checks, or −1 if unknown.  Throws Error if the
-  // file cannot be written.
+  // dtype: f32, f16 or i64.  rows: the number of rows to come, which finish() checks, or −1 if unknown.  Throws Error
+  // if the file cannot be written.
   NpyWriter(const std::filesystem::path& path, DType dtype, std::span<const int64_t> row_shape, int64_t rows = -1);
 
   // The shape of a row follows in begin(), before the first row.
@@ -67,8 +67,8 @@ struct NpyArray {
   std::vector<int64_t> i64;
 };
 
-// Reads '<f4', '<f2', '<f8' and '<i8' arrays in C order, format versions 1.0 to 3.0.  Throws Error naming the path for any
-// other file, and if the size of the file does not match its header.
+// Reads '<f4', '<f2', '<f8' and '<i8' arrays in C order, format versions 1.0 to 3.0.  Throws Error naming the path for
+// any other file, and if the size of the file does not match its header.
 NpyArray read_npy(const std::filesystem::path& path);
 
 // The rows of an array [rows, row_shape…] of floating-point values, which stays in its file.
