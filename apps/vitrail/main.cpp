@@ -62,7 +62,6 @@ void require_precision_is_used(const CLI::App& program, const std::vector<std::s
   static const std::map<std::string, std::string> kReasons{{"train", "training has its own: --set precision=bf16"},
                                                            {"convert", "the converted model has that of --dtype"},
                                                            {"inspect", "traces are computed in fp32"},
-                                                           {"segment", "masks are computed in fp32"},
                                                            {"models", "no model runs"},
                                                            {"index", "no model runs"},
                                                            {"pull", "no model runs"},

@@ -12,13 +12,16 @@
 #include "apps/vitrail/segment_inputs.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
-#include "vitrail/models/sam/sam.h"
 
 namespace vitrail::app {
 namespace {
 
 // Prompts whose logits are in memory together: 0.8 MB each in published models.
 constexpr size_t kMaxPrompts = 64;
+
+kernels::Precision precision_of(const GlobalOptions& global) {
+  return global.precision.empty() ? kernels::Precision::fp32 : kernels::precision_from_name(global.precision);
+}
 
 class Segmentation {
  public:
@@ -61,8 +64,8 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
       inputs_(options),
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
-      predictor_(options.model, {.threads = global.threads}) {
-  if (!options.cache.empty()) cache_.emplace(options.cache, models::sam_encoder_digest(options.model));
+      predictor_(options.model, {.threads = global.threads, .precision = precision_of(global)}) {
+  if (!options.cache.empty()) cache_.emplace(options.cache, sam::embedding_model(options.model, precision_of(global)));
   if (options.everything || !options.makes_masks()) return;
   const int64_t masks = inputs_.any_multimask() ? predictor_.multimask_count() : 1;
   results_.emplace(options.logits, masks, predictor_.mask_size());

@@ -177,6 +177,10 @@ void check_cache() {
   const fs::path folder = scratch_folder() / "cache";
   masks_of({"--point", "30,20", "--cache", folder});
   EXPECT_EQ(files_in(folder), 1);
+  const ProgramResult other = run_program({"segment", "-m", sam_fixture(kModel).model, photo_file(), "--point", "30,20",
+                                           "--cache", folder, "--precision", "int8"});
+  EXPECT_EQ(other.status, 1);
+  EXPECT_TRUE(contains(other.err, "expected an embedding of this model (int8-")) << other.err;
 }
 
 void check_precompute() {

@@ -248,7 +248,6 @@ TEST(Segment, WrongUsageIsRefusedBeforeTheModelIsLoaded) {
       {{"a.png", "--everything", "--min-area", "5", "--max-area", "4"}, "--min-area: expected at most --max-area"},
       {{"a.png", "--everything", "--points-per-side", "0"}, "--points-per-side"},
       {{"a.png", "--everything", "--box-nms-thresh", "1.5"}, "--box-nms-thresh"},
-      {{"a.png", "--everything", "--precision", "int8"}, "--precision: has no effect on segment"},
   };
   for (const auto& [arguments, message] : wrong) {
     std::vector<std::string> all{"segment", "-m", "/nowhere"};

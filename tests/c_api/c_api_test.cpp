@@ -363,8 +363,8 @@ TEST(CApi, SegmentationRefusesWhatMakesNoSense) {
   ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &vit)), "");
   EXPECT_TRUE(contains(message_of(vitrail_segment_embed(vit, by.image, &embedding)), "Segment Anything"));
   vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
-  options.precision = "int8";
-  EXPECT_TRUE(contains(message_of(vitrail_model_open(by.fixture.model.c_str(), &options, &other)), "threads alone"));
+  options.labels = "labels.txt";
+  EXPECT_TRUE(contains(message_of(vitrail_model_open(by.fixture.model.c_str(), &options, &other)), "precision alone"));
 }
 
 }  // namespace

@@ -146,6 +146,48 @@ TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
   });
 }
 
+// Relative positions are a bias that depends on the query.
+TEST(Attention, RelativePositionsEqualTheirBias) {
+  for_each_kernel([] {
+    for (const auto& [height, width, head_dim] :
+         {std::array<int64_t, 3>{3, 5, 7}, {14, 14, 64}, {1, 1, 4}, {5, 33, 16}}) {
+      SCOPED_TRACE(::testing::Message() << height << "×" << width << " cells, " << head_dim);
+      const int64_t tokens = height * width;
+      Problem problem({1, 2, tokens, tokens, head_dim}, false, true);
+      const auto rows = random_floats((2 * height - 1) * head_dim, 5, 0.25f);
+      const auto columns = random_floats((2 * width - 1) * head_dim, 6, 0.25f);
+      std::vector<float> bias;
+      for (int64_t i = 0; i < 2 * tokens * tokens; ++i) {
+        const int64_t head = i / (tokens * tokens), t = i / tokens % tokens, j = i % tokens;
+        const int64_t dy = t / width - j / width + height - 1, dx = t % width - j % width + width - 1;
+        const float* const q =
+            problem.args.q.data + head * problem.args.q.head_stride + t * problem.args.q.token_stride;
+        double sum = 0;
+        for (int64_t e = 0; e < head_dim; ++e)
+          sum += q[e] * (rows[dy * head_dim + e] + double{columns[dx * head_dim + e]});
+        bias.push_back(static_cast<float>(sum));
+      }
+      problem.args.bias = {bias.data(), 0, tokens * tokens, tokens};
+      std::vector<double> out, weights;
+      problem.expected(&out, &weights);
+      problem.args.bias = {};
+      problem.args.positions = {height, width, rows.data(), columns.data()};
+      for (const bool with_weights : {true, false}) {
+        if (!with_weights) problem.args.weights = nullptr;
+        attention(problem.args);
+        // |q| and |k| below 5 and tables below 1.25: a product of the tables is rounded like one of q and k.
+        const double relative = 2 * problem.weight_error();
+        const double error = 5 * relative + problem.rounding_error() + 1e-6;
+        for (size_t i = 0; i < static_cast<size_t>(tokens * 2 * head_dim); ++i)
+          ASSERT_NEAR(problem.out[i], out[i], error);
+        for (size_t i = 0; with_weights && i < bias.size(); ++i) {
+          ASSERT_NEAR(problem.weights[i], weights[i], relative * weights[i] + 1e-6);
+        }
+      }
+    }
+  });
+}
+
 // The tolerances above let a small weight be wrong.  Here a single key has a value that is not zero, so that its weight
 // is the output: 1 / keys, or 1 if only its score is large.
 TEST(Attention, EveryKeyHasItsWeight) {

@@ -59,11 +59,11 @@ TEST(SamLoad, ReportsAllWrongKeysAtOnce) {
   Tensors tensors = tensors_of("windows/model.pth");
   tensors.erase("image_encoder.blocks.1.norm1.bias");
   tensors.erase("prompt_encoder.no_mask_embed.weight");
-  tensors["mask_decoder.hf_token.weight"] = Tensor::zeros({1, 16});
+  tensors["mask_decoder.obj_token.weight"] = Tensor::zeros({1, 16});
   tensors["mask_decoder.iou_token.weight"] = Tensor::zeros({2, 16});
   const std::string message = testing::error_of([&] { load_sam(saved(tensors)); });
   for (const char* key : {"image_encoder.blocks.1.norm1.bias", "prompt_encoder.no_mask_embed.weight",
-                          "mask_decoder.hf_token.weight", "mask_decoder.iou_token.weight"}) {
+                          "mask_decoder.obj_token.weight", "mask_decoder.iou_token.weight"}) {
     EXPECT_TRUE(contains(message, key)) << key << " in " << message;
   }
 }

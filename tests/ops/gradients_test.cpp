@@ -249,10 +249,20 @@ TEST(Gradient, OfWindowPartitionAndItsFill) {
 TEST(Gradient, OfUnfoldPixelShuffleAndResize) {
   const std::vector<Tensor> map{draw({2, 3, 4, 8}, 1)};
   for (const Function& f :
-       {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return pixel_shuffle(in[0], 2); }),
+       {Function([](In in) { return unfold_3x3(in[0]); }), Function([](In in) { return unfold_3x3(in[0], 2); }),
+        Function([](In in) { return pixel_shuffle(in[0], 2); }),
         Function([](In in) { return resize_bilinear(in[0], 7, 3); })}) {
     expect_correct_gradients(f, map);
     expect_float_agrees(f, map, 36);
+  }
+}
+
+TEST(Gradient, OfDepthwiseConvolution) {
+  const std::vector<Tensor> inputs{draw({2, 4, 5, 3}, 1), draw({3, 3, 3}, 2), draw({3}, 3)};
+  for (const int64_t stride : {1, 2, 3}) {
+    const Function f = [stride](In in) { return depthwise_conv_3x3(in[0], in[1], in[2], stride); };
+    expect_correct_gradients(f, inputs);
+    expect_float_agrees(f, inputs, 60);
   }
 }
 

@@ -47,6 +47,34 @@ TEST(Unfold, GivesNeighboursWithZerosOutside) {
   EXPECT_TRUE(testing::close(got, Tensor::from<float>({9}, {0, 0, 0, 0, 1, 2, 0, 3, 4}), 0));
 }
 
+TEST(Unfold, SkipsCellsByItsStride) {
+  for (const Shape& shape : {Shape{2, 4, 5, 3}, Shape{2, 5, 4, 3}}) {
+    const Tensor map = counting(shape), all = unfold_3x3(map), strided = unfold_3x3(map, 2);
+    ASSERT_EQ(strided.shape(), (Shape{2, (shape[1] + 1) / 2, (shape[2] + 1) / 2, 27}));
+    for (int64_t y = 0; y < strided.size(1); ++y) {
+      for (int64_t x = 0; x < strided.size(2); ++x) {
+        EXPECT_TRUE(testing::close(strided.select(1, y).select(1, x), all.select(1, 2 * y).select(1, 2 * x), 0));
+      }
+    }
+  }
+  testing::error_of([] { unfold_3x3(counting({1, 2, 2, 1}), 0); });
+}
+
+// A linear layer behind unfold_3x3 whose weights of other channels are 0.
+TEST(DepthwiseConvolution, IsAConvolutionOfEachChannel) {
+  const Tensor map = Tensor::randn({2, 5, 4, 3}, 1), weight = Tensor::randn({3, 3, 3}, 2), bias = Tensor::randn({3}, 3);
+  Tensor dense = Tensor::zeros({3, 27});
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t tap = 0; tap < 9; ++tap) dense.data<float>()[c * 27 + c * 9 + tap] = weight.data<float>()[c * 9 + tap];
+  }
+  for (const int64_t stride : {1, 2}) {
+    const Tensor want = linear(unfold_3x3(map, stride), dense, bias);
+    EXPECT_TRUE(testing::close(depthwise_conv_3x3(map, weight, bias, stride), want, 1e-5));
+  }
+  const std::string message = testing::error_of([&] { depthwise_conv_3x3(map, Tensor::zeros({2, 3, 3}), bias); });
+  EXPECT_TRUE(testing::contains(message, "a weight [3, 3, 3] and a bias [3]")) << message;
+}
+
 TEST(PixelShuffle, SpreadsChannelsOverCells) {
   const Tensor got = pixel_shuffle(counting({1, 1, 1, 8}), 2);
   EXPECT_TRUE(testing::close(got, Tensor::from<float>({1, 2, 2, 2}, {1, 5, 2, 6, 3, 7, 4, 8}), 0));

@@ -69,6 +69,7 @@ class Cluster(unittest.TestCase):
             "PYTHONPATH": f"{self.folder}{os.pathsep}{os.environ['PYTHONPATH']}",
             "VITRAIL_TEST_MARKER": str(marker),
             "VITRAIL_TEST_BATCH": str(batch),
+            "PYSPARK_PYTHON": sys.executable,
             "HF_HOME": str(self.folder / "hub"),
         }
         command = [sys.executable, EXAMPLES / f"embed_{name}.py", self.folder / "images", output]

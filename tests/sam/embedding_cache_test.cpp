@@ -32,6 +32,19 @@ TEST(EmbeddingCache, ReadsWhatItKept) {
   EXPECT_FALSE(cache.find("other"));
 }
 
+TEST(EmbeddingCache, KeepsTheFeaturesOfHqSam) {
+  const EmbeddingCache cache(testing::scratch_folder(), "model");
+  ImageEmbedding with = embedding();
+  with.hq_features = Tensor::randn({12, 12, 2}, 8);
+  const ImageEmbedding added = cache.add("with", with);
+  const auto found = cache.find("with");
+  ASSERT_TRUE(found && found->hq_features.defined());
+  EXPECT_TRUE(testing::close(found->hq_features, added.hq_features, 0));
+  EXPECT_TRUE(testing::close(found->hq_features, with.hq_features, 0, 1.0 / 2048)) << "half a unit of fp16";
+  cache.add("without", embedding());
+  EXPECT_FALSE(cache.find("without")->hq_features.defined());
+}
+
 TEST(EmbeddingCache, RefusesAnotherModelsFiles) {
   const auto folder = testing::scratch_folder();
   EmbeddingCache(folder, "one").add("key", embedding());

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <thread>
 
 #include "tests/support/messages.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/error.h"
 
 namespace vitrail::sam {
 namespace {
@@ -27,6 +29,16 @@ void expect_signs(const Tensor& logits, const Tensor& signs) {
     wrong += sign != 0 && (got.data<float>()[i] > 0) != (sign > 0);
   }
   EXPECT_EQ(wrong, 0) << "of " << got.numel();
+}
+
+// |got − want| / |want|, in the L2 norm.
+double relative_error(const Tensor& got, const Tensor& want) {
+  double error = 0, norm = 0;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    error += std::pow(got.data<float>()[i] - want.data<float>()[i], 2);
+    norm += std::pow(want.data<float>()[i], 2);
+  }
+  return std::sqrt(error / norm);
 }
 
 class SamParity : public ::testing::TestWithParam<std::string> {};
@@ -57,7 +69,8 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                          ::testing::Values("padded_windows", "exact_windows", "odd_width", "head_dim_14", "head_dim_32",
-                                           "global", "windows", "no_qkv_bias", "transformers"),
+                                           "global", "windows", "no_qkv_bias", "transformers", "high_quality",
+                                           "transformers_high_quality", "mobile", "mobile_high_quality"),
                          [](const auto& info) { return info.param; });
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
@@ -86,6 +99,39 @@ TEST(Predictor, RunsInSeveralThreadsAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const Masks& result : masks) EXPECT_TRUE(testing::close(result.logits, masks[0].logits, 0));
+}
+
+// Values of a row are rounded to steps of a hundredth of its largest one, which is about 3 standard deviations: an
+// error of 1 % for each product, of some ten in a row.
+TEST(Predictor, EncodesInLowerPrecisions) {
+  for (const char* name : {"padded_windows", "mobile"}) {
+    const SamFixture fixture = sam_fixture(name);
+    const Tensor exact = Predictor(fixture.model).embed(fixture.image).values;
+    for (const auto precision : {kernels::Precision::half, kernels::Precision::int8}) {
+      SCOPED_TRACE(str(name, " in ", kernels::name_of(precision)));
+      const Predictor predictor(fixture.model, {.precision = precision});
+      const ImageEmbedding embedding = predictor.embed(fixture.image);
+      const double error = relative_error(embedding.values, exact);
+      EXPECT_GT(error, 0);
+      EXPECT_LT(error, 0.1);
+      EXPECT_TRUE(testing::close(predictor.predict(embedding, fixture.prompts[0]).logits,
+                                 Predictor(fixture.model).predict(embedding, fixture.prompts[0]).logits, 0));
+    }
+  }
+}
+
+TEST(Predictor, NeedsTheFeaturesOfHqSam) {
+  const SamFixture fixture = sam_fixture("high_quality");
+  const Predictor predictor(fixture.model);
+  EXPECT_TRUE(predictor.high_quality());
+  EXPECT_FALSE(Predictor(sam_fixture("windows").model).high_quality());
+  ImageEmbedding embedding = predictor.embed(fixture.image);
+  EXPECT_EQ(embedding.hq_features.shape(), (Shape{24, 24, 4}));
+  const auto error = [&] { return testing::error_of([&] { predictor.predict(embedding, fixture.prompts[0]); }); };
+  embedding.hq_features = Tensor::zeros({24, 24, 3});
+  EXPECT_TRUE(testing::contains(error(), "features of HQ-SAM [24, 24, 4], got [24, 24, 3]")) << error();
+  embedding.hq_features = {};
+  EXPECT_TRUE(testing::contains(error(), "an embedding without them")) << error();
 }
 
 TEST(Predictor, TakesOtherPixelFormats) {

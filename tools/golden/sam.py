@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of Segment Anything: small random models of PyPI's segment_anything and of transformers, with their outputs.
+"""Fixtures of Segment Anything: small random models of PyPI's segment-anything and segment-anything-hq and of
+transformers, with their outputs.
 
     tools/golden/sam.py [NAME...]
 
@@ -23,10 +24,11 @@ from functools import partial
 
 import numpy
 import safetensors.torch
+import segment_anything
+import segment_anything_hq
 import torch
 import transformers
-from segment_anything import SamPredictor
-from segment_anything.modeling import ImageEncoderViT, MaskDecoder, PromptEncoder, Sam, TwoWayTransformer
+from segment_anything_hq.modeling import tiny_vit_sam
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "sam"
 DECODER_HEADS = 8
@@ -43,7 +45,27 @@ MODELS = {
     "no_qkv_bias": dict(
         grid=5, patch=16, dim=24, heads=2, depth=2, window=4, glob=(1,), dec=16, size=(45, 51), qkv_bias=False
     ),
+    "high_quality": dict(
+        grid=6,
+        patch=8,
+        dim=32,
+        heads=2,
+        depth=3,
+        window=4,
+        glob=(1, 2),
+        dec=32,
+        size=(50, 38),
+        hq=True,
+        kinds=("points", "mask and point", "single mask"),
+    ),
 }
+# TinyViT for MobileSAM and Light HQ-SAM: width, blocks, heads and window of each stage.  6 cells are the whole map.
+TINY = dict(
+    patch=16, grid=6, dims=(16, 24, 32, 40), depths=(1, 1, 2, 1), heads=(1, 2, 4, 2), windows=(0, 5, 6, 4), dec=16
+)
+MODELS["mobile"] = dict(TINY, size=(70, 88), kinds=("points", "box", "single mask"))
+MODELS["mobile_high_quality"] = dict(TINY, size=(96, 50), hq=True, kinds=("point", "mask and point"))
+HUGGINGFACE = {"transformers": "Sam", "transformers_high_quality": "SamHQ"}
 # What a prompt is made of: points with labels in fractions of the image, a box, a mask, three masks or one.
 PROMPTS = {
     "point": dict(points=[(0.4, 0.55, 1)]),
@@ -59,13 +81,15 @@ PROMPTS = {
 
 def draw_parameters(model, generator):
     """Gain 2 for matrices; norms near 1; everything else, biases and tables as well, of order 1."""
-    norms = {id(p) for m in model.modules() if "LayerNorm" in type(m).__name__ for p in m.parameters()}
+    norms = {id(p) for m in model.modules() if "Norm" in type(m).__name__ for p in m.parameters()}
     with torch.no_grad():
         for name, parameter in [*model.named_parameters(), *model.named_buffers()]:
-            if name.startswith("pixel_"):
+            if name.startswith("pixel_") or not parameter.is_floating_point() or name.endswith("attn.ab"):
                 continue
             values = torch.randn(parameter.shape, generator=generator)
-            if id(parameter) in norms:
+            if name.endswith("running_var"):
+                values = 0.5 + values.abs()
+            elif id(parameter) in norms:
                 values = (1 if name.endswith("weight") else 0) + 0.3 * values
             elif any(part in name for part in ("token", "embed.weight", "point_embed", "gaussian", "positional_emb")):
                 pass
@@ -77,9 +101,41 @@ def draw_parameters(model, generator):
     return model.eval()
 
 
-def build(c, generator):
-    norm = partial(torch.nn.LayerNorm, eps=1e-6)
-    encoder = ImageEncoderViT(
+class TinyViT(tiny_vit_sam.TinyViT):
+    """The reference names its sizes: a map of 64 x 64 cells, a neck of 256 channels, and 320, 448 and 576 as the widths
+    to which patches are merged with a stride of 1."""
+
+    def __init__(self, c):
+        super().__init__(
+            img_size=c["patch"] * c["grid"],
+            num_classes=3,
+            embed_dims=list(c["dims"]),
+            depths=list(c["depths"]),
+            num_heads=list(c["heads"]),
+            window_sizes=list(c["windows"]),
+            mlp_ratio=2,
+            drop_path_rate=0,
+            mbconv_expand_ratio=2,
+        )
+        self.layers[2].downsample.conv2.c.stride = (1, 1)
+        self.grid, self.high_quality = c["grid"], c.get("hq", False)
+        conv, norm = torch.nn.Conv2d, tiny_vit_sam.LayerNorm2d
+        first = conv(c["dims"][-1], c["dec"], 1, bias=False)
+        second = conv(c["dec"], c["dec"], 3, padding=1, bias=False)
+        self.neck = torch.nn.Sequential(first, norm(c["dec"]), second, norm(c["dec"]))
+
+    def forward(self, x):
+        x = self.layers[0](self.patch_embed(x))
+        maps = []
+        for layer in self.layers[1:]:
+            x = layer(x)
+            maps.append(x.view(len(x), self.grid, self.grid, -1) if x.shape[1] == self.grid**2 else None)
+        embedding = self.neck(maps[-1].permute(0, 3, 1, 2))
+        return (embedding, maps[:1]) if self.high_quality else embedding
+
+
+def vit(c, modeling):
+    return modeling.ImageEncoderViT(
         img_size=c["grid"] * c["patch"],
         patch_size=c["patch"],
         embed_dim=c["dim"],
@@ -88,20 +144,34 @@ def build(c, generator):
         mlp_ratio=2,
         out_chans=c["dec"],
         qkv_bias=c.get("qkv_bias", True),
-        norm_layer=norm,
+        norm_layer=partial(torch.nn.LayerNorm, eps=1e-6),
         use_rel_pos=True,
         window_size=c["window"],
         global_attn_indexes=c["glob"],
     )
-    prompts = PromptEncoder(
+
+
+def package_of(c):
+    return segment_anything_hq if c.get("hq") else segment_anything
+
+
+def build(c, generator):
+    modeling = package_of(c).modeling
+    encoder = TinyViT(c) if "dims" in c else vit(c, modeling)
+    encoder.img_size = c["grid"] * c["patch"]
+    prompts = modeling.PromptEncoder(
         embed_dim=c["dec"],
         image_embedding_size=(c["grid"], c["grid"]),
         input_image_size=(encoder.img_size, encoder.img_size),
         mask_in_chans=8,
     )
-    transformer = TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
-    decoder = MaskDecoder(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
-    return draw_parameters(Sam(encoder, prompts, decoder), generator)
+    transformer = modeling.TwoWayTransformer(depth=2, embedding_dim=c["dec"], num_heads=DECODER_HEADS, mlp_dim=56)
+    arguments = dict(transformer_dim=c["dec"], transformer=transformer, iou_head_hidden_dim=24)
+    if c.get("hq"):
+        decoder = modeling.MaskDecoderHQ(**arguments, vit_dim=c["dims"][2] if "dims" in c else c["dim"])
+    else:
+        decoder = modeling.MaskDecoder(**arguments)
+    return draw_parameters(modeling.Sam(encoder, prompts, decoder), generator)
 
 
 @contextlib.contextmanager
@@ -141,10 +211,30 @@ def arguments(prompt, mask):
     )
 
 
+def predict(predictor, call):
+    """The logits at the image's size, the scores and the logits of a prompt.
+
+    HQ-SAM adds its mask to the best of three; vitrail returns the sum with each of them."""
+    decoder = predictor.model.mask_decoder
+    if not hasattr(decoder, "hf_token"):
+        return tuple(map(torch.from_numpy, predictor.predict(**call, return_logits=True)))
+    masks = []
+    original = decoder.predict_masks
+    decoder.predict_masks = lambda **inputs: masks.append(original(**inputs)) or masks[-1]
+    _, best_iou, best = map(torch.from_numpy, predictor.predict(**call, return_logits=True))
+    decoder.predict_masks = original
+    logits, iou = masks[0]
+    chosen = slice(1, 4) if call["multimask_output"] else slice(0, 1)
+    low, iou = (logits[:, chosen] + logits[:, 4:])[0].detach(), iou[0, chosen].detach()
+    assert iou.max() == best_iou[0] and torch.equal(low[iou.argmax()], best[0])
+    full = predictor.model.postprocess_masks(low[None], predictor.input_size, predictor.original_size)
+    return full[0], iou, low
+
+
 def write(name, state, suffix, tensors, prompts):
     folder = ROOT / name
     folder.mkdir(parents=True, exist_ok=True)
-    halves = {key: value.half().contiguous() for key, value in state.items()}
+    halves = {k: v.half().contiguous() if v.is_floating_point() else v for k, v in state.items()}
     if suffix == "pth":
         torch.save(halves, folder / "model.pth")
     else:
@@ -162,11 +252,13 @@ def difference(exact, approximate):
     return float((exact - approximate.double()).abs().max() / exact.abs().max())
 
 
+@torch.no_grad()
 def outputs(c, kinds, generator):
     """The fixture of one draw, and how far float32 is from it, relative to the maximum."""
     model = build(c, generator)
     image = torch.randint(0, 256, (*c["size"], 3), generator=generator, dtype=torch.uint8)
-    approximate, predictor = SamPredictor(model), SamPredictor(copy.deepcopy(model).double())
+    make = package_of(c).SamPredictor
+    approximate, predictor = make(model), make(copy.deepcopy(model).double())
     approximate.set_image(image.numpy())
     with float64():
         predictor.set_image(image.numpy())
@@ -177,8 +269,8 @@ def outputs(c, kinds, generator):
         prompt = prompt_of(kind, c, number, generator, tensors)
         call = arguments(prompt, tensors.get(f"mask_{number}"))
         with float64():
-            full, iou, low = map(torch.from_numpy, predictor.predict(**call, return_logits=True))
-        _, iou32, low32 = map(torch.from_numpy, approximate.predict(**call))
+            full, iou, low = predict(predictor, call)
+        _, iou32, low32 = predict(approximate, call)
         worst = max(worst, difference(low, low32), difference(iou, iou32))
         tensors[f"logits_{number}"] = low.float()
         tensors[f"iou_{number}"] = iou.float()
@@ -189,7 +281,7 @@ def outputs(c, kinds, generator):
 
 def meta(name, c, index):
     kinds = list(PROMPTS)
-    kinds = kinds if index == 0 else [kinds[(index + step) % len(kinds)] for step in (0, 2, 5)]
+    kinds = kinds if index == 0 else c.get("kinds") or [kinds[(index + step) % len(kinds)] for step in (0, 2, 5)]
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     while True:
         model, tensors, prompts, worst = outputs(c, kinds, generator)
@@ -197,13 +289,33 @@ def meta(name, c, index):
         if worst < WELL_CONDITIONED:
             break
     write(name, model.state_dict(), "pth", tensors, prompts)
+    if "dims" in c:
+        (ROOT / name / "config.json").write_text(json.dumps({"image_size": c["grid"] * c["patch"]}) + "\n")
 
 
-def huggingface():
-    """transformers' SamModel: other names, and the same arithmetic."""
-    name, grid, dec, size = "transformers", 6, 32, (48, 37)
+def enlarge_the_transformers_output(decoder):
+    """transformers' SamHQMaskDecoder enlarges its input instead of the two-way transformer's output, as SysCV/sam-hq
+    does and SamMaskDecoder."""
+    maps = []
+    transformer, upscale = decoder.transformer.forward, decoder.upscale_conv1.forward
+
+    def attend(*positional, **named):
+        result = transformer(*positional, **named)
+        maps.append(result[1])
+        return result
+
+    def enlarge(x):
+        return upscale(maps.pop().transpose(2, 3).reshape(x.shape))
+
+    decoder.transformer.forward, decoder.upscale_conv1.forward = attend, enlarge
+
+
+def huggingface(name, prefix):
+    """transformers' SamModel or SamHQModel: other names, and the same arithmetic."""
+    grid, dec, size, high_quality = 6, 32, (48, 37), prefix == "SamHQ"
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    config = transformers.SamConfig(
+    vit = dict(vit_dim=24) if high_quality else {}
+    config = getattr(transformers, prefix + "Config")(
         vision_config=dict(
             hidden_size=24,
             output_channels=dec,
@@ -220,20 +332,31 @@ def huggingface():
             hidden_size=dec, image_size=8 * grid, patch_size=8, mask_input_channels=8, num_point_embeddings=4
         ),
         mask_decoder_config=dict(
-            hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=DECODER_HEADS
+            hidden_size=dec, mlp_dim=56, iou_head_hidden_dim=24, num_attention_heads=DECODER_HEADS, **vit
         ),
     )
-    model = draw_parameters(transformers.SamModel(config), generator)
+    model = draw_parameters(getattr(transformers, prefix + "Model")(config), generator)
+    if high_quality:
+        enlarge_the_transformers_output(model.mask_decoder)
+    # A checkpoint has this buffer twice.
+    model.prompt_encoder.shared_embedding.positional_embedding = model.shared_image_embedding.positional_embedding
     image = torch.randint(0, 256, (*size, 3), generator=generator, dtype=torch.uint8)
     pad_size = dict(height=8 * grid, width=8 * grid)
     processor = transformers.SamImageProcessor(size={"longest_edge": 8 * grid}, pad_size=pad_size)
     inputs = processor(image.numpy(), return_tensors="pt")
-    tensors = {"image": image, "embedding": model.get_image_embeddings(inputs["pixel_values"])[0].detach()}
+    with torch.no_grad():
+        encoded = model.vision_encoder(inputs["pixel_values"])
+    tensors = {"image": image, "embedding": encoded.last_hidden_state[0]}
+    features = dict(image_embeddings=tensors["embedding"][None])
+    if high_quality:
+        features["intermediate_embeddings"] = encoded.intermediate_embeddings
     scale = torch.tensor(inputs["reshaped_input_sizes"][0].tolist()).double() / torch.tensor(size).double()
     prompts = []
     for number, kind in enumerate(["points", "box"]):
         prompt = prompt_of(kind, dict(grid=grid, size=size), number, generator, tensors)
-        call = {}
+        # transformers sorts the three masks of HQ-SAM by their scores.
+        prompt["multimask"] = not high_quality
+        call = dict(multimask_output=prompt["multimask"])
         factors = torch.stack([scale[1], scale[0]])
         if "points" in prompt:
             points = torch.tensor(prompt["points"], dtype=torch.float64)
@@ -242,7 +365,7 @@ def huggingface():
         if "box" in prompt:
             call["input_boxes"] = (torch.tensor(prompt["box"]).double() * factors.repeat(2)).float()[None, None]
         with torch.no_grad():
-            out = model(image_embeddings=tensors["embedding"][None], **call)
+            out = model(**features, **call)
         tensors[f"logits_{number}"] = out.pred_masks[0, 0]
         tensors[f"iou_{number}"] = out.iou_scores[0, 0]
         prompts.append(prompt)
@@ -251,9 +374,10 @@ def huggingface():
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or [*MODELS, "transformers"]
+    chosen = sys.argv[1:] or [*MODELS, *HUGGINGFACE]
     for index, (name, c) in enumerate(MODELS.items()):
         if name in chosen:
             meta(name, c, index)
-    if "transformers" in chosen:
-        huggingface()
+    for name, prefix in HUGGINGFACE.items():
+        if name in chosen:
+            huggingface(name, prefix)

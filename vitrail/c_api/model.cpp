@@ -24,17 +24,17 @@ int64_t num_classes(const models::ModelConfig& config) {
   return config.vit.projection_head ? 0 : config.vit.num_classes;
 }
 
-// Images of Segment Anything are prepared in one way, in fp32.
+// Images of Segment Anything are prepared in one way.
 void check_segmenter_options(const vitrail_model_options& options, const ModelOptions& chosen) {
-  const bool others = options.labels || options.config || options.tokenizer || chosen.load.image_size;
-  if (others || (chosen.precision && *chosen.precision != kernels::Precision::fp32)) {
-    throw Error("vitrail_model_options", "threads alone, for Segment Anything", "others");
+  if (options.labels || options.config || options.tokenizer || chosen.load.image_size) {
+    throw Error("vitrail_model_options", "threads and precision alone, for Segment Anything", "others");
   }
 }
 
-std::unique_ptr<vitrail_model> segmenter(const char* path, int threads) {
+std::unique_ptr<vitrail_model> segmenter(const char* path, const ModelOptions& chosen, int threads) {
   auto model = std::make_unique<vitrail_model>();
-  model->segmenter.emplace(path, sam::PredictorOptions{.threads = threads});
+  const kernels::Precision precision = chosen.precision.value_or(kernels::Precision::fp32);
+  model->segmenter.emplace(path, sam::PredictorOptions{.threads = threads, .precision = precision});
   model->path = path;
   model->config = str("{\"architecture\": \"sam\", \"image_size\": ", model->segmenter->image_size(),
                       ", \"mask_size\": ", model->segmenter->mask_size(), "}");
@@ -45,7 +45,7 @@ vitrail_model* open(const char* path, const vitrail_model_options& options) {
   const ModelOptions chosen = model_options(options);
   if (models::has_mask_decoder(path)) {
     check_segmenter_options(options, chosen);
-    return segmenter(path, options.threads).release();
+    return segmenter(path, chosen, options.threads).release();
   }
   const models::OpenedModel opened = models::open_model(path, chosen.load);
   auto model = std::make_unique<vitrail_model>();

@@ -5,15 +5,8 @@ if(VITRAIL_MPI)
   set(MPI_CXX_SKIP_MPICXX TRUE)  # only the C interface is used
   find_package(MPI QUIET COMPONENTS CXX)
   if(MPI_CXX_FOUND)
-    add_library(vitrail_mpi MODULE dist/mpi_module.cpp)
-    # The program's own folder, which is searched first.
-    set_target_properties(vitrail_mpi PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-                                                 CXX_VISIBILITY_PRESET hidden)
-    target_include_directories(vitrail_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+    vitrail_add_module(vitrail_mpi mpi dist/mpi_module.cpp)
     target_link_libraries(vitrail_mpi PRIVATE MPI::MPI_CXX Threads::Threads)
-    if(VITRAIL_INSTALL)
-      install(TARGETS vitrail_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vitrail COMPONENT mpi)
-    endif()
   else()
     message(STATUS "MPI was not found: without the module vitrail_mpi, training runs in one process")
   endif()

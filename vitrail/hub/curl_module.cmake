@@ -5,15 +5,8 @@
 if(VITRAIL_HUB)
   find_package(CURL 7.85 QUIET)
   if(CURL_FOUND)
-    add_library(vitrail_curl MODULE hub/curl_module.cpp)
-    # The program's own folder, which is searched first.
-    set_target_properties(vitrail_curl PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-                                                  CXX_VISIBILITY_PRESET hidden)
-    target_include_directories(vitrail_curl PRIVATE ${PROJECT_SOURCE_DIR})
+    vitrail_add_module(vitrail_curl runtime hub/curl_module.cpp)
     target_link_libraries(vitrail_curl PRIVATE CURL::libcurl)
-    if(VITRAIL_INSTALL)
-      install(TARGETS vitrail_curl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vitrail COMPONENT runtime)
-    endif()
   else()
     message(STATUS "libcurl was not found: without the module vitrail_curl, models of the hub are not downloaded")
   endif()

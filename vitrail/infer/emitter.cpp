@@ -345,12 +345,13 @@ void Emitter::custom(const ops::Operation& op) {
     }
     return result;
   };
-  add(op, custom->name, [custom, inputs = operands(op.inputs), outputs = operands(op.outputs)](const Frame& f) {
+  const bool half = options_.attention == kernels::Precision::half && custom->compute_half;
+  add(op, custom->name, [custom, half, inputs = operands(op.inputs), outputs = operands(op.outputs)](const Frame& f) {
     std::array<const float*, kMax> in;
     std::array<float*, kMax> out;
     std::transform(inputs.begin(), inputs.end(), in.begin(), [&f](const Operand& x) { return x.at(f); });
     std::transform(outputs.begin(), outputs.end(), out.begin(), [&f](const Operand& y) { return y.at(f); });
-    custom->compute(in.data(), out.data());
+    (half ? custom->compute_half : custom->compute)(in.data(), out.data());
   });
 }
 

@@ -5,10 +5,14 @@
 
 namespace vitrail::ops {
 
-// The 3×3 neighbourhood of each cell: x [B, h, w, C] → [B, h, w, 9·C], its elements in (c, dy, dx) order, 0 outside the
-// map.  A linear layer with a convolution's weight [D, C·3·3] behind it is the convolution with padding 1 and stride 1.
-// Differentiable.
-Tensor unfold_3x3(const Tensor& x);
+// The 3×3 neighbourhood of each cell, or of every stride-th: x [B, h, w, C] → [B, ⌈h/s⌉, ⌈w/s⌉, 9·C], its elements in
+// (c, dy, dx) order, 0 outside the map.  A linear layer with a convolution's weight [D, C·3·3] behind it is the
+// convolution with padding 1.  Differentiable.  Throws Error for a stride below 1.
+Tensor unfold_3x3(const Tensor& x, int64_t stride = 1);
+
+// The convolution of each channel by itself, with padding 1: x [B, h, w, C], weight [C, 3, 3], bias [C] → [B, ⌈h/s⌉,
+// ⌈w/s⌉, C].  Differentiable.  Throws Error for shapes that do not match and a stride below 1.
+Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride = 1);
 
 // Each cell becomes factor × factor cells: x [B, h, w, C·f·f] with elements in (c, dy, dx) order → [B, f·h, f·w, C].
 // Behind a linear layer with a transposed convolution's weight it is that convolution with kernel = stride = factor.

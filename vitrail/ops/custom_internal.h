@@ -12,13 +12,14 @@ namespace vitrail::ops {
 
 // The meta result of an operation whose inputs are made contiguous.  `compute`: see CustomOperation.
 inline Tensor recorded_custom(const std::string& name, std::vector<Tensor> inputs, const Shape& result_shape,
-                              std::function<void(const float* const* inputs, float* const* outputs)> compute,
-                              double flops = 0) {
+                              CustomOperation::Function compute, double flops = 0,
+                              CustomOperation::Function compute_half = {}) {
   Tensor result = symbolic_result(result_shape, inputs[0].dtype());
   for (Tensor& input : inputs) {
     if (input.defined()) input = contiguous(input);
   }
-  CustomOperation step{.name = name, .compute = std::move(compute), .flops = flops};
+  CustomOperation step{
+      .name = name, .compute = std::move(compute), .compute_half = std::move(compute_half), .flops = flops};
   record(OpKind::custom, std::move(inputs), {result},
          {.custom = std::make_shared<const CustomOperation>(std::move(step))});
   return result;

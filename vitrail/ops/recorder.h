@@ -42,12 +42,15 @@ const char* name_of(OpKind kind);
 // How a compiled program runs an operation of kind custom.  docs/extending.md has an example.
 struct CustomOperation {
   static constexpr size_t kMaxTensors = 8;  // inputs, and outputs
+  using Function = std::function<void(const float* const* inputs, float* const* outputs)>;
 
   std::string name;  // in listings: "rms_norm"
   // Computes contiguous f32 outputs from contiguous f32 inputs, in recorded order; null for an undefined tensor. Shapes
   // are known when the operation is recorded, so the function holds them.  It runs in several threads at once, and must
   // use parallel_for() for its loops and no threads of another library.
-  std::function<void(const float* const* inputs, float* const* outputs)> compute = {};
+  Function compute = {};
+  // The same for sessions whose attention has Precision::half; may be empty.
+  Function compute_half = {};
   double flops = 0;  // 2 per multiply-add
   bool keeps_token_order =
       false;  // row i of the output [B, N, C] belongs to the same token as row i of the first input

@@ -49,7 +49,8 @@ HeadView<T> head_view(T* qkv, const Sizes& n, int64_t part) {
   return {qkv + part * n.width(), n.tokens() * 3 * n.width(), n.head_dim, 3 * n.width()};
 }
 
-void forward(const float* qkv, const float* row_table, const float* column_table, float* out, const Sizes& n) {
+void forward(const float* qkv, const float* row_table, const float* column_table, float* out, const Sizes& n,
+             kernels::Precision precision = kernels::Precision::fp32) {
   kernels::attention({.batch = n.batch,
                       .heads = n.heads,
                       .queries = n.tokens(),
@@ -60,7 +61,8 @@ void forward(const float* qkv, const float* row_table, const float* column_table
                       .v = head_view(qkv, n, 2),
                       .out = {out, n.tokens() * n.width(), n.head_dim, n.width()},
                       .scale = static_cast<float>(n.scale),
-                      .positions = {n.rows, n.columns, row_table, column_table}});
+                      .positions = {n.rows, n.columns, row_table, column_table},
+                      .precision = precision});
 }
 
 // The backward pass of one head of one sample.
@@ -221,10 +223,14 @@ Tensor relative_self_attention(const Tensor& qkv, int64_t heads, double scale, c
   const Shape shape{n.batch, n.tokens(), n.width()};
   if (symbolic({&qkv})) {
     const auto tokens = static_cast<double>(n.tokens());
+    auto in_half = [n](const float* const* in, float* const* out) {
+      forward(in[0], in[1], in[2], out[0], n, kernels::Precision::half);
+    };
     return recorded_custom(
         "relative_self_attention", {qkv, row_table, column_table}, shape,
         [n](const float* const* in, float* const* out) { forward(in[0], in[1], in[2], out[0], n); },
-        static_cast<double>(n.batch * n.width()) * tokens * (4 * tokens + 4 * static_cast<double>(n.rows + n.columns)));
+        static_cast<double>(n.batch * n.width()) * tokens * (4 * tokens + 4 * static_cast<double>(n.rows + n.columns)),
+        in_half);
   }
   const DType dtype = compute_dtype(qkv, "relative_self_attention");
   if (dtype == DType::f64) return reference(qkv, row_table, column_table, n);

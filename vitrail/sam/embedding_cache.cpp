@@ -8,6 +8,7 @@
 
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kTensor = "embedding";
+constexpr const char *kTensor = "embedding", *kHqTensor = "hq_features";
 constexpr const char* kRemedy = "; delete the file to compute it again";
 
 std::string field_of(const weights::Checkpoint& file, const std::string& name) {
@@ -33,9 +34,23 @@ int64_t side_of(const weights::Checkpoint& file, const std::string& name) {
   return side;
 }
 
+Tensor rounded_to_half(const Tensor& values) {
+  const Tensor half = values.contiguous().to(DType::f16), rounded = half.to(DType::f32);
+  const float* const first = rounded.data<float>();
+  if (!std::all_of(first, first + rounded.numel(), [](float v) { return std::isfinite(v); })) {
+    throw Error("image embedding", "values in the range of fp16, which the cache has", "a larger one or a NaN");
+  }
+  return half;
+}
+
 }  // namespace
 
 std::string embedding_key(std::span<const std::byte> file, bool exif) { return sha256(file) + (exif ? "-exif" : ""); }
+
+std::string embedding_model(const fs::path& path, kernels::Precision precision) {
+  const std::string digest = models::sam_encoder_digest(path);
+  return precision == kernels::Precision::fp32 ? digest : str(kernels::name_of(precision), "-", digest);
+}
 
 EmbeddingCache::EmbeddingCache(fs::path folder, std::string model)
     : folder_(std::move(folder)), model_(std::move(model)) {
@@ -53,24 +68,27 @@ std::optional<ImageEmbedding> EmbeddingCache::find(const std::string& key) const
   const weights::Checkpoint file = weights::Checkpoint::open(path);
   if (const std::string model = field_of(file, "model"); model != model_) {
     throw Error(path.string(), "an embedding of this model (" + model_.substr(0, 12) + "…)",
-                "one of another model (" + model.substr(0, 12) + "…); each model needs a cache folder of its own");
+                "one of another model (" + model.substr(0, 12) +
+                    "…); each model and precision needs a cache folder of its own");
   }
   if (!file.has(kTensor)) throw Error(path.string(), "a tensor \"embedding\"", str("none", kRemedy));
-  return ImageEmbedding{file.tensor(kTensor).to(DType::f32).contiguous(), side_of(file, "width"),
-                        side_of(file, "height")};
+  return ImageEmbedding{
+      .values = file.tensor(kTensor).to(DType::f32).contiguous(),
+      .width = side_of(file, "width"),
+      .height = side_of(file, "height"),
+      .hq_features = file.has(kHqTensor) ? file.tensor(kHqTensor).to(DType::f32).contiguous() : Tensor()};
 }
 
 ImageEmbedding EmbeddingCache::add(const std::string& key, const ImageEmbedding& embedding) const {
-  const Tensor half = embedding.values.contiguous().to(DType::f16);
-  const Tensor rounded = half.to(DType::f32);
-  const float* const values = rounded.data<float>();
-  if (!std::all_of(values, values + rounded.numel(), [](float v) { return std::isfinite(v); })) {
-    throw Error("image embedding", "values in the range of fp16, which the cache has", "a larger one or a NaN");
-  }
+  std::vector<std::pair<std::string, Tensor>> halves{{kTensor, rounded_to_half(embedding.values)}};
+  if (embedding.hq_features.defined()) halves.emplace_back(kHqTensor, rounded_to_half(embedding.hq_features));
   const std::map<std::string, std::string> metadata{
       {"model", model_}, {"width", std::to_string(embedding.width)}, {"height", std::to_string(embedding.height)}};
-  weights::write_safetensors(file_of(key), {{kTensor, half}}, metadata);
-  return {rounded, embedding.width, embedding.height};
+  weights::write_safetensors(file_of(key), halves, metadata);
+  return {.values = halves[0].second.to(DType::f32),
+          .width = embedding.width,
+          .height = embedding.height,
+          .hq_features = halves.size() > 1 ? halves[1].second.to(DType::f32) : Tensor()};
 }
 
 }  // namespace vitrail::sam

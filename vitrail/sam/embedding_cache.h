@@ -14,11 +14,16 @@ namespace vitrail::sam {
 // The key of an image: the SHA-256 of its file's bytes.  exif: whether its orientation is applied.
 std::string embedding_key(std::span<const std::byte> file, bool exif);
 
-// FOLDER/KEY.safetensors has the tensor "embedding" [C, h, w] in f16, and in its metadata the model's digest and the
-// image's size.  Files are mapped, and appear only when they are complete.  Const functions are thread-safe.
+// Identifies what computes the embeddings: models::sam_encoder_digest() of the checkpoint, after the name of a
+// precision other than fp32.  Throws Error as models::load_sam().
+std::string embedding_model(const std::filesystem::path& path, kernels::Precision precision);
+
+// FOLDER/KEY.safetensors has the tensor "embedding" [C, h, w] in f16, for HQ-SAM "hq_features", and in its metadata the
+// model's digest and the image's size.  Files are mapped, and appear only when they are complete.  Const functions are
+// thread-safe.
 class EmbeddingCache {
  public:
-  // model: models::sam_encoder_digest() of the checkpoint.  Creates the folder.  Throws Error if that fails.
+  // model: of embedding_model().  Creates the folder.  Throws Error if that fails.
   EmbeddingCache(std::filesystem::path folder, std::string model);
 
   // The embedding of an image, if it is known.  Throws Error naming the file if it is of another model, or damaged.

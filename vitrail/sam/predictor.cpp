@@ -77,12 +77,20 @@ struct Predictor::Model {
   Model(models::Sam loaded, const PredictorOptions& options)
       : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
     const infer::FunctionOptions session{.threads = options.threads};
+    infer::FunctionOptions encoder_session{.threads = options.threads, .precision = options.precision};
+    for (const std::string& layer : sam.image_encoder().outer_layers()) {
+      encoder_session.excluded_layers.push_back("image_encoder." + layer);
+    }
     image_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-          return {{"embedding", sam.image_encoder().forward(in[0].tensor)}};
+          const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(in[0].tensor);
+          const Tensor embedding = sam.image_encoder().neck(trunk.output);
+          const models::SamHqHead* const hq = sam.mask_decoder().hq_head();
+          if (!hq) return {{"embedding", embedding}};
+          return {{"embedding", embedding}, {"hq_features", hq->features(embedding, trunk.intermediate)}};
         },
-        session);
+        encoder_session);
     mask_encoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
@@ -92,8 +100,8 @@ struct Predictor::Model {
     mask_decoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-          const models::SamMasks masks =
-              sam.mask_decoder().forward(ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor);
+          const models::SamMasks masks = sam.mask_decoder().forward(
+              ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor, in.size() > 3 ? in[3].tensor : Tensor());
           return {{"logits", masks.logits}, {"iou", masks.iou}};
         },
         session);
@@ -101,11 +109,19 @@ struct Predictor::Model {
 
   int64_t image_size() const { return sam.config().encoder.image_size(); }
   int64_t grid() const { return sam.config().encoder.grid; }
+  bool high_quality() const { return sam.config().decoder.high_quality; }
+  // The 3×3 convolutions of HQ-SAM take ten times the memory of the other layers.
+  size_t max_batch() const { return high_quality() ? 1 : kMaxBatch; }
+  Shape hq_shape() const;
   Tensor point_tokens(const ImageEmbedding& embedding, const std::vector<const Prompt*>& prompts) const;
   Tensor dense_prompts(const std::vector<const Prompt*>& prompts) const;
   std::vector<Masks> decode(const ImageEmbedding& embedding, const Tensor& image,
                             const std::vector<const Prompt*>& prompts) const;
 };
+
+Shape Predictor::Model::hq_shape() const {
+  return {sam.config().mask_size(), sam.config().mask_size(), sam.config().decoder.upscale_dims[1]};
+}
 
 // The decoder's tokens.  All prompts have as many: points, padding, corners.
 Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
@@ -145,8 +161,10 @@ Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts
 
 std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, const Tensor& image,
                                             const std::vector<const Prompt*>& prompts) const {
-  const infer::NamedTensors result = mask_decoder->run(
-      {{"image", image}, {"dense", dense_prompts(prompts)}, {"tokens", point_tokens(embedding, prompts)}});
+  infer::NamedTensors inputs{
+      {"image", image}, {"dense", dense_prompts(prompts)}, {"tokens", point_tokens(embedding, prompts)}};
+  if (high_quality()) inputs.push_back({"hq_features", embedding.hq_features.unsqueeze(0)});
+  const infer::NamedTensors result = mask_decoder->run(inputs);
   std::vector<Masks> masks;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Tensor logits = result[0].tensor.select(0, static_cast<int64_t>(i));
@@ -171,8 +189,11 @@ Predictor::~Predictor() = default;
 
 ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const Tensor input = encoder_input(image, image_size());
-  const Tensor map = model_->image_encoder->run({{"image", input}})[0].tensor;  // [1, h, w, C]
-  return {map.select(0, 0).permute({2, 0, 1}).contiguous(), image.width(), image.height()};
+  const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
+  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
+          .width = image.width(),
+          .height = image.height(),
+          .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor()};
 }
 
 Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) const {
@@ -186,6 +207,11 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& embedding, std::span
     throw Error("embedding", str(shape, ", as this model computes it"),
                 embedding.values.defined() ? embedding.values.shape().to_string() : "none");
   }
+  const Tensor& hq = embedding.hq_features;
+  if (high_quality() && !(hq.defined() && hq.shape() == model_->hq_shape())) {
+    throw Error("embedding", str("features of HQ-SAM ", model_->hq_shape()),
+                hq.defined() ? hq.shape().to_string() : "an embedding without them");
+  }
   std::map<Group, std::vector<size_t>> groups;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
@@ -195,8 +221,8 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& embedding, std::span
   const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
   std::vector<Masks> results(prompts.size());
   for (const auto& [group, indices] : groups) {
-    for (size_t first = 0; first < indices.size(); first += kMaxBatch) {
-      const size_t count = std::min(kMaxBatch, indices.size() - first);
+    for (size_t first = 0; first < indices.size(); first += model_->max_batch()) {
+      const size_t count = std::min(model_->max_batch(), indices.size() - first);
       std::vector<const Prompt*> batch;
       for (size_t i = 0; i < count; ++i) batch.push_back(&prompts[indices[first + i]]);
       std::vector<Masks> masks = model_->decode(embedding, image, batch);
@@ -219,6 +245,7 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
 }
 
 int64_t Predictor::image_size() const { return model_->image_size(); }
+bool Predictor::high_quality() const { return model_->high_quality(); }
 int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
 int64_t Predictor::multimask_count() const { return model_->sam.config().decoder.mask_tokens - 1; }
 Shape Predictor::embedding_shape() const { return {model_->sam.config().decoder.dim, model_->grid(), model_->grid()}; }

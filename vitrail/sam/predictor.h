@@ -12,18 +12,23 @@
 #include <vector>
 
 #include "vitrail/image/image_view.h"
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/sam/prompt.h"
 
 namespace vitrail::sam {
 
 struct PredictorOptions {
   int threads = 0;  // 0: as many as the process may use
+  // Of the linear layers of the image encoder and its attention.  In int8, patch embedding, neck and attention are
+  // half. Prompts and masks are fp32.
+  kernels::Precision precision = kernels::Precision::fp32;
 };
 
 // What the image encoder gives for an image of `width` x `height` pixels.
 struct ImageEmbedding {
   Tensor values = {};  // [C, h, w] f32
   int64_t width = 0, height = 0;
+  Tensor hq_features = {};  // [4·h, 4·w, C / 8] f32, of HQ-SAM; undefined for other models
 };
 
 // The masks of a prompt: 3 or 1.
@@ -55,6 +60,7 @@ class Predictor {
   int64_t mask_size() const;        // the sides of masks: h = w
   int64_t multimask_count() const;  // the masks of a prompt with multimask: 3
   Shape embedding_shape() const;    // [C, h, w]
+  bool high_quality() const;        // HQ-SAM: embeddings have hq_features
 
  private:
   struct Model;

@@ -7,17 +7,9 @@ if(VITRAIL_SENTENCEPIECE)
   find_path(VITRAIL_sentencepiece_INCLUDE sentencepiece_processor.h)
   mark_as_advanced(VITRAIL_sentencepiece_LIBRARY VITRAIL_sentencepiece_INCLUDE)
   if(VITRAIL_sentencepiece_LIBRARY AND VITRAIL_sentencepiece_INCLUDE)
-    add_library(vitrail_sentencepiece MODULE text/sentencepiece_module.cpp)
-    # The program's own folder, which is searched first.
-    set_target_properties(vitrail_sentencepiece PROPERTIES
-      PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
-    target_include_directories(vitrail_sentencepiece PRIVATE ${PROJECT_SOURCE_DIR})
+    vitrail_add_module(vitrail_sentencepiece runtime text/sentencepiece_module.cpp)
     target_include_directories(vitrail_sentencepiece SYSTEM PRIVATE ${VITRAIL_sentencepiece_INCLUDE})
     target_link_libraries(vitrail_sentencepiece PRIVATE ${VITRAIL_sentencepiece_LIBRARY})
-    if(VITRAIL_INSTALL)
-      install(TARGETS vitrail_sentencepiece LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/vitrail
-              COMPONENT runtime)
-    endif()
   else()
     message(STATUS "SentencePiece was not found: without the module vitrail_sentencepiece, SigLIP takes no texts")
   endif()

@@ -2,6 +2,7 @@
 // Attention by blocks: a thread packs one head's keys and values, then takes some queries at a time, whose scores
 // (queries × keys) stay in its second-level cache from the first product over the softmax to the second.
 #include "vitrail/kernels/attention/attention_heads_internal.h"
+#include "vitrail/kernels/attention/relative_positions_internal.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "vitrail/kernels/attention/attention.cpp"
@@ -9,6 +10,7 @@
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/attention/head_panels-inl.h"
 #include "vitrail/kernels/attention/head_softmax-inl.h"
+#include "vitrail/kernels/attention/relative_positions-inl.h"
 #include "vitrail/kernels/gemm/fp32_microkernel-inl.h"
 
 #ifndef VITRAIL_KERNELS_ATTENTION_ONCE
@@ -23,10 +25,7 @@ struct HeadScratch {
   float* scores = nullptr;    // [queries][ld_scores], ld_scores = keys rounded up to whole panels
   float* inverses = nullptr;  // [queries]: 1 / the sum of a row's exponentials
   int64_t ld_scores = 0;
-  // Both tables of relative positions in panels like the keys, but from the last row to the first, and the scores of
-  // the queries with them, [queries][ld_rows] and [queries][ld_columns].
-  float *rows = nullptr, *columns = nullptr, *row_scores = nullptr, *column_scores = nullptr;
-  int64_t ld_rows = 0, ld_columns = 0;
+  RelativeScratch relative = {};
 };
 
 }  // namespace
@@ -43,52 +42,7 @@ int64_t attention_panel_columns() { return panel_columns(); }
 void pack_head(const Head<float>& head, const HeadScratch& scratch) {
   pack_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.keys);
   pack_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
-  if (!head.positions.rows) return;
-  const RelativePositions& table = head.positions;
-  const int64_t dim = head.head_dim, last_row = 2 * table.height - 2, last_column = 2 * table.width - 2;
-  pack_across(table.rows + last_row * dim, -dim, last_row + 1, dim, 1.0f, scratch.rows);
-  pack_across(table.columns + last_column * dim, -dim, last_column + 1, dim, 1.0f, scratch.columns);
-}
-
-// scores [queries][ld] = q · the rows of a packed table.
-HWY_INLINE void multiply_table(const Head<float>& head, int64_t first, int64_t queries, const float* table, int64_t ld,
-                               float* scores) {
-  for (int64_t s = 0; s < ld; s += panel_columns()) {
-    multiply_panel(head.q + first * head.q_stride, head.q_stride, table + s * head.head_dim, head.head_dim, queries,
-                   StoredAccumulators<false>{scores + s, ld});
-  }
-}
-
-// scores [height, width] += row_scores [height] + column_scores [width].
-HWY_INLINE void add_grid(const float* row_scores, const float* column_scores, int64_t height, int64_t width,
-                         float* scores) {
-  const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t v = 0; v < height; ++v, scores += width) {
-    const auto down = hn::Set(d, row_scores[v]);
-    int64_t u = 0;
-    for (; u + lanes <= width; u += lanes) {
-      hn::StoreU(hn::Add(hn::LoadU(d, scores + u), hn::Add(down, hn::LoadU(d, column_scores + u))), d, scores + u);
-    }
-    if (const int64_t left = width - u; left > 0) {
-      const auto sum = hn::Add(down, load_first(d, column_scores + u, left));
-      store_first(d, hn::Add(load_first(d, scores + u, left), sum), scores + u, left);
-    }
-  }
-}
-
-// The reversed tables make the scores of one query with all keys a contiguous part of its row.
-HWY_INLINE void add_relative_positions(const Head<float>& head, const HeadScratch& scratch, int64_t first,
-                                       int64_t queries) {
-  const int64_t height = head.positions.height, width = head.positions.width;
-  multiply_table(head, first, queries, scratch.rows, scratch.ld_rows, scratch.row_scores);
-  multiply_table(head, first, queries, scratch.columns, scratch.ld_columns, scratch.column_scores);
-  for (int64_t r = 0; r < queries; ++r) {
-    const int64_t y = (first + r) / width, x = (first + r) % width;
-    add_grid(scratch.row_scores + r * scratch.ld_rows + height - 1 - y,
-             scratch.column_scores + r * scratch.ld_columns + width - 1 - x, height, width,
-             scratch.scores + r * scratch.ld_scores);
-  }
+  pack_tables(head, scratch.relative);
 }
 
 void attend(const Head<float>& head, const HeadScratch& scratch, int64_t first, int64_t queries) {
@@ -97,9 +51,11 @@ void attend(const Head<float>& head, const HeadScratch& scratch, int64_t first, 
     multiply_part(head.q + first * head.q_stride, head.q_stride, scratch.keys + s * head.head_dim, head.head_dim,
                   queries, head.keys - s, StoredAccumulators<false>{scratch.scores + s, scratch.ld_scores});
   }
-  if (head.positions.rows) add_relative_positions(head, scratch, first, queries);
+  if (head.positions.rows) multiply_tables(head, scratch.relative, first, queries);
   for (int64_t r = 0; r < queries; ++r) {
-    softmax_row_fp32(head, first + r, scratch.scores + r * scratch.ld_scores, scratch.inverses + r);
+    float* const scores = scratch.scores + r * scratch.ld_scores;
+    if (head.positions.rows) add_relative_positions(head, scratch.relative, first + r, r, scores);
+    softmax_row_fp32(head, first + r, scores, scratch.inverses + r);
   }
   for (int64_t e = 0; e < head.head_dim; e += width) {
     const int64_t columns = std::min(width, head.head_dim - e);
@@ -133,9 +89,9 @@ void scalar_attend(const Head<float>& head, const HeadScratch& scratch, int64_t 
     const float* bias = head.bias ? head.bias + t * head.bias_stride : nullptr;
     if (positions.rows) {
       scalar::relative_position_row(q, head.head_dim, t, positions.height, positions.width, positions.rows,
-                                    positions.columns, scratch.rows);
-      for (int64_t s = 0; bias && s < head.keys; ++s) scratch.rows[s] += bias[s];
-      bias = scratch.rows;
+                                    positions.columns, scratch.relative.rows);
+      for (int64_t s = 0; bias && s < head.keys; ++s) scratch.relative.rows[s] += bias[s];
+      bias = scratch.relative.rows;
     }
     scalar::attention_row(q, head.k, head.k_stride, head.v, head.v_stride, head.keys, head.head_dim, head.scale, bias,
                           scratch.scores, head.out + t * head.out_stride);
@@ -156,23 +112,19 @@ void attention_in_tiles(const AttentionArgs& args) {
   const int64_t ld_scores = round_up(args.keys, width);
   constexpr int64_t kScoreFloats = 10 << 10;  // 40 KiB: with 100 KiB of packed keys and values (N = 197) a third of L2
   const int64_t block = std::max<int64_t>(1, kScoreFloats / (ld_scores + 1) / tile) * tile;
-  const bool positions = args.positions.rows != nullptr;
-  const int64_t ld_rows = positions ? round_up(2 * args.positions.height - 1, width) : 0;
-  const int64_t ld_columns = positions ? round_up(2 * args.positions.width - 1, width) : 0;
+  const RelativeScratch sizes(args.positions, width);
   // The scalar version needs a row of `keys` in the place of the tables.
-  const int64_t table_floats = positions ? std::max((ld_rows + ld_columns) * args.head_dim, ld_scores) : 0;
+  const int64_t table_floats = args.positions.rows ? std::max(sizes.table_floats(args.head_dim), ld_scores) : 0;
   for_each_attention_task(args, tile, 200000, [&](uint64_t call, int64_t first, int64_t last) {
     const int64_t key_floats = ld_scores * args.head_dim, value_floats = args.keys * round_up(args.head_dim, width);
-    float* const memory = thread_scratch(key_floats + value_floats + table_floats +
-                                         block * (ld_scores + ld_rows + ld_columns + 1) + width);
-    HeadScratch scratch{.keys = memory, .ld_scores = ld_scores, .ld_rows = ld_rows, .ld_columns = ld_columns};
+    float* const memory = thread_scratch(key_floats + value_floats + table_floats + block * (ld_scores + 1) +
+                                         sizes.score_floats(block) + width);
+    HeadScratch scratch{.keys = memory, .ld_scores = ld_scores, .relative = sizes};
     scratch.values = scratch.keys + key_floats;
-    scratch.rows = scratch.values + value_floats;
-    scratch.columns = scratch.rows + ld_rows * args.head_dim;
-    scratch.scores = scratch.rows + table_floats;
-    scratch.row_scores = scratch.scores + block * ld_scores;
-    scratch.column_scores = scratch.row_scores + block * ld_rows;
-    scratch.inverses = scratch.column_scores + block * ld_columns;
+    float* const tables = scratch.values + value_floats;
+    scratch.scores = tables + table_floats;
+    scratch.relative.place(tables, scratch.scores + block * ld_scores, args.head_dim, block);
+    scratch.inverses = scratch.scores + block * ld_scores + sizes.score_floats(block);
     const HeadWorker<float, HeadScratch> worker{pack, run, scratch};
     attend_by_blocks(args, call, tile, block, worker, first, last);
   });
@@ -182,8 +134,7 @@ void attention_in_tiles(const AttentionArgs& args) {
 
 void attention(const AttentionArgs& args) {
   const bool half = args.precision == Precision::half && active_features().has(Feature::avx512_bf16);
-  if (half && !args.positions.rows) return attention_in_bf16(args);
-  attention_in_tiles(args);
+  half ? attention_in_bf16(args) : attention_in_tiles(args);
 }
 
 void attention(const AttentionArgsOf<BFloat16>& args) {

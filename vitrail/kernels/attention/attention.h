@@ -37,7 +37,7 @@ struct AttentionArgsOf {
   HeadView<T> out{};
   float scale = 1;
   ScoreBias bias{};  // data null: none
-  // Added to the scores of attention() in fp32, besides the bias; attention_backward() and bf16 ignore them.
+  // Added to the scores of attention(), in fp32, besides the bias.  attention_backward() and T = BFloat16 ignore them.
   RelativePositions positions{};
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
   // half: if the processor multiplies bf16, the operands of both GEMMs have 16 bits.  v and the weights are rounded to

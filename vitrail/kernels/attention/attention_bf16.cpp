@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "vitrail/kernels/attention/attention_heads_internal.h"
+#include "vitrail/kernels/attention/relative_positions_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/gemm/int16_quantization_internal.h"
 
@@ -19,6 +20,7 @@
 // After highway-inl.h: what is compiled for each target.
 #include "vitrail/kernels/attention/head_packing-inl.h"
 #include "vitrail/kernels/attention/head_softmax-inl.h"
+#include "vitrail/kernels/attention/relative_positions-inl.h"
 #include "vitrail/kernels/gemm/int16_rows-inl.h"
 #include "vitrail/kernels/isa/vector_math-inl.h"
 
@@ -43,6 +45,7 @@ struct Bf16HeadScratch {
   float* packing = nullptr;       // packing_floats(head_dim)
   float max_norm = 0;             // max_int16_norm(head_dim)
   int64_t ld_scores = 0, dim_groups = 0, key_groups = 0;
+  RelativeScratch relative = {};  // unused if q is bf16
   DotMicrokernel add_scores = nullptr, add_values = nullptr;
 };
 
@@ -180,6 +183,7 @@ HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratc
   };
   pack_rounded_across(head.k, head.k_stride, head.keys, head.head_dim, round,
                       reinterpret_cast<int32_t*>(scratch.packing), scratch.keys);
+  pack_tables(head, scratch.relative);
 }
 HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scratch) {
   pack_groups_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys);
@@ -197,8 +201,14 @@ HWY_INLINE void round_query(const Head<BFloat16>& head, int64_t query, int64_t r
 }
 
 HWY_INLINE void softmax_row(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
-  softmax_int32_to_groups(head, query, scratch.scores + r * scratch.ld_scores, scratch.score_scales[r],
-                          scratch.weights + r * scratch.key_groups, scratch.inverses + r);
+  float* const scores = scratch.scores + r * scratch.ld_scores;
+  int32_t* const groups = scratch.weights + r * scratch.key_groups;
+  if (!head.positions.rows) {
+    return softmax_int32_to_groups(head, query, scores, scratch.score_scales[r], groups, scratch.inverses + r);
+  }
+  scale_int32(scores, scratch.score_scales[r], head.keys);
+  add_relative_positions(head, scratch.relative, query, r, scores);
+  softmax_to_groups(head, query, scores, groups, scratch.inverses + r);
 }
 HWY_INLINE void softmax_row(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   softmax_to_groups(head, query, scratch.scores + r * scratch.ld_scores, scratch.weights + r * scratch.key_groups,
@@ -224,6 +234,9 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
                         .ld_accumulators = scratch.ld_scores,
                         .columns = head.keys - s});
   }
+  if constexpr (std::is_same_v<T, float>) {
+    if (head.positions.rows) multiply_tables(head, scratch.relative, first, queries);
+  }
   for (int64_t r = 0; r < queries; ++r) softmax_row(head, first + r, r, scratch);
   for (int64_t e = 0; e < head.head_dim; e += kAvx512Columns) {
     scratch.add_values({.x = scratch.weights,
@@ -242,6 +255,7 @@ HWY_INLINE void attend_bf16(const Head<T>& head, const Bf16HeadScratch& scratch,
 }
 
 // Dispatched kernels are no templates.
+int64_t table_panel_columns() { return panel_columns(); }
 void pack_float_head(const Head<float>& head, const Bf16HeadScratch& scratch) { pack_bf16(head, scratch); }
 void pack_narrow_head(const Head<BFloat16>& head, const Bf16HeadScratch& scratch) { pack_bf16(head, scratch); }
 void attend_float(const Head<float>& head, const Bf16HeadScratch& scratch, int64_t first, int64_t queries) {
@@ -261,6 +275,7 @@ HWY_AFTER_NAMESPACE();
 namespace vitrail::kernels {
 namespace {
 
+VITRAIL_EXPORT(table_panel_columns, nullptr);
 VITRAIL_EXPORT(pack_float_head, nullptr);
 VITRAIL_EXPORT(pack_narrow_head, nullptr);
 VITRAIL_EXPORT(attend_float, nullptr);
@@ -276,6 +291,7 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
                     .ld_scores = round_up(args.keys, kAvx512Columns),
                     .dim_groups = (args.head_dim + 1) / 2,
                     .key_groups = (args.keys + 1) / 2,
+                    .relative = RelativeScratch(args.positions, VITRAIL_DISPATCH(table_panel_columns)()),
                     .add_scores = std::is_same_v<T, float> ? int16_microkernel() : bf16_microkernel(),
                     .add_values = bf16_microkernel()};
   int64_t total = 0;
@@ -285,7 +301,8 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
                 scores = take(block * s.ld_scores), accumulators = take(block * kAvx512Columns),
                 queries = take(block * s.dim_groups), weights = take(block * s.key_groups + kStorePadding),
                 inverses = take(block), score_scales = take(block), key_scale = take(1),
-                packing = take(packing_floats(args.head_dim));
+                packing = take(packing_floats(args.head_dim)), tables = take(s.relative.table_floats(args.head_dim)),
+                table_scores = take(s.relative.score_floats(block));
   float* const memory = thread_scratch(total);
   auto groups = [memory](int64_t at) { return reinterpret_cast<int32_t*>(memory + at); };
   s.keys = groups(keys);
@@ -298,6 +315,7 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
   s.score_scales = memory + score_scales;
   s.key_scale = memory + key_scale;
   s.packing = memory + packing;
+  s.relative.place(memory + tables, memory + table_scores, args.head_dim, block);
   return s;
 }
 

@@ -82,6 +82,55 @@ SamEncoderConfig encoder_config(const Shapes& shapes) {
   return config;
 }
 
+// TinyViT's stages.  The last one keeps the size of the map, so that its cells are 16 pixels wide.
+std::vector<SamTinyStage> tiny_stages(const Shapes& shapes) {
+  const std::string layers = "image_encoder.layers.";
+  std::vector<SamTinyStage> stages(static_cast<size_t>(shapes.count(layers)));
+  for (size_t i = 0; i < stages.size(); ++i) {
+    SamTinyStage& stage = stages[i];
+    const std::string name = str(layers, i, "."), block = name + "blocks.0.";
+    stage.depth = shapes.count(name + "blocks.");
+    stage.stride = i + 2 < stages.size() ? 2 : 1;
+    shapes.read(stage.out_dim, name + "downsample.conv1.c.weight", 4, 0);
+    if (i == 0) {
+      shapes.read(stage.dim, block + "conv1.c.weight", 4, 1);
+      shapes.read(stage.hidden, block + "conv1.c.weight", 4, 0);
+      continue;
+    }
+    int64_t distances = 1;
+    shapes.read(stage.dim, block + "attn.proj.weight", 2, 0);
+    shapes.read(stage.hidden, block + "mlp.fc1.weight", 2, 0);
+    shapes.read(stage.num_heads, block + "attn.attention_biases", 2, 0);
+    shapes.read(distances, block + "attn.attention_biases", 2, 1);
+    while (stage.window * stage.window < distances) ++stage.window;
+    if (stage.window * stage.window != distances || stage.dim < 1 || stage.dim % stage.num_heads != 0) {
+      throw Error(shapes.where(), str(block, "attn with a width that its heads divide and biases of a square window"),
+                  str("width ", stage.dim, ", ", stage.num_heads, " heads, ", distances, " biases"));
+    }
+  }
+  return stages;
+}
+
+SamEncoderConfig tiny_config(const Shapes& shapes, int64_t image_size) {
+  SamEncoderConfig config;
+  config.grid = image_size / config.patch_size;
+  if (config.grid < 1 || image_size % config.patch_size != 0) {
+    throw Error(shapes.where(), str("an image size that ", config.patch_size, " divides"), str(image_size));
+  }
+  shapes.read(config.stem, "image_encoder.patch_embed.seq.0.c.weight", 4, 0);
+  shapes.read(config.in_chans, "image_encoder.patch_embed.seq.0.c.weight", 4, 1);
+  shapes.read(config.out_chans, "image_encoder.neck.0.weight", 4, 0);
+  config.stages = tiny_stages(shapes);
+  const bool chained = config.stages.size() > 2 && std::ranges::none_of(config.stages, [&](const SamTinyStage& stage) {
+                         return (stage.out_dim == 0) != (&stage == &config.stages.back());
+                       });
+  if (!chained) {
+    throw Error(shapes.where(), "three or more stages of TinyViT; all but the last merge patches",
+                str(config.stages.size(), " stages"));
+  }
+  return config;
+}
+
 SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   const std::string name = "mask_decoder.", layer = name + "transformer.layers.0.";
   SamDecoderConfig config{.num_heads = num_heads};
@@ -96,6 +145,7 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   shapes.read(config.iou_hidden, name + "iou_prediction_head.layers.0.weight", 2, 0);
   shapes.read(config.mask_chans[0], "prompt_encoder.mask_downscaling.0.weight", 4, 0);
   shapes.read(config.mask_chans[1], "prompt_encoder.mask_downscaling.3.weight", 4, 0);
+  config.high_quality = shapes.has(name + "hf_token.weight");
   const bool fits = config.num_heads > 0 && config.dim % config.num_heads == 0 &&
                     config.cross_dim % config.num_heads == 0 && config.dim % config.cross_dim == 0 &&
                     config.dim % 2 == 0 && config.mask_tokens > 1;
@@ -109,17 +159,25 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
 
 }  // namespace
 
-SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where, int64_t decoder_heads) {
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
+                     const SamConfigDefaults& defaults) {
   const Shapes read(shapes, where);
   if (!read.has_prefix("mask_decoder.")) {
     throw Error(where, "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
                 read.has("blocks.0.attn.rel_pos_h") ? "an image encoder alone (timm's samvit)"
                                                     : "a checkpoint without a mask decoder");
   }
-  const SamConfig config{encoder_config(read), decoder_config(read, decoder_heads)};
+  const bool tiny = read.has("image_encoder.patch_embed.seq.0.c.weight");
+  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read),
+                         decoder_config(read, defaults.decoder_heads)};
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
                 str(config.encoder.out_chans));
+  }
+  const bool has_global =
+      tiny || std::ranges::any_of(config.encoder.blocks, [](const SamBlockConfig& block) { return block.window == 0; });
+  if (config.decoder.high_quality && !has_global) {
+    throw Error(where, "an image encoder with a global block, which HQ-SAM reads", "windows in all blocks");
   }
   return config;
 }

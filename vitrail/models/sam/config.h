@@ -16,6 +16,14 @@ struct SamBlockConfig {
   int64_t table_length = 0;  // rows of rel_pos_h and rel_pos_w
 };
 
+// A stage of TinyViT.
+struct SamTinyStage {
+  int64_t dim = 0, depth = 0;
+  int64_t hidden = 0;                 // width of its convolutions or MLPs
+  int64_t num_heads = 1, window = 0;  // attention; the first stage has convolutions instead
+  int64_t out_dim = 0, stride = 1;    // convolutions behind the blocks that merge patches; 0: none
+};
+
 struct SamEncoderConfig {
   int64_t grid = 64;  // rows and columns of patches
   int64_t patch_size = 16, in_chans = 3;
@@ -23,6 +31,9 @@ struct SamEncoderConfig {
   bool qkv_bias = true;
   int64_t out_chans = 256;
   std::vector<SamBlockConfig> blocks = {};
+  // MobileSAM: TinyViT instead of the blocks above.
+  int64_t stem = 32;
+  std::vector<SamTinyStage> stages = {};
 
   int64_t image_size() const { return grid * patch_size; }
 };
@@ -35,6 +46,7 @@ struct SamDecoderConfig {
   int64_t upscale_dims[2] = {64, 32};
   int64_t iou_hidden = 256;
   int64_t mask_chans[2] = {4, 16};  // the encoder of mask prompts
+  bool high_quality = false;        // with the layers of HQ-SAM
 };
 
 struct SamConfig {
@@ -44,10 +56,16 @@ struct SamConfig {
   int64_t mask_size() const { return 4 * encoder.grid; }  // sides of the decoder's masks
 };
 
-// Reads the configuration from the shapes of a checkpoint under the official names.  They do not show the decoder's
-// number of heads, which is 8 in all published models.  A tensor that is missing or has another rank leaves a default,
-// so that loading reports it with all others.  Throws Error naming `where` for a checkpoint without a mask decoder, and
-// for shapes that no model has.
-SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where, int64_t decoder_heads = 8);
+// What the shapes of a checkpoint do not show.
+struct SamConfigDefaults {
+  int64_t decoder_heads = 8;  // all published models have 8
+  int64_t image_size = 1024;  // MobileSAM; a multiple of 16
+};
+
+// Reads the configuration from the shapes of a checkpoint under the official names.  A tensor that is missing or has
+// another rank leaves a default, so that loading reports it with all others.  Throws Error naming `where` for a
+// checkpoint without a mask decoder, and for shapes that no model has.
+SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
+                     const SamConfigDefaults& defaults = {});
 
 }  // namespace vitrail::models

@@ -79,13 +79,12 @@ void SamBlock::visit(nn::Visitor& visitor) {
   visitor.child("mlp", static_cast<nn::Module&>(mlp_));
 }
 
-SamNeck::SamNeck(const SamEncoderConfig& config, const ParamSource& params)
+SamNeck::SamNeck(int64_t dim, int64_t out_chans, const ParamSource& params)
     : Module(params.path()),
-      conv1_({.in_chans = config.dim, .out_chans = config.out_chans, .bias = false}, params.child("0")),
-      norm1_(config.out_chans, kNormEps, params.child("1")),
-      conv2_({.in_chans = config.out_chans, .out_chans = config.out_chans, .kernel = 3, .bias = false},
-             params.child("2")),
-      norm2_(config.out_chans, kNormEps, params.child("3")) {}
+      conv1_({.in_chans = dim, .out_chans = out_chans, .bias = false}, params.child("0")),
+      norm1_(out_chans, kNormEps, params.child("1")),
+      conv2_({.in_chans = out_chans, .out_chans = out_chans, .kernel = 3, .bias = false}, params.child("2")),
+      norm2_(out_chans, kNormEps, params.child("3")) {}
 
 Tensor SamNeck::forward(const Tensor& x) const {
   return traced(*this, norm2_.forward(conv2_.forward(norm1_.forward(conv1_.forward(x)))));
@@ -98,8 +97,15 @@ void SamNeck::visit(nn::Visitor& visitor) {
   visitor.child("3", static_cast<nn::Module&>(norm2_));
 }
 
+SamEncoder::SamEncoder(int64_t dim, int64_t out_chans, const ParamSource& params)
+    : Module(params.path()), neck_(dim, out_chans, params.child("neck")) {}
+
+Tensor SamEncoder::forward(const Tensor& images) const { return traced(*this, neck(trunk(images))); }
+
+void SamEncoder::visit(nn::Visitor& visitor) { visitor.child("neck", static_cast<nn::Module&>(neck_)); }
+
 SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params)
-    : Module(params.path()),
+    : SamEncoder(config.dim, config.out_chans, params),
       config_(config),
       patch_embed_({.img_size = {config.image_size(), config.image_size()},
                     .patch_size = {config.patch_size, config.patch_size},
@@ -107,26 +113,31 @@ SamImageEncoder::SamImageEncoder(const SamEncoderConfig& config, const ParamSour
                     .embed_dim = config.dim},
                    params.child("patch_embed")),
       pos_embed_(params.get("pos_embed", {1, config.grid, config.grid, config.dim}, nn::init::zeros())),
-      blocks_(params.child("blocks").path()),
-      neck_(config, params.child("neck")) {
+      blocks_(params.child("blocks").path()) {
   const ParamSource blocks = params.child("blocks");
   for (size_t i = 0; i < config.blocks.size(); ++i) {
     blocks_.emplace_back(config, config.blocks[i], blocks.child(static_cast<int64_t>(i)));
   }
 }
 
-Tensor SamImageEncoder::forward(const Tensor& images) const {
+SamTrunk SamImageEncoder::trunk_outputs(const Tensor& images) const {
   const Tensor patches = patch_embed_.forward(images);  // [B, h·w, C]
   Tensor x = ops::add(patches.view({images.size(0), config_.grid, config_.grid, config_.dim}), pos_embed_);
-  for (const SamBlock& block : blocks_) x = block.forward(x);
-  return traced(*this, neck_.forward(x));
+  Tensor intermediate;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    x = blocks_[i].forward(x);
+    if (config_.blocks[i].window == 0 && !intermediate.defined()) intermediate = x;
+  }
+  return {x, intermediate};
 }
+
+std::vector<std::string> SamImageEncoder::outer_layers() const { return {"patch_embed.proj", "neck.0", "neck.2"}; }
 
 void SamImageEncoder::visit(nn::Visitor& visitor) {
   visitor.parameter("pos_embed", pos_embed_);
   visitor.child("patch_embed", static_cast<nn::Module&>(patch_embed_));
   visitor.child("blocks", static_cast<nn::Module&>(blocks_));
-  visitor.child("neck", static_cast<nn::Module&>(neck_));
+  SamEncoder::visit(visitor);
 }
 
 }  // namespace vitrail::models

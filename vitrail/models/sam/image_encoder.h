@@ -47,7 +47,7 @@ class SamBlock : public nn::Module {
 // Reduces the width to the mask decoder's: 1×1 convolution, norm, 3×3 convolution, norm.
 class SamNeck : public nn::Module {
  public:
-  SamNeck(const SamEncoderConfig& config, const ParamSource& params);
+  SamNeck(int64_t dim, int64_t out_chans, const ParamSource& params);
   Tensor forward(const Tensor& x) const;
   std::string type() const override { return "Sequential"; }
   void visit(nn::Visitor& visitor) override;
@@ -59,11 +59,36 @@ class SamNeck : public nn::Module {
   nn::LayerNorm norm2_;
 };
 
+struct SamTrunk {
+  Tensor output;        // [B, h, w, dim], of the last block
+  Tensor intermediate;  // [B, h, w, D], what HQ-SAM reads; undefined if there is no such block
+};
+
 // Normalised images [B, 3, S, S] → embeddings [B, h, w, out_chans], channels last.
-class SamImageEncoder : public nn::Module {
+class SamEncoder : public nn::Module {
+ public:
+  Tensor forward(const Tensor& images) const;
+  // The two parts of forward().
+  Tensor trunk(const Tensor& images) const { return trunk_outputs(images).output; }
+  virtual SamTrunk trunk_outputs(const Tensor& images) const = 0;
+  Tensor neck(const Tensor& output) const { return neck_.forward(output); }
+  // The linear layers and convolutions before and behind the blocks, as paths in this module.
+  virtual std::vector<std::string> outer_layers() const = 0;
+  void visit(nn::Visitor& visitor) override;
+
+ protected:
+  SamEncoder(int64_t dim, int64_t out_chans, const ParamSource& params);
+
+ private:
+  SamNeck neck_;
+};
+
+// HQ-SAM reads the output of the first block without windows.
+class SamImageEncoder : public SamEncoder {
  public:
   SamImageEncoder(const SamEncoderConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& images) const;
+  SamTrunk trunk_outputs(const Tensor& images) const override;
+  std::vector<std::string> outer_layers() const override;
   std::string type() const override { return "ImageEncoderViT"; }
   void visit(nn::Visitor& visitor) override;
 
@@ -72,7 +97,6 @@ class SamImageEncoder : public nn::Module {
   nn::PatchEmbed patch_embed_;
   Tensor pos_embed_;  // [1, h, w, C]
   nn::ModuleList<SamBlock> blocks_;
-  SamNeck neck_;
 };
 
 }  // namespace vitrail::models

@@ -11,31 +11,44 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/load.h"
+#include "vitrail/models/sam/tiny_vit.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/file_lookup_internal.h"
 
 namespace vitrail::models {
 namespace {
 
-constexpr const char* kTransformers = "huggingface_sam";
+constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam";
 
 // Native names are the official ones, so that other keys are reported as they are in the file.
 weights::KeyMap key_map_of(const weights::Checkpoint& checkpoint) {
-  const weights::KeyMap map = weights::KeyMap::builtin(kTransformers);
-  if (map.recognises(checkpoint.names())) return map;
+  for (const char* name : {kTransformers, kMobile}) {
+    const weights::KeyMap map = weights::KeyMap::builtin(name);
+    if (map.recognises(checkpoint.names())) return map;
+  }
   return weights::KeyMap::builtin("sam");
 }
 
-// config.json of transformers; other checkpoints have none, or that of another model.
-int64_t decoder_heads_of(const std::filesystem::path& file, const weights::KeyMap& map) {
-  const int64_t usual = SamDecoderConfig{}.num_heads;
+// From config.json; that of a family without one belongs to another model.
+SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map) {
+  SamConfigDefaults defaults;
   const std::filesystem::path config = file.parent_path() / "config.json";
-  if (map.name() != kTransformers || !weights::is_present(config)) return usual;
+  if (map.name() == "sam" || !weights::is_present(config)) return defaults;
   const Json object = parse_json(read_text_file(config), config.string());
-  return JsonFields(object, config.string())
-      .nested("mask_decoder_config")
-      .integer("num_attention_heads")
-      .value_or(usual);
+  const JsonFields fields(object, config.string());
+  if (map.name() == kMobile) {
+    defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
+  } else {
+    defaults.decoder_heads =
+        fields.nested("mask_decoder_config").integer("num_attention_heads").value_or(defaults.decoder_heads);
+  }
+  return defaults;
+}
+
+// Whether a tensor has a part in what is computed once for an image.
+bool computes_embedding(const std::string& native) {
+  return native.starts_with("image_encoder.") || native.starts_with("mask_decoder.compress_vit_feat.") ||
+         native.starts_with("mask_decoder.embedding_encoder.");
 }
 
 std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, const weights::KeyMap& map) {
@@ -47,17 +60,22 @@ std::map<std::string, Shape> shapes_of(const weights::Checkpoint& checkpoint, co
   return shapes;
 }
 
+std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, const ParamSource& params) {
+  if (config.stages.empty()) return std::make_unique<SamImageEncoder>(config, params);
+  return std::make_unique<SamTinyEncoder>(config, params);
+}
+
 }  // namespace
 
 Sam::Sam(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(config),
-      image_encoder_(config.encoder, params.child("image_encoder")),
+      image_encoder_(image_encoder_of(config.encoder, params.child("image_encoder"))),
       prompt_encoder_(config, params.child("prompt_encoder")),
       mask_decoder_(config, params.child("mask_decoder")) {}
 
 void Sam::visit(nn::Visitor& visitor) {
-  visitor.child("image_encoder", static_cast<nn::Module&>(image_encoder_));
+  visitor.child("image_encoder", static_cast<nn::Module&>(*image_encoder_));
   visitor.child("prompt_encoder", static_cast<nn::Module&>(prompt_encoder_));
   visitor.child("mask_decoder", static_cast<nn::Module&>(mask_decoder_));
 }
@@ -74,7 +92,7 @@ std::string sam_encoder_digest(const std::filesystem::path& path) {
   std::map<std::string, weights::TensorInfo> encoder;  // by native name
   for (const weights::TensorInfo& tensor : checkpoint->tensors()) {
     const weights::KeyMatch match = map.match(tensor.name);
-    if (!match.dropped() && match.native.starts_with("image_encoder.")) encoder.emplace(match.native, tensor);
+    if (!match.dropped() && computes_embedding(match.native)) encoder.emplace(match.native, tensor);
   }
   std::vector<std::string> lines;
   for (const auto& [native, tensor] : encoder) lines.push_back(tensor.name);
@@ -95,7 +113,7 @@ Sam load_sam(const std::filesystem::path& path) {
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = key_map_of(*checkpoint);
   const SamConfig config =
-      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), decoder_heads_of(checkpoint->path(), map));
+      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map));
   weights::CheckpointParams params(checkpoint, map);
   Sam sam(config, ParamSource(params));
   params.finish();

@@ -2,6 +2,7 @@
 #pragma once
 // Segment Anything (Kirillov et al. 2023).
 #include <filesystem>
+#include <memory>
 
 #include "vitrail/models/sam/image_encoder.h"
 #include "vitrail/models/sam/mask_decoder.h"
@@ -14,7 +15,7 @@ class Sam : public nn::Module {
  public:
   Sam(const SamConfig& config, const ParamSource& params);
   const SamConfig& config() const { return config_; }
-  const SamImageEncoder& image_encoder() const { return image_encoder_; }
+  const SamEncoder& image_encoder() const { return *image_encoder_; }
   const SamPromptEncoder& prompt_encoder() const { return prompt_encoder_; }
   const SamMaskDecoder& mask_decoder() const { return mask_decoder_; }
   std::string type() const override { return "Sam"; }
@@ -22,22 +23,22 @@ class Sam : public nn::Module {
 
  private:
   SamConfig config_;
-  SamImageEncoder image_encoder_;
+  std::unique_ptr<SamEncoder> image_encoder_;
   SamPromptEncoder prompt_encoder_;
   SamMaskDecoder mask_decoder_;
 };
 
-// Reads a checkpoint of Meta's code (PyTorch or safetensors) or of transformers' SamModel, or a folder in hub layout.
-// The shapes of its tensors are the configuration.  f32, in eval mode.  Throws one Error that lists all missing, extra
-// and misshapen keys, and an Error for a model without a mask decoder.
+// Reads a checkpoint of Meta's code, HQ-SAM or MobileSAM (PyTorch or safetensors), of transformers' SamModel or
+// SamHQModel, or a folder in hub layout.  The shapes of its tensors are the configuration.  f32, in eval mode.  Throws
+// one Error that lists all missing, extra and misshapen keys, and an Error for a model without a mask decoder.
 Sam load_sam(const std::filesystem::path& path);
 
 // Whether a model's weights have the mask decoder of Segment Anything.  Throws Error as load_sam() for files that
 // cannot be read.
 bool has_mask_decoder(const std::filesystem::path& path);
 
-// Identifies the image encoder of a checkpoint, as 64 hexadecimal digits: a digest of its tensors' names, types, shapes
-// and values.
+// Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
+// types, shapes and values.
 std::string sam_encoder_digest(const std::filesystem::path& path);
 
 }  // namespace vitrail::models
