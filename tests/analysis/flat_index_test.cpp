@@ -15,15 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<float> kRows{0.25f, -1, 0.5f, 1, 0, -0.5f};  // [2, 3]
+const std::vector<float> kRows{0.25f, -1, 0.5f, 1, 0, -0.5f, 0.314f, -0.299f, 0.099f};  // [3, 3]
 
 fs::path written(DType dtype) {
   const fs::path path = testing::scratch_folder() / "vectors.index";
   ColumnRanges ranges(3);
-  ranges.include(kRows.data(), 2);
+  ranges.include(kRows.data(), 3);
   FlatIndexWriter writer(path, dtype, 3, dtype == DType::f32 ? std::vector<float>() : ranges.trained());
   writer.add(kRows.data(), 1);
-  writer.add(kRows.data() + 3, 1);
+  writer.add(kRows.data() + 3, 2);
   writer.finish().commit();
   return path;
 }
@@ -52,23 +52,23 @@ std::string hex(const std::string& bytes) {
 // What faiss.write_index writes for these rows in faiss-cpu 1.15.1 (tools/golden/faiss_indices.py).
 TEST(FlatIndex, HasTheBytesOfFaiss) {
   EXPECT_EQ(hex(content_of(written(DType::f32))),
-            "497846490300000002000000000000000000100000000000000010000000000001000000000600000000000000000080"
-            "3e000080bf0000003f0000803f00000000000000bf");
+            "497846490300000003000000000000000000100000000000000010000000000001000000000900000000000000000080"
+            "3e000080bf0000003f0000803f00000000000000bf9cc4a03e871699be83c0ca3d");
   EXPECT_EQ(hex(content_of(written(DType::i8))),
-            "497853510300000002000000000000000000100000000000000010000000000001000000000000000000000000000000"
+            "497853510300000003000000000000000000100000000000000010000000000001000000000000000000000000000000"
             "000300000000000000030000000000000006000000000000000000803e000080bf000000bf0000403f0000803f000080"
-            "3f06000000000000000000ffffff00");
+            "3f09000000000000000000ffffff0015b298");
 }
 
 TEST(FlatIndex, GivesTheRowsBack) {
   const FlatIndex index(written(DType::f32));
   EXPECT_EQ(index.dtype(), DType::f32);
-  EXPECT_EQ(index.count(), 2);
+  EXPECT_EQ(index.count(), 3);
   EXPECT_EQ(index.width(), 3);
   EXPECT_EQ(values_of(index), kRows);
   std::vector<float> second(3);
   index.read(1, 1, second.data());
-  EXPECT_EQ(second, std::vector<float>(kRows.begin() + 3, kRows.end()));
+  EXPECT_EQ(second, std::vector<float>(kRows.begin() + 3, kRows.begin() + 6));
 }
 
 TEST(FlatIndex, EightBitsAreWithinAStepOfTheColumn) {
@@ -76,7 +76,7 @@ TEST(FlatIndex, EightBitsAreWithinAStepOfTheColumn) {
   EXPECT_EQ(index.dtype(), DType::i8);
   const float ranges[] = {0.75f, 1, 1};
   const std::vector<float> values = values_of(index);
-  for (size_t i = 0; i < 6; ++i) EXPECT_NEAR(values[i], kRows[i], ranges[i % 3] / 255) << i;
+  for (size_t i = 0; i < kRows.size(); ++i) EXPECT_NEAR(values[i], kRows[i], ranges[i % 3] / 255) << i;
 }
 
 TEST(FlatIndex, RefusesEveryTruncation) {

@@ -42,6 +42,13 @@ TEST(NearestRows, AreThoseOfAllInnerProducts) {
   }
 }
 
+// More queries than one pass over the rows takes.
+TEST(NearestRows, EveryQueryOfManyFindsItself) {
+  const Tensor rows = normalized_rows(Tensor::randn({1030, 17}, 3));
+  const auto nearest = nearest_rows(rows, TensorRows(rows), 1);
+  for (int64_t q = 0; q < rows.size(0); ++q) EXPECT_EQ(nearest[static_cast<size_t>(q)][0].row, q);
+}
+
 TEST(NearestRows, DoNotDependOnTheNumberOfThreads) {
   const Tensor rows = many_rows(), queries = normalized_rows(Tensor::randn({3, 17}, 2));
   const auto with_threads = [&](int threads) {

@@ -5,7 +5,7 @@
 import faiss
 import numpy as np
 
-ROWS = np.array([[0.25, -1, 0.5], [1, 0, -0.5]], np.float32)
+ROWS = np.array([[0.25, -1, 0.5], [1, 0, -0.5], [0.314, -0.299, 0.099]], np.float32)
 
 eight_bits = faiss.IndexScalarQuantizer(3, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
 for index in (faiss.IndexFlatIP(3), eight_bits):
