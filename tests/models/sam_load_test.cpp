@@ -108,6 +108,47 @@ TEST(SamLoad, ReadsTheDecodersHeadsFromConfigJson) {
                "config.json: mask_decoder_config: num_attention_heads"));
 }
 
+TEST(SamLoad, HqSamNeedsAGlobalBlock) {
+  Tensors tensors = tensors_of("windows/model.pth");
+  tensors["mask_decoder.hf_token.weight"] = Tensor::zeros({1, 16});
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "a global block, which HQ-SAM reads"));
+}
+
+TEST(SamLoad, ReadsTheSizeOfMobileSamFromConfigJson) {
+  EXPECT_EQ(load_sam(testing::fixture("sam/mobile/model.pth")).config().encoder.grid, 6);
+  const auto path = saved(tensors_of("mobile/model.pth"));
+  EXPECT_EQ(load_sam(path).config().encoder.image_size(), 1024);
+  std::ofstream(path.parent_path() / "config.json") << R"({"image_size": 100})";
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(path); }), "an image size that 16 divides, got 100"));
+}
+
+TEST(SamLoad, ReadsTheStagesOfMobileSamFromShapes) {
+  const std::vector<SamTinyStage> stages = load_sam(testing::fixture("sam/mobile/model.pth")).config().encoder.stages;
+  ASSERT_EQ(stages.size(), 4u);
+  EXPECT_EQ(stages[0].hidden, 32);
+  EXPECT_EQ(stages[2].depth, 2);
+  EXPECT_EQ(stages[2].num_heads, 4);
+  EXPECT_EQ(stages[1].window, 5);
+  EXPECT_EQ(stages[1].stride, 2);
+  EXPECT_EQ(stages[2].stride, 1);
+  EXPECT_EQ(stages[3].out_dim, 0);
+}
+
+TEST(SamLoad, RefusesShapesOfNoTinyViT) {
+  const std::string attention = "image_encoder.layers.1.blocks.0.attn.";
+  Tensors tensors = tensors_of("mobile/model.pth");
+  tensors[attention + "attention_biases"] = Tensor::zeros({2, 24});
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "2 heads, 24 biases"));
+  tensors[attention + "attention_biases"] = Tensor::zeros({5, 25});
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width 24, 5 heads"));
+  tensors = tensors_of("mobile/model.pth");
+  tensors.erase("image_encoder.layers.1.downsample.conv1.c.weight");
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "all but the last merge patches"));
+  tensors = tensors_of("mobile/model.pth");
+  tensors.erase("image_encoder.layers.1.blocks.0.local_conv.bn.running_var");
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "local_conv.bn.running_var"));
+}
+
 // The digest is of the encoder alone: a decoder that was trained further has the same embeddings.
 TEST(SamLoad, TheEncodersDigestIsThatOfItsTensors) {
   Tensors tensors = tensors_of("windows/model.pth");

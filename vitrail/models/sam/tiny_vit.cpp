@@ -28,7 +28,9 @@ Tensor fold_batch_norm(const Tensor& weight, const ParamSource& norm) {
   const Tensor gamma = norm.get("weight", shape, nn::init::ones()), beta = norm.get("bias", shape, nn::init::zeros());
   const Tensor mean = norm.get("running_mean", shape, nn::init::zeros());
   const Tensor variance = norm.get("running_var", shape, nn::init::ones());
-  if (weight.is_meta()) return beta;
+  for (const Tensor& tensor : {weight, gamma, beta, mean, variance}) {
+    if (tensor.is_meta()) return beta;  // without values, or missing in the file, which loading reports
+  }
   Tensor bias = Tensor::empty(shape);
   const int64_t taps = weight.numel() / weight.size(0);
   for (int64_t c = 0; c < weight.size(0); ++c) {
@@ -47,7 +49,7 @@ SamConvNorm::SamConvNorm(const SamConvNormConfig& config, const ParamSource& par
   const int64_t in = config.depthwise ? 1 : config.in_chans;
   weight_ = params.get("c.weight", {config.out_chans, in, config.kernel, config.kernel},
                        nn::init::torch_default(in * config.kernel * config.kernel));
-  if (params.has("bn.weight")) {
+  if (params.has("bn.weight") || !params.has("c.bias")) {
     if (!weight_.is_meta()) weight_ = weight_.to(DType::f32).clone();  // the file's memory stays as it is
     bias_ = fold_batch_norm(weight_, params.child("bn"));
   } else {
