@@ -20,6 +20,9 @@ namespace vitrail::app {
   COMMAND(train)                  \
   COMMAND(serve)                  \
   COMMAND(knn)                    \
+  COMMAND(index)                  \
+  COMMAND(search)                 \
+  COMMAND(duplicates)             \
   COMMAND(models)                 \
   COMMAND(pull)                   \
   COMMAND(cache)                  \

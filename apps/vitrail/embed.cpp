@@ -4,26 +4,41 @@
 #include <memory>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_folder.h"
 #include "apps/vitrail/shard_images.h"
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/analysis/knn.h"
+#include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/pipeline/feature_request.h"
 
 namespace vitrail::app {
 namespace {
 
+namespace fs = std::filesystem;
+
 struct Options {
   ModelOptions model;
   ZeroShotOptions texts;
   StreamOptions images;
-  std::string output, text, tokens = "pooled";
+  std::string output, text, tokens = "pooled", dtype = "fp32";
   std::vector<int64_t> layers{-1};
   bool no_norm = false, normalize = false;
 };
+
+pipeline::FeatureOptions features_of(const Options& options) {
+  return {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm};
+}
+
+EmbeddingInfo info_of(const Model& model, const Options& options) {
+  EmbeddingInfo info = embedding_info(model, options.model.path(), features_of(options));
+  info.normalized = options.normalize;
+  return info;
+}
 
 // The shape of the features of an image, without one.
 Shape row_shape(const Model& model, const infer::Request& request) {
@@ -36,20 +51,19 @@ Shape row_shape(const Model& model, const infer::Request& request) {
 int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile& rows) {
   if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
   std::error_code unknown;
-  const bool is_file = std::filesystem::is_regular_file(options.text, unknown);
+  const bool is_file = fs::is_regular_file(options.text, unknown);
   const std::vector<std::string> texts = is_file ? read_lines(options.text) : std::vector{options.text};
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor embeddings = model.embed_texts(texts, options.normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
-  rows.finish([&] { return embeddings.select(0, 0).shape(); });
+  rows.finish([&] { return embeddings.select(0, 0).shape(); }, to_json(info_of(model.images(), options)));
   return 0;
 }
 
 // A row for each image of the source.  Returns how many failed.
 size_t embed_images(const ImageSource& source, const Model& model, const Options& options, const GlobalOptions& global,
-                    FeatureFile& rows) {
-  const infer::Request request = pipeline::feature_request(
-      model, {.tokens = options.tokens, .layers = options.layers, .final_norm = !options.no_norm});
+                    FeatureFile& rows, const EmbeddingInfo& info) {
+  const infer::Request request = pipeline::feature_request(model, features_of(options));
   size_t failures = 0, images = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
     ++images;
@@ -63,22 +77,44 @@ size_t embed_images(const ImageSource& source, const Model& model, const Options
     }
   });
   if (images == 0) print_warning("no images: the array has no rows");
-  rows.finish([&] { return row_shape(model, request); });
+  rows.finish([&] { return row_shape(model, request); }, to_json(info));
   return failures;
 }
 
-// FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
-int embed_shards(const Options& options, const GlobalOptions& global) {
-  namespace fs = std::filesystem;
+// The shards by their output without its extension.
+std::map<fs::path, std::string> outputs_of(const Options& options) {
   std::map<fs::path, std::string> outputs;
   for (const std::string& shard : options.images.inputs) {
     const auto [same, added] = outputs.emplace(fs::path(options.output) / fs::path(shard).stem(), shard);
     if (!added) throw Error("INPUT", "shards of different names", same->second + " and " + shard);
   }
-  std::error_code error;
-  fs::create_directories(options.output, error);
-  if (error) throw Error(str(options.output, ": cannot be created: ", error.message()));
+  return outputs;
+}
+
+// FOLDER/embedding.json.  A folder with embeddings of other options or of another model is refused.
+EmbeddingInfo claim_folder(const Model& model, const Options& options) {
+  const EmbeddingInfo info = info_of(model, options);
+  const fs::path path = info_path(options.output);
+  if (const auto before = read_embedding_info(path)) {
+    check_same_embedding(*before, info, options.output);
+    if (before->normalized != info.normalized)
+      throw Error(options.output, str("embeddings ", before->normalized ? "with" : "without", " --normalize"),
+                  "the opposite");
+    return info;
+  }
+  AtomicFile file(path);
+  file.write(to_json(info));
+  file.commit();
+  return info;
+}
+
+// FOLDER/SHARD.npy and FOLDER/SHARD.jsonl for each shard, which appear together: a shard that has both is complete.
+int embed_shards(const Options& options, const GlobalOptions& global) {
+  const auto outputs = outputs_of(options);
+  create_folder(options.output, "the features");
   const Model model = load_model(options.model, global);
+  const EmbeddingInfo info = claim_folder(model, options);
+  std::error_code error;
   size_t failures = 0, complete = 0;
   for (const auto& [output, shard] : outputs) {
     const std::string array = output.string() + ".npy", list = output.string() + ".jsonl";
@@ -87,9 +123,9 @@ int embed_shards(const Options& options, const GlobalOptions& global) {
       continue;
     }
     const ShardImages images(shard);
-    const auto rows = make_npy_features(
-        array, list, [&](const std::string& name, const std::string& reason) { return images.record(name, reason); });
-    failures += embed_images(images.source(model, options.images.exif), model, options, global, *rows);
+    const auto line = [&](const std::string& name, const std::string& reason) { return images.record(name, reason); };
+    const auto rows = make_npy_features(array, list, line, dtype_from_name(options.dtype));
+    failures += embed_images(images.source(model, options.images.exif), model, options, global, *rows, info);
   }
   if (complete > 0 && !global.quiet) print_note(fmt::format("{} shards are complete already", complete));
   return failures == 0 ? 0 : 1;
@@ -97,11 +133,13 @@ int embed_shards(const Options& options, const GlobalOptions& global) {
 
 int embed(const Options& options, const GlobalOptions& global) {
   if (are_shards(options.images.inputs)) return embed_shards(options, global);
-  const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output);  // fails before the model is loaded
+  // Fails before the model is loaded.
+  const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output, dtype_from_name(options.dtype));
   if (!options.text.empty()) return embed_texts(options, global, *rows);
   if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
   const Model model = load_model(options.model, global);
-  return embed_images(image_source(options.images, model), model, options, global, *rows) == 0 ? 0 : 1;
+  const EmbeddingInfo info = info_of(model, options);
+  return embed_images(image_source(options.images, model), model, options, global, *rows, info) == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -116,12 +154,13 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
   command
-      ->add_option(
-          "-o,--output", options->output,
-          "FILE.npy: features, float32 [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
-          "the second axis, [n, layers, …].  The image paths are in FILE.txt; - is standard output.  FILE.csv: a row "
-          "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
-          "SHARD.jsonl for each that does not have both")
+      ->add_option("-o,--output", options->output,
+                   "FILE.npy: features [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
+                   "the second "
+                   "axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is standard "
+                   "output.  FILE.csv: a row "
+                   "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
+                   "SHARD.jsonl for each that does not have both, and embedding.json")
       ->required();
   command
       ->add_option("--tokens", options->tokens,
@@ -136,6 +175,9 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->allow_extra_args(false)
       ->capture_default_str();
   command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
+  command->add_option("--dtype", options->dtype, "Type of the values in an array: fp32 or fp16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "fp16"}));
   command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");
   options->images.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return embed(*options, global); }; });

@@ -2,12 +2,15 @@
 #include "apps/vitrail/feature_file.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/path_list.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -17,38 +20,36 @@ namespace {
 
 constexpr const char* kStandardOutput = "/dev/stdout";
 
-// The file with the paths of the images; none for features that do not go to a regular file.
-std::optional<std::filesystem::path> list_path(const std::string& features) {
-  if (features.starts_with("/dev/")) return std::nullopt;
-  return std::filesystem::path(features).replace_extension(".txt");
-}
-
-// A line of the list.  A path with a line break, or one that begins with a backslash, is escaped and marked by a
-// backslash in front, as in the output of sha256sum.
-std::string list_line(const std::string& path, const std::string&) {
-  if (path.find_first_of("\n\r") == path.npos && !path.starts_with('\\')) return path + "\n";
-  std::string line = "\\";
-  for (const char c : path) line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
-  return line + "\n";
-}
+std::string list_line(const std::string& path, const std::string&) { return path_line(path) + "\n"; }
 
 void check_shape(const Tensor& row, const Shape& shape) {
   if (!(row.shape() == shape))
     throw Error("embed", "features of shape " + shape.to_string() + " for all images", row.shape().to_string());
 }
 
+// Rounding to f16 must not give infinity.
+void check_range(const float* values, int64_t count) {
+  const float max = 65504;  // the largest finite value in f16
+  for (int64_t i = 0; i < count; ++i) {
+    if (std::abs(values[i]) > max)
+      throw Error("--dtype fp16", str("values up to ", max, " (--normalize, or --dtype fp32)"), str(values[i]));
+  }
+}
+
 // An array, and the list of the paths.  Rows of NaN for images that failed before the shape is known are written then.
 class NpyFeatures : public FeatureFile {
  public:
-  NpyFeatures(const std::string& path, const std::optional<std::filesystem::path>& list, ListLine line)
-      : features_(path, DType::f32), line_(std::move(line)) {
-    if (list) list_.emplace(*list);
-  }
+  NpyFeatures(const std::string& path, DType dtype, ListLine line)
+      : features_(path, dtype), dtype_(dtype), line_(std::move(line)) {}
+  void write_list_to(const std::filesystem::path& path) { list_.emplace(path); }
+  void write_info_to(const std::filesystem::path& path) { info_.emplace(path); }
 
   void add(const std::string& path, const Tensor& row) override {
     if (!shape_) begin(row.shape());
     check_shape(row, *shape_);
-    features_.write_rows(row.contiguous().data<float>(), 1);
+    const Tensor values = row.contiguous();
+    if (dtype_ == DType::f16) check_range(values.data<float>(), values.numel());
+    features_.write_rows(values.data<float>(), 1);
     add_line(path, "");
   }
   void add_failure(const std::string& path, const std::string& error) override {
@@ -59,9 +60,15 @@ class NpyFeatures : public FeatureFile {
     }
     add_line(path, error);
   }
-  void finish(const std::function<Shape()>& shape) override {
+  void finish(const std::function<Shape()>& shape, const std::string& info) override {
     if (!shape_) begin(shape());
-    features_.finish(list_ ? &*list_ : nullptr);
+    if (info.empty()) info_.reset();
+    if (info_) info_->write(info);
+    std::vector<AtomicFile*> companions;
+    for (std::optional<AtomicFile>* file : {&list_, &info_}) {
+      if (*file) companions.push_back(&**file);
+    }
+    features_.finish(companions);
   }
 
  private:
@@ -77,8 +84,9 @@ class NpyFeatures : public FeatureFile {
 
   std::optional<Shape> shape_;
   NpyWriter features_;
+  DType dtype_;
   ListLine line_;
-  std::optional<AtomicFile> list_;
+  std::optional<AtomicFile> list_, info_;
   std::vector<float> nan_row_;
   size_t leading_failures_ = 0;
 };
@@ -103,7 +111,7 @@ class CsvFeatures : public FeatureFile {
       leading_failures_.emplace_back(path, error);
     }
   }
-  void finish(const std::function<Shape()>& shape) override {
+  void finish(const std::function<Shape()>& shape, const std::string&) override {
     if (!shape_) begin(shape());
     file_.commit();
   }
@@ -127,17 +135,27 @@ class CsvFeatures : public FeatureFile {
 
 }  // namespace
 
-std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line) {
-  return std::make_unique<NpyFeatures>(array, list, std::move(line));
+std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line,
+                                               DType dtype) {
+  auto features = std::make_unique<NpyFeatures>(array, dtype, std::move(line));
+  features->write_list_to(list);
+  return features;
 }
 
-std::unique_ptr<FeatureFile> make_feature_file(const std::string& output) {
+std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype) {
   const std::string path = output == "-" ? kStandardOutput : output;
   const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".csv" && dtype != DType::f32) throw CLI::ValidationError("--dtype", "fp16 is for FILE.npy");
   if (extension == ".csv") return std::make_unique<CsvFeatures>(path);
-  if (extension == ".npy" || path.starts_with("/dev/"))
-    return std::make_unique<NpyFeatures>(path, list_path(path), list_line);
-  throw CLI::ValidationError("-o", "expected FILE.npy, FILE.csv or -, got " + output);
+  const bool is_device = path.starts_with("/dev/");  // a stream has no files beside it
+  if (extension != ".npy" && !is_device)
+    throw CLI::ValidationError("-o", "expected FILE.npy, FILE.csv or -, got " + output);
+  auto features = std::make_unique<NpyFeatures>(path, dtype, list_line);
+  if (!is_device) {
+    features->write_list_to(std::filesystem::path(path).replace_extension(".txt"));
+    features->write_info_to(info_path(path));
+  }
+  return features;
 }
 
 }  // namespace vitrail::app

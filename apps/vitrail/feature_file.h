@@ -15,18 +15,21 @@ class FeatureFile {
   virtual ~FeatureFile() = default;
   virtual void add(const std::string& path, const Tensor& row) = 0;
   virtual void add_failure(const std::string& path, const std::string& error) = 0;
-  // `shape` gives the shape of a row if no image succeeded.
-  virtual void finish(const std::function<Shape()>& shape) = 0;
+  // `shape` gives the shape of a row if no image succeeded.  An array has
+  // `info` in FILE.json (embedding_info.h), unless it is empty.
+  virtual void finish(const std::function<Shape()>& shape, const std::string& info = "") = 0;
 };
 
 // The line for an image in the list beside an array.  error: empty for success.
 using ListLine = std::function<std::string(const std::string& path, const std::string& error)>;
 
-// An array with a list of its images.  Both appear together.
-std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line);
+// An array of f32 or f16 with a list of its images.  Both appear together.  No `info` is written.
+std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line,
+                                               DType dtype);
 
 // The extension of `output` chooses: .npy (with the paths in a .txt file beside it) or .csv; "-" is .npy on standard
-// output. Throws CLI::ValidationError for another extension, and Error if the file cannot be written.
-std::unique_ptr<FeatureFile> make_feature_file(const std::string& output);
+// output. dtype: f32, or f16 for an array.  Throws CLI::ValidationError for another extension or dtype, and Error if
+// the file cannot be written.
+std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype = DType::f32);
 
 }  // namespace vitrail::app

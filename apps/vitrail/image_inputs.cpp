@@ -76,9 +76,11 @@ std::vector<std::byte> ImageInputs::bytes(size_t i) {
   return input.path == kStandardInput ? image_ : read_file(input.path, image::kMaxFileBytes);
 }
 
-image::Image ImageInputs::read(size_t i, const image::DecodeOptions& decode) {
+image::Image ImageInputs::read(size_t i, const image::DecodeOptions& decode, const OnBytes& on_bytes) {
   const std::string path = known(i).value().path;
-  return image::decode(bytes(i), decode, path == kStandardInput ? "standard input" : path);
+  const std::vector<std::byte> encoded = bytes(i);
+  if (on_bytes) on_bytes(i, encoded);
+  return image::decode(encoded, decode, path == kStandardInput ? "standard input" : path);
 }
 
 }  // namespace vitrail::app

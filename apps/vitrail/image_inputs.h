@@ -2,8 +2,10 @@
 #pragma once
 // The images that the arguments of a command name, in order: files, folders, pipes and standard input.
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,9 @@
 #include "vitrail/image/decode.h"
 
 namespace vitrail::app {
+
+// Gets the bytes of the i-th image.
+using OnBytes = std::function<void(size_t i, std::span<const std::byte> bytes)>;
 
 // "-" stands for standard input: paths, one per line or ending in NUL, or the bytes of one image.  Paths are used as
 // they arrive.  Thread-safe.
@@ -26,9 +31,10 @@ class ImageInputs {
   // error, the last one.
   std::optional<data::InputPath> at(size_t i);
 
-  // The bytes of the i-th image, which at(i) returned, and the image.  Throw Error.
+  // The bytes of the i-th image, which at(i) returned, and the image, whose bytes on_bytes gets before they are
+  // decoded. Throw Error.
   std::vector<std::byte> bytes(size_t i);
-  image::Image read(size_t i, const image::DecodeOptions& decode);
+  image::Image read(size_t i, const image::DecodeOptions& decode, const OnBytes& on_bytes = {});
 
   // Whether at() waits for standard input.
   bool waiting() const { return standard_input_.waiting(); }

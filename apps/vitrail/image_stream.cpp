@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "apps/vitrail/image_inputs.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/progress.h"
 #include "vitrail/base/error.h"
@@ -122,7 +121,7 @@ void StreamOptions::add_to(CLI::App& command) {
   command.add_flag("--exif", exif, "Apply the EXIF orientation");
 }
 
-ImageSource image_source(const StreamOptions& options, const Model& model) {
+ImageSource image_source(const StreamOptions& options, const Model& model, const OnBytes& on_bytes) {
   const auto list = std::make_shared<ImageInputs>(options.inputs);
   const image::DecodeOptions decode{.mode = model.color_mode(), .apply_exif = options.exif};
   return {.count = list->count(),
@@ -131,7 +130,7 @@ ImageSource image_source(const StreamOptions& options, const Model& model) {
                 const auto input = list->at(i);
                 return input ? std::optional(input->path) : std::nullopt;
               },
-          .read = [list, decode](size_t i) { return list->read(i, decode); },
+          .read = [list, decode, on_bytes](size_t i) { return list->read(i, decode, on_bytes); },
           .waiting = list->count() ? std::function<bool()>() : [list] { return list->waiting(); }};
 }
 

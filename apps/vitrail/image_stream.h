@@ -6,6 +6,7 @@
 #include <string>
 
 #include "apps/vitrail/common.h"
+#include "apps/vitrail/image_inputs.h"
 
 namespace vitrail::app {
 
@@ -41,7 +42,7 @@ struct StreamOptions {
   void add_to(CLI::App& command);                 // --batch, --exif
 };
 
-// The images that the inputs name.
-ImageSource image_source(const StreamOptions& options, const Model& model);
+// The images that the inputs name.  on_bytes is called from several threads.
+ImageSource image_source(const StreamOptions& options, const Model& model, const OnBytes& on_bytes = {});
 
 }  // namespace vitrail::app

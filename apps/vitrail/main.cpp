@@ -63,6 +63,7 @@ void require_precision_is_used(const CLI::App& program, const std::vector<std::s
                                                            {"convert", "the converted model has that of --dtype"},
                                                            {"inspect", "traces are computed in fp32"},
                                                            {"models", "no model runs"},
+                                                           {"index", "no model runs"},
                                                            {"pull", "no model runs"},
                                                            {"cache", "no model runs"},
                                                            {"completion", "no model runs"},

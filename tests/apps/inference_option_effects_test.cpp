@@ -124,6 +124,16 @@ NpyArray embedded(const Arguments& more) {
   return read_npy(file);
 }
 
+void check_dtype_of_embed() {
+  const NpyArray exact = embedded({}), half = embedded({"--dtype", "fp16"});
+  EXPECT_EQ(embedded({"--dtype", "fp32"}).f32, exact.f32);
+  EXPECT_EQ(half.dtype, DType::f16);
+  ASSERT_EQ(half.shape, exact.shape);
+  for (size_t i = 0; i < exact.f32.size(); ++i) EXPECT_EQ(half.f32[i], static_cast<float>(Float16(exact.f32[i]))) << i;
+  const fs::path csv = scratch_folder() / "features.csv";
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), noise_folder(), "-o", csv, "--dtype", "fp16"}).status, 2);
+}
+
 void check_output_of_embed() {
   const fs::path file = scratch_folder() / "named.npy";
   run({"embed", "-m", small_model(), noise_folder(), "--output", file});
@@ -514,6 +524,7 @@ OptionEffects inference_option_effects() {
           {"classify", "--logits", check_logits_of_classify},
           {"classify", "--format", check_format},
           {"embed", "-o,--output", check_output_of_embed},
+          {"embed", "--dtype", check_dtype_of_embed},
           {"embed", "--tokens", check_tokens},
           {"embed", "--layer", check_layer_of_embed},
           {"embed", "--no-norm", check_no_norm},

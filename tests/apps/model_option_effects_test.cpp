@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <set>
 
 #include "tests/apps/option_effects.h"
 #include "vitrail/base/random.h"
@@ -54,6 +55,15 @@ std::string steps_of(const std::string& profile) {
 
 }  // namespace
 
+std::string index_of(const fs::path& images, const std::string& model, const Arguments& more,
+                     const std::map<std::string, std::string>& environment) {
+  const fs::path folder = scratch_folder(), features = folder / "features.npy", index = folder / "features.index";
+  const Arguments with_model = model.empty() ? Arguments{} : Arguments{"-m", model};
+  run(Arguments{"embed", images, "-o", features} + with_model + more, environment);
+  run({"index", features, "-o", index});
+  return index;
+}
+
 std::string observe(const std::string& command, const std::string& model, const Arguments& more,
                     const std::map<std::string, std::string>& environment) {
   static const fs::path train = noise_dataset(3, 3), test = noise_dataset(4, 4);
@@ -72,6 +82,8 @@ std::string observe(const std::string& command, const std::string& model, const 
     return content_of(folder / "a.npy") + content_of(folder / "b.npy");
   }
   if (command == "eval") return written({test, "--logits", output});
+  if (command == "search") return ran({index_of(images, model, more, environment), images, "--format", "json"});
+  if (command == "duplicates") return ran({images, "--threshold", "-1", "--format", "json"});
   if (command == "knn") return ran({train, test, "--k", "4", "--quiet"});
   if (command == "inspect") return ran({"--trace", image});
   if (command == "bench") return steps_of(ran({"--batch", "1", "--profile"}));
@@ -157,6 +169,7 @@ void check_key_map(const std::string& command) {
     without = without + Arguments{"-o", model / "out.npy"};
   if (command == "attention") without = without + Arguments{"--raw", model / "out.npy"};
   if (command == "knn") without.push_back(model);
+  if (command == "search") without.push_back(index_of(noise_folder(), small_model()));
   if (!positional && command != "inspect") without.push_back(model);
   const ProgramResult result = run_program(without);
   EXPECT_EQ(result.status, 1);
@@ -208,6 +221,26 @@ void check_exif_of_knn() {
   EXPECT_EQ(json_of(arguments + Arguments{"--exif"})["top1"], 1);
 }
 
+// The pixels of both are one image's only with the option.
+void check_exif_of_search() {
+  const TurnedImage images;
+  const Arguments arguments{"search",      "-m",       small_model(), index_of(images.upright, small_model()),
+                            images.turned, "--format", "json"};
+  const auto score = [&](const Arguments& more) {
+    return json_of(arguments + more)["results"][0]["score"].get<double>();
+  };
+  EXPECT_NEAR(score({"--exif"}), 1, 1e-5);
+  EXPECT_LT(score({}), 0.999);
+}
+
+void check_exif_of_duplicates() {
+  const TurnedImage images;
+  const Arguments arguments{"duplicates",  "-m",     small_model(), images.turned, images.upright,
+                            "--threshold", "0.9999", "--format",    "json"};
+  EXPECT_EQ(json_of(arguments + Arguments{"--exif"})["images"].size(), 2u);
+  EXPECT_EQ(run(arguments).out, "");
+}
+
 // The largest resident size in KiB of a run of the program.
 int64_t peak_memory(const Arguments& arguments) {
   const std::string name = program();
@@ -234,11 +267,14 @@ void check_batch(const std::string& command) {
   const int64_t side = 256, images = 96, image_kib = 3 * side * side * 4 / 1024;
   const fs::path folder = scratch_folder(), csv = folder / "images.csv", output = folder / "out.npy";
   write_noise(folder / "a.png", 64, 64, 5);
+  const std::set<std::string> takes_images{"classify", "embed", "pca", "search", "duplicates"};
   Arguments arguments{command, "-m", small_model(), "--image-size", std::to_string(side), "--threads", "1"};
+  if (command == "search")
+    arguments.push_back(index_of(folder / "a.png", small_model(), {"--image-size", std::to_string(side)}));
   std::ofstream rows(csv);
   for (int i = 0; i < images; ++i) {
     rows << "a.png,0\n";
-    if (command == "classify" || command == "embed" || command == "pca") arguments.push_back(folder / "a.png");
+    if (takes_images.contains(command)) arguments.push_back(folder / "a.png");
   }
   rows.close();
   if (command == "embed" || command == "pca") arguments = arguments + Arguments{"-o", output};
@@ -296,19 +332,24 @@ OptionEffects model_option_effects() {
   const auto add = [&effects](const std::string& command, const std::string& names, auto check) {
     effects.push_back({command, names, [check, command] { check(command); }});
   };
-  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "inspect"})
+  for (const std::string command :
+       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "inspect"})
     add(command, "-m,--model", check_model);
-  for (const std::string command : {"classify", "embed", "attention", "pca", "eval", "knn", "inspect", "convert"}) {
+  for (const std::string command :
+       {"classify", "embed", "attention", "pca", "eval", "knn", "search", "duplicates", "inspect", "convert"}) {
     for (const auto& [names, check] : shared) add(command, names, check);
   }
   for (const std::string command : {"classify", "embed", "eval", "bench"}) add(command, "--tome", check_tome);
   for (const std::string command : {"classify", "embed", "attention", "pca", "eval"})
     add(command, "--exif", check_exif);
-  for (const std::string command : {"classify", "embed", "pca", "eval", "knn"}) add(command, "--batch", check_batch);
+  for (const std::string command : {"classify", "embed", "pca", "eval", "knn", "search", "duplicates"})
+    add(command, "--batch", check_batch);
   add("bench", "--config", check_config);
   add("bench", "--key-map", check_key_map);
   effects.push_back({"bench", "--image-size", check_image_size_of_bench});
   effects.push_back({"knn", "--exif", check_exif_of_knn});
+  effects.push_back({"search", "--exif", check_exif_of_search});
+  effects.push_back({"duplicates", "--exif", check_exif_of_duplicates});
   effects.push_back({"", "--decode-memory", check_decode_memory});
   return effects;
 }

@@ -25,6 +25,7 @@ using Arguments = std::vector<std::string>;
 OptionEffects model_option_effects();      // --model … --crop-mode, --tome, --exif and --batch of all commands
 OptionEffects inference_option_effects();  // classify, embed, attention, eval, knn
 OptionEffects zeroshot_option_effects();   // zeroshot; texts of embed and eval
+OptionEffects search_option_effects();     // index, search, duplicates
 OptionEffects serve_option_effects();      // serve
 OptionEffects segment_option_effects();    // segment
 OptionEffects tool_option_effects();       // the program, inspect, bench, convert, train
@@ -57,8 +58,12 @@ std::filesystem::path noise_dataset(int per_class, uint64_t seed);
 // Two images.
 const std::filesystem::path& noise_folder();
 
+// An index of the features of images.
+std::string index_of(const std::filesystem::path& images, const std::string& model, const Arguments& more = {},
+                     const std::map<std::string, std::string>& environment = {});
+
 // What a command makes of a model: the bytes of the arrays or files that it writes, or else its text.  Equal for equal
-// inputs, whatever the machine's speed.  Commands: all but train and models.
+// inputs, whatever the machine's speed.  Commands: all but train, index and models.
 std::string observe(const std::string& command, const std::string& model, const Arguments& more = {},
                     const std::map<std::string, std::string>& environment = {});
 

@@ -193,10 +193,10 @@ void AtomicFile::copy_to(int target) {
 
 void AtomicFile::commit() { commit_together({this}); }
 
-void AtomicFile::commit_together(std::initializer_list<AtomicFile*> files) {
+void AtomicFile::commit_together(const std::vector<AtomicFile*>& files) {
   for (AtomicFile* file : files) file->sync();
   for (AtomicFile* file : files) {
-    if (file != *files.begin() && file->kind_ == Target::replaced) ::unlink(file->target_.c_str());
+    if (file != files.front() && file->kind_ == Target::replaced) ::unlink(file->target_.c_str());
   }
   for (AtomicFile* file : files) file->place();
 }

@@ -3,7 +3,6 @@
 // Atomic file replacement: a reader sees the old file or the complete new one, never a partial file.
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +34,7 @@ class AtomicFile {
 
   // Commits files that belong together.  The first replaces its old file while the others do not exist, so that a
   // process that is killed never leaves old and new files together.
-  static void commit_together(std::initializer_list<AtomicFile*> files);
+  static void commit_together(const std::vector<AtomicFile*>& files);
 
  private:
   enum class Target {

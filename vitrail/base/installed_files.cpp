@@ -14,6 +14,7 @@ std::vector<fs::path> installation_folders() {
   const fs::path program = program_folder();
   if (!program.empty()) folders.push_back(program.parent_path().parent_path());  // SOURCE/build/release/vitrail
   folders.push_back(fs::path(VITRAIL_DATA_PATH) / "vitrail");
+  folders.push_back("/usr/share/vitrail");  // a Debian package has a library that was built for another prefix
   return folders;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/npy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -15,9 +16,11 @@ constexpr size_t kPreambleBytes = 10;  // magic, two bytes of version, two bytes
 constexpr size_t kAlignment = 64;      // offset of the elements is a multiple of this
 constexpr size_t kRowDigits = 21;      // width that numpy reserves for the first axis, to rewrite a header in place
 
+const char* descr_of(DType dtype) { return dtype == DType::f32 ? "<f4" : dtype == DType::f16 ? "<f2" : "<i8"; }
+
 // The preamble and header, byte for byte as numpy.save writes them.  Their length does not depend on the first axis.
 std::string header_bytes(const std::string& where, DType dtype, std::span<const int64_t> shape) {
-  std::string text = str("{'descr': '", dtype == DType::f32 ? "<f4" : "<i8", "', 'fortran_order': False, 'shape': (");
+  std::string text = str("{'descr': '", descr_of(dtype), "', 'fortran_order': False, 'shape': (");
   for (size_t i = 0; i < shape.size(); ++i) text += str(i == 0 ? "" : ", ", shape[i]);
   text += shape.size() == 1 ? ",), }" : "), }";
   if (!shape.empty()) text.append(kRowDigits - std::to_string(shape[0]).size(), ' ');
@@ -61,9 +64,10 @@ class HeaderReader {
   DType dtype() {
     const std::string_view descr = value_of("'descr'");
     if (descr.starts_with("'<f4'")) return DType::f32;
+    if (descr.starts_with("'<f2'")) return DType::f16;
     if (descr.starts_with("'<f8'")) return DType::f64;
     if (descr.starts_with("'<i8'")) return DType::i64;
-    throw Error(where_, "'descr' '<f4', '<f8' or '<i8'", std::string(descr.substr(0, 8)));
+    throw Error(where_, "'descr' '<f4', '<f2', '<f8' or '<i8'", std::string(descr.substr(0, 8)));
   }
 
   void require_c_order() {
@@ -120,6 +124,36 @@ NpySections split_sections(const std::string& where, std::string_view bytes) {
   return {bytes.substr(begin, length), bytes.substr(begin + length)};
 }
 
+// A checked header, and the elements that it promises.
+struct NpyContent {
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::string_view elements;
+};
+
+NpyContent content_of(std::span<const std::byte> file, const std::string& where) {
+  const NpySections sections = split_sections(where, {reinterpret_cast<const char*>(file.data()), file.size()});
+  HeaderReader header(where, sections.header);
+  const DType dtype = header.dtype();
+  header.require_c_order();
+  NpyContent content{dtype, header.shape(), sections.elements};
+  const auto count = static_cast<size_t>(element_count(where, content.shape));
+  const size_t available = sections.elements.size();
+  if (available / size_of(dtype) != count || available % size_of(dtype) != 0)
+    throw Error(where, str(count, " elements of ", name_of(dtype)), str(available, " bytes"));
+  return content;
+}
+
+// The elements need not be aligned.
+template <class T>
+void to_floats(const std::byte* elements, size_t count, float* values) {
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<float>(value);
+  }
+}
+
 }  // namespace
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype, std::span<const int64_t> row_shape, int64_t rows)
@@ -130,7 +164,8 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype, std::span<c
 
 NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype)
     : where_(path.string()), file_(path), dtype_(dtype) {
-  if (dtype != DType::f32 && dtype != DType::i64) throw Error(where_, "dtype f32 or i64", name_of(dtype));
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::i64)
+    throw Error(where_, "dtype f32, f16 or i64", name_of(dtype));
 }
 
 void NpyWriter::begin(std::span<const int64_t> row_shape) {
@@ -140,23 +175,27 @@ void NpyWriter::begin(std::span<const int64_t> row_shape) {
       where_, dtype_, with_rows(INT64_MAX, row_shape)));  // has the final length; finish() writes the number of rows
 }
 
+void NpyWriter::write_rows(const float* values, int64_t count) {
+  if (dtype_ != DType::f16) return write(values, DType::f32, count);
+  std::vector<Float16> halves(static_cast<size_t>(count * row_elements_));
+  std::transform(values, values + halves.size(), halves.begin(), [](float value) { return Float16(value); });
+  write(halves.data(), DType::f16, count);
+}
+
 void NpyWriter::write(const void* values, DType dtype, int64_t count) {
   if (dtype != dtype_) throw Error(where_, str("rows of ", name_of(dtype_)), name_of(dtype));
   file_.write(values, static_cast<size_t>(count * row_elements_) * size_of(dtype));
   written_rows_ += count;
 }
 
-void NpyWriter::finish(AtomicFile* companion) {
+void NpyWriter::finish(std::vector<AtomicFile*> companions) {
   if (announced_rows_ >= 0 && written_rows_ != announced_rows_) {
     throw Error(where_, str(announced_rows_, " rows"), str(written_rows_));
   }
   file_.seek(0);
   file_.write(header_bytes(where_, dtype_, with_rows(written_rows_, row_shape_)));
-  if (companion) {
-    AtomicFile::commit_together({&file_, companion});
-  } else {
-    file_.commit();
-  }
+  companions.insert(companions.begin(), &file_);
+  AtomicFile::commit_together(companions);
 }
 
 void write_npy(const std::filesystem::path& path, std::span<const int64_t> shape, const float* values) {
@@ -172,26 +211,45 @@ NpyArray read_npy(const std::filesystem::path& path) {
   return parse_npy(file.bytes(), path.string());
 }
 
-NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
-  const NpySections sections = split_sections(where, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  HeaderReader header(where, sections.header);
+NpyArray parse_npy(std::span<const std::byte> file, const std::string& where) {
+  const NpyContent content = content_of(file, where);
   NpyArray array;
-  array.dtype = header.dtype();
-  header.require_c_order();
-  array.shape = header.shape();
-  const auto count = static_cast<size_t>(element_count(where, array.shape));
-  const size_t available = sections.elements.size();
-  if (available / size_of(array.dtype) != count || available % size_of(array.dtype) != 0) {
-    throw Error(where, str(count, " elements of ", name_of(array.dtype)), str(available, " bytes"));
-  }
+  array.dtype = content.dtype;
+  array.shape = content.shape;
+  const size_t bytes = content.elements.size(), count = bytes / size_of(array.dtype);
   const auto copy_to = [&](auto& values) {
     values.resize(count);
-    if (count > 0) std::memcpy(values.data(), sections.elements.data(), available);
+    if (count > 0) std::memcpy(values.data(), content.elements.data(), bytes);
   };
   if (array.dtype == DType::f32) copy_to(array.f32);
   if (array.dtype == DType::f64) copy_to(array.f64);
   if (array.dtype == DType::i64) copy_to(array.i64);
+  if (array.dtype == DType::f16) {
+    array.f32.resize(count);
+    to_floats<Float16>(reinterpret_cast<const std::byte*>(content.elements.data()), count, array.f32.data());
+  }
   return array;
+}
+
+NpyRows::NpyRows(const std::filesystem::path& path) : file_(std::make_unique<MappedFile>(path)) {
+  const NpyContent content = content_of(file_->bytes(), path.string());
+  if (content.shape.empty() || !is_floating(content.dtype))
+    throw Error(path.string(), "rows of floating-point values", content.shape.empty() ? "a scalar" : "integers");
+  dtype_ = content.dtype;
+  shape_ = content.shape;
+  elements_ = reinterpret_cast<const std::byte*>(content.elements.data());
+}
+
+NpyRows::~NpyRows() = default;
+
+void NpyRows::read(int64_t first, int64_t count, float* values) const {
+  int64_t row = 1;
+  for (size_t i = 1; i < shape_.size(); ++i) row *= shape_[i];
+  const std::byte* const begin = elements_ + static_cast<size_t>(first * row) * size_of(dtype_);
+  const auto elements = static_cast<size_t>(count * row);
+  if (dtype_ == DType::f32) to_floats<float>(begin, elements, values);
+  if (dtype_ == DType::f16) to_floats<Float16>(begin, elements, values);
+  if (dtype_ == DType::f64) to_floats<double>(begin, elements, values);
 }
 
 }  // namespace vitrail

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/vitrail/embedding_info.h"
+
+#include <cmath>
+
+#include "apps/vitrail/output.h"
+#include "vitrail/analysis/knn.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
+#include "vitrail/base/read_file.h"
+
+namespace vitrail::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The probes of a model in fp32 and int8 have a cosine of about 0.99, those of unrelated models of about 0.
+constexpr double kSameModel = 0.95;
+
+// Squares of random colours: they survive every preprocessing.
+image::Image probe_image(image::ColorMode mode) {
+  constexpr int64_t kSide = 256, kSquare = 16;
+  image::Image image = image::make_image(kSide, kSide, image::channels_of(mode));
+  const int64_t squares = kSide / kSquare;
+  for (int64_t y = 0; y < kSide; ++y) {
+    for (int64_t i = 0; i < image.row_bytes(); ++i) {
+      const int64_t square = y / kSquare * squares + i / image.channels / kSquare;
+      const int64_t channel = i % image.channels;
+      image.row(y)[i] = static_cast<uint8_t>(random_key("probe", static_cast<uint64_t>(square * 3 + channel)) >> 32);
+    }
+  }
+  return image;
+}
+
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+std::string layers_text(const std::vector<int64_t>& layers) {
+  std::string text;
+  for (const int64_t layer : layers) text += (text.empty() ? "" : ",") + std::to_string(layer);
+  return text;
+}
+
+std::string options_text(const pipeline::FeatureOptions& options) {
+  return str("--tokens ", options.tokens, " --layer ", layers_text(options.layers),
+             options.final_norm ? "" : " --no-norm");
+}
+
+}  // namespace
+
+EmbeddingInfo embedding_info(const Model& model, const std::string& name, const pipeline::FeatureOptions& features) {
+  const image::Image image = probe_image(model.color_mode());
+  const image::ImageView view(image);
+  const Tensor probe = analysis::normalized_rows(model.embed(view));
+  return {name, features, false, {probe.data<float>(), probe.data<float>() + probe.numel()}};
+}
+
+void check_same_embedding(const EmbeddingInfo& expected, const EmbeddingInfo& got, const std::string& where) {
+  const std::string options = options_text(expected.features), other_options = options_text(got.features);
+  if (options != other_options) throw Error(where, "embeddings by " + options, other_options);
+  if (expected.probe.size() != got.probe.size())
+    throw Error(where, str("embeddings of ", expected.model, " of width ", expected.probe.size()),
+                str(got.model, " with width ", got.probe.size()));
+  if (!(cosine(expected.probe, got.probe) > kSameModel))
+    throw Error(where, "embeddings of " + expected.model, got.model + ", which is another model or preprocessing");
+}
+
+fs::path info_path(const fs::path& array_or_folder) {
+  std::error_code unknown;
+  if (fs::is_directory(array_or_folder, unknown)) return array_or_folder / "embedding.json";
+  return fs::path(array_or_folder).replace_extension(".json");
+}
+
+std::string to_json(const EmbeddingInfo& info) {
+  return json_text({{"model", info.model},
+                    {"tokens", info.features.tokens},
+                    {"layers", info.features.layers},
+                    {"final_norm", info.features.final_norm},
+                    {"normalized", info.normalized},
+                    {"probe", info.probe}}) +
+         "\n";
+}
+
+std::optional<EmbeddingInfo> read_embedding_info(const fs::path& file) {
+  std::error_code unknown;
+  if (!fs::exists(file, unknown)) return std::nullopt;
+  const std::string text = read_text_file(file);
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    return EmbeddingInfo{json.at("model"),
+                         {json.at("tokens"), json.at("layers"), json.at("final_norm")},
+                         json.at("normalized"),
+                         json.at("probe")};
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(file.string(), "the record that `vitrail embed` writes beside embeddings", error.what());
+  }
+}
+
+}  // namespace vitrail::app

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "apps/vitrail/commands.h"
+#include "apps/vitrail/embedding_info.h"
+#include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/output.h"
+#include "apps/vitrail/path_list.h"
+#include "apps/vitrail/usage_errors.h"
+#include "apps/vitrail/zero_shot_options.h"
+#include "vitrail/analysis/flat_index.h"
+#include "vitrail/analysis/knn.h"
+#include "vitrail/analysis/nearest.h"
+#include "vitrail/base/error.h"
+#include "vitrail/base/parallel.h"
+
+namespace vitrail::app {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  ZeroShotOptions texts;
+  StreamOptions images;
+  std::string index, format = "text";
+  std::vector<std::string> queries;  // --text
+  int64_t top = 5;
+};
+
+struct Query {
+  bool is_text;
+  std::string name;
+  Tensor vector;  // [D], of length 1
+};
+
+// An index with its files.
+struct OpenIndex {
+  explicit OpenIndex(const std::string& path) : vectors(path), names(path + ".txt") {
+    const int64_t lines = count_lines(names);
+    if (lines != vectors.count())
+      throw Error(names, str(vectors.count(), " lines, as the index's vectors"), str(lines));
+    info = read_embedding_info(path + ".json");
+  }
+
+  analysis::FlatIndex vectors;
+  std::string names;
+  std::optional<EmbeddingInfo> info;
+};
+
+void check_model(const Model& model, const OpenIndex& index, const Options& options) {
+  if (!index.info) return print_warning(options.index + ": does not tell its model, which may be another one");
+  check_same_embedding(*index.info, embedding_info(model, options.model.path(), index.info->features), options.index);
+}
+
+std::vector<Query> text_queries(const DualModel& model, const Options& options) {
+  std::vector<Query> queries;
+  const Tensor embeddings = model.embed_texts(options.queries);
+  for (size_t i = 0; i < options.queries.size(); ++i)
+    queries.push_back({true, options.queries[i], embeddings.select(0, static_cast<int64_t>(i))});
+  return queries;
+}
+
+// Adds a query for each image.  Returns how many failed.
+size_t add_image_queries(const Model& model, const OpenIndex& index, const Options& options,
+                         const GlobalOptions& global, std::vector<Query>& queries) {
+  const infer::Request request =
+      pipeline::feature_request(model, index.info ? index.info->features : pipeline::FeatureOptions());
+  return run_images(image_source(options.images, model), model, request, options.images.batch, global,
+                    [&](const Outcome& outcome) {
+                      if (outcome.error.empty())
+                        queries.push_back({false, outcome.path, analysis::normalized_rows(outcome.result)});
+                      else if (format_from_name(options.format) == Format::json)
+                        print_json({{"path", outcome.path}, {"error", outcome.error}});
+                    });
+}
+
+void print_results(const Query& query, const std::vector<analysis::Neighbor>& nearest,
+                   const std::map<int64_t, std::string>& names, Format format) {
+  if (format == Format::text) {
+    print_output("{}\n", escaped(query.name));
+    for (const auto& [row, score] : nearest) print_output("  {:6.4f}  {}\n", score, escaped(names.at(row)));
+    return;
+  }
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const auto& [row, score] : nearest) results.push_back({{"row", row}, {"path", names.at(row)}, {"score", score}});
+  print_json({{query.is_text ? "text" : "path", query.name}, {"results", results}});
+}
+
+void print_nearest(const std::vector<Query>& queries, const OpenIndex& index, const Options& options, int threads) {
+  if (queries.empty()) return;
+  const int64_t width = index.vectors.width();
+  const Tensor vectors = Tensor::empty({std::ssize(queries), width});
+  for (size_t q = 0; q < queries.size(); ++q) {
+    const Tensor& vector = queries[q].vector;
+    if (vector.numel() != width) throw Error(options.index, str("vectors of width ", vector.numel()), str(width));
+    vectors.select(0, static_cast<int64_t>(q)).copy_(vector);
+  }
+  const ComputeTeam team(threads);
+  const auto nearest = analysis::nearest_rows(vectors, index.vectors, options.top);
+  std::set<int64_t> rows;
+  for (const auto& found : nearest) {
+    for (const analysis::Neighbor& neighbor : found) rows.insert(neighbor.row);
+  }
+  const auto names = paths_at(index.names, rows);
+  for (size_t q = 0; q < queries.size(); ++q)
+    print_results(queries[q], nearest[q], names, format_from_name(options.format));
+}
+
+int search(Options options, const GlobalOptions& global) {
+  if (options.images.inputs.empty() && options.queries.empty())
+    throw CLI::ValidationError("INPUT", "images, or --text");
+  const OpenIndex index(options.index);
+  if (options.model.model.empty() && index.info) options.model.model = index.info->model;
+  std::vector<Query> queries;
+  std::optional<DualModel> dual;
+  std::optional<Model> alone;
+  if (options.queries.empty()) {
+    alone.emplace(options.model.path(), session_options_of(options.model, global));
+  } else {
+    dual.emplace(options.model.path(), session_options_of(options.model, global), options.texts.tokenizer);
+  }
+  const Model& model = dual ? dual->images() : *alone;
+  check_model(model, index, options);
+  if (dual) queries = text_queries(*dual, options);
+  const size_t failures = options.images.inputs.empty() ? 0 : add_image_queries(model, index, options, global, queries);
+  print_nearest(queries, index, options, model.session().threads());
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_search(CLI::App& program, const GlobalOptions& global, Run& run) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = program.add_subcommand("search", "Find the images of an index that are most similar");
+  command->footer("Example: vitrail search photos.index query.jpg --top 10");
+  command->add_option("INDEX", options->index, "Index of `vitrail index`")->required();
+  options->images.add_inputs_to(*command);
+  command->add_option("--text", options->queries, "Search by a text (CLIP, SigLIP); may be repeated")
+      ->allow_extra_args(false);
+  options->texts.add_tokenizer_to(*command);
+  command->add_option("--top", options->top, "Number of results")->capture_default_str()->check(kPositiveInteger);
+  command->add_option("--format", options->format, "Output format: text or json (one object per line)")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  options->model.add_to(*command);
+  options->images.add_to(*command);
+  command->callback([options, &global, &run] { run = [options, &global] { return search(*options, global); }; });
+}
+
+}  // namespace vitrail::app

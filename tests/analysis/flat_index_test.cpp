@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/analysis/flat_index.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::analysis {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<float> kRows{0.25f, -1, 0.5f, 1, 0, -0.5f, 0.314f, -0.299f, 0.099f};  // [3, 3]
+
+fs::path written(DType dtype) {
+  const fs::path path = testing::scratch_folder() / "vectors.index";
+  ColumnRanges ranges(3);
+  ranges.include(kRows.data(), 3);
+  FlatIndexWriter writer(path, dtype, 3, dtype == DType::f32 ? std::vector<float>() : ranges.trained());
+  writer.add(kRows.data(), 1);
+  writer.add(kRows.data() + 3, 2);
+  writer.finish().commit();
+  return path;
+}
+
+std::string content_of(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<float> values_of(const FlatIndex& index) {
+  std::vector<float> values(static_cast<size_t>(index.count() * index.width()));
+  index.read(0, index.count(), values.data());
+  return values;
+}
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(c));
+    text += two;
+  }
+  return text;
+}
+
+// What faiss.write_index writes for these rows in faiss-cpu 1.15.1 (tools/golden/faiss_indices.py).
+TEST(FlatIndex, HasTheBytesOfFaiss) {
+  EXPECT_EQ(hex(content_of(written(DType::f32))),
+            "497846490300000003000000000000000000100000000000000010000000000001000000000900000000000000000080"
+            "3e000080bf0000003f0000803f00000000000000bf9cc4a03e871699be83c0ca3d");
+  EXPECT_EQ(hex(content_of(written(DType::i8))),
+            "497853510300000003000000000000000000100000000000000010000000000001000000000000000000000000000000"
+            "000300000000000000030000000000000006000000000000000000803e000080bf000000bf0000403f0000803f000080"
+            "3f09000000000000000000ffffff0015b298");
+}
+
+TEST(FlatIndex, GivesTheRowsBack) {
+  const FlatIndex index(written(DType::f32));
+  EXPECT_EQ(index.dtype(), DType::f32);
+  EXPECT_EQ(index.count(), 3);
+  EXPECT_EQ(index.width(), 3);
+  EXPECT_EQ(values_of(index), kRows);
+  std::vector<float> second(3);
+  index.read(1, 1, second.data());
+  EXPECT_EQ(second, std::vector<float>(kRows.begin() + 3, kRows.begin() + 6));
+}
+
+TEST(FlatIndex, EightBitsAreWithinAStepOfTheColumn) {
+  const FlatIndex index(written(DType::i8));
+  EXPECT_EQ(index.dtype(), DType::i8);
+  const float ranges[] = {0.75f, 1, 1};
+  const std::vector<float> values = values_of(index);
+  for (size_t i = 0; i < kRows.size(); ++i) EXPECT_NEAR(values[i], kRows[i], ranges[i % 3] / 255) << i;
+}
+
+TEST(FlatIndex, RefusesEveryTruncation) {
+  for (const DType dtype : {DType::f32, DType::i8}) {
+    const fs::path path = written(dtype);
+    const std::string bytes = content_of(path);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
+      EXPECT_THROW(FlatIndex{path}, Error) << size;
+    }
+    std::ofstream(path, std::ios::binary) << bytes << 'x';
+    EXPECT_THROW(FlatIndex{path}, Error);
+  }
+}
+
+TEST(FlatIndex, RefusesOtherMetricsFormatsAndSizes) {
+  const fs::path path = written(DType::f32);
+  const std::string bytes = content_of(path);
+  const auto with = [&](size_t at, const std::string& change) {
+    std::string changed = bytes;
+    changed.replace(at, change.size(), change);
+    std::ofstream(path, std::ios::binary) << changed;
+    return testing::error_of([&] { FlatIndex{path}; });
+  };
+  EXPECT_TRUE(testing::contains(with(0, "IxF2"), "FAISS's IxFI or IxSQ"));
+  EXPECT_TRUE(testing::contains(with(33, "\x01"), "metric of inner products"));
+  EXPECT_TRUE(testing::contains(with(4, std::string(4, '\xff')), "a width of 1 to"));
+  EXPECT_TRUE(testing::contains(with(8, std::string(8, '\x7f')), "number of vectors"));
+}
+
+}  // namespace
+}  // namespace vitrail::analysis

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// index, search, duplicates: what they read and what they refuse.
+#include <limits>
+
+#include "tests/apps/option_effects.h"
+#include "vitrail/analysis/flat_index.h"
+#include "vitrail/analysis/knn.h"
+#include "vitrail/base/npy.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The message of a run that must fail.
+std::string refusal(const Arguments& arguments) {
+  const ProgramResult result = run_program(arguments);
+  EXPECT_EQ(result.status, 1) << result.err;
+  return result.err;
+}
+
+void write_file(const fs::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+// An array [rows, width] with a list of its names.
+fs::path array_of(int64_t width, const std::vector<float>& values) {
+  const fs::path file = scratch_folder() / "array.npy";
+  const int64_t rows = std::ssize(values) / width;
+  write_npy(file, std::array{rows, width}, values.data());
+  std::ofstream names(fs::path(file).replace_extension(".txt"));
+  for (int64_t r = 0; r < rows; ++r) names << "image " << r << "\n";
+  return file;
+}
+
+TEST(Index, HasTheUnitVectorsOfShardsAndArraysInOrder) {
+  const fs::path folder = image_folder(2), out = scratch_folder() / "features", index = scratch_folder() / "all.index";
+  std::ofstream(folder / "a1.jpg") << "\xff\xd8\xff";  // fails between a.png and b.png
+  const std::string shard = (folder / "00001.tar").string();
+  ASSERT_EQ(std::system(("tar -C " + folder.string() + " -cf " + shard + " a.png a1.jpg b.png").c_str()), 0);
+  EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, "-o", out, "--dtype", "fp16"}).status, 1);
+  run({"embed", "-m", small_model(), folder / "b.png", "-o", out.parent_path() / "b.npy"});
+  const nlohmann::json report = json_of({"index", out, out.parent_path() / "b.npy", "-o", index});
+  EXPECT_EQ(report["vectors"], 3);
+  EXPECT_EQ(report["failed_images"], 1);
+  EXPECT_EQ(content_of(index.string() + ".txt"),
+            "00001.tar:a.png\n00001.tar:b.png\n" + (folder / "b.png").string() + "\n");
+  const NpyArray features = read_npy(out.parent_path() / "b.npy");
+  const Tensor unit = analysis::normalized_rows(Tensor::from<float>({features.shape[1]}, features.f32));
+  const analysis::FlatIndex opened(index);
+  std::vector<float> row(static_cast<size_t>(opened.width()));
+  opened.read(2, 1, row.data());
+  EXPECT_EQ(row, std::vector<float>(unit.data<float>(), unit.data<float>() + unit.numel()));
+  opened.read(1, 1, row.data());
+  for (size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], unit.data<float>()[i], 1e-3) << "rounded to fp16";
+}
+
+TEST(Index, RefusesRowsWithoutADirection) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const fs::path index = scratch_folder() / "x.index";
+  EXPECT_TRUE(contains(refusal({"index", array_of(2, {1, 0, nan, 1}), "-o", index}), "row 1: expected finite values"));
+  EXPECT_TRUE(contains(refusal({"index", array_of(2, {1, 0, 0, 0}), "-o", index}), "has a direction"));
+  EXPECT_TRUE(contains(refusal({"index", array_of(2, {nan, nan}), "-o", index}), "at least one vector"));
+  EXPECT_FALSE(fs::exists(index));
+}
+
+TEST(Index, RefusesArraysThatDoNotBelongTogether) {
+  const fs::path index = scratch_folder() / "x.index", two = array_of(2, {1, 0}), three = array_of(3, {1, 0, 0});
+  EXPECT_TRUE(contains(refusal({"index", two, three, "-o", index}), "vectors of width 2"));
+  fs::path names = fs::path(two).replace_extension(".txt");
+  write_file(names, "a\nb\n");
+  EXPECT_TRUE(contains(refusal({"index", two, "-o", index}), "1 lines, as the array's rows"));
+  fs::remove(names);
+  EXPECT_TRUE(contains(refusal({"index", two, "-o", index}), "the names of its rows"));
+  EXPECT_TRUE(contains(refusal({"index", scratch_folder(), "-o", index}), "a folder with arrays"));
+  const fs::path one = scratch_folder() / "one.npy", other = scratch_folder() / "other.npy";
+  run({"embed", "-m", small_model(), noise_folder(), "-o", one});
+  run({"embed", "-m", small_model(), noise_folder(), "-o", other, "--layer", "0"});
+  EXPECT_TRUE(contains(refusal({"index", one, other, "-o", index}), "embeddings by --tokens pooled --layer -1"));
+}
+
+std::string other_model() {
+  return with_config("timm_token", [](nlohmann::json& config) { config["pretrained_cfg"]["mean"] = {0.1, 0.9, 0.3}; });
+}
+
+TEST(Search, RefusesTheIndexOfAnotherModel) {
+  const std::string index = index_of(noise_folder(), small_model());
+  EXPECT_TRUE(
+      contains(refusal({"search", "-m", other_model(), index, noise_folder()}), "another model or preprocessing"));
+  run({"search", "-m", small_model(), index, noise_folder(), "--precision", "int8"});  // the same model
+  fs::remove(index + ".json");
+  EXPECT_TRUE(contains(run({"search", "-m", small_model(), index, noise_folder()}).err, "does not tell its model"));
+  const std::string narrow = scratch_folder() / "narrow.index";
+  run({"index", array_of(2, {1, 0}), "-o", narrow});
+  EXPECT_TRUE(contains(refusal({"search", "-m", small_model(), narrow, noise_folder()}), "vectors of width 18"));
+}
+
+TEST(Search, RefusesDamagedFiles) {
+  const std::string index = index_of(noise_folder(), small_model()), content = content_of(index);
+  write_file(index, content.substr(0, content.size() - 1));
+  EXPECT_TRUE(contains(refusal({"search", index, noise_folder()}), "truncated"));
+  write_file(index, content);
+  write_file(index + ".txt", "one\n");
+  EXPECT_TRUE(contains(refusal({"search", index, noise_folder()}), "2 lines, as the index's vectors"));
+  write_file(index + ".json", "{}");
+  EXPECT_EQ(run_program({"search", index, noise_folder()}).status, 1);
+}
+
+TEST(Search, UsesTheFeaturesOfTheIndex) {
+  const std::string index = index_of(noise_folder(), small_model(), {"--tokens", "cls", "--layer", "0"});
+  const auto lines = json_lines(run({"search", index, noise_folder(), "--format", "json"}).out);
+  ASSERT_EQ(lines.size(), 2u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(line["results"][0]["path"], line["path"]);
+    EXPECT_NEAR(line["results"][0]["score"].get<double>(), 1, 1e-5);
+  }
+}
+
+TEST(Search, FindsNamesWithLineBreaks) {
+  const fs::path folder = scratch_folder();
+  fs::copy_file(noise_folder() / "a.png", folder / "a\nb\\c.png");
+  const std::string index = index_of(folder, small_model());
+  EXPECT_EQ(json_of({"search", index, noise_folder() / "a.png", "--format", "json"})["results"][0]["path"],
+            (folder / "a\nb\\c.png").string());
+}
+
+TEST(Search, AFailedQueryIsReportedAndTheOthersAreAnswered) {
+  const fs::path folder = scratch_folder();
+  fs::copy_file(noise_folder() / "a.png", folder / "a.png");
+  std::ofstream(folder / "b.png") << "no image";
+  const ProgramResult result =
+      run_program({"search", index_of(noise_folder(), small_model()), folder, "--format", "json"});
+  EXPECT_EQ(result.status, 1);
+  const auto lines = json_lines(result.out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].contains("error"));
+  EXPECT_TRUE(lines[1].contains("results"));
+}
+
+TEST(Embed, RefusesAFolderOfAnotherModelsShards) {
+  const fs::path folder = image_folder(1), out = scratch_folder() / "features";
+  const std::string shard = (folder / "1.tar").string();
+  ASSERT_EQ(std::system(("tar -C " + folder.string() + " -cf " + shard + " a.png").c_str()), 0);
+  run({"embed", "-m", small_model(), shard, "-o", out});
+  EXPECT_TRUE(contains(refusal({"embed", "-m", other_model(), shard, "-o", out}), "another model or preprocessing"));
+  EXPECT_TRUE(
+      contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--normalize"}), "without --normalize"));
+}
+
+TEST(Duplicates, AreGroupedInTheOrderOfTheFirst) {
+  const fs::path folder = scratch_folder();
+  for (const char* name : {"a.png", "b.png"}) {
+    fs::copy_file(noise_folder() / name, folder / name);
+    fs::copy_file(noise_folder() / name, folder / (std::string("copy_") + name));
+  }
+  std::ofstream(folder / "c.png") << "no image";
+  const ProgramResult result =
+      run_program({"duplicates", "-m", small_model(), folder, "--threshold", "1", "--format", "json"});
+  EXPECT_EQ(result.status, 1) << "c.png";
+  const auto groups = json_lines(result.out);
+  ASSERT_EQ(groups.size(), 2u);
+  for (const size_t g : {0u, 1u}) {
+    const std::string name = g == 0 ? "a.png" : "b.png";
+    ASSERT_EQ(groups[g]["images"].size(), 2u);
+    EXPECT_EQ(groups[g]["images"][0]["path"], (folder / name).string());
+    EXPECT_EQ(groups[g]["images"][1]["path"], (folder / ("copy_" + name)).string());
+  }
+  EXPECT_TRUE(contains(result.err, "4 images, 2 groups")) << result.err;
+}
+
+}  // namespace
+}  // namespace vitrail::testing
