@@ -7,15 +7,27 @@ import os
 import shlex
 import subprocess
 
-PEERS = ("eager", "compiled", "onnxruntime", "openvino")
-VERSIONS = """
-import importlib.metadata, json, sys
-def version(name):
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-print(json.dumps({name: version(name) for name in sys.argv[1:]}))
+from peer_names import RUNTIMES
+
+# The package whose version is recorded for a peer.
+PACKAGES = {
+    "eager": "torch",
+    "compiled": "torch",
+    "tuned": "torch",
+    "train": "torch",
+    "zentorch": "zentorch",
+    "onnxruntime": "onnxruntime",
+    "onnxruntime_static": "onnxruntime",
+    "openvino": "openvino",
+    "litert": "ai-edge-litert",
+    "mnn": "MNN",
+}
+VERSION = """
+import importlib.metadata, sys
+try:
+    print(importlib.metadata.version(sys.argv[1]))
+except importlib.metadata.PackageNotFoundError:
+    pass
 """
 
 
@@ -34,14 +46,18 @@ def command_of(options):
     return shlex.join(command)
 
 
-def versions_of(options, packages):
+def versions_of(options, peers):
     vitrail = subprocess.run([options.program, "--version"], check=True, capture_output=True, text=True).stdout
-    peers = subprocess.run([options.python, "-c", VERSIONS, *packages], check=True, capture_output=True, text=True)
-    return {"vitrail": vitrail.split()[-1]} | json.loads(peers.stdout)
+    versions = {"vitrail": vitrail.split()[1]}
+    for peer in peers:
+        command = [options.interpreters.of(peer), "-c", VERSION, PACKAGES[peer]]
+        version = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        versions[PACKAGES[peer]] = version or None
+    return versions
 
 
 def inference_row(cell):
-    peers = [peer for peer in PEERS if peer in cell.runs]
+    peers = [peer for peer in RUNTIMES if peer in cell.runs]
     return common_fields(cell, peers, 1) | {"peers": {peer: round(cell.best(peer), 1) for peer in peers}}
 
 
@@ -82,11 +98,12 @@ def save(record, path):
 def write(inference, training, options, folder):
     """Cells without vitrail or without a peer have no speedup and are left out."""
     name, processor = options.record
-    inference_rows = [inference_row(cell) for cell in inference if "vitrail" in cell.runs and cell.fastest(PEERS)]
+    inference_rows = [inference_row(cell) for cell in inference if "vitrail" in cell.runs and cell.fastest(RUNTIMES)]
     training_rows = [training_row(cell) for cell in training if {"vitrail", "train", "checkpointed"} <= set(cell.runs)]
-    for kind, rows, unit, packages in (
-        ("inference", inference_rows, "ms per batch, best of all runs", ("torch", "onnxruntime", "openvino")),
-        ("training", training_rows, "ms per step (forward, backward, AdamW), best of all runs", ("torch",)),
+    ran = [peer for peer in RUNTIMES if any(peer in row["peers"] for row in inference_rows)]
+    for kind, rows, unit, peers in (
+        ("inference", inference_rows, "ms per batch, best of all runs", ran),
+        ("training", training_rows, "ms per step (forward, backward, AdamW), best of all runs", ["train"]),
     ):
         if rows:
             save(
@@ -94,7 +111,7 @@ def write(inference, training, options, folder):
                     "kind": kind,
                     "processor": processor,
                     "cores": len(os.sched_getaffinity(0)),
-                    "versions": versions_of(options, packages),
+                    "versions": versions_of(options, peers),
                     "command": command_of(options),
                     "unit": unit,
                     "rows": rows,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the speed of vitrail with PyTorch, ONNX Runtime and OpenVINO.
+"""Compares the speed of vitrail with PyTorch, zentorch, ONNX Runtime, OpenVINO, LiteRT and MNN.
 
 usage: benchmarks/peers.py [--rounds 3] [--seconds 3] [--patience 300] [--only TEXT …] [--peers …]
                            [--output build/peers] [--program build/release/vitrail] [--record NAME PROCESSOR]
@@ -13,8 +13,10 @@ measures the rate of oneDNN's GEMM over the shapes of the model.  "GEMM share" i
 more than --patience plus ten times --seconds for a cell is left out of that cell: half precision in PyTorch can take
 minutes on a processor without BF16 instructions.
 
-The first run makes a virtual environment with requirements.txt in OUTPUT/venv.  Every run writes OUTPUT/peers.json and
-OUTPUT/peers.png, and prints tables.  --record also writes inference-NAME.json and training-NAME.json in
+The first run makes a virtual environment with requirements.txt in OUTPUT/venv, and one for each peer that has a
+requirements-PEER.txt in OUTPUT/venv-PEER.  A peer that cannot be installed or run is left out, with the reason.  Each
+peer's logits are compared with PyTorch's in fp32 first.  Every run writes OUTPUT/peers.json and OUTPUT/peers.png, and
+prints tables.  --record also writes inference-NAME.json and training-NAME.json in
 benchmarks/results/, from which tools/results_tables.py makes the tables of the documentation.
 """
 
@@ -28,6 +30,7 @@ import sys
 import venv
 
 import peer_records
+from peer_names import RUNTIMES
 
 HERE = pathlib.Path(__file__).resolve().parent
 INFERENCE = [
@@ -46,10 +49,12 @@ INFERENCE = [
     ("cifar_vit_d192", 64),
 ]
 TRAINING = [("cifar_vit_d192", 64), ("cifar_vit_d384", 64), ("vit_tiny_patch16_224", 16)]
-# The default peers are those that can be the fastest in a cell; --peers selects others.  ONNX Runtime has no half
-# precision on the CPU.
-PEERS = {"fp32": ["onnxruntime", "openvino"], "half": ["compiled", "openvino"], "int8": ["onnxruntime", "openvino"]}
-ALL_PEERS = ["eager", "compiled", "onnxruntime", "openvino"]
+# The default peers are those that can be the fastest in a cell; --peers selects others.
+PEERS = {
+    "fp32": ["onnxruntime", "openvino", "tuned", "zentorch"],
+    "half": ["compiled", "openvino", "tuned", "zentorch"],
+    "int8": ["onnxruntime", "onnxruntime_static", "openvino", "tuned"],
+}
 # "bf16" is a name of half precision in every version of vitrail, for training too.
 PRECISION_OPTION = {"fp32": "fp32", "half": "bf16", "int8": "int8"}
 
@@ -64,7 +69,7 @@ class Cell:
         return f"{'train ' if self.train else ''}{self.model} b{self.batch} {self.precision}"
 
     def programs(self, options):
-        """{name: command}, in the order of a round"""
+        """{name: command}, in the order of a round.  A peer whose environment cannot be made is a failure."""
         arguments = [self.model, str(self.batch), self.precision, str(options.seconds)]
         vitrail = [
             options.program,
@@ -81,7 +86,10 @@ class Cell:
             vitrail.append("--train")
         programs = {"vitrail": vitrail}
         for peer in ["train"] if self.train else options.peers or PEERS[self.precision]:
-            programs[peer] = [str(options.python), str(HERE / "peer.py"), peer, *arguments]
+            try:
+                programs[peer] = [str(options.interpreters.of(peer)), str(HERE / "peer.py"), peer, *arguments]
+            except OSError as error:
+                self.failures[peer] = str(error)
         if self.train:
             programs["checkpointed"] = [*vitrail, "--checkpointing"]
         programs["machine_rate"] = [
@@ -227,15 +235,35 @@ def plot(cells, peers, file):
     figure.savefig(file)
 
 
-def python_with_peers(output):
-    """The interpreter of a virtual environment that has the peers; makes the environment if there is none."""
-    environment = output / "venv"
-    python = environment / "bin" / "python"
-    if not python.exists():
-        print(f"peers: installing requirements.txt into {environment}", file=sys.stderr)
-        venv.create(environment, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "-r", HERE / "requirements.txt"], check=True)
-    return python
+class Interpreters:
+    """The interpreters of virtual environments that have the peers; makes those that do not exist."""
+
+    def __init__(self, output, given):
+        self.output, self.given, self.failures = output, given, {}
+
+    def of(self, peer):
+        """Raises OSError if the packages of the peer cannot be installed."""
+        own = HERE / f"requirements-{peer}.txt"
+        requirements = own if own.exists() else HERE / "requirements.txt"
+        if self.given and requirements != own:
+            return self.given
+        environment = self.output / ("venv" if requirements != own else f"venv-{peer}")
+        if peer not in self.failures and not (environment / "complete").exists():
+            self.install(peer, environment, requirements)
+        if peer in self.failures:
+            raise OSError(self.failures[peer])
+        return environment / "bin" / "python"
+
+    def install(self, peer, environment, requirements):
+        print(f"peers: installing {requirements.name} into {environment}", file=sys.stderr)
+        venv.create(environment, with_pip=True, clear=True)
+        command = [environment / "bin" / "python", "-m", "pip", "install", "-q", "-r", requirements]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            reason = (ended.stderr.strip().splitlines() or ["pip failed"])[-1]
+            self.failures[peer] = f"not installed: {reason}"
+        else:
+            (environment / "complete").touch()
 
 
 def parse_options():
@@ -244,10 +272,10 @@ def parse_options():
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--peers", nargs="*", choices=ALL_PEERS, help="default: those that can be the fastest")
+    parser.add_argument("--peers", nargs="*", choices=list(RUNTIMES), help="default: those that can be the fastest")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/peers"))
     parser.add_argument("--program", default="build/release/vitrail")
-    parser.add_argument("--python", type=pathlib.Path, help="an interpreter that already has the peers")
+    parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has requirements.txt")
     parser.add_argument("--record", nargs=2, metavar=("NAME", "PROCESSOR"))
     return parser.parse_args()
 
@@ -288,18 +316,13 @@ def run_cells(cells, options):
 def main():
     options = parse_options()
     options.output.mkdir(parents=True, exist_ok=True)
-    if not options.python:
-        options.python = python_with_peers(options.output)
-        if pathlib.Path(sys.executable) != options.python.absolute():
-            command = [options.python, *sys.argv, "--python", options.python]
-            sys.exit(subprocess.run(command, check=False).returncode)
-
+    options.interpreters = Interpreters(options.output, options.python)
     cells = select_cells(options.only)
     run_cells(cells, options)
     inference = [cell for cell in cells if not cell.train]
     training = [cell for cell in cells if cell.train]
     if inference:
-        peers = [peer for peer in ALL_PEERS if any(peer in cell.runs or peer in cell.failures for cell in inference)]
+        peers = [peer for peer in RUNTIMES if any(peer in cell.runs or peer in cell.failures for cell in inference)]
         print_inference(inference, peers)
         plot(inference, peers, options.output / "peers.png")
     if training:

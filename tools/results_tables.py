@@ -46,8 +46,13 @@ DISPLAY = {
     "cifar_vit_d384": "CIFAR ViT d384",
     "eager": "PyTorch",
     "compiled": "PyTorch",
+    "tuned": "PyTorch",
+    "zentorch": "zentorch",
     "onnxruntime": "ONNX Runtime",
+    "onnxruntime_static": "ONNX Runtime",
     "openvino": "OpenVINO",
+    "litert": "LiteRT",
+    "mnn": "MNN",
 }
 
 

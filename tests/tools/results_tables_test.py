@@ -181,7 +181,7 @@ class ResultsTables(unittest.TestCase):
         options = argparse.Namespace(
             record=("test", "Test CPU"),
             program=sys.executable,
-            python=sys.executable,
+            interpreters=argparse.Namespace(of=lambda _: sys.executable),
             rounds=2,
             seconds=1.5,
             patience=100,
