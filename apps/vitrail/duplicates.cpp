@@ -57,7 +57,7 @@ Images read_images(const Model& model, const Options& options, const GlobalOptio
         images.digests.push_back(digests.take(outcome.index));
         const Tensor row = outcome.result.contiguous();
         values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
-        analysis::normalize_row(&*values.end() - row.numel(), row.numel());
+        analysis::normalize_row(values.data() + std::ssize(values) - row.numel(), row.numel());
       });
   const auto count = std::ssize(images.paths);
   images.features = Tensor::from<float>({count, count == 0 ? 0 : std::ssize(values) / count}, values);

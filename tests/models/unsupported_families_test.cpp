@@ -56,6 +56,14 @@ TEST(UnsupportedFamilies, OfTimmAreRefusedByTheirNames) {
   }
 }
 
+TEST(UnsupportedFamilies, SegmentAnythingHasACommandOfItsOwn) {
+  for (const char* config :
+       {R"({"model_type": "sam"})", R"({"model_type": "sam_hq"})", R"({"architecture": "segment_anything"})"}) {
+    EXPECT_TRUE(testing::contains(error_of(config), "a Segment Anything Model, which `vitrail segment`")) << config;
+  }
+  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "sam2"})"), "Model 2, which is not supported"));
+}
+
 TEST(UnsupportedFamilies, UnknownNamesAreNoFamily) {
   EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "bert"})"), "not supported"));
   EXPECT_FALSE(testing::contains(error_of(R"({"architecture": "vit_bse_patch16_224"})"), "not supported"));

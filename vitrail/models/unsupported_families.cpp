@@ -11,7 +11,10 @@ namespace {
 struct Family {
   const char* prefix;  // names in timm and transformers begin with it; with "_" in front, they contain it
   const char* title;
+  const char* instead = ", which is not supported";
 };
+
+constexpr const char* kSegment = ", which `vitrail segment` and sam::Predictor run";
 
 // The first prefix applies.
 constexpr Family kFamilies[] = {
@@ -20,7 +23,8 @@ constexpr Family kFamilies[] = {
     {"swin2sr", "a Swin2SR"},
     {"swin", "a Swin Transformer"},
     {"sam2", "a Segment Anything Model 2"},
-    {"sam", "a Segment Anything Model"},
+    {"sam", "a Segment Anything Model", kSegment},
+    {"segment_anything", "a Segment Anything Model", kSegment},
     {"hiera", "a Hiera"},
     {"mvitv2", "an MViTv2"},
     {"pvt", "a Pyramid Vision Transformer"},
@@ -105,7 +109,7 @@ void refuse_unsupported_family(const std::string& name, const std::string& where
     return name.starts_with(f.prefix) || (f.prefix[0] == '_' && name.find(f.prefix) != std::string::npos);
   });
   if (family == std::end(kFamilies)) return;
-  throw Error(where, kSupported, "\"" + name + "\": " + family->title + ", which is not supported");
+  throw Error(where, kSupported, "\"" + name + "\": " + family->title + family->instead);
 }
 
 }  // namespace vitrail::models
