@@ -141,10 +141,10 @@ TEST(ServeLimits, RequestsMuchTooLargeAreRefused) {
   EXPECT_FALSE(open) << "a header of a gigabyte";
   EXPECT_EQ(server.post("/v1/classify", std::string(100'000, '['), kJson).status, 400) << "nested 100,000 deep";
   std::string chunks = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-  for (int i = 0; i < 1'000'000; ++i) chunks += "1\r\na\r\n";
+  for (int i = 0; i < 100'000; ++i) chunks += "1\r\na\r\n";
   HttpConnection connection(server.port());
   connection.send(chunks);
-  EXPECT_EQ(connection.receive().status, 413) << "a million chunks";
+  EXPECT_EQ(connection.receive().status, 413) << "100,000 chunks";
   json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {""}}}}}};
   for (int i = 0; i < 100'000; ++i) body["outputs"].push_back({{"name", std::to_string(i)}});
   EXPECT_EQ(server.post("/v2/models/small/infer", body.dump(), kJson).status, 400) << "100,000 outputs";

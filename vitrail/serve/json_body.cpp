@@ -12,26 +12,55 @@ using nlohmann::json;
 
 constexpr size_t kMaxValues = size_t{1} << 24;
 
-// Counts what the parser reports, so that a small body cannot exhaust memory or the stack.
-class Watch {
+// Counts what the parser reports, so that a small body cannot exhaust memory or the stack.  A pass of its own: the
+// library's parser with a callback takes time that grows with the square of the objects in an array.
+class Watch : public nlohmann::json_sax<json> {
  public:
   explicit Watch(int max_depth) : max_depth_(max_depth) {}
 
-  bool operator()(int depth, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if (++values_ > kMaxValues) throw HttpError(400, str("JSON with more than ", kMaxValues, " values"));
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= max_depth_) throw HttpError(400, str("JSON that is nested more than ", max_depth_, " levels deep"));
-      if (event == Event::object_start) keys_.emplace_back();
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(json::number_integer_t) override { return count(); }
+  bool number_unsigned(json::number_unsigned_t) override { return count(); }
+  bool number_float(json::number_float_t, const std::string&) override { return count(); }
+  bool string(std::string&) override { return count(); }
+  bool binary(json::binary_t&) override { return count(); }
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return open();
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return close();
+  }
+  bool start_array(size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    if (!keys_.back().insert(name).second) {
+      throw HttpError(400,
+                      "JSON with a duplicate key: " + json(name).dump(-1, ' ', true, json::error_handler_t::replace));
     }
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key && !keys_.back().insert(parsed.get<std::string>()).second)
-      throw HttpError(400, "JSON with a duplicate key: " + parsed.dump(-1, ' ', true, json::error_handler_t::replace));
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }  // parse() tells it
+
+ private:
+  bool count() {
+    if (++values_ > kMaxValues) throw HttpError(400, str("JSON with more than ", kMaxValues, " values"));
+    return true;
+  }
+  bool open() {
+    if (++depth_ > max_depth_) {
+      throw HttpError(400, str("JSON that is nested more than ", max_depth_, " levels deep"));
+    }
+    return count();
+  }
+  bool close() {
+    --depth_;
     return true;
   }
 
- private:
-  int max_depth_;
+  int max_depth_, depth_ = 0;
   size_t values_ = 0;
   std::vector<std::set<std::string>> keys_;  // the keys of the open objects
 };
@@ -47,8 +76,8 @@ std::string option_value(const std::string& name, const json& value) {
 json parse_json(std::string_view text, int max_depth) {
   Watch watch(max_depth);
   try {
-    return json::parse(
-        text, [&watch](int depth, json::parse_event_t event, json& parsed) { return watch(depth, event, parsed); });
+    static_cast<void>(json::sax_parse(text, &watch));
+    return json::parse(text);
   } catch (const json::parse_error& error) {
     throw HttpError(400, str("malformed JSON at byte ", error.byte));
   } catch (const json::exception&) {
