@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace vitrail;
   constexpr int64_t kWidth = 64, kHeight = 48;
   fuzz::attempt([&] {
-    const auto dataset = sam::parse_coco_instances(fuzz::text_of(data, size), "fuzz", "folder");
+    const auto dataset = sam::parse_coco_instances(std::string(fuzz::text_of(data, size)), "fuzz", "folder");
     for (int64_t i = 0; i < dataset->size(); ++i) {
       fuzz::attempt([&] {
         for (const sam::Rle& mask : dataset->masks(i, kWidth, kHeight)) {

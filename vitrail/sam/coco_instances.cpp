@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_depth_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 #include "vitrail/sam/polygon_mask.h"
@@ -203,13 +204,11 @@ fs::path folder_of_images(const fs::path& file, const std::string& image) {
 }
 
 std::unique_ptr<CocoInstances> parse(const std::string& text, const std::string& where, const fs::path& folder) {
-  const auto shallow = [&](int depth, json::parse_event_t, json&) {
-    if (depth > kMaxDepth) throw Error(where, "COCO's JSON", "more nesting");
-    return true;
-  };
+  // A callback of the parser would take time that grows with the square of the annotations.
+  if (json_depth(text) > kMaxDepth) throw Error(where, "COCO's JSON", "more nesting");
   json document;
   try {
-    document = json::parse(text, shallow);
+    document = json::parse(text);
   } catch (const json::exception&) {
     throw Error(where, "COCO's JSON", "text that is not JSON");
   }
