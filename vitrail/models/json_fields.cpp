@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_checks_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -27,12 +28,10 @@ std::optional<int64_t> integer_of(const Json& value) {
 }
 
 Json parse_json(const std::string& text, const std::string& where) {
+  // Parsing does not recurse, but destroying a deeply nested value would overflow the stack.
+  if (json_depth(text) > 200) throw Error(where, "at most 200 levels of nesting", "more");
   try {
-    // Limits the depth: parsing does not recurse, but destroying a deeply nested value would overflow the stack.
-    return Json::parse(text, [&where](int depth, Json::parse_event_t, Json&) {
-      if (depth > 200) throw Error(where, "at most 200 levels of nesting", "more");
-      return true;
-    });
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw Error(where, "JSON", error.what());
   }

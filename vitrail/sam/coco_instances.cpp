@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "vitrail/base/error.h"
-#include "vitrail/base/json_depth_internal.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/sam/instance_datasets_internal.h"
 #include "vitrail/sam/polygon_mask.h"
@@ -204,7 +204,6 @@ fs::path folder_of_images(const fs::path& file, const std::string& image) {
 }
 
 std::unique_ptr<CocoInstances> parse(const std::string& text, const std::string& where, const fs::path& folder) {
-  // A callback of the parser would take time that grows with the square of the annotations.
   if (json_depth(text) > kMaxDepth) throw Error(where, "COCO's JSON", "more nesting");
   json document;
   try {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
 
 namespace vitrail::sam {
@@ -18,13 +19,10 @@ constexpr int kMaxDepth = 3;  // an object, its points, a point
 constexpr size_t kMaxFileBytes = size_t{1} << 30;
 
 json parse_line(std::string_view line, const std::string& where) {
-  const auto shallow = [&](int depth, json::parse_event_t, json&) {
-    if (depth > kMaxDepth) throw Error(where, "an object of points, a box and a mask", "more nesting");
-    return true;
-  };
+  if (json_depth(line) > kMaxDepth) throw Error(where, "an object of points, a box and a mask", "more nesting");
   json object;
   try {
-    object = json::parse(line, shallow);
+    object = json::parse(line);
   } catch (const json::exception&) {
     throw Error(where, "a JSON object", "text that is not JSON");
   }

@@ -4,6 +4,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/text/bpe_files_internal.h"
 #include "vitrail/text/unicode_internal.h"
@@ -20,12 +21,10 @@ constexpr const char* kEndOfWord = "</w>";
 
 Json read_json(const fs::path& file) {
   const std::string where = file.string();
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxDepth) throw Error(where, str("at most ", kMaxDepth, " levels of nesting"), "more");
-    return true;
-  };
+  const std::string text = read_text_file(file, kMaxBytes);
+  if (json_depth(text) > kMaxDepth) throw Error(where, str("at most ", kMaxDepth, " levels of nesting"), "more");
   try {
-    return Json::parse(read_text_file(file, kMaxBytes), shallow);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw Error(where, "JSON", error.what());
   }

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/foreign_formats_internal.h"
@@ -57,11 +58,11 @@ std::vector<std::string> weight_names_in(const fs::path& folder) {
 
 // Only the file names are used; each file lists its tensors.
 std::vector<std::string> shard_names(const fs::path& index) {
-  const auto shallow = [&](int depth, json::parse_event_t, json&) {
-    if (depth > kMaxIndexDepth) throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
-    return true;
-  };
-  const json parsed = json::parse(read_text_file(index, kMaxIndexBytes), shallow, false);
+  const std::string text = read_text_file(index, kMaxIndexBytes);
+  if (json_depth(text) > kMaxIndexDepth) {
+    throw Error(index.string(), "an index of shards", "JSON that is nested deeper");
+  }
+  const json parsed = json::parse(text, nullptr, false);
   if (!parsed.is_object() || !parsed.contains("weight_map") || !parsed["weight_map"].is_object()) {
     throw Error(index.string(), "a JSON object with \"weight_map\"",
                 parsed.is_discarded() ? "invalid JSON" : "another value");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_checks_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -131,13 +132,10 @@ std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
 }
 
 json parse_json(const std::string& text, const std::string& where) {
-  const auto shallow = [&](int depth, json::parse_event_t, json&) {
-    if (depth > 8) throw Error(where, "a key map", "JSON that is nested deeper");
-    return true;
-  };
+  if (json_depth(text) > 8) throw Error(where, "a key map", "JSON that is nested deeper");
   json parsed;
   try {
-    parsed = json::parse(text, shallow);
+    parsed = json::parse(text);
   } catch (const json::exception& error) {
     throw Error(where, "a key map in JSON", error.what());
   }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/weights/float8_internal.h"
 
 namespace vitrail::weights {
@@ -107,20 +107,15 @@ class SafetensorsFile : public TensorFile {
 
   // The JSON parser keeps the last of equal keys, which would hide a tensor.  So repeated keys are detected here.
   json parse_header(std::string_view text) const {
-    std::vector<std::set<std::string>> keys;
-    const auto check_keys = [&](int depth, json::parse_event_t event, json& parsed) {
-      if (depth > kMaxDepth) throw Error(bytes_.where, "a safetensors header", "JSON that is nested deeper");
-      if (event == json::parse_event_t::object_start) keys.resize(depth + 1);
-      if (event == json::parse_event_t::object_end) keys.resize(depth);
-      if (event == json::parse_event_t::key && !keys[depth - 1].insert(parsed.get<std::string>()).second) {
-        throw Error(bytes_.where, "each name once in the safetensors header",
-                    str("\"", parsed.get<std::string>(), "\" twice"));
-      }
-      return true;
-    };
+    if (json_depth(text) > kMaxDepth) {
+      throw Error(bytes_.where, "a safetensors header", "JSON that is nested deeper");
+    }
+    if (const auto repeated = json_content(text, text.size()).repeated_key) {
+      throw Error(bytes_.where, "each name once in the safetensors header", str("\"", *repeated, "\" twice"));
+    }
     json parsed;
     try {
-      parsed = json::parse(text, check_keys);
+      parsed = json::parse(text);
     } catch (const json::exception& error) {
       throw Error(bytes_.where, "JSON in the safetensors header", error.what());
     }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/json_checks_internal.h"
+
+#include <gtest/gtest.h>
+
+namespace vitrail {
+namespace {
+
+TEST(JsonDepth, CountsOpenObjectsAndArrays) {
+  EXPECT_EQ(json_depth("1"), 0);
+  EXPECT_EQ(json_depth("{}"), 1);
+  EXPECT_EQ(json_depth(R"([{"a": [1]}, {"b": 2}])"), 3);
+  EXPECT_EQ(json_depth("[[[[["), 5);
+}
+
+TEST(JsonDepth, LeavesOutBracketsInStrings) {
+  EXPECT_EQ(json_depth(R"({"[[[": "{{\"[[\\"})"), 1);
+  EXPECT_EQ(json_depth(R"(["\\", ["]"]])"), 2);
+}
+
+TEST(JsonContent, CountsValues) {
+  EXPECT_EQ(json_content(R"({"a": [1, -2, 3.5, null, true], "b": {"a": "x"}})", 100).values, 9u);
+  EXPECT_EQ(json_content("[1, 2, 3, 4, 5, 6]", 3).values, 4u) << "one more than the limit";
+  EXPECT_FALSE(json_content("[1, 2", 100).repeated_key);
+}
+
+TEST(JsonContent, FindsRepeatedKeysOfOneObject) {
+  EXPECT_FALSE(json_content(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})", 100).repeated_key);
+  EXPECT_EQ(json_content(R"({"a": {"c": 1}, "b": {"c": 1, "d": 2, "c": 3}})", 100).repeated_key, "c");
+  EXPECT_EQ(json_content(R"([{"a": 1, "\u0061": 2}])", 100).repeated_key, "a") << "escaped";
+}
+
+// Of a million objects; with the square of their number this would take hours.
+TEST(JsonContent, TakesLinearTime) {
+  std::string text = "[{}";
+  for (int i = 1; i < 1'000'000; ++i) text += ",{}";
+  EXPECT_EQ(json_content(text + "]", 2'000'000).values, 1'000'001u);
+}
+
+}  // namespace
+}  // namespace vitrail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/base/json_checks_internal.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+namespace vitrail {
+namespace {
+
+using nlohmann::json;
+
+class ContentReader : public nlohmann::json_sax<json> {
+ public:
+  explicit ContentReader(size_t max_values) : max_values_(max_values) {}
+  JsonContent& content() { return content_; }
+
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(json::number_integer_t) override { return count(); }
+  bool number_unsigned(json::number_unsigned_t) override { return count(); }
+  bool number_float(json::number_float_t, const std::string&) override { return count(); }
+  bool string(std::string&) override { return count(); }
+  bool binary(json::binary_t&) override { return count(); }
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return count();
+  }
+  bool key(std::string& name) override {
+    if (keys_.back().insert(name).second) return true;
+    content_.repeated_key = name;
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool start_array(size_t) override { return count(); }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
+
+ private:
+  bool count() { return ++content_.values <= max_values_; }
+
+  size_t max_values_;
+  JsonContent content_;
+  std::vector<std::set<std::string>> keys_;  // one set for each open object
+};
+
+}  // namespace
+
+int json_depth(std::string_view text) {
+  int depth = 0, largest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (c == '{' || c == '[')) {
+      largest = std::max(largest, ++depth);
+    } else if (!in_string && (c == '}' || c == ']')) {
+      --depth;
+    }
+  }
+  return largest;
+}
+
+JsonContent json_content(std::string_view text, size_t max_values) {
+  ContentReader reader(max_values);
+  static_cast<void>(json::sax_parse(text, &reader));
+  return reader.content();
+}
+
+}  // namespace vitrail

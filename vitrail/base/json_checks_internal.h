@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Checks of JSON text before it is parsed, in linear time.  A callback of nlohmann's parser looks at all siblings after
+// each object, so that its time grows with the square of their number.
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace vitrail {
+
+// The largest number of objects and arrays that are open at a time.  Text that is not JSON gives some number.
+int json_depth(std::string_view text);
+
+struct JsonContent {
+  size_t values = 0;                             // objects, arrays and what they contain
+  std::optional<std::string> repeated_key = {};  // the first key that stands twice in one object
+};
+
+// Reads up to the first fault: a repeated key, more than `max_values` values, or text that is not JSON.
+JsonContent json_content(std::string_view text, size_t max_values);
+
+}  // namespace vitrail
