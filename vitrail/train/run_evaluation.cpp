@@ -50,14 +50,6 @@ Run::Validation Run::validate(EpochResult& result) {
   return of;
 }
 
-// The results that decide about the weights of an epoch: of the average if it is better and has warmed up.
-Run::Candidate Run::candidate_of(const EpochResult& result) const {
-  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
-  const bool use_average =
-      result.has_ema && training_step_.ema()->warmed_up(position_.step) && better(average, weights);
-  return {use_average ? average : weights, use_average};
-}
-
 // Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
 void Run::finish_epoch() {
   EpochResult result{.epoch = position_.epoch + 1, .step = position_.step, .multi_label = data_.multi_label};
@@ -67,10 +59,11 @@ void Run::finish_epoch() {
   result.validated = data_.validation.dataset && (last || result.epoch % recipe_.validate_every == 0);
   Validation validation;
   if (result.validated) validation = validate(result);
-  const Candidate candidate = result.validated ? candidate_of(result) : Candidate{};
+  const Candidate candidate =
+      result.validated ? candidate_of(result, training_step_.ema(), position_.step) : Candidate{};
   result.best = result.validated ? !better(counters_.best, candidate.score) : !data_.validation.dataset && last;
   result.seconds = seconds();
-  if (group_.is_rank_zero()) log_validation(result);
+  if (group_.is_rank_zero()) log_validation(result, *metrics_log_);
   if (result.best) keep_best(result.epoch, candidate);
   if (group_.is_rank_zero() && training_step_.ema() && (result.validated || last))
     write_weights(folder_->checkpoint("ema"), training_step_.ema()->average());
@@ -84,24 +77,8 @@ void Run::finish_epoch() {
   throughput_.begin_interval(loader_.waited_seconds());
 }
 
-void Run::log_validation(const EpochResult& result) {
-  auto add_row = [&](const char* event, double loss, double top1, double top5) {
-    metrics_log_->add({.event = event,
-                       .step = position_.step,
-                       .epoch = static_cast<double>(result.epoch),
-                       .loss = loss,
-                       .top1 = top1,
-                       .top5 = top5,
-                       .seconds = result.seconds});
-  };
-  if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
-  if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
-}
-
-// Whether the recipe's patience has passed without a better validation loss.
 bool Run::out_of_patience() const {
-  if (recipe_.patience == 0 || !data_.validation.dataset || counters_.best.top1 < 0) return false;
-  return position_.epoch - counters_.best_epoch >= recipe_.patience;
+  return data_.validation.dataset && train::out_of_patience(recipe_, position_, counters_);
 }
 
 void Run::keep_best(int64_t epoch, const Candidate& candidate) {

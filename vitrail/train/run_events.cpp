@@ -41,4 +41,29 @@ void count_step(const StepResult& step, const Position& position, Counters& coun
   }
 }
 
+Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t step) {
+  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
+  const bool use_average = result.has_ema && ema->warmed_up(step) && better(average, weights);
+  return {use_average ? average : weights, use_average};
+}
+
+bool out_of_patience(const Recipe& recipe, const Position& position, const Counters& counters) {
+  if (recipe.patience == 0 || counters.best.top1 < 0) return false;  // −1: nothing was validated
+  return position.epoch - counters.best_epoch >= recipe.patience;
+}
+
+void log_validation(const EpochResult& result, MetricsLog& log) {
+  const auto add_row = [&](const char* event, double loss, double top1, double top5) {
+    log.add({.event = event,
+             .step = result.step,
+             .epoch = static_cast<double>(result.epoch),
+             .loss = loss,
+             .top1 = top1,
+             .top5 = top5,
+             .seconds = result.seconds});
+  };
+  if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
+  if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
+}
+
 }  // namespace vitrail::train

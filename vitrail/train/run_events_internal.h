@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What follows from the position of a run: rows of metrics.csv, checkpoints, and steps that were skipped.
+// What follows from the position and the results of a run: rows of metrics.csv, checkpoints, skipped steps, the weights
+// that are kept.
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/counters_internal.h"
+#include "vitrail/train/metrics_log_internal.h"
 #include "vitrail/train/recipe.h"
+#include "vitrail/train/score_internal.h"
+#include "vitrail/train/trainer.h"
 #include "vitrail/train/weight_update_internal.h"
 
 namespace vitrail::train {
@@ -23,5 +27,20 @@ bool checkpoint_is_due(const Recipe& recipe, const Position& position, const Epo
 
 // Counts a step, the position's last one.  Throws Error after many skipped steps in a row.
 void count_step(const StepResult& step, const Position& position, Counters& counters);
+
+// The results that decide about the weights of an epoch.
+struct Candidate {
+  Score score;              // on the validation images; top1 −1 without any
+  bool is_average = false;  // whether the average is to be kept instead of the weights
+};
+
+// Those of the average if it is better and has warmed up.
+Candidate candidate_of(const EpochResult& result, const optim::Ema* ema, int64_t step);
+
+// Whether the recipe's patience has passed since the best epoch, without a better validation loss.
+bool out_of_patience(const Recipe& recipe, const Position& position, const Counters& counters);
+
+// The rows of an epoch's validation.
+void log_validation(const EpochResult& result, MetricsLog& log);
 
 }  // namespace vitrail::train

@@ -12,6 +12,7 @@
 #include "vitrail/train/checkpoint.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/process_group_internal.h"
+#include "vitrail/train/run_events_internal.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/throughput_meter_internal.h"
 #include "vitrail/train/trainer.h"
@@ -60,15 +61,9 @@ class Run {
   struct Validation {
     Evaluation weights, average;  // average: without images if there is none
   };
-  struct Candidate {
-    Score score;              // on the validation images; top1 −1 without any
-    bool is_average = false;  // whether the average is to be kept instead of the weights
-  };
   Validation validate(EpochResult& result);
-  Candidate candidate_of(const EpochResult& result) const;
   void finish_epoch();
   bool out_of_patience() const;
-  void log_validation(const EpochResult& result);
   void keep_best(int64_t epoch, const Candidate& candidate);
   void load_best();
   void final_evaluation();

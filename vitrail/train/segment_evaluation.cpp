@@ -70,23 +70,11 @@ void SegmentRun::finish_epoch() {
   const bool last = position_.epoch + 1 == recipe_.epochs;
   result.validated = data_.validation && (last || result.epoch % recipe_.validate_every == 0);
   if (result.validated) validate(result);
-  const Score weights{result.val_top1, result.val_loss}, average{result.ema_top1, result.ema_loss};
-  const bool use_average = result.has_ema && update_.ema()->warmed_up(position_.step) && better(average, weights);
-  const Score score = use_average ? average : weights;
-  result.best = result.validated ? !better(counters_.best, score) : !data_.validation && last;
+  const Candidate candidate = result.validated ? candidate_of(result, update_.ema(), position_.step) : Candidate{};
+  result.best = result.validated ? !better(counters_.best, candidate.score) : !data_.validation && last;
   result.seconds = seconds();
-  const auto add_row = [&](const char* event, double loss, double click, double box) {
-    metrics_log_->add({.event = event,
-                       .step = position_.step,
-                       .epoch = static_cast<double>(result.epoch),
-                       .loss = loss,
-                       .top1 = click,
-                       .top5 = box,
-                       .seconds = result.seconds});
-  };
-  if (result.validated) add_row("val", result.val_loss, result.val_top1, result.val_top5);
-  if (result.has_ema) add_row("val_ema", result.ema_loss, result.ema_top1, result.ema_top5);
-  if (result.best) keep_best(result.epoch, result.validated ? score : Score{}, use_average);
+  log_validation(result, *metrics_log_);
+  if (result.best) keep_best(result.epoch, candidate);
   counters_.history.push_back(result);
   counters_.epoch = {};
   position_ = {position_.epoch + 1, 0, position_.step, position_.batch_images};
@@ -104,14 +92,18 @@ void SegmentRun::write_model_folder(const char* name, const std::vector<nn::Name
   weights::write_hub_folder(folder_.path() / name, config.dump(2) + "\n", tensors);
 }
 
-void SegmentRun::keep_best(int64_t epoch, const Score& score, bool is_average) {
+bool SegmentRun::out_of_patience() const {
+  return data_.validation && train::out_of_patience(recipe_, position_, counters_);
+}
+
+void SegmentRun::keep_best(int64_t epoch, const Candidate& candidate) {
   const autograd::NoGrad no_grad;
-  const auto weights = is_average ? update_.ema()->average() : prepared_.model.named_parameters();
+  const auto weights = candidate.is_average ? update_.ema()->average() : prepared_.model.named_parameters();
   write_weights(folder_.checkpoint("best"), weights);
   write_model_folder("model", weights);
-  counters_.best = score;
+  counters_.best = candidate.score;
   counters_.best_epoch = epoch;
-  counters_.best_is_average = is_average;
+  counters_.best_is_average = candidate.is_average;
 }
 
 // Evaluates the best weights on the test images, and writes the report of the finished run.

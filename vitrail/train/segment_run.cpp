@@ -71,7 +71,8 @@ void SegmentRun::restore() {
     counters_ = Counters::from_json(state_->counters);
   }
   position_ = resume_position(position_, recipe_.batch_size, batches_, recipe_.accumulate);
-  if (position_.epoch < recipe_.epochs && !out_of_patience()) counters_.tested = false;  // more epochs follow
+  if (position_.epoch < recipe_.epochs && !out_of_patience())
+    counters_.tested = false;  // more epochs follow
   saved_step_ = position_.step;
 }
 
@@ -192,11 +193,6 @@ void SegmentRun::report_progress() const {
   progress.accuracy = std::nan("");
   throughput_.fill(progress, (recipe_.epochs - position_.epoch) * batches_ - position_.step_in_epoch, waited_);
   callbacks_.progress(progress);
-}
-
-bool SegmentRun::out_of_patience() const {
-  if (recipe_.patience == 0 || !data_.validation || counters_.best.top1 < 0) return false;
-  return position_.epoch - counters_.best_epoch >= recipe_.patience;
 }
 
 TrainingResult SegmentRun::run() {

@@ -35,7 +35,6 @@ class SegmentRun {
   bool end_step(const StepResult& step);
   void log_interval(const StepResult& step);
   void report_progress() const;
-  bool out_of_patience() const;
   void log(const std::string& message) const { callbacks_.message ? callbacks_.message(message) : void(); }
   bool stop_requested() const { return callbacks_.stop && callbacks_.stop(); }
   double seconds() const { return counters_.seconds + throughput_.seconds(); }  // including previous resumptions
@@ -46,7 +45,8 @@ class SegmentRun {
   sam::MaskEvaluation evaluate(const sam::InstanceDataset& dataset, Progress::Phase phase);
   void validate(EpochResult& result);
   void finish_epoch();
-  void keep_best(int64_t epoch, const Score& score, bool is_average);
+  bool out_of_patience() const;
+  void keep_best(int64_t epoch, const Candidate& candidate);
   void write_model_folder(const char* name, const std::vector<nn::NamedTensor>& weights) const;
   void final_evaluation();
 
