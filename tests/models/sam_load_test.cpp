@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/models/load.h"
@@ -132,6 +133,18 @@ TEST(SamLoad, ReadsTheStagesOfMobileSamFromShapes) {
   EXPECT_EQ(stages[1].stride, 2);
   EXPECT_EQ(stages[2].stride, 1);
   EXPECT_EQ(stages[3].out_dim, 0);
+}
+
+// Its convolutions then have biases instead of batch normalisation.
+TEST(SamLoad, ReadsAMobileSamThatWasSaved) {
+  const Sam sam = load_sam(testing::fixture("sam/mobile/model.pth"));
+  Tensors tensors;
+  for (const nn::NamedTensor& parameter : sam.named_parameters()) tensors[parameter.name] = parameter.tensor;
+  const auto path = saved(tensors);
+  std::ofstream(path.parent_path() / "config.json") << R"({"image_size": 96})";
+  const Sam again = load_sam(path);
+  const Tensor image = Tensor::randn({1, 3, 96, 96}, 1);
+  EXPECT_TRUE(testing::close(again.image_encoder().forward(image), sam.image_encoder().forward(image), 0));
 }
 
 TEST(SamLoad, RefusesShapesOfNoTinyViT) {
