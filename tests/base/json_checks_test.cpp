@@ -26,6 +26,7 @@ TEST(JsonContent, CountsValues) {
 
 TEST(JsonContent, FindsRepeatedKeysOfOneObject) {
   EXPECT_FALSE(json_content(R"({"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]})", 100).repeated_key);
+  EXPECT_FALSE(json_content(R"({"a": {"b": 1}, "b": 2})", 100).repeated_key) << "inside and behind";
   EXPECT_EQ(json_content(R"({"a": {"c": 1}, "b": {"c": 1, "d": 2, "c": 3}})", 100).repeated_key, "c");
   EXPECT_EQ(json_content(R"([{"a": 1, "\u0061": 2}])", 100).repeated_key, "a") << "escaped";
 }

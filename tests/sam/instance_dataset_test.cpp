@@ -9,7 +9,6 @@
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/image/encode.h"
-#include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/sam/polygon_mask.h"
 
 namespace vitrail::sam {
@@ -120,21 +119,6 @@ TEST(InstanceFolder, ReadsNumberedAndSeparateMasks) {
   EXPECT_TRUE(contains(error_of([&] { open_instances(folder / "nothing"); }), "a folder of images"));
   fs::create_directories(folder / "train" / "x");
   EXPECT_TRUE(contains(error_of([&] { open_instances(folder, "train"); }), "images with masks"));
-}
-
-TEST(MaskEvaluation, TheMiddleIsFurthestFromTheOutside) {
-  BinaryMask mask = make_mask(9, 7);
-  for (int64_t y = 0; y < 7; ++y) std::fill_n(mask.row(y), 5, uint8_t{1});
-  const Point middle = middle_of(mask);
-  EXPECT_EQ(middle.x, 2);
-  EXPECT_EQ(middle.y, 2);  // the border of the image is outside
-  EXPECT_EQ(middle.label, 1);
-  EXPECT_DOUBLE_EQ(intersection_over_union(mask, mask), 1);
-  BinaryMask other = make_mask(9, 7);
-  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 0);
-  EXPECT_DOUBLE_EQ(intersection_over_union(other, other), 1);
-  other.row(0)[0] = other.row(0)[8] = 1;
-  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 1.0 / 36);
 }
 
 }  // namespace

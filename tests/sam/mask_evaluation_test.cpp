@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measures of mask evaluation against their definitions, written without its code.
+#include "vitrail/sam/mask_evaluation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/paths.h"
+#include "tests/support/sam_fixture.h"
+#include "vitrail/image/encode.h"
+
+namespace vitrail::sam {
+namespace {
+
+using testing::sam_fixture;
+using testing::SamFixture;
+
+constexpr const char* kModel = "exact_windows";
+
+// The photograph of the fixture, and a mask of a rectangle in a folder of its name for each of the boxes.
+std::filesystem::path make_dataset(const image::Image& photo, const std::vector<PixelBox>& boxes) {
+  const auto folder = testing::scratch_folder();
+  std::filesystem::create_directories(folder / "photo");
+  image::write_png(folder / "photo.png", photo);
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    image::Image mask = image::make_image(photo.width, photo.height, 1);
+    for (int64_t y = boxes[i].y0; y <= boxes[i].y1; ++y) {
+      std::fill(mask.row(y) + boxes[i].x0, mask.row(y) + boxes[i].x1 + 1, uint8_t{255});
+    }
+    image::write_png(folder / "photo" / (std::to_string(i) + ".png"), mask);
+  }
+  return folder;
+}
+
+// Every distance to every pixel outside, and to those beyond the border of the image.
+Point farthest_inside(const BinaryMask& mask, int64_t& distance) {
+  Point best{};
+  distance = 0;
+  for (int64_t y = 0; y < mask.height; ++y) {
+    for (int64_t x = 0; x < mask.width; ++x) {
+      if (mask.row(y)[x] == 0) continue;
+      int64_t nearest = std::min({x + 1, y + 1, mask.width - x, mask.height - y});
+      for (int64_t v = 0; v < mask.height; ++v) {
+        for (int64_t u = 0; u < mask.width; ++u) {
+          if (mask.row(v)[u] == 0) nearest = std::min(nearest, std::abs(x - u) + std::abs(y - v));
+        }
+      }
+      if (nearest > distance) {
+        distance = nearest;
+        best = {static_cast<double>(x), static_cast<double>(y), 1};
+      }
+    }
+  }
+  return best;
+}
+
+double overlap(const BinaryMask& a, const BinaryMask& b) {
+  double both = 0, either = 0;
+  for (size_t i = 0; i < a.pixels.size(); ++i) {
+    both += (a.pixels[i] & b.pixels[i]) != 0;
+    either += (a.pixels[i] | b.pixels[i]) != 0;
+  }
+  return both / either;
+}
+
+class Definition {
+ public:
+  Definition(const Predictor& predictor, const image::Image& photo)
+      : predictor_(predictor), embedding_(predictor.embed(photo)) {}
+
+  BinaryMask mask(const Masks& masks, size_t i) const {
+    return threshold(
+        predictor_.image_logits(masks.logits.select(0, static_cast<int64_t>(i)), embedding_.width, embedding_.height));
+  }
+  Masks predict(const Prompt& prompt) const { return predictor_.predict(embedding_, prompt); }
+
+  // The mask after two corrections of `predicted`, whose logits are `logits`.
+  BinaryMask corrected(Prompt prompt, BinaryMask predicted, Tensor logits, const BinaryMask& target) const {
+    prompt.multimask = false;
+    for (int click = 0; click < 2; ++click) {
+      BinaryMask missing = target, surplus = predicted;
+      for (size_t i = 0; i < target.pixels.size(); ++i) {
+        missing.pixels[i] &= !predicted.pixels[i];
+        surplus.pixels[i] &= !target.pixels[i];
+      }
+      int64_t in = 0, out = 0;
+      Point point = farthest_inside(missing, in), outside = farthest_inside(surplus, out);
+      if (out > in) point = {outside.x, outside.y, 0};
+      prompt.points.push_back(point);
+      prompt.mask_logits = logits;
+      const Masks next = predict(prompt);
+      predicted = mask(next, 0);
+      logits = next.logits.select(0, 0).contiguous();
+    }
+    return predicted;
+  }
+
+ private:
+  const Predictor& predictor_;
+  ImageEmbedding embedding_;
+};
+
+TEST(MaskEvaluation, MeasuresAreThoseOfTheirDefinitions) {
+  const SamFixture fixture = sam_fixture(kModel);
+  const Predictor predictor(fixture.model);
+  const std::vector<PixelBox> boxes{{5, 10, 40, 60}, {20, 3, 30, 12}, {1, 70, 58, 88}};
+  const auto dataset = open_instances(make_dataset(fixture.image, boxes));
+  const MaskEvaluation result = evaluate_masks(predictor, *dataset);
+  const Definition definition(predictor, fixture.image);
+  double best = 0, preferred = 0, three = 0, box = 0;
+  bool best_is_another = false;
+  for (const Rle& rle : dataset->masks(0, fixture.image.width, fixture.image.height)) {
+    const BinaryMask target = decode(rle);
+    int64_t distance = 0;
+    const Prompt click{.points = {farthest_inside(target, distance)}};
+    const Masks masks = definition.predict(click);
+    const auto chosen = static_cast<size_t>(std::ranges::max_element(masks.iou) - masks.iou.begin());
+    std::vector<double> overlaps;
+    for (size_t i = 0; i < masks.iou.size(); ++i) overlaps.push_back(overlap(definition.mask(masks, i), target));
+    best += std::ranges::max(overlaps);
+    preferred += overlaps[chosen];
+    best_is_another |= std::ranges::max(overlaps) > overlaps[chosen];
+    const Tensor logits = masks.logits.select(0, static_cast<int64_t>(chosen)).contiguous();
+    three += overlap(definition.corrected(click, definition.mask(masks, chosen), logits, target), target);
+    const PixelBox around = bounding_box(target);
+    const Box corners{static_cast<double>(around.x0), static_cast<double>(around.y0),
+                      static_cast<double>(around.x1 + 1), static_cast<double>(around.y1 + 1)};
+    box += overlap(definition.mask(definition.predict({.box = corners, .multimask = false}), 0), target);
+  }
+  EXPECT_TRUE(best_is_another) << "the two measures of one click differ here";
+  EXPECT_EQ(result.images, 1);
+  EXPECT_EQ(result.masks, 3);
+  EXPECT_DOUBLE_EQ(result.click_best, best / 3);
+  EXPECT_DOUBLE_EQ(result.click, preferred / 3);
+  EXPECT_DOUBLE_EQ(result.three_clicks, three / 3);
+  EXPECT_DOUBLE_EQ(result.box, box / 3);
+}
+
+TEST(MaskEvaluation, TheMiddleIsFurthestFromTheOutside) {
+  BinaryMask mask = make_mask(9, 7);
+  for (int64_t y = 0; y < 7; ++y) std::fill_n(mask.row(y), 5, uint8_t{1});
+  const Point middle = middle_of(mask);
+  EXPECT_EQ(middle.x, 2);
+  EXPECT_EQ(middle.y, 2);  // the border of the image is outside
+  EXPECT_EQ(middle.label, 1);
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, mask), 1);
+  BinaryMask other = make_mask(9, 7);
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 0);
+  EXPECT_DOUBLE_EQ(intersection_over_union(other, other), 1);
+  other.row(0)[0] = other.row(0)[8] = 1;
+  EXPECT_DOUBLE_EQ(intersection_over_union(mask, other), 1.0 / 36);
+}
+
+}  // namespace
+}  // namespace vitrail::sam
