@@ -31,7 +31,7 @@ TEST(JsonContent, FindsRepeatedKeysOfOneObject) {
   EXPECT_EQ(json_content(R"([{"a": 1, "\u0061": 2}])", 100).repeated_key, "a") << "escaped";
 }
 
-// Of a million objects; with the square of their number this would take hours.
+// With the square of a million objects this would take hours.
 TEST(JsonContent, TakesLinearTime) {
   std::string text = "[{}";
   for (int i = 1; i < 1'000'000; ++i) text += ",{}";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checks of JSON text before it is parsed, in linear time.  A callback of nlohmann's parser looks at all siblings after
-// each object, so that its time grows with the square of their number.
+// Checks of JSON text before it is parsed, in linear time.  With a callback, nlohmann's parser visits the siblings
+// after each object, so that its time grows with the square of their number.
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -14,7 +14,7 @@ int json_depth(std::string_view text);
 
 struct JsonContent {
   size_t values = 0;                             // objects, arrays and what they contain
-  std::optional<std::string> repeated_key = {};  // the first key that stands twice in one object
+  std::optional<std::string> repeated_key = {};  // the first key that one object has twice
 };
 
 // Reads up to the first fault: a repeated key, more than `max_values` values, or text that is not JSON.

@@ -37,8 +37,9 @@ class InstanceDataset {
 // path: a JSON file in COCO's format (images, and annotations with polygons or runs), or a folder.  Images of a JSON
 // file are beside it, in a folder `images` beside it, or, for ANNOTATIONS/instances_NAME.json, in ANNOTATIONS/../NAME.
 // In a folder and its subfolders, the masks of IMAGE.jpg (or another format) are
-// - IMAGE.png, in which each colour but black is an object, so that grey values or palette entries may number them; or
-// - the PNG files in the folder IMAGE, each with one object in any colour but black.  Here the
+// - IMAGE.png, in which each colour except black is an object, so that grey values or palette entries may number them;
+// or
+// - the PNG files in the folder IMAGE, each with one object in any colour except black.  Here the
 //   image may be a PNG file too.
 // A folder with a subfolder `split` is read as that subfolder.  Throws Error for a path that is neither, for JSON of
 // another structure, and for no images with masks.

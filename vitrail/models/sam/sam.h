@@ -41,7 +41,7 @@ bool has_mask_decoder(const std::filesystem::path& path);
 // types, shapes and values.
 std::string sam_encoder_digest(const std::filesystem::path& path);
 
-// Likewise identifies what SamImageEncoder::trunk() computes: the image encoder without its neck.
+// Likewise identifies what SamEncoder::trunk() computes: the image encoder without its neck.
 std::string sam_trunk_digest(const Sam& sam);
 
 }  // namespace vitrail::models
