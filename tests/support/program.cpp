@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/program.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -18,30 +20,52 @@ std::string read_all(const std::filesystem::path& path) {
   return text.str();
 }
 
-[[noreturn]] void exec_program(const std::string& name, const std::vector<std::string>& arguments,
-                               const std::filesystem::path& folder,
-                               const std::map<std::string, std::string>& environment) {
-  const bool redirected = std::freopen((folder / "in").c_str(), "r", stdin) &&
-                          std::freopen((folder / "out").c_str(), "w", stdout) &&
-                          std::freopen((folder / "err").c_str(), "w", stderr);
-  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> argv{const_cast<char*>(name.c_str())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  if (redirected) ::execv(name.c_str(), argv.data());
-  ::_exit(127);
+// The variables of this process with those of `changes` instead of others of the same names, as "NAME=VALUE".
+std::vector<std::string> environment_with(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string text = *variable;
+    if (!changes.contains(text.substr(0, text.find('=')))) variables.push_back(text);
+  }
+  for (const auto& [name, value] : changes) variables.push_back(name + "=" + value);
+  return variables;
+}
+
+std::vector<char*> pointers_of(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 }  // namespace
+
+pid_t start_program(const std::filesystem::path& program, std::vector<std::string> arguments, const ProgramFiles& files,
+                    const std::map<std::string, std::string>& environment) {
+  arguments.insert(arguments.begin(), program.string());
+  std::vector<std::string> variables = environment_with(environment);
+  const std::vector<char*> argv = pointers_of(arguments), envp = pointers_of(variables);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  constexpr int kWrite = O_WRONLY | O_CREAT | O_TRUNC;
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, files.in.c_str(), O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, files.out.c_str(), kWrite, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, files.err.c_str(), kWrite, 0600);
+  pid_t child = -1;
+  const int error = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) throw std::runtime_error(program.string() + " could not be started: " + std::strerror(error));
+  return child;
+}
 
 ProgramResult run_program(const std::vector<std::string>& arguments, const std::string& input,
                           const std::map<std::string, std::string>& environment, const std::filesystem::path& program) {
   const auto folder = scratch_folder();
   std::ofstream(folder / "in", std::ios::binary) << input;
-  const pid_t child = ::fork();
-  if (child == 0) exec_program(program.string(), arguments, folder, environment);
+  const ProgramFiles files{folder / "in", folder / "out", folder / "err"};
+  const pid_t child = start_program(program, arguments, files, environment);
   int status = 0;
-  if (child < 0 || ::waitpid(child, &status, 0) != child) throw std::runtime_error("vitrail could not be started");
+  if (::waitpid(child, &status, 0) != child) throw std::runtime_error("the program cannot be waited for");
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return {code, read_all(folder / "out"), read_all(folder / "err")};
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/serve_process.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include <thread>
 
 #include "tests/support/paths.h"
+#include "tests/support/program.h"
 
 namespace vitrail::testing {
 namespace {
@@ -22,16 +21,6 @@ std::string content_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// In the child: standard output and standard error go to files.
-[[noreturn]] void run_child(std::vector<char*>& arguments, const std::string& out, const std::string& err,
-                            const std::map<std::string, std::string>& environment) {
-  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
-  ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-  ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-  ::execv(arguments[0], arguments.data());
-  ::_exit(127);
-}
-
 }  // namespace
 
 ServeProcess::ServeProcess(const std::vector<std::string>& arguments,
@@ -39,13 +28,9 @@ ServeProcess::ServeProcess(const std::vector<std::string>& arguments,
   const auto folder = scratch_folder();
   const std::string errors = (folder / "err").string();
   output_file_ = (folder / "out").string();
-  std::vector<std::string> all{program().string(), "serve", "--port", "0"};
+  std::vector<std::string> all{"serve", "--port", "0"};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& argument : all) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  pid_ = ::fork();
-  if (pid_ == 0) run_child(pointers, output_file_, errors, environment);
+  pid_ = start_program(program(), all, {"/dev/null", output_file_, errors}, environment);
   const std::string mark = "serving on ";
   for (int i = 0; i < 6000; ++i) {  // a minute
     const std::string text = content_of(errors);

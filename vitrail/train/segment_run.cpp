@@ -71,8 +71,7 @@ void SegmentRun::restore() {
     counters_ = Counters::from_json(state_->counters);
   }
   position_ = resume_position(position_, recipe_.batch_size, batches_, recipe_.accumulate);
-  if (position_.epoch < recipe_.epochs && !out_of_patience())
-    counters_.tested = false;  // more epochs follow
+  if (position_.epoch < recipe_.epochs && !out_of_patience()) counters_.tested = false;  // more epochs follow
   saved_step_ = position_.step;
 }
 
