@@ -64,9 +64,10 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
   return order;
 }
 
-// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.
-void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
-  leaf.grad = sum(std::move(leaf.grad), std::move(grad));
+// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets the
+// leaf's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
+void add_to_leaf(Variable& leaf, const Tensor& grad, const BackwardOptions& options) {
+  leaf.grad = sum(std::move(leaf.grad), grad.to(leaf.dtype));
   if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
   if (options.on_leaf) options.on_leaf(leaf);
 }
