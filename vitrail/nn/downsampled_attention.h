@@ -13,7 +13,7 @@ struct DownsampledAttentionConfig {
 // Cross-attention of reduced width: q, k, v [B, n, C] are projected to C/r with r = downsample_rate, attended, and
 // projected back to C.  q [B, n_q, C] → [B, n_q, C].  A batch of 1 stands for equal samples, which are projected once.
 // Where one side has few tokens, its projections absorb those of the other side (see few_queries()): equal in real
-// arithmetic, with less of it.  Training and traces use the formula as it stands.
+// arithmetic, with less of it.  Training and traces use the plain formula.
 // Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r], with biases.  Source: Attention of Segment Anything's
 // mask decoder (Kirillov et al. 2023).
 class DownsampledAttention : public Module {
