@@ -57,7 +57,7 @@ int transposed_axis(const Tensor& to, const Tensor& from) {
   return -1;
 }
 
-// Copies between tensors of equal shape, of which `to` has stride 1 along the last axis and `from` along `axis`.  Tiles
+// Copies between tensors of equal shape: `to` has stride 1 along the last axis, and `from` along `axis`.  Tiles
 // of both axes use every element of a cache line while it is in the cache.
 template <class T>
 void copy_transposed(const Tensor& to, const Tensor& from, int axis) {
