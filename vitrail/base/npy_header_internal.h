@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The beginning of an .npy array: what stands before its elements.
+// The beginning of an .npy array: what comes before its elements.
 #include <cstdint>
 #include <span>
 #include <string>
