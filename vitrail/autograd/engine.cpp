@@ -25,9 +25,10 @@ void accumulate(const Tensor& into, const Tensor& from) {
       kernels::add(into.data<float>(), from.data<float>(), into.data<float>(), into.numel());
     } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>) {
       using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      T* const to = into.data<T>();
+      const T* const addend = from.data<T>();
       for (int64_t i = 0; i < into.numel(); ++i) {
-        into.data<T>()[i] =
-            convert_element<T>(convert_element<Sum>(into.data<T>()[i]) + convert_element<Sum>(from.data<T>()[i]));
+        to[i] = convert_element<T>(convert_element<Sum>(to[i]) + convert_element<Sum>(addend[i]));
       }
     } else {
       throw Error("backward", "floating gradients", name_of(into.dtype()));
