@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/nn/downsampled_attention.h"
 #include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/multihead_attention.h"
 #include "vitrail/ops/elementwise.h"
@@ -68,6 +70,38 @@ TEST_P(CrossAttention, EqualsTheEagerFunction) {
       EXPECT_EQ(got[i].name, want[i].name);
       ASSERT_EQ(got[i].tensor.shape(), want[i].tensor.shape());
       EXPECT_LE(relative_error(got[i].tensor, want[i].tensor), tolerance) << got[i].name << " " << queries;
+    }
+  }
+}
+
+// Such attention reads the weights of its projections for few tokens, and packs them for many.  Every order of both,
+// with weights that packing releases and with retained ones.
+TEST(FunctionSession, AttentionOfFewTokensFollowsThatOfManyAndPrecedesIt) {
+  const auto make = [] {
+    RandomParams random(3);
+    return nn::DownsampledAttention({.embedding_dim = kDim, .num_heads = kHeads, .downsample_rate = 2},
+                                    ParamSource(random));
+  };
+  const nn::DownsampledAttention reference = make();
+  const std::pair<int64_t, int64_t> many{80, 90}, few_queries{2, 90}, few_keys{80, 2};
+  for (const bool retain : {false, true}) {
+    for (const auto& order : {std::array{many, few_queries, few_keys}, {few_queries, many, few_keys}}) {
+      nn::DownsampledAttention layer = make();
+      FunctionOptions options;
+      if (retain) options.retained_layers = {"q_proj", "k_proj", "v_proj", "out_proj"};
+      const FunctionSession session(
+          layer,
+          [&layer](const NamedTensors& in) -> NamedTensors {
+            return {{"out", layer.forward(in[0].tensor, in[1].tensor, in[1].tensor)}};
+          },
+          options);
+      for (int round = 0; round < 2; ++round) {  // the second one runs the compiled programs of the first
+        for (const auto& [queries, keys] : order) {
+          const NamedTensors inputs = inputs_of(2, queries, keys);
+          const Tensor want = reference.forward(inputs[0].tensor, inputs[1].tensor, inputs[1].tensor);
+          EXPECT_LE(relative_error(session.run(inputs)[0].tensor, want), 1e-5) << queries << " " << keys;
+        }
+      }
     }
   }
 }

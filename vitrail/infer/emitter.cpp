@@ -82,6 +82,11 @@ Operand Emitter::operand(const Tensor& tensor) const {
   }
   if (const auto input = plan_.input_of(tensor)) return {tensor, Operand::Place::input, 0, *input};
   if (plan_.holds(tensor)) return {tensor, Operand::Place::workspace, plan_.offset_of(tensor)};
+  if (tensor.is_meta()) {
+    throw Error("compile", "operands that are inputs, results of recorded operations or constants",
+                str(tensor.shape(), ": not recorded, or the weight of a packed layer (see retained_layers)"));
+  }
+  weights_.retain(tensor);
   return {tensor.to(DType::f32), Operand::Place::constant, 0};
 }
 Operand Emitter::parameter(const Tensor& tensor) const {

@@ -31,6 +31,14 @@ PackedWeights::Exceptions exceptions(const nn::Module& module, const FunctionOpt
   return result;
 }
 
+PackedWeights::Retained retained(const nn::Module& module, const FunctionOptions& options) {
+  PackedWeights::Retained result;
+  for (const std::string& layer : options.retained_layers) {
+    result.insert(module.parameter(layer + ".weight").storage().get());
+  }
+  return result;
+}
+
 std::vector<Tensor> converted(const NamedTensors& inputs) {
   std::vector<Tensor> tensors;
   for (const nn::NamedTensor& input : inputs) {
@@ -100,7 +108,7 @@ FunctionSession::FunctionSession(nn::Module& module, Function forward, const Fun
   const bool int8 = options.precision == kernels::Precision::int8;
   impl_->executor = std::make_unique<Executor>(
       [impl = impl_.get()](uint64_t, const std::vector<Tensor>& inputs) { return impl->trace(inputs); },
-      PackedWeights(options.precision, exceptions(module, options)),
+      PackedWeights(options.precision, exceptions(module, options), retained(module, options)),
       ExecutorOptions{.threads = options.threads,
                       .split_batch = options.split_batch,
                       .attention = int8 ? options.excluded_precision : options.precision});

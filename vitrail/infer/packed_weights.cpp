@@ -92,7 +92,7 @@ PackedWeights::Packed PackedWeights::get(const Tensor& weight, const Tensor& bia
   const Packed packed = pack(weight, bias);
   bytes_ += packed.weight->packed_bytes() + (packed.correction ? packed.correction->packed_bytes() : 0);
   entries_[key] = {weight.storage(), packed};
-  weight.storage()->release();
+  if (!retained_.contains(weight.storage().get())) weight.storage()->release();
   return packed;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 
 #include "vitrail/kernels/gemm/linear.h"
@@ -15,20 +16,25 @@ namespace vitrail::infer {
 class PackedWeights {
  public:
   using Exceptions = std::map<const Storage*, kernels::Precision>;  // by the storage of the original weight
+  using Retained = std::set<const Storage*>;
 
   struct Packed {
     std::shared_ptr<const kernels::PackedLinear> weight;
     std::shared_ptr<const kernels::PackedLinear> correction;  // int8, packed with the bias; null: none
   };
 
-  // Packs weights in `precision`, except those in `exceptions`.
-  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {})
-      : precision_(precision), exceptions_(std::move(exceptions)) {}
+  // Packs weights in `precision`, except those in `exceptions`.  The memory of those in `retained` is not released.
+  explicit PackedWeights(kernels::Precision precision = kernels::Precision::fp32, Exceptions exceptions = {},
+                         Retained retained = {})
+      : precision_(precision), exceptions_(std::move(exceptions)), retained_(std::move(retained)) {}
 
   // Returns the packed form of weight [out, in], floating or quantised, with bias [out] or undefined.  The first call
-  // packs the weight and releases its memory (it becomes a meta tensor).  Later calls find it by storage, offset and
-  // shape.
+  // packs the weight and releases its memory (it becomes a meta tensor) unless it is retained.  Later calls find it by
+  // storage, offset and shape.
   Packed get(const Tensor& weight, const Tensor& bias);
+
+  // The memory of a constant is not released from now on.
+  void retain(const Tensor& constant) { retained_.insert(constant.storage().get()); }
 
   size_t bytes() const { return bytes_; }
 
@@ -42,6 +48,7 @@ class PackedWeights {
 
   kernels::Precision precision_;
   Exceptions exceptions_;
+  Retained retained_;
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 #include "vitrail/nn/downsampled_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "vitrail/autograd/variable.h"
@@ -117,7 +118,7 @@ Tensor DownsampledAttention::few_keys(const Tensor& query, const Tensor& key, co
 }
 
 Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
-  if (!tracing() && !autograd::recording({query, key, value, q_proj_.weight()}) && match(query, key, value)) {
+  if (may_absorb() && !autograd::recording({query, key, value}) && match(query, key, value)) {
     // The two projections of keys and values, or of queries and of the output, would be those of many tokens.
     const int64_t queries = key.size(0) + key.size(0), keys = query.size(0) + key.size(0);
     if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) && saves(query, queries))
@@ -126,6 +127,14 @@ Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, con
       return few_keys(query, key, value);
   }
   return projected_attention(query, key, value);
+}
+
+// Not in training and traces, and not where a session has packed the weights and released them.
+bool DownsampledAttention::may_absorb() const {
+  const std::array<Tensor, 4> weights{q_proj_.weight(), k_proj_.weight(), v_proj_.weight(), out_proj_.weight()};
+  return !tracing() && std::ranges::none_of(weights, [](const Tensor& weight) {
+    return weight.is_meta() || autograd::recording({weight});
+  });
 }
 
 // Whether `few` tokens need fewer multiplications for each of the many tokens, which are projected `projections` times.

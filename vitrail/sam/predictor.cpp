@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "vitrail/base/error.h"
@@ -31,6 +32,18 @@ using Group = std::pair<size_t, bool>;
 size_t tokens_of(const Prompt& prompt) {
   if (prompt.box) return prompt.points.size() + 2;
   return prompt.points.empty() ? 0 : prompt.points.size() + 1;
+}
+
+// Attention between few tokens and many reads the projections' weights (nn/downsampled_attention.h).
+std::vector<std::string> cross_attention_layers(const models::Sam& sam) {
+  const std::string_view suffix = ".weight";
+  std::vector<std::string> layers;
+  for (const nn::NamedTensor& parameter : sam.named_parameters()) {
+    const std::string& name = parameter.name;
+    if (name.starts_with("mask_decoder.transformer.") && name.ends_with("_proj.weight"))
+      layers.push_back(name.substr(0, name.size() - suffix.size()));
+  }
+  return layers;
 }
 
 }  // namespace
@@ -71,7 +84,7 @@ struct Predictor::Model {
               ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor, in.size() > 3 ? in[3].tensor : Tensor());
           return {{"logits", masks.logits}, {"iou", masks.iou}};
         },
-        session);
+        infer::FunctionOptions{.threads = options.threads, .retained_layers = cross_attention_layers(sam)});
   }
 
   int64_t image_size() const { return sam.config().encoder.image_size(); }
