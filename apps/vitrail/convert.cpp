@@ -6,6 +6,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/convert_int8.h"
 #include "apps/vitrail/convert_onnx.h"
+#include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
@@ -63,6 +64,10 @@ int convert(const Options& options, const GlobalOptions& global) {
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
+  if (is_onnx_file(options.output) && is_segmentation_model(options.model.path()))
+    return convert_sam(options.model, options.onnx, options.output, global.quiet);
+  if (options.onnx.single_mask)
+    throw CLI::ValidationError("--single-mask", "is for a Segment Anything model, which this is not");
   models::OpenedModel opened = options.model.open();
   if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
   if (is_onnx_file(options.output)) return convert_to_onnx(options, opened, global);
@@ -95,7 +100,11 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail convert vit_b_16.pth --config vit_base_patch16_224 -o vit_b_16/");
   command->add_option("MODEL", options->model.model, "Model to convert")->required();
   options->model.add_to(*command, false);
-  command->add_option("-o,--output", options->output, "Output folder, or a file that ends in .onnx")->required();
+  command
+      ->add_option("-o,--output", options->output,
+                   "Output folder, or a file that ends in .onnx. Segment Anything gives two: sam.encoder.onnx and "
+                   "sam.decoder.onnx for sam.onnx")
+      ->required();
   command
       ->add_option("--dtype", options->dtype,
                    "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")

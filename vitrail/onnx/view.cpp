@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/view_internal.h"
@@ -39,9 +40,26 @@ Ints with_batch(const Shape& shape) {
   return result;
 }
 
+// One element of the outermost axis: all axes of the view are within it.
+std::optional<ViewSteps> element_steps(const Tensor& view) {
+  const int64_t size = view.numel();
+  if (!view.is_contiguous() || view.offset() % size != 0 || elements_of(view) % size != 0) return std::nullopt;
+  const int64_t at = view.offset() / size;
+  return ViewSteps{.digits = {-1, size},
+                   .axes = {0},
+                   .starts = {at},
+                   .ends = {at + 1},
+                   .order = {0, 1},
+                   .shape = Ints(view.shape().begin(), view.shape().end()),
+                   .expanded = {}};
+}
+
 }  // namespace
 
-ViewSteps steps_of(const Tensor& view) {
+ViewSteps steps_of(const Tensor& view, Outermost outermost) {
+  if (outermost == Outermost::elements && !is_whole_buffer(view)) {
+    if (const auto element = element_steps(view)) return *element;
+  }
   const std::vector<int> axes = axes_by_stride(view);
   if (axes.empty()) refuse(view, "it has no batch");
   ViewSteps steps;
@@ -82,10 +100,11 @@ ViewSteps steps_of(const Tensor& view) {
   return steps;
 }
 
-std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view) {
+std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view,
+                       Outermost outermost) {
   const Ints before = with_batch(written);
   if (is_whole_buffer(view)) return view.shape() == written ? value : graph.reshape(value, with_batch(view.shape()));
-  const ViewSteps steps = steps_of(view);
+  const ViewSteps steps = steps_of(view, outermost);
   std::string x = steps.digits == before ? value : graph.reshape(value, steps.digits);
   Ints extents = steps.digits;
   if (!steps.axes.empty()) x = graph.slice(x, steps.axes, steps.starts, steps.ends);
