@@ -37,7 +37,8 @@ bool is_onnx_file(const std::string& output) { return std::filesystem::path(outp
 
 void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype) {
   if (is_onnx_file(output)) {
-    if (dtype != "fp32") throw CLI::ValidationError("--dtype", "an ONNX file is fp32; other types are for a folder");
+    if (dtype != "fp32" && dtype != "int8")
+      throw CLI::ValidationError("--dtype", "an ONNX file is fp32 or int8; other types are for a folder");
     return;
   }
   const char* given = options.opset           ? "--opset"
@@ -68,6 +69,16 @@ int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const
                            values.file.opset, sam.num_parameters()));
   }
   return 0;
+}
+
+void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
+                  bool quiet) {
+  const onnx::OnnxOptions values = options.values();
+  onnx::export_text_onnx(tower, output, values);
+  if (!quiet) {
+    print_note(fmt::format("{}: opset {}, {} parameters, fp32", onnx::text_onnx_file(output).string(), values.opset,
+                           tower.model.num_parameters()));
+  }
 }
 
 }  // namespace vitrail::app

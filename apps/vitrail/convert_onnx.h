@@ -7,6 +7,7 @@
 
 #include "apps/vitrail/common.h"
 #include "vitrail/onnx/export_sam.h"
+#include "vitrail/onnx/export_text.h"
 
 namespace vitrail::app {
 
@@ -27,5 +28,9 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
 // Writes the encoder and the decoder of a Segment Anything model.  Throws CLI::ValidationError for options of `model`
 // that it does not have.
 int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet);
+
+// Writes the text tower beside the image tower.
+void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
+                  bool quiet);
 
 }  // namespace vitrail::app

@@ -15,6 +15,7 @@ import openvino
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "models"
+WEIGHTS = ("model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors")
 TOLERANCE = 1e-5  # relative to the largest value; rounding explains a tenth of it
 
 
@@ -44,6 +45,10 @@ def read_safetensors(path):
     return tensors, metadata
 
 
+def weights_of(folder):
+    return next(folder / name for name in WEIGHTS if (folder / name).exists())
+
+
 def repeated(values, batch):
     return np.concatenate([values] * batch)[:batch]
 
@@ -61,6 +66,7 @@ class OnnxRuntime(Engine):
         self.session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
         self.inputs = {value.name: value.shape for value in self.session.get_inputs()}
         self.outputs = {value.name: value.shape for value in self.session.get_outputs()}
+        self.metadata = self.session.get_modelmeta().custom_metadata_map
 
     def run(self, **inputs):
         return dict(zip(self.outputs, self.session.run(None, inputs), strict=True))

@@ -8,10 +8,19 @@ import json
 import unittest
 
 import onnx
-from onnx_support import ENGINES, FIXTURES, ROOT, OnnxRuntime, OnnxTest, program, read_safetensors, repeated
+from onnx_support import (
+    ENGINES,
+    FIXTURES,
+    ROOT,
+    OnnxRuntime,
+    OnnxTest,
+    program,
+    read_safetensors,
+    repeated,
+    weights_of,
+)
 
 CLASSIFIER = ROOT / "models" / "cifar10-vit"
-WEIGHTS = ("model.safetensors", "model.pth", "model_legacy.pth", "model.npz", "open_clip_model.safetensors")
 
 
 class Fixtures(OnnxTest):
@@ -20,9 +29,8 @@ class Fixtures(OnnxTest):
             with self.subTest(folder.name):
                 golden, _ = read_safetensors(folder / "golden.safetensors")
                 images = golden["input"].astype("float32")
-                weights = next(folder / name for name in WEIGHTS if (folder / name).exists())
                 size = f"{images.shape[2]},{images.shape[3]}"
-                file = self.convert(weights, "--dynamic-batch", "--image-size", size)
+                file = self.convert(weights_of(folder), "--dynamic-batch", "--image-size", size)
                 for engine in (runtime(file) for runtime in ENGINES):
                     for batch in (1, 2, 7):
                         results = engine.run(images=repeated(images, batch))

@@ -38,10 +38,12 @@ int64_t element_type(DType dtype) {
       return 1;
     case DType::u8:
       return 2;
+    case DType::i8:
+      return 3;
     case DType::i64:
       return 7;
     default:
-      throw Error("ONNX tensor", "f32, u8 or i64", name_of(dtype));
+      throw Error("ONNX tensor", "f32, u8, i8 or i64", name_of(dtype));
   }
 }
 
@@ -271,7 +273,7 @@ void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& inf
   uint64_t weight_bytes = 0;
   for (const Initializer& item : initializers) weight_bytes += bytes_of(item.tensor);
   const bool external = weight_bytes > inline_bytes;
-  const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() == DType::f32; };
+  const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() != DType::i64; };
   const std::string graph = graph_without_weights();
   std::vector<std::string> headers;  // precede the values of each tensor in the graph
   uint64_t graph_bytes = graph.size(), offset = 0;

@@ -45,7 +45,7 @@ class GraphBuilder {
   // Two equal calls give the same value: an operator is computed once.  An optional input that is left out is "".
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {});
-  std::string constant(const Tensor& tensor, const std::string& name);  // f32 or i64; may be a strided view
+  std::string constant(const Tensor& tensor, const std::string& name);  // f32, i8 or i64; may be a strided view
   std::string constant(const Ints& values);
   std::string scalar(double value);
   std::string index(int64_t value);  // an i64 without axes

@@ -3,6 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/view_internal.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::onnx {
 namespace {
@@ -31,10 +32,13 @@ void Lowering::bind(const Tensor& tensor, const std::string& value) {
   alive_.push_back(tensor);
 }
 
-std::string Lowering::constant(const Tensor& tensor) {
+std::string Lowering::name_of_constant(const Tensor& tensor) const {
   const auto name = parameter_names_.find(tensor.storage().get());
-  return graph_.constant(without_repetition(tensor.to(DType::f32)),
-                         name == parameter_names_.end() ? "constant" : name->second);
+  return name == parameter_names_.end() ? "constant" : name->second;
+}
+
+std::string Lowering::constant(const Tensor& tensor) {
+  return graph_.constant(without_repetition(tensor.to(DType::f32)), name_of_constant(tensor));
 }
 
 std::string Lowering::value_of(const Tensor& tensor) {
@@ -127,11 +131,26 @@ std::string Lowering::mean(const std::string& x, int64_t axis, bool keep) {
   return graph_.node("ReduceMean", {x, graph_.constant(Ints{axis})}, {keepdims});
 }
 
+// weight [out, in] → [in, out].  An int8 weight stays one: its scales are of the output channels.
+std::string Lowering::transposed_weight(const Tensor& weight) {
+  const QuantizedTensor* const quantized = weight.quantized();
+  if (!quantized) return value_of(weight.to(DType::f32).transpose(0, 1));
+  const std::string name = name_of_constant(weight);
+  const auto dequantized = [&](const QuantizedTensor& part, const std::string& suffix) {
+    const std::string values = graph_.constant(part.values.transpose(0, 1), name + suffix);
+    const std::string scales = graph_.constant(part.scales, name + suffix + "_scale");
+    return graph_.node("DequantizeLinear", {values, scales}, {{"axis", int64_t{1}}});
+  };
+  const std::string values = dequantized(*quantized, "");
+  if (!quantized->correction) return values;
+  return graph_.node("Add", {values, dequantized(*quantized->correction, "_correction")});
+}
+
 std::string Lowering::linear(const ops::Operation& operation) {
   const Tensor &x = operation.inputs[0], &weight = operation.inputs[1], &bias = operation.inputs[2];
   if (const auto unfold = unfolds_.find(x.storage().get()); unfold != unfolds_.end())
     return unfolded_linear(unfold->second, operation);
-  std::string y = graph_.node("MatMul", {value_of(x), value_of(weight.to(DType::f32).transpose(0, 1))});
+  std::string y = graph_.node("MatMul", {value_of(x), transposed_weight(weight)});
   if (bias.defined()) {
     const Sum sum{y, value_of(bias)};
     y = graph_.node("Add", {sum.x, sum.bias});

@@ -42,10 +42,12 @@ class Lowering {
   };
 
   std::string result_of(const ops::Operation& operation);
+  std::string name_of_constant(const Tensor& tensor) const;
   std::string constant(const Tensor& tensor);
   std::string full_value_of(const Tensor& tensor);
   std::string mean(const std::string& x, int64_t axis, bool keep);
 
+  std::string transposed_weight(const Tensor& weight);
   std::string linear(const ops::Operation& operation);
   std::string layer_norm(const ops::Operation& operation);
   std::string rms_norm(const ops::Operation& operation);

@@ -12,8 +12,7 @@ std::string Lowering::offset_table(const Tensor& table, int64_t positions) {
     for (int64_t key = 0; key < positions; ++key)
       result.select(0, query).select(1, key).copy_(rows.select(0, query - key + positions - 1));
   }
-  const auto name = parameter_names_.find(table.storage().get());
-  return graph_.constant(result, name == parameter_names_.end() ? "rel_pos" : name->second);
+  return graph_.constant(result, name_of_constant(table));
 }
 
 // q [B, H, N, d], unscaled → q · rows[y − v] + q · columns[x − u], [B, H, rows, columns, rows, columns].
