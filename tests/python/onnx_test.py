@@ -7,6 +7,7 @@ Run by scripts/onnx_check.
 import json
 import unittest
 
+import numpy as np
 import onnx
 from onnx_support import (
     ENGINES,
@@ -82,6 +83,23 @@ class BundledModel(OnnxTest):
         session = OnnxRuntime(self.convert(self.folder / "int8", "--dynamic-batch", "--input", "uint8"))
         want = self.program_array("classify", self.folder / "int8", files, "--precision", "fp32")
         self.assert_close(session.run(images=pixels)["logits"], want)
+
+    def test_int8_weights_give_the_programs_logits_of_the_folder(self):
+        """Activations are fp32 in the file, so that the program's values in int8 differ by their rounding."""
+        int8 = self.folder / "int8"
+        pixels, files = self.noise((32, 32), 7)
+        for calibration in ((), ("--calibrate", *files, "--tolerance", "1")):
+            program("convert", CLASSIFIER, "-o", int8, "--dtype", "int8", *calibration)
+            file = self.convert(int8, "--dynamic-batch", "--input", "uint8", "--dtype", "int8")
+            operators = [node.op_type for node in onnx.load(file).graph.node]
+            self.assertGreater(operators.count("DequantizeLinear"), 4)
+            want = self.program_array("classify", int8, files, "--precision", "fp32")
+            in_int8 = self.program_array("classify", int8, files)
+            for engine in (runtime(file) for runtime in ENGINES):
+                for batch in (1, 2, 7):
+                    got = engine.run(images=pixels[:batch])["logits"]
+                    self.assert_close(got, want[:batch])
+                    np.testing.assert_array_equal(got.argmax(1), in_int8[:batch].argmax(1))
 
     def test_metadata_has_preprocessing_and_labels(self):
         metadata = OnnxRuntime(self.convert(CLASSIFIER)).session.get_modelmeta()

@@ -18,7 +18,7 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 void check(const OnnxOptions& options);  // throws Error for an opset out of range
 
-// By storage.
+// Parameters are found by their storage.
 std::map<const Storage*, std::string> parameter_names(const nn::Module& model);
 
 // Pixels [N, H, W, C], u8 → (pixel · rescale − mean) / std [N, C, H, W].  Throws Error without mean and std.

@@ -33,7 +33,7 @@ std::string padded(GraphBuilder& graph, const std::string& planes, int64_t size)
   return graph.reshape(graph.node("Pad", {planes, pads}), {0, 3, size, size});
 }
 
-// As the processor of transformers' SamModel.
+// The configuration of transformers' SamImageProcessor.
 Metadata metadata_of(const models::SamConfig& config) {
   const models::Preprocessing from = preprocessing();
   const auto list = [](const std::vector<double>& values) {

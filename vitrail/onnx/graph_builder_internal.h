@@ -55,7 +55,7 @@ class GraphBuilder {
   std::string slice(const std::string& x, const Ints& axes, const Ints& starts, const Ints& ends);
   std::string cast(const std::string& x, DType dtype);
   std::string concat(const std::vector<std::string>& parts, int64_t axis);
-  std::string extent(const std::string& x, int64_t axis);  // of an axis of x, i64 [1]
+  std::string extent(const std::string& x, int64_t axis);  // an axis of x has it, i64 [1]
 
   void add_input(const GraphValue& value);
   void add_output(const std::string& value, const GraphValue& output);  // gives `value` the output's name

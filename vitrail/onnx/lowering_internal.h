@@ -83,8 +83,8 @@ class Lowering {
   struct Sum {
     std::string x, bias;
   };
-  std::map<std::string, Sum> sums_;                   // of linear layers, by value
-  std::map<const Storage*, ops::Operation> unfolds_;  // which only the linear layers of convolutions read
+  std::map<std::string, Sum> sums_;                   // linear layers before their activation, by value
+  std::map<const Storage*, ops::Operation> unfolds_;  // only the linear layers of convolutions read them
   struct RotaryFactors {
     std::string own, other;
   };

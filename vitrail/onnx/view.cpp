@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/view_internal.h"
@@ -40,26 +39,30 @@ Ints with_batch(const Shape& shape) {
   return result;
 }
 
-// One element of the outermost axis: all axes of the view are within it.
-std::optional<ViewSteps> element_steps(const Tensor& view) {
-  const int64_t size = view.numel();
-  if (!view.is_contiguous() || view.offset() % size != 0 || elements_of(view) % size != 0) return std::nullopt;
-  const int64_t at = view.offset() / size;
-  return ViewSteps{.digits = {-1, size},
-                   .axes = {0},
-                   .starts = {at},
-                   .ends = {at + 1},
-                   .order = {0, 1},
-                   .shape = Ints(view.shape().begin(), view.shape().end()),
-                   .expanded = {}};
+// What gives a view that is one element of the outermost axis.
+ViewSteps element_steps(const Tensor& view, int64_t element) {
+  const int64_t at = view.offset() / element;
+  return {.digits = {-1, element},
+          .axes = {0},
+          .starts = {at},
+          .ends = {at + 1},
+          .order = {0, 1},
+          .shape = Ints(view.shape().begin(), view.shape().end()),
+          .expanded = {}};
+}
+
+// The size of an element of the outermost axis of more than one.
+int64_t element_of(const Shape& shape) {
+  const auto outermost = std::find_if(shape.begin(), shape.end(), [](int64_t extent) { return extent > 1; });
+  return outermost == shape.end() ? 0 : shape.numel() / *outermost;
 }
 
 }  // namespace
 
-ViewSteps steps_of(const Tensor& view, Outermost outermost) {
-  if (outermost == Outermost::elements && !is_whole_buffer(view)) {
-    if (const auto element = element_steps(view)) return *element;
-  }
+ViewSteps steps_of(const Tensor& view, int64_t element) {
+  const bool is_element =
+      element > 0 && view.is_contiguous() && view.numel() == element && view.offset() % element == 0;
+  if (is_element) return element_steps(view, element);
   const std::vector<int> axes = axes_by_stride(view);
   if (axes.empty()) refuse(view, "it has no batch");
   ViewSteps steps;
@@ -104,7 +107,7 @@ std::string apply_view(GraphBuilder& graph, const std::string& value, const Shap
                        Outermost outermost) {
   const Ints before = with_batch(written);
   if (is_whole_buffer(view)) return view.shape() == written ? value : graph.reshape(value, with_batch(view.shape()));
-  const ViewSteps steps = steps_of(view, outermost);
+  const ViewSteps steps = steps_of(view, outermost == Outermost::elements ? element_of(written) : 0);
   std::string x = steps.digits == before ? value : graph.reshape(value, steps.digits);
   Ints extents = steps.digits;
   if (!steps.axes.empty()) x = graph.slice(x, steps.axes, steps.starts, steps.ends);

@@ -11,7 +11,7 @@
 
 namespace vitrail::models {
 
-// Of the images that encoders take: the statistics of ImageNet's red, green and blue, times 255.
+// Images are normalised by the statistics of ImageNet's red, green and blue, times 255.
 inline constexpr std::array kSamImageMean{123.675f, 116.28f, 103.53f}, kSamImageStd{58.395f, 57.12f, 57.375f};
 
 // A block of the image encoder.
