@@ -63,7 +63,9 @@ class Engine:
 class OnnxRuntime(Engine):
     def __init__(self, file):
         super().__init__(file)
-        self.session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")  # activations in fp32
+        self.session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         self.inputs = {value.name: value.shape for value in self.session.get_inputs()}
         self.outputs = {value.name: value.shape for value in self.session.get_outputs()}
         self.metadata = self.session.get_modelmeta().custom_metadata_map
@@ -76,7 +78,8 @@ class OpenVino(Engine):
     def __init__(self, file):
         super().__init__(file)
         self.outputs = [value.name for value in onnx.load(file, load_external_data=False).graph.output]
-        self.model = openvino.Core().compile_model(file, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        in_fp32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+        self.model = openvino.Core().compile_model(file, "CPU", in_fp32)
 
     def run(self, **inputs):
         results = self.model(inputs)
