@@ -158,7 +158,7 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "FILE.npy: features [n, D]; [n, rows, columns, D] for patch, [n, N, D] for all; several layers are "
                    "the second "
                    "axis, [n, layers, …].  The image paths are in FILE.txt, the model in FILE.json; - is standard "
-                   "output.  FILE.csv: a row "
+                   "output.  FILE.npz: the arrays features and paths.  FILE.csv: a row "
                    "of path, features and error for each image.  FOLDER, for webdataset shards (.tar): SHARD.npy and "
                    "SHARD.jsonl for each that does not have both, and embedding.json")
       ->required();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/vitrail/embedding_info.h"
+#include "apps/vitrail/npz_file.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/path_list.h"
 #include "vitrail/base/atomic_file.h"
@@ -36,32 +37,67 @@ void check_range(const float* values, int64_t count) {
   }
 }
 
-// An array, and the list of the paths.  Rows of NaN for images that failed before the shape is known are written then.
-class NpyFeatures : public FeatureFile {
+// Features in an array.  Rows of NaN for images that failed before the shape is known are written then.
+class ArrayFeatures : public FeatureFile {
  public:
-  NpyFeatures(const std::string& path, DType dtype, ListLine line)
-      : features_(path, dtype), dtype_(dtype), line_(std::move(line)) {}
-  void write_list_to(const std::filesystem::path& path) { list_.emplace(path); }
-  void write_info_to(const std::filesystem::path& path) { info_.emplace(path); }
+  explicit ArrayFeatures(DType dtype) : dtype_(dtype) {}
 
   void add(const std::string& path, const Tensor& row) override {
     if (!shape_) begin(row.shape());
     check_shape(row, *shape_);
     const Tensor values = row.contiguous();
     if (dtype_ == DType::f16) check_range(values.data<float>(), values.numel());
-    features_.write_rows(values.data<float>(), 1);
-    add_line(path, "");
+    write_row(values.data<float>());
+    add_path(path, "");
   }
   void add_failure(const std::string& path, const std::string& error) override {
     if (shape_) {
-      features_.write_rows(nan_row_.data(), 1);
+      write_row(nan_row_.data());
     } else {
       ++leading_failures_;
     }
-    add_line(path, error);
+    add_path(path, error);
   }
   void finish(const std::function<Shape()>& shape, const std::string& info) override {
     if (!shape_) begin(shape());
+    finish_files(info);
+  }
+
+ protected:
+  virtual void begin_rows(std::span<const int64_t> row_shape) = 0;
+  virtual void write_row(const float* values) = 0;
+  virtual void add_path(const std::string& path, const std::string& error) = 0;
+  virtual void finish_files(const std::string& info) = 0;
+
+ private:
+  void begin(const Shape& shape) {
+    shape_ = shape;
+    begin_rows(std::span(shape.begin(), static_cast<size_t>(shape.rank())));
+    nan_row_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
+    for (; leading_failures_ > 0; --leading_failures_) write_row(nan_row_.data());
+  }
+
+  DType dtype_;
+  std::optional<Shape> shape_;
+  std::vector<float> nan_row_;
+  size_t leading_failures_ = 0;
+};
+
+// An array, and the list of the paths.
+class NpyFeatures : public ArrayFeatures {
+ public:
+  NpyFeatures(const std::string& path, DType dtype, ListLine line)
+      : ArrayFeatures(dtype), features_(path, dtype), line_(std::move(line)) {}
+  void write_list_to(const std::filesystem::path& path) { list_.emplace(path); }
+  void write_info_to(const std::filesystem::path& path) { info_.emplace(path); }
+
+ protected:
+  void begin_rows(std::span<const int64_t> row_shape) override { features_.begin(row_shape); }
+  void write_row(const float* values) override { features_.write_rows(values, 1); }
+  void add_path(const std::string& path, const std::string& error) override {
+    if (list_) list_->write(line_(path, error));
+  }
+  void finish_files(const std::string& info) override {
     if (info.empty()) info_.reset();
     if (info_) info_->write(info);
     std::vector<AtomicFile*> companions;
@@ -72,23 +108,25 @@ class NpyFeatures : public FeatureFile {
   }
 
  private:
-  void begin(const Shape& shape) {
-    shape_ = shape;
-    features_.begin(std::span(shape.begin(), static_cast<size_t>(shape.rank())));
-    nan_row_.assign(static_cast<size_t>(shape.numel()), std::numeric_limits<float>::quiet_NaN());
-    for (; leading_failures_ > 0; --leading_failures_) features_.write_rows(nan_row_.data(), 1);
-  }
-  void add_line(const std::string& path, const std::string& error) {
-    if (list_) list_->write(line_(path, error));
-  }
-
-  std::optional<Shape> shape_;
   NpyWriter features_;
-  DType dtype_;
   ListLine line_;
   std::optional<AtomicFile> list_, info_;
-  std::vector<float> nan_row_;
-  size_t leading_failures_ = 0;
+};
+
+// The arrays `features` and `paths` in one file.
+class NpzFeatures : public ArrayFeatures {
+ public:
+  NpzFeatures(const std::string& path, DType dtype) : ArrayFeatures(dtype), file_(path, dtype) {}
+
+ protected:
+  void begin_rows(std::span<const int64_t> row_shape) override { file_.begin(row_shape); }
+  void write_row(const float* values) override { file_.write_row(values); }
+  void add_path(const std::string& path, const std::string&) override { paths_.push_back(path); }
+  void finish_files(const std::string&) override { file_.finish(paths_); }
+
+ private:
+  NpzFile file_;
+  std::vector<std::string> paths_;
 };
 
 // The columns path, f0, f1, …, error.  Several tokens follow each other in a row.
@@ -145,11 +183,13 @@ std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const s
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype) {
   const std::string path = output == "-" ? kStandardOutput : output;
   const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".csv" && dtype != DType::f32) throw CLI::ValidationError("--dtype", "fp16 is for FILE.npy");
+  if (extension == ".csv" && dtype != DType::f32)
+    throw CLI::ValidationError("--dtype", "fp16 is for FILE.npy and FILE.npz");
   if (extension == ".csv") return std::make_unique<CsvFeatures>(path);
+  if (extension == ".npz") return std::make_unique<NpzFeatures>(path, dtype);
   const bool is_device = path.starts_with("/dev/");  // a stream has no files beside it
   if (extension != ".npy" && !is_device)
-    throw CLI::ValidationError("-o", "expected FILE.npy, FILE.csv or -, got " + output);
+    throw CLI::ValidationError("-o", "expected FILE.npy, FILE.npz, FILE.csv or -, got " + output);
   auto features = std::make_unique<NpyFeatures>(path, dtype, list_line);
   if (!is_device) {
     features->write_list_to(std::filesystem::path(path).replace_extension(".txt"));

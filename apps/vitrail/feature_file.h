@@ -27,9 +27,9 @@ using ListLine = std::function<std::string(const std::string& path, const std::s
 std::unique_ptr<FeatureFile> make_npy_features(const std::string& array, const std::string& list, ListLine line,
                                                DType dtype);
 
-// The extension of `output` chooses: .npy (with the paths in a .txt file beside it) or .csv; "-" is .npy on standard
-// output. dtype: f32, or f16 for an array.  Throws CLI::ValidationError for another extension or dtype, and Error if
-// the file cannot be written.
+// The extension of `output` chooses: .npy (with the paths in a .txt file beside it), .npz or .csv; "-" is .npy on
+// standard output.  dtype: f32, or f16 for an array.  Throws CLI::ValidationError for another extension or dtype, and
+// Error if the file cannot be written.
 std::unique_ptr<FeatureFile> make_feature_file(const std::string& output, DType dtype = DType::f32);
 
 }  // namespace vitrail::app

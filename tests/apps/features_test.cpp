@@ -2,10 +2,12 @@
 // embed, attention, eval.
 #include <cmath>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/base/zip_internal.h"
 #include "vitrail/image/decode.h"
 
 namespace vitrail::testing {
@@ -77,12 +79,38 @@ TEST(Embed, ACsvHasTheValuesOfTheArray) {
   }
 }
 
+// The archive as zip readers see it: numpy reads it so (zip64 sizes, checked CRCs).
+TEST(Embed, AnNpzHasTheArrayAndThePaths) {
+  const fs::path folder = image_folder(3), out = scratch_folder();
+  std::ofstream(folder / "\u00e4\xff.png") << "\x89PNG\r\n\x1a\n";  // fails; its name is not UTF-8
+  for (const std::string dtype : {"fp32", "fp16"}) {
+    for (const char* name : {"f.npy", "f.npz"}) {
+      EXPECT_EQ(run_program({"embed", "-m", small_model(), folder, "-o", out / name, "--dtype", dtype}).status, 1);
+    }
+    const std::string archive = content_of_file(out / "f.npz"), array = content_of_file(out / "f.npy");
+    const ZipReader reader(std::as_bytes(std::span(archive)), "f.npz");
+    ASSERT_EQ(reader.entries().size(), 2u);
+    const std::vector<std::byte> features = reader.read(*reader.find("features.npy"), 1 << 20);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(features.data()), features.size()), array) << dtype;
+    const std::vector<std::byte> paths = reader.read(*reader.find("paths.npy"), 1 << 20);
+    const std::string text(reinterpret_cast<const char*>(paths.data()), paths.size());
+    const size_t header = text.find('\n') + 1, length = (folder / "?\\xff.png").string().size();
+    EXPECT_TRUE(contains(text, "'<U" + std::to_string(length) + "'") && contains(text, "(4,)")) << text;
+    ASSERT_EQ(text.size(), header + 4 * 4 * length);
+    const auto* characters = reinterpret_cast<const char32_t*>(paths.data() + header);
+    EXPECT_EQ(std::u32string(characters + 4 * length - 9, 9), U"\u00e4\\xFF.png");
+    const std::string first = (folder / "a.png").string();
+    EXPECT_EQ(std::u32string(characters, first.size()), std::u32string(first.begin(), first.end()));
+  }
+}
+
 TEST(Embed, AnotherExtensionIsRefusedBeforeTheModelIsLoaded) {
-  for (const char* name : {"f.parquet", "f.txt", "f", "f.npz"}) {
+  for (const char* name : {"f.parquet", "f.txt", "f", "f.NPZ"}) {
     const fs::path file = scratch_folder() / name;
     const ProgramResult result = run_program({"embed", "-m", "/nowhere", image_folder(1), "-o", file});
     EXPECT_EQ(result.status, 2) << result.err;
-    EXPECT_TRUE(contains(result.err, "-o: expected FILE.npy, FILE.csv or -, got " + file.string())) << result.err;
+    EXPECT_TRUE(contains(result.err, "-o: expected FILE.npy, FILE.npz, FILE.csv or -, got " + file.string()))
+        << result.err;
     EXPECT_FALSE(fs::exists(file));
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <mutex>
 #include <set>
 #include <stdexcept>
@@ -186,6 +187,22 @@ TEST(ParallelFor, ConcurrentCallersEachCoverTheirOwnElements) {
   }
   for (std::thread& caller : callers) caller.join();
   for (const std::vector<int>& sum : sums) EXPECT_EQ(sum, std::vector<int>(1000, 20));
+}
+
+TEST(ParallelFor, LoopsOfBothKindsShareTheirThreads) {
+  const ThreadCount three(3);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  // Every thread has a part, since each waits for the others.
+  for (const auto loop : {parallel_for, parallel_for_balanced}) {
+    std::barrier all(3);
+    loop(0, 3, 1, [&](int64_t, int64_t) {
+      all.arrive_and_wait();
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+    });
+  }
+  EXPECT_EQ(threads.size(), 3u);
 }
 
 TEST(ThreadCount, AppliesDuringItsLifetimeAndOnlyToItsThread) {

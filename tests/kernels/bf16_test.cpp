@@ -3,10 +3,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/dtype.h"
+#include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/kernels/rowwise/bf16_conversion.h"
 
@@ -53,6 +56,22 @@ TEST(Bf16Gemm, EqualsTheSumInF64) {
       check_bf16_gemm<BFloat16>(m, n, k, options & 1, options & 2, options & 4);
     }
   }
+}
+
+// Tiles of rows and columns, on the threads of parallel loops alone: threads of OpenMP wait in busy loops.
+TEST(Bf16Gemm, IsDividedAmongTheThreadsOfLoops) {
+  if (!multiplies_bf16()) GTEST_SKIP() << "needs AVX-512 BF16 and oneDNN";
+  const ThreadCount three(3);
+  parallel_for(0, 3, 1, [](int64_t, int64_t) {});
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+  };
+  const auto before = threads();
+  for (const int options : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    check_bf16_gemm<float>(150, 200, 90, options & 1, options & 2, options & 4);
+    check_bf16_gemm<BFloat16>(150, 200, 90, options & 1, options & 2, options & 4);
+  }
+  EXPECT_EQ(threads(), before);
 }
 
 // Bit for bit as element by element, special values included.

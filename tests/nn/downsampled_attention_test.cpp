@@ -3,6 +3,7 @@
 
 #include "tests/nn/layer_fixture.h"
 #include "vitrail/base/error.h"
+#include "vitrail/nn/trace.h"
 
 namespace vitrail::nn {
 namespace {
@@ -24,6 +25,29 @@ TEST_P(DownsampledAttentionGolden, EqualsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DownsampledAttentionGolden, ::testing::Values("1", "2"), name_of_case);
+
+// Few tokens against many, both ways, with batches of their own and shared ones: the projections of the few absorb
+// those of the many outside of training.  A quick form that is not taken would give the same bits.
+TEST(DownsampledAttention, FewTokensAbsorbTheProjectionsOfMany) {
+  RandomParams params;
+  const DownsampledAttention layer({.embedding_dim = 48, .num_heads = 4, .downsample_rate = 2}, ParamSource(params));
+  for (const auto& [few_batch, many_batch] : {std::pair<int64_t, int64_t>{1, 1}, {3, 3}, {2, 1}}) {
+    const Tensor few = Tensor::randn({few_batch, 2, 48}, 1), few_values = Tensor::randn({few_batch, 2, 48}, 2);
+    const Tensor many = Tensor::randn({many_batch, 100, 48}, 3), values = Tensor::randn({many_batch, 100, 48}, 4);
+    const auto expect_equal = [](const Tensor& quick, const Tensor& formula) {
+      EXPECT_TRUE(testing::close(quick, formula, 1e-5));  // sums of some 100 products of order 1
+      EXPECT_FALSE(testing::close(quick, formula, 0));
+    };
+    Tensor traced[2];
+    {
+      const TraceScope scope([](const std::string&, const Tensor&) {});
+      traced[0] = layer.forward(few, many, values);
+      traced[1] = layer.forward(many, few, few_values);
+    }
+    expect_equal(layer.forward(few, many, values), traced[0]);
+    expect_equal(layer.forward(many, few, few_values), traced[1]);
+  }
+}
 
 TEST(DownsampledAttention, TheInternalWidthMustBeAMultipleOfTheHeads) {
   RandomParams params;

@@ -44,6 +44,17 @@ TEST(MixedPrecision, GradientsOfWeightsAreFloat) {
   EXPECT_TRUE(testing::close(autograd::grad_of(weight), exact, 64 * 16 * std::pow(2, -24)));
 }
 
+// A parameter between the tokens of a layer: its gradient passes from bf16 through other operations.
+TEST(MixedPrecision, GradientsOfLeavesHaveTheirDtype) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Tensor token = Tensor::randn({1, 37}, 1).to(dtype);
+    autograd::set_requires_grad(token, true);
+    autograd::backward(token.expand({2, 37}), Tensor::full({2, 37}, 0.5).to(DType::bf16));
+    ASSERT_EQ(autograd::grad_of(token).dtype(), dtype);
+    EXPECT_EQ(autograd::grad_of(token).to(DType::f32).data<float>()[36], 1.0f);
+  }
+}
+
 TEST(MixedPrecision, EmptyLayersHaveGradients) {
   const MixedPrecision scope(DType::bf16);
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {2, 3, 0}}) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "vitrail/base/error.h"
@@ -23,6 +24,23 @@ TEST(Tensor, PermuteThenReshapeCopiesInTheNewOrder) {
   const Tensor flat = t.reshape({6});
   const std::vector<float> expected{0, 3, 1, 4, 2, 5};
   for (int i = 0; i < 6; ++i) EXPECT_EQ(flat.data<float>()[i], expected[i]);
+}
+
+// Shapes that fill tiles, exceed them and stay below them; every axis order of three.
+TEST(Tensor, PermutedCopiesHaveEveryElementInItsPlace) {
+  for (const Shape& shape : {Shape{3, 16, 32}, {2, 37, 19}, {17, 1, 5}, {1, 40, 3}}) {
+    const Tensor t = counting(shape);
+    for (const std::array<int, 3>& order : {std::array{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
+      const Tensor permuted = t.permute({order[0], order[1], order[2]}), copy = permuted.contiguous();
+      const Shape steps = permuted.strides();
+      int64_t wrong = 0, at = 0;
+      for (int64_t i = 0; i < copy.size(0); ++i)
+        for (int64_t j = 0; j < copy.size(1); ++j)
+          for (int64_t k = 0; k < copy.size(2); ++k)
+            wrong += copy.data<float>()[at++] != t.data<float>()[i * steps[0] + j * steps[1] + k * steps[2]];
+      EXPECT_EQ(wrong, 0) << shape << " " << order[0] << order[1] << order[2];
+    }
+  }
 }
 
 TEST(Tensor, ViewOfATransposedTensorIsAnError) { EXPECT_THROW(counting({2, 3}).transpose(0, 1).view({6}), Error); }

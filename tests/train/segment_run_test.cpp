@@ -43,6 +43,21 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
   EXPECT_FALSE(fs::exists(run / "embeddings"));  // the encoder is trained
 }
 
+TEST(SegmentRun, TrainsInBf16) {
+  const fs::path instances = make_instances();
+  double losses[2];
+  for (const char* precision : {"fp32", "bf16"}) {
+    const fs::path run = testing::scratch_folder() / precision;
+    EXPECT_EQ(train_to(run, recipe_of(instances, {std::string("precision=") + precision})).step, 6);
+    const std::string metrics = read_text(run / "metrics.csv");  // event,step,epoch,loss,…
+    const std::string row = metrics.substr(metrics.find("\ntrain,") + 1);
+    losses[precision[0] == 'b'] = std::stod(row.substr(row.find(',', row.find(',', 6) + 1) + 1));
+  }
+  EXPECT_NE(losses[0], losses[1]);
+  EXPECT_NEAR(losses[0], losses[1],
+              0.05 * losses[0]);  // the first step's, of the same weights: some dozen roundings to 8 bits
+}
+
 // An epoch's evaluation is that of the saved model.
 TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
   const fs::path instances = make_instances(), run = testing::scratch_folder() / "run";

@@ -25,9 +25,10 @@ void accumulate(const Tensor& into, const Tensor& from) {
       kernels::add(into.data<float>(), from.data<float>(), into.data<float>(), into.numel());
     } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>) {
       using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
+      T* const to = into.data<T>();
+      const T* const addend = from.data<T>();
       for (int64_t i = 0; i < into.numel(); ++i) {
-        into.data<T>()[i] =
-            convert_element<T>(convert_element<Sum>(into.data<T>()[i]) + convert_element<Sum>(from.data<T>()[i]));
+        to[i] = convert_element<T>(convert_element<Sum>(to[i]) + convert_element<Sum>(addend[i]));
       }
     } else {
       throw Error("backward", "floating gradients", name_of(into.dtype()));
@@ -64,9 +65,10 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
   return order;
 }
 
-// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.
-void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
-  leaf.grad = sum(std::move(leaf.grad), std::move(grad));
+// A leaf owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets the
+// leaf's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
+void add_to_leaf(Variable& leaf, const Tensor& grad, const BackwardOptions& options) {
+  leaf.grad = sum(std::move(leaf.grad), grad.to(leaf.dtype));
   if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
   if (options.on_leaf) options.on_leaf(leaf);
 }

@@ -47,6 +47,7 @@ void set_requires_grad(Tensor& tensor, bool value) {
   }
   auto variable = std::make_shared<Variable>();
   variable->requires_grad = value;
+  variable->dtype = tensor.dtype();
   tensor.set_autograd(std::move(variable));
 }
 

@@ -7,6 +7,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/mapped_file_internal.h"
+#include "vitrail/base/npy_header_internal.h"
 
 namespace vitrail {
 namespace {
@@ -15,22 +16,6 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kPreambleBytes = 10;  // magic, two bytes of version, two bytes of header length
 constexpr size_t kAlignment = 64;      // offset of the elements is a multiple of this
 constexpr size_t kRowDigits = 21;      // width that numpy reserves for the first axis, to rewrite a header in place
-
-const char* descr_of(DType dtype) { return dtype == DType::f32 ? "<f4" : dtype == DType::f16 ? "<f2" : "<i8"; }
-
-// The preamble and header, byte for byte as numpy.save writes them.  Their length does not depend on the first axis.
-std::string header_bytes(const std::string& where, DType dtype, std::span<const int64_t> shape) {
-  std::string text = str("{'descr': '", descr_of(dtype), "', 'fortran_order': False, 'shape': (");
-  for (size_t i = 0; i < shape.size(); ++i) text += str(i == 0 ? "" : ", ", shape[i]);
-  text += shape.size() == 1 ? ",), }" : "), }";
-  if (!shape.empty()) text.append(kRowDigits - std::to_string(shape[0]).size(), ' ');
-  text.append(kAlignment - (kPreambleBytes + text.size() + 1) % kAlignment, ' ');
-  text += '\n';
-  if (text.size() > UINT16_MAX) throw Error(where, "fewer axes", str(shape.size()));
-  std::string bytes(kMagic);
-  bytes += {'\x01', '\x00', static_cast<char>(text.size() & 255), static_cast<char>(text.size() >> 8)};
-  return bytes + text;
-}
 
 int64_t element_count(const std::string& where, std::span<const int64_t> shape) {
   int64_t count = 1;
@@ -51,7 +36,7 @@ template <class T>
 void write_array(const std::filesystem::path& path, std::span<const int64_t> shape, const T* values) {
   const std::string where = path.string();
   AtomicFile file(path);
-  file.write(header_bytes(where, DTypeOf<T>::value, shape));
+  file.write(npy_header(where, npy_descr(DTypeOf<T>::value), shape));
   file.write(values, static_cast<size_t>(element_count(where, shape)) * sizeof(T));
   file.commit();
 }
@@ -156,6 +141,21 @@ void to_floats(const std::byte* elements, size_t count, float* values) {
 
 }  // namespace
 
+const char* npy_descr(DType dtype) { return dtype == DType::f32 ? "<f4" : dtype == DType::f16 ? "<f2" : "<i8"; }
+
+std::string npy_header(const std::string& where, const std::string& descr, std::span<const int64_t> shape) {
+  std::string text = str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (");
+  for (size_t i = 0; i < shape.size(); ++i) text += str(i == 0 ? "" : ", ", shape[i]);
+  text += shape.size() == 1 ? ",), }" : "), }";
+  if (!shape.empty()) text.append(kRowDigits - std::to_string(shape[0]).size(), ' ');
+  text.append(kAlignment - (kPreambleBytes + text.size() + 1) % kAlignment, ' ');
+  text += '\n';
+  if (text.size() > UINT16_MAX) throw Error(where, "fewer axes", str(shape.size()));
+  std::string bytes(kMagic);
+  bytes += {'\x01', '\x00', static_cast<char>(text.size() & 255), static_cast<char>(text.size() >> 8)};
+  return bytes + text;
+}
+
 NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype, std::span<const int64_t> row_shape, int64_t rows)
     : NpyWriter(path, dtype) {
   announced_rows_ = rows;
@@ -171,8 +171,8 @@ NpyWriter::NpyWriter(const std::filesystem::path& path, DType dtype)
 void NpyWriter::begin(std::span<const int64_t> row_shape) {
   row_shape_.assign(row_shape.begin(), row_shape.end());
   row_elements_ = element_count(where_, row_shape);
-  file_.write(header_bytes(
-      where_, dtype_, with_rows(INT64_MAX, row_shape)));  // has the final length; finish() writes the number of rows
+  file_.write(npy_header(where_, npy_descr(dtype_),
+                         with_rows(INT64_MAX, row_shape)));  // has the final length; finish() writes the number of rows
 }
 
 void NpyWriter::write_rows(const float* values, int64_t count) {
@@ -193,7 +193,7 @@ void NpyWriter::finish(std::vector<AtomicFile*> companions) {
     throw Error(where_, str(announced_rows_, " rows"), str(written_rows_));
   }
   file_.seek(0);
-  file_.write(header_bytes(where_, dtype_, with_rows(written_rows_, row_shape_)));
+  file_.write(npy_header(where_, npy_descr(dtype_), with_rows(written_rows_, row_shape_)));
   companions.insert(companions.begin(), &file_);
   AtomicFile::commit_together(companions);
 }

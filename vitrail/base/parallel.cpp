@@ -90,11 +90,16 @@ int64_t num_shares(int64_t length, int64_t grain) {
   return std::min<int64_t>(num_threads(), length / std::max<int64_t>(grain, 1));
 }
 
+// One for all kinds of loops.
+ThreadTeam& team_of_this_thread() {
+  thread_local ThreadTeam team;
+  return team;
+}
+
 // Calls task(i) for all i < count on the team of the calling thread.  `task` must not throw.
 template <class Task>
 void run_on_threads(int64_t count, const Task& task) {
-  thread_local ThreadTeam team;
-  team.run(count, [&task](int64_t i) {
+  team_of_this_thread().run(count, [&task](int64_t i) {
     inside_loop = true;
     task(i);
     inside_loop = false;

@@ -48,7 +48,13 @@ void combine_rows(const float* a, const Tensor& a_view, const float* b, const Te
   const Tensor left = a_view.expand(to_view.shape()), right = b_view.expand(to_view.shape());
   const int64_t cols = to_view.size(-1), a_stride = left.strides().back(), b_stride = right.strides().back();
   for_rows<3>(to_view.shape(), {left.strides(), right.strides(), to_view.strides()}, [&](const auto& at) {
-    for (int64_t c = 0; c < cols; ++c) to[at[2] + c] = op(a[at[0] + c * a_stride], b[at[1] + c * b_stride]);
+    const float *const x = a + at[0], *const y = b + at[1];
+    float* const result = to + at[2];
+    if (a_stride == 1 && b_stride == 1) {  // vectorised by the compiler
+      for (int64_t c = 0; c < cols; ++c) result[c] = op(x[c], y[c]);
+    } else {
+      for (int64_t c = 0; c < cols; ++c) result[c] = op(x[c * a_stride], y[c * b_stride]);
+    }
   });
 }
 

@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/linear.h"
+#include "vitrail/ops/softmax.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::nn {
 namespace {
@@ -22,12 +27,39 @@ int64_t internal_dim_of(const DownsampledAttentionConfig& config) {
   return config.embedding_dim / config.downsample_rate;
 }
 
+// From here on, projecting the tokens costs more than the additional operations of few_queries() and few_keys().
+constexpr int64_t kManyTokens = 64;
+
+// [B, n, C] with as many keys as values; one side may have a batch of 1.
+bool match(const Tensor& query, const Tensor& key, const Tensor& value) {
+  const bool ranks = query.rank() == 3 && key.rank() == 3;
+  const bool batches = ranks && (query.size(0) == key.size(0) || query.size(0) == 1 || key.size(0) == 1);
+  return batches && query.size(2) == key.size(2) && key.shape() == value.shape();
+}
+
+// [H·d, C] → [H, d, C]
+Tensor per_head(const Tensor& weight, int64_t heads) {
+  return ops::contiguous(weight).view({heads, weight.size(0) / heads, weight.size(1)});
+}
+
+// [B, n, H·d] → [H, B·n, d]
+Tensor to_heads(const Tensor& x, int64_t heads) {
+  const int64_t rows = x.size(0) * x.size(1);
+  return ops::contiguous(x.view({rows, heads, x.size(2) / heads}).permute({1, 0, 2}));
+}
+
+// [H, B·n, c] → [B, H, n, c]
+Tensor from_heads(const Tensor& x, int64_t batch) {
+  return ops::contiguous(x.view({x.size(0), batch, x.size(1) / batch, x.size(2)}).permute({1, 0, 2, 3}));
+}
+
 }  // namespace
 
 DownsampledAttention::DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params)
     : Module(params.path()),
       num_heads_(config.num_heads),
       internal_dim_(internal_dim_of(config)),
+      scale_(1.0 / std::sqrt(static_cast<double>(internal_dim_ / num_heads_))),
       q_proj_(config.embedding_dim, internal_dim_, true, params.child("q_proj")),
       k_proj_(config.embedding_dim, internal_dim_, true, params.child("k_proj")),
       v_proj_(config.embedding_dim, internal_dim_, true, params.child("v_proj")),
@@ -39,13 +71,68 @@ Tensor DownsampledAttention::heads_for(const Tensor& projected, int64_t batch) c
   return heads.size(0) == 1 ? heads.expand({batch, heads.size(1), heads.size(2), heads.size(3)}) : heads;
 }
 
-Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
-  const double scale = 1.0 / std::sqrt(static_cast<double>(internal_dim_ / num_heads_));
+Tensor DownsampledAttention::projected_attention(const Tensor& query, const Tensor& key, const Tensor& value) const {
   const int64_t batch = std::max(query.size(0), key.size(0));
   const Tensor q = heads_for(q_proj_.forward(query), batch), k = heads_for(k_proj_.forward(key), batch);
   const Tensor v = heads_for(v_proj_.forward(value), batch);
-  const AttentionOutput attended = attend(*this, q, k, v, scale, {}, nullptr, false);
+  const AttentionOutput attended = attend(*this, q, k, v, scale_, {}, nullptr, false);
   return traced(*this, out_proj_.forward(attended.out));
+}
+
+// A head's scores are q (K W_kᵀ)ᵀ = (q W_k) Kᵀ.  The key's bias adds the same to all scores of a query, which softmax
+// ignores.  Weights sum to 1, so that the value's bias is added after the sum over the values.
+Tensor DownsampledAttention::few_queries(const Tensor& query, const Tensor& key, const Tensor& value) const {
+  const int64_t batch = query.size(0), count = query.size(1), shared = key.size(0), dim = key.size(2);
+  const Tensor q = ops::mul(q_proj_.forward(query), Tensor::full({1}, scale_, query.dtype()));
+  const Tensor q_side = from_heads(ops::matmul(to_heads(q, num_heads_), per_head(k_proj_.weight(), num_heads_)), batch);
+  const Tensor weights =
+      ops::softmax(ops::matmul(q_side.view({shared, batch / shared * num_heads_ * count, dim}), key.transpose(1, 2)));
+  const Tensor sums = ops::matmul(weights, value).view({batch, num_heads_, count, dim});
+  const Tensor heads = ops::contiguous(sums.permute({1, 0, 2, 3})).view({num_heads_, batch * count, dim});
+  const Tensor attended = ops::matmul(heads, per_head(v_proj_.weight(), num_heads_).transpose(1, 2));
+  const Tensor merged = ops::contiguous(attended.permute({1, 0, 2})).view({batch, count, internal_dim_});
+  return out_proj_.forward(ops::add(merged, v_proj_.bias()));
+}
+
+// A head's scores are (Q W_qᵀ + b_q) kᵀ = Q (k W_q)ᵀ + b_q kᵀ, and its part of the output is its weights times v W_oᵀ.
+// Weights sum to 1 in each head, so that the output's bias is part of the values.
+Tensor DownsampledAttention::few_keys(const Tensor& query, const Tensor& key, const Tensor& value) const {
+  const int64_t batch = key.size(0), count = key.size(1), cells = query.size(1), dim = query.size(2);
+  const int64_t columns = num_heads_ * count, shared = query.size(0);
+  const Tensor k = to_heads(ops::mul(k_proj_.forward(key), Tensor::full({1}, scale_, key.dtype())), num_heads_);
+  const Tensor k_side = from_heads(ops::matmul(k, per_head(q_proj_.weight(), num_heads_)), batch);
+  const Tensor bias =
+      from_heads(ops::matmul(k, q_proj_.bias().view({num_heads_, internal_dim_ / num_heads_, 1})), batch);
+  const Tensor scores =
+      ops::add(ops::matmul(query, k_side.view({shared, batch / shared * columns, dim}).transpose(1, 2)),
+               bias.view({shared, 1, batch / shared * columns}));
+  Tensor weights = ops::softmax(scores.view({shared * cells, batch / shared * num_heads_, count}));
+  weights = shared == batch ? weights.view({batch, cells, columns})
+                            : ops::contiguous(weights.view({cells, batch, columns}).permute({1, 0, 2}));
+  const Tensor out_weight = per_head(out_proj_.weight().transpose(0, 1), num_heads_);
+  Tensor v_side = from_heads(ops::matmul(to_heads(v_proj_.forward(value), num_heads_), out_weight), batch);
+  const Tensor share = Tensor::full({1}, 1.0 / static_cast<double>(num_heads_), value.dtype());
+  v_side = ops::add(v_side.view({batch, columns, dim}), ops::mul(out_proj_.bias(), share));
+  return ops::matmul(weights, v_side);
+}
+
+Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
+  if (!tracing() && !autograd::recording({query, key, value, q_proj_.weight()}) && match(query, key, value)) {
+    // The two projections of keys and values, or of queries and of the output, would be those of many tokens.
+    const int64_t queries = key.size(0) + key.size(0), keys = query.size(0) + key.size(0);
+    if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) && saves(query, queries))
+      return few_queries(query, key, value);
+    if (query.size(1) >= kManyTokens && query.size(0) <= key.size(0) && saves(key, keys))
+      return few_keys(query, key, value);
+  }
+  return projected_attention(query, key, value);
+}
+
+// Whether `few` tokens need fewer multiplications for each of the many tokens, which are projected `projections` times.
+bool DownsampledAttention::saves(const Tensor& few, int64_t projections) const {
+  const int64_t samples = few.size(0), count = few.size(1), dim = few.size(2);
+  const int64_t projected = projections * internal_dim_ * dim + samples * 2 * count * internal_dim_;
+  return samples * 2 * num_heads_ * count * dim < projected;
 }
 
 void DownsampledAttention::visit(Visitor& visitor) {

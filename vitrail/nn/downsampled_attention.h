@@ -12,6 +12,8 @@ struct DownsampledAttentionConfig {
 
 // Cross-attention of reduced width: q, k, v [B, n, C] are projected to C/r with r = downsample_rate, attended, and
 // projected back to C.  q [B, n_q, C] → [B, n_q, C].  A batch of 1 stands for equal samples, which are projected once.
+// Where one side has few tokens, its projections absorb those of the other side (see few_queries()): equal in real
+// arithmetic, with less of it.  Training and traces use the plain formula.
 // Parameters q_proj, k_proj, v_proj [C/r, C], out_proj [C, C/r], with biases.  Source: Attention of Segment Anything's
 // mask decoder (Kirillov et al. 2023).
 class DownsampledAttention : public Module {
@@ -23,8 +25,13 @@ class DownsampledAttention : public Module {
 
  private:
   Tensor heads_for(const Tensor& projected, int64_t batch) const;
+  Tensor projected_attention(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  bool saves(const Tensor& few, int64_t projections) const;
+  Tensor few_queries(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  Tensor few_keys(const Tensor& query, const Tensor& key, const Tensor& value) const;
 
   int64_t num_heads_, internal_dim_;
+  double scale_;
   Linear q_proj_, k_proj_, v_proj_, out_proj_;
 };
 

@@ -23,6 +23,8 @@ class Linear : public Module {
   void visit(Visitor& visitor) override;
   int64_t in_features() const { return weight_.size(1); }
   int64_t out_features() const { return weight_.size(0); }
+  const Tensor& weight() const { return weight_; }
+  const Tensor& bias() const { return bias_; }  // undefined without one
 
  private:
   Tensor weight_, bias_;

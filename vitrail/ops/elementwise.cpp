@@ -67,10 +67,10 @@ Tensor recorded(OpKind kind, const Tensor& a, const Tensor& b, const Shape& shap
 Tensor reduced_to(const Tensor& grad, const Shape& shape) {
   if (grad.shape() == shape) return grad;
   const int64_t cols = shape.numel();
-  if (grad.dtype() == DType::f32 && broadcasts_as_block(shape, grad.shape()) && cols > 0) {
-    Tensor result = Tensor::empty(shape, grad.dtype());
-    kernels::sum_rows(grad.contiguous().data<float>(), nullptr, grad.numel() / cols, cols, result.data<float>());
-    return result;
+  if (grad.dtype() != DType::f64 && broadcasts_as_block(shape, grad.shape()) && cols > 0) {
+    const Tensor from = prepared(grad, DType::f32), result = Tensor::empty(shape, DType::f32);
+    kernels::sum_rows(from.data<float>(), nullptr, grad.numel() / cols, cols, result.data<float>());
+    return result.to(grad.dtype());
   }
   Shape wide = grad.shape();  // `shape` with leading extents of 1, so that both have the same rank
   for (int i = 0; i < wide.rank(); ++i) {
@@ -79,13 +79,15 @@ Tensor reduced_to(const Tensor& grad, const Shape& shape) {
   }
   const Tensor sums = Tensor::zeros(wide, DType::f64), to = sums.expand(grad.shape());
   const Tensor from = grad.to(DType::f64).contiguous();
+  double* const sum = sums.data<double>();
+  const double* const value = from.data<double>();
   for (int64_t i = 0; i < from.numel(); ++i) {
     int64_t at = 0, remaining = i;
     for (int axis = wide.rank() - 1; axis >= 0; --axis) {
       at += remaining % grad.shape()[axis] * to.strides()[axis];
       remaining /= grad.shape()[axis];
     }
-    sums.data<double>()[at] += from.data<double>()[i];
+    sum[at] += value[i];
   }
   return sums.to(grad.dtype()).view(shape);
 }

@@ -5,6 +5,7 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/kernels/rowwise/softmax.h"
+#include "vitrail/ops/custom_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
 
 namespace vitrail::ops {
@@ -25,9 +26,14 @@ void softmax_backward(const T* y, const T* grad, T* grad_x, int64_t rows, int64_
 }  // namespace
 
 Tensor softmax(const Tensor& x) {
+  const int64_t cols = x.size(-1), rows = cols ? x.numel() / cols : 0;
+  if (symbolic({&x})) {
+    return recorded_custom("softmax", {x}, x.shape(), [=](const float* const* in, float* const* out) {
+      kernels::softmax(in[0], out[0], rows, cols);
+    });
+  }
   const DType dtype = compute_dtype(x, "softmax");
   const Tensor xc = prepared(x, dtype), y = Tensor::empty(x.shape(), dtype);
-  const int64_t cols = x.size(-1), rows = cols ? x.numel() / cols : 0;
   if (dtype == DType::f64) {
     kernels::scalar::softmax(xc.data<double>(), y.data<double>(), rows, cols);
   } else {

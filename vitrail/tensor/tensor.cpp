@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/tensor/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "vitrail/base/error.h"
@@ -44,6 +45,43 @@ void copy_rows(const Tensor& to, const Tensor& from) {
   const std::byte* const source = from.raw();
   for_each_offset(rows, to.strides(), from.strides(), [&](int64_t a, int64_t b) {
     std::memcpy(target + a * bytes, source + b * bytes, static_cast<size_t>(width * bytes));
+  });
+}
+
+// The first axis, but the last one, along which the source's elements follow each other; −1 if there is none.
+int transposed_axis(const Tensor& to, const Tensor& from) {
+  if (to.rank() < 2 || to.strides()[to.rank() - 1] != 1) return -1;
+  for (int axis = 0; axis + 1 < to.rank(); ++axis) {
+    if (from.strides()[axis] == 1 && to.size(axis) > 1) return axis;
+  }
+  return -1;
+}
+
+// Copies between tensors of equal shape: `to` has stride 1 along the last axis, and `from` along `axis`.  Tiles
+// of both axes use every element of a cache line while it is in the cache.
+template <class T>
+void copy_transposed(const Tensor& to, const Tensor& from, int axis) {
+  constexpr int64_t kTile = 16;
+  const int last = to.rank() - 1;
+  const int64_t rows = to.size(axis), columns = to.size(last);
+  const int64_t to_step = to.strides()[axis], from_step = from.strides()[last];
+  Shape others = to.shape();
+  others[axis] = others[last] = 1;
+  for_each_offset(others, to.strides(), from.strides(), [&](int64_t a, int64_t b) {
+    T* const target = to.data<T>() + a;
+    const T* const source = from.data<T>() + b;
+    parallel_for(0, (rows + kTile - 1) / kTile, 1 + kConvertedPerTask / (kTile * columns),
+                 [&](int64_t first, int64_t end) {
+                   for (int64_t r0 = first * kTile; r0 < std::min(rows, end * kTile); r0 += kTile) {
+                     const int64_t r1 = std::min(rows, r0 + kTile);
+                     for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+                       const int64_t c1 = std::min(columns, c0 + kTile);
+                       for (int64_t r = r0; r < r1; ++r) {
+                         for (int64_t c = c0; c < c1; ++c) target[r * to_step + c] = source[r + c * from_step];
+                       }
+                     }
+                   }
+                 });
   });
 }
 
@@ -183,6 +221,10 @@ void Tensor::copy_(const Tensor& source) const {
   if (from.dtype_ == dtype_ && rank() > 0 && shape_[rank() - 1] > 1 && strides_[rank() - 1] == 1 &&
       from.strides_[rank() - 1] == 1) {
     copy_rows(*this, from);
+    return;
+  }
+  if (const int axis = transposed_axis(*this, from); axis >= 0 && from.dtype_ == dtype_) {
+    dispatch_dtype(dtype_, [&](auto tag) { copy_transposed<decltype(tag)>(*this, from, axis); });
     return;
   }
   dispatch_dtype(dtype_, [&](auto to_tag) {

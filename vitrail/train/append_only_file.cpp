@@ -71,6 +71,7 @@ AppendOnlyFile::AppendOnlyFile(const fs::path& path, uint64_t keep) : path_(path
   const auto size = static_cast<uint64_t>(status.st_size);
   try {
     if (size < keep) throw Error(path.string(), str("at least ", keep, " bytes, as the checkpoint says"), str(size));
+    if (size == 0) sync_folder(path.parent_path());  // a new file: its name is to last as long as its bytes
     if (::ftruncate(file_, static_cast<off_t>(keep)) != 0) throw failure(path, "cannot be truncated");
   } catch (...) {
     ::close(file_);

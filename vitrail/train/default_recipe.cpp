@@ -99,7 +99,7 @@ void set_start(const DefaultRecipeOptions& options, DefaultRecipe& result) {
   result.reasons.push_back(options.model.empty()
                                ? str("starting from the bundled model ", models::kDefaultModel,
                                      ", which sees 32 × 32 pixels; for photographs an ImageNet model serves better: "
-                                     "-m deit_tiny_patch16_224.fb_in1k (a folder from the Hugging Face hub)")
+                                     "-m timm/deit_tiny_patch16_224.fb_in1k")
                                : str("starting from ", options.model));
 }
 

@@ -94,6 +94,7 @@ void Run::log_setup() const {
 
 // A changed recipe may give another learning rate at the same step.
 void Run::log_resumption() const {
+  for (const std::string& note : metrics_log_->notes()) log(note);
   log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
   if (position_.epoch >= recipe_.epochs) return;
   const int64_t step = position_.epoch * steps_ + position_.step_in_epoch / recipe_.accumulate;

@@ -59,6 +59,7 @@ void SegmentRun::log_setup() const {
   log("training on " + data_.train_name);
   log(data_.validation ? "validating on " + data_.validation_name : "no validation images: the last weights are kept");
   if (data_.test) log("testing at the end on " + data_.test_name);
+  for (const std::string& note : metrics_log_->notes()) log(note);
   if (state_) log(str("resumed at epoch ", position_.epoch + 1, ", step ", position_.step));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Key maps: rules that translate the tensor names and layouts of other libraries' checkpoints to the native ones, which
-// are timm's.  docs/cli.md describes the JSON form; the built-in families are files of this form in key_maps/.
+// are timm's.  docs/models.md describes the JSON form; the built-in families are files of this form in key_maps/.
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -101,7 +101,11 @@ template <class C>
 void bf16_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                const BFloat16* b, int64_t ldb, const float* bias, C* c, int64_t ldc) {
   if (m > 0 && n > 0 && k > 0) {  // oneDNN rejects null operands
-    onednn::matmul_bf16(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, DTypeOf<C>::value, c, ldc);
+    for_each_tile(m, n, k, [&](const Tile& t) {
+      onednn::matmul_bf16(transpose_a, transpose_b, t.rows, t.columns, k, a + t.row * (transpose_a ? 1 : lda), lda,
+                          b + t.column * (transpose_b ? ldb : 1), ldb, bias ? bias + t.column : nullptr,
+                          DTypeOf<C>::value, c + t.row * ldc + t.column, ldc);
+    });
     return;
   }
   for (int64_t i = 0; i < m * n; ++i) c[i / n * ldc + i % n] = C(bias ? bias[i % n] : 0.0f);

@@ -167,7 +167,7 @@ const Bf16Matmul& bf16_matmul(const Bf16Shape& shape) {
 
 void matmul_bf16(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                  const BFloat16* b, int64_t ldb, const float* bias, DType c_type, void* c, int64_t ldc) {
-  const OpenMpThreads all(num_threads());
+  const OpenMpThreads one(1);
   const Bf16Matmul& cached = bf16_matmul({transpose_a, transpose_b, bias != nullptr, c_type, m, n, k, lda, ldb, ldc});
   // oneDNN takes no const pointers, but only reads these.
   std::unordered_map<int, memory> arguments{

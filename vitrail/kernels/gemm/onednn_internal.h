@@ -3,7 +3,8 @@
 // The only wrapper around oneDNN (2.6 and 3.x).  In a build without oneDNN (VITRAIL_ONEDNN off), available() is false
 // and the other functions throw std::logic_error (onednn_absent.cpp).  From its first use on, oneDNN is limited to the
 // instruction set that VITRAIL_CPU or force_isa() asked for by then; scalar, under which vitrail does not call oneDNN,
-// limits it to SSE4.  f32 is computed on the calling thread alone, bf16 on num_threads() of oneDNN's own.
+// limits it to SSE4.  Everything is computed on the calling thread alone: the threads of OpenMP wait for each other in
+// busy loops, which takes many times as long where other processes run.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
