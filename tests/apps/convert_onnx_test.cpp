@@ -55,7 +55,6 @@ TEST(ConvertToOnnx, RefusesWhatSegmentAnythingDoesNotHave) {
   const fs::path sam = sam_fixture("padded_windows").model;
   expect_refusal({sam, "--image-size", "64"}, 2, "--image-size: does not apply to Segment Anything");
   expect_refusal({sam, "--dtype", "int8"}, 2, "--dtype: Segment Anything is exported in fp32");
-  expect_refusal({sam_fixture("high_quality").model}, 1, "HQ-SAM");
 }
 
 TEST(ConvertToOnnx, Int8NeedsAnInt8Folder) {

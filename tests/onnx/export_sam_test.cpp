@@ -112,12 +112,20 @@ TEST(SamOnnx, MetadataIsThatOfTheProcessor) {
   }
 }
 
-TEST(SamOnnx, HighQualityModelsAreRefused) {
-  const fs::path path = testing::scratch_folder() / "sam.onnx";
-  const models::Sam sam = fixture("high_quality");
-  const std::string error = testing::error_of([&] { export_sam_onnx(sam, path); });
-  EXPECT_TRUE(testing::contains(error, "HQ-SAM")) << error;
-  EXPECT_FALSE(fs::exists(sam_onnx_files(path).encoder));
+TEST(SamOnnx, HighQualityDecodersTakeTheFeaturesOfABlock) {
+  for (const char* name : {"high_quality", "mobile_high_quality"}) {
+    SCOPED_TRACE(name);
+    const models::Sam sam = fixture(name);
+    const Graphs graphs = exported(sam);
+    EXPECT_EQ(testing::graph_errors(graphs.encoder), "");
+    EXPECT_EQ(testing::graph_errors(graphs.decoder), "");
+    const std::string grid = text(sam.config().encoder.grid);
+    const std::string width = text(sam.mask_decoder().hq_head()->intermediate_width());
+    const Value features{"interm_embeddings", kFloat, {"1", "1", grid, grid, width}};
+    EXPECT_EQ(graphs.encoder.outputs.at(1), features);
+    EXPECT_EQ(graphs.decoder.inputs.at(1), features);
+    EXPECT_EQ(graphs.decoder.count("Conv"), 2);
+  }
 }
 
 TEST(SamOnnx, UnknownOpsetIsRefused) {

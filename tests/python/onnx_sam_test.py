@@ -8,7 +8,7 @@ import json
 import unittest
 
 import numpy as np
-from onnx_support import ENGINES, ROOT, OnnxRuntime, OnnxTest, read_safetensors, run_program, weights_of
+from onnx_support import ENGINES, ROOT, OnnxRuntime, OnnxTest, read_safetensors, weights_of
 from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 from PIL import Image
 
@@ -19,8 +19,7 @@ MEAN, STD = np.float32([123.675, 116.28, 103.53]), np.float32([58.395, 57.12, 57
 
 
 def names():
-    folders = (folder for folder in FIXTURES.iterdir() if folder.is_dir())
-    return sorted(folder.name for folder in folders if "high_quality" not in folder.name)
+    return sorted(folder.name for folder in FIXTURES.iterdir() if folder.is_dir())
 
 
 class Fixture:
@@ -90,11 +89,12 @@ class SegmentAnything(OnnxTest):
                 with self.subTest(name, engine=runtime.__name__):
                     encoder, decoder = map(runtime, files)
                     grid = fixture.golden["embedding"].shape[1]
-                    embeddings = encoder.run(image=fixture.input(size))["image_embeddings"]
+                    encoded = encoder.run(image=fixture.input(size))
+                    embeddings = encoded["image_embeddings"]
                     self.assertEqual(embeddings.shape[2:], (grid, grid))
                     self.assert_close(embeddings[0], fixture.golden["embedding"], TOLERANCE)
                     for number in range(len(fixture.prompts)):
-                        inputs = fixture.decoder_inputs(number, embeddings, size)
+                        inputs = {**fixture.decoder_inputs(number, embeddings, size), **encoded}
                         self.check_prompt(fixture, number, decoder.run(**inputs))
 
     def test_names_and_shapes_are_those_of_segment_anything(self):
@@ -165,13 +165,6 @@ class SegmentAnything(OnnxTest):
             processor = json.loads(OnnxRuntime(file).metadata["preprocessor_config.json"])
             np.testing.assert_allclose(processor["image_mean"], MEAN / 255, rtol=1e-5)
             self.assertEqual(processor["size"]["longest_edge"], processor["pad_size"]["height"])
-
-    def test_high_quality_models_are_refused(self):
-        file = self.folder / "model.onnx"
-        result = run_program("convert", weights_of(FIXTURES / "high_quality"), "-o", file)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("HQ-SAM", result.stderr)
-        self.assertEqual(list(self.folder.glob("*.onnx")), [])
 
 
 if __name__ == "__main__":

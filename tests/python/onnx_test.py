@@ -88,14 +88,14 @@ class BundledModel(OnnxTest):
         """Activations are fp32 in the file, so that the program's values in int8 differ by their rounding."""
         int8 = self.folder / "int8"
         pixels, files = self.noise((32, 32), 7)
-        calibrated = ("--calibrate", files[0], "--tolerance", "1")
+        calibrated, whole_image = ("--calibrate", files[0], "--tolerance", "1"), ("--crop-pct", "1")
         for model, calibration in ((CLASSIFIER, ()), (FIXTURES / "timm_token", calibrated)):
             program("convert", model, "-o", int8, "--dtype", "int8", *calibration)
             file = self.convert(int8, "--dynamic-batch", "--input", "uint8", "--dtype", "int8")
             names = [constant.name for constant in onnx.load(file).graph.initializer]
             self.assertEqual("blocks.0.attn.qkv.weight_correction" in names, bool(calibration))
-            want = self.program_array("classify", int8, files, "--precision", "fp32")
-            in_int8 = self.program_array("classify", int8, files)
+            want = self.program_array("classify", int8, files, "--precision", "fp32", *whole_image)
+            in_int8 = self.program_array("classify", int8, files, *whole_image)
             for engine in (runtime(file) for runtime in ENGINES):
                 for batch in (1, 2, 7):
                     got = engine.run(images=pixels[:batch])["logits"]

@@ -56,13 +56,19 @@ void export_encoder(const models::Sam& sam, const std::filesystem::path& path, c
       {kImage, pixels ? DType::u8 : DType::f32, pixels ? Ints{batch, kHeight, kWidth, 3} : Ints{batch, 3, size, size}});
   const Tensor images = Tensor::empty({kRecordedBatch, 3, size, size}, DType::f32, Device::meta);
   const ops::Recorder recorder;
-  const Tensor embedding = sam.image_encoder().forward(images);
+  const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(images);
+  const Tensor embedding = sam.image_encoder().neck(trunk.output);
   Lowering lowering(graph, parameter_names(sam), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
   lowering.bind_batch(images,
                       pixels ? padded(graph, normalised_pixels(graph, kImage, preprocessing(), 3), size) : kImage);
   for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
   graph.add_output(lowering.value_of(embedding.permute({0, 3, 1, 2})),
                    {"image_embeddings", DType::f32, {batch, config.out_chans, config.grid, config.grid}});
+  if (sam.config().decoder.high_quality) {
+    graph.add_output(
+        lowering.value_of(trunk.intermediate.unsqueeze(0)),
+        {"interm_embeddings", DType::f32, {1, batch, config.grid, config.grid, trunk.intermediate.size(3)}});
+  }
   write_model(graph, path, metadata_of(sam.config()), options);
 }
 
@@ -76,10 +82,6 @@ SamOnnxFiles sam_onnx_files(const std::filesystem::path& path) {
 void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, const SamOnnxOptions& options) {
   check(options.file);
   const models::SamConfig& config = sam.config();
-  if (config.decoder.high_quality) {
-    throw Error("ONNX", "Segment Anything or MobileSAM; export HQ-SAM with segment-anything-hq's own script",
-                "HQ-SAM, whose decoder reads features of the encoder's blocks");
-  }
   if (config.encoder.in_chans != 3) {
     throw Error("ONNX", "an image encoder of RGB images", str(config.encoder.in_chans, " channels"));
   }

@@ -30,8 +30,9 @@ struct SamOnnxOptions {
 // image_embeddings [1, C, h, w]; point_coords [1, num_points, 2] in pixels of the resized image, and point_labels [1,
 // num_points]: 1 inside, 0 outside, 2 and 3 the corners of a box, -1 padding, which follows points without a box;
 // mask_input [1, 1, 4·h, 4·w]; has_mask_input [1]; orig_im_size [2], height and width; all float32 → masks [1, M,
-// height, width], logits; iou_predictions [1, M]; low_res_masks [1, M, 4·h, 4·w]. Throws Error for HQ-SAM, for options
-// out of range, and if a file cannot be written.
+// height, width], logits; iou_predictions [1, M]; low_res_masks [1, M, 4·h, 4·w].
+// HQ-SAM: the encoder also gives, and the decoder takes, interm_embeddings [1, N, h, w, D], as in segment-anything-hq.
+// Its mask is added to each of the others.  Throws Error for options out of range, and if a file cannot be written.
 void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, const SamOnnxOptions& options = {});
 
 }  // namespace vitrail::onnx

@@ -12,7 +12,8 @@ namespace vitrail::onnx {
 namespace {
 
 constexpr const char *kEmbeddings = "image_embeddings", *kCoordinates = "point_coords", *kLabels = "point_labels",
-                     *kMask = "mask_input", *kHasMask = "has_mask_input", *kSize = "orig_im_size";
+                     *kMask = "mask_input", *kHasMask = "has_mask_input", *kSize = "orig_im_size",
+                     *kIntermediate = "interm_embeddings";
 
 class DecoderGraph {
  public:
@@ -37,6 +38,7 @@ class DecoderGraph {
   std::string parameter(const std::string& name);
   std::string point_tokens();
   std::string image();
+  Tensor hq_features();
   Masks decoded();
   Masks best(const Masks& all);
   std::string resized(const std::string& masks, const std::string& sizes);
@@ -51,6 +53,8 @@ class DecoderGraph {
 
 void DecoderGraph::add_inputs() {
   graph_.add_input({kEmbeddings, DType::f32, {1, dim(), grid(), grid()}});
+  if (const models::SamHqHead* const head = sam_.mask_decoder().hq_head())
+    graph_.add_input({kIntermediate, DType::f32, {1, 1, grid(), grid(), head->intermediate_width()}});
   graph_.add_input({kCoordinates, DType::f32, {1, kNumPoints, 2}});
   graph_.add_input({kLabels, DType::f32, {1, kNumPoints}});
   graph_.add_input({kMask, DType::f32, {1, 1, mask_size(), mask_size()}});
@@ -86,6 +90,17 @@ std::string DecoderGraph::point_tokens() {
       "Add", {graph_.node("Mul", {features, visible}), graph_.node("MatMul", {one_hot, graph_.concat(table, 0)})});
 }
 
+// [1, 4·h, 4·w, C / 8], recorded, of HQ-SAM; undefined for other models.
+Tensor DecoderGraph::hq_features() {
+  const models::SamHqHead* const head = sam_.mask_decoder().hq_head();
+  if (!head) return {};
+  const Tensor embedding = Tensor::empty({1, grid(), grid(), dim()}, DType::f32, Device::meta);
+  const Tensor intermediate = Tensor::empty({1, grid(), grid(), head->intermediate_width()}, DType::f32, Device::meta);
+  lowering_.bind(embedding, graph_.transpose(kEmbeddings, {0, 2, 3, 1}));
+  lowering_.bind(intermediate, graph_.reshape(kIntermediate, {1, grid(), grid(), head->intermediate_width()}));
+  return head->features(embedding, intermediate);
+}
+
 // [1, h, w, C]: the embedding plus the mask prompt, or what stands for none.
 std::string DecoderGraph::image() {
   const Tensor mask = Tensor::empty({1, 1, mask_size(), mask_size()}, DType::f32, Device::meta);
@@ -108,7 +123,7 @@ DecoderGraph::Masks DecoderGraph::decoded() {
   const ops::Recorder recorder;
   const models::SamMaskDecoder& decoder = sam_.mask_decoder();
   const models::SamMasks result =
-      decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points));
+      decoder.forward(image_input, sam_.prompt_encoder().grid_positions(), decoder.tokens(points), hq_features());
   for (const ops::Operation& operation : recorder.operations()) lowering_.lower(operation);
   return {lowering_.value_of(result.logits), lowering_.value_of(result.iou)};
 }
