@@ -6,10 +6,12 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/convert_int8.h"
 #include "apps/vitrail/convert_onnx.h"
+#include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/text_tower.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
@@ -46,16 +48,38 @@ void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
 }
 
-int convert_to_onnx(const Options& options, models::OpenedModel& opened, const GlobalOptions& global) {
-  const models::VisionTransformer model = models::build_model(opened);
-  opened.config.int8.reset();
+int convert_image_model(const Options& options, const GlobalOptions& global) {
+  models::OpenedModel opened = options.model.open();
+  const bool int8 = options.dtype == "int8";
+  if (int8 && !opened.config.int8) {
+    throw Error(options.model.model, "an int8 folder, for an ONNX file in int8",
+                "another model (first run vitrail convert MODEL -o FOLDER --dtype int8 --calibrate IMAGES)");
+  }
+  const models::VisionTransformer model =
+      models::build_model(opened, int8 ? weights::Int8Weights::keep : weights::Int8Weights::dequantize);
+  if (!int8) opened.config.int8.reset();
+  std::optional<models::TextTower> text;  // opened before the first file is written
+  if (models::has_text_tower(opened)) text = models::build_text_tower(opened);
   const onnx::OnnxOptions values = options.onnx.values();
   onnx::export_onnx(model, opened.config, options.output, values);
   if (!global.quiet) {
-    note_source(opened,
-                fmt::format("{}: opset {}, {} parameters, fp32", options.output, values.opset, model.num_parameters()));
+    note_source(opened, fmt::format("{}: opset {}, {} parameters, {}", options.output, values.opset,
+                                    model.num_parameters(), options.dtype));
   }
+  if (text) convert_text(*text, options.onnx, options.output, global.quiet);
   return 0;
+}
+
+int convert_to_onnx(const Options& options, const GlobalOptions& global) {
+  if (!options.int8.calibration_inputs.empty())
+    throw CLI::ValidationError("--calibrate", "is for an int8 folder, from which the ONNX file is then made");
+  if (is_segmentation_model(options.model.path())) {
+    if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
+    return convert_sam(options.model, options.onnx, options.output, global.quiet);
+  }
+  if (options.onnx.single_mask)
+    throw CLI::ValidationError("--single-mask", "is for a Segment Anything model, which this is not");
+  return convert_image_model(options, global);
 }
 
 int convert(const Options& options, const GlobalOptions& global) {
@@ -63,9 +87,9 @@ int convert(const Options& options, const GlobalOptions& global) {
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
+  if (is_onnx_file(options.output)) return convert_to_onnx(options, global);
   models::OpenedModel opened = options.model.open();
   if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
-  if (is_onnx_file(options.output)) return convert_to_onnx(options, opened, global);
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;
@@ -95,7 +119,12 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail convert vit_b_16.pth --config vit_base_patch16_224 -o vit_b_16/");
   command->add_option("MODEL", options->model.model, "Model to convert")->required();
   options->model.add_to(*command, false);
-  command->add_option("-o,--output", options->output, "Output folder, or a file that ends in .onnx")->required();
+  command
+      ->add_option(
+          "-o,--output", options->output,
+          "Output folder, or a file that ends in .onnx. For sam.onnx, Segment Anything gives sam.encoder.onnx and "
+          "sam.decoder.onnx. For clip.onnx, a dual model gives clip.onnx and clip.text.onnx")
+      ->required();
   command
       ->add_option("--dtype", options->dtype,
                    "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")

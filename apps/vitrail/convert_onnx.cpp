@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/convert_onnx.h"
 
+#include <fmt/core.h>
+
 #include <filesystem>
+
+#include "apps/vitrail/output.h"
 
 namespace vitrail::app {
 
@@ -17,6 +21,8 @@ void OnnxFileOptions::add_to(CLI::App& command) {
       ->default_str("float")
       ->check(CLI::IsMember({"float", "uint8"}));
   command.add_flag("--dynamic-batch", dynamic_batch, "For an ONNX file: N is any number; otherwise 1");
+  command.add_flag("--single-mask", single_mask,
+                   "For an ONNX file of a Segment Anything decoder: one mask for a prompt, the best; otherwise four");
 }
 
 onnx::OnnxOptions OnnxFileOptions::values() const {
@@ -31,12 +37,48 @@ bool is_onnx_file(const std::string& output) { return std::filesystem::path(outp
 
 void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype) {
   if (is_onnx_file(output)) {
-    if (dtype != "fp32") throw CLI::ValidationError("--dtype", "an ONNX file is fp32; other types are for a folder");
+    if (dtype != "fp32" && dtype != "int8")
+      throw CLI::ValidationError("--dtype", "an ONNX file is fp32 or int8; other types are for a folder");
     return;
   }
-  const char* given = options.opset ? "--opset" : options.input ? "--input" : "--dynamic-batch";
-  if (options.opset || options.input || options.dynamic_batch)
-    throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
+  const char* given = options.opset           ? "--opset"
+                      : options.input         ? "--input"
+                      : options.dynamic_batch ? "--dynamic-batch"
+                      : options.single_mask   ? "--single-mask"
+                                              : nullptr;
+  if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
+}
+
+int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {
+  const char* given = !model.config.empty()                        ? "--config"
+                      : !model.key_map.empty()                     ? "--key-map"
+                      : !model.image_size.empty()                  ? "--image-size"
+                      : !model.preset.empty()                      ? "--preset"
+                      : !model.mean.empty() || !model.std.empty()  ? "--mean and --std"
+                      : !model.interpolation.empty()               ? "--interpolation"
+                      : model.crop_pct || !model.crop_mode.empty() ? "--crop-pct and --crop-mode"
+                                                                   : nullptr;
+  if (given != nullptr)
+    throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
+  const onnx::SamOnnxOptions values{.file = options.values(), .single_mask = options.single_mask};
+  const models::Sam sam = models::load_sam(model.path());
+  onnx::export_sam_onnx(sam, output, values);
+  const onnx::SamOnnxFiles files = onnx::sam_onnx_files(output);
+  if (!quiet) {
+    print_note(fmt::format("{} and {}: opset {}, {} parameters, fp32", files.encoder.string(), files.decoder.string(),
+                           values.file.opset, sam.num_parameters()));
+  }
+  return 0;
+}
+
+void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
+                  bool quiet) {
+  const onnx::OnnxOptions values = options.values();
+  onnx::export_text_onnx(tower, output, values);
+  if (!quiet) {
+    print_note(fmt::format("{}: opset {}, {} parameters, fp32", onnx::text_onnx_file(output).string(), values.opset,
+                           tower.model.num_parameters()));
+  }
 }
 
 }  // namespace vitrail::app

@@ -5,14 +5,16 @@
 #include <optional>
 #include <string>
 
-#include "vitrail/onnx/export.h"
+#include "apps/vitrail/common.h"
+#include "vitrail/onnx/export_sam.h"
+#include "vitrail/onnx/export_text.h"
 
 namespace vitrail::app {
 
 struct OnnxFileOptions {
   std::optional<int> opset = {};
   std::optional<std::string> input = {};
-  bool dynamic_batch = false;
+  bool dynamic_batch = false, single_mask = false;
 
   void add_to(CLI::App& command);
   onnx::OnnxOptions values() const;
@@ -22,5 +24,13 @@ bool is_onnx_file(const std::string& output);  // by its extension
 
 // Throws CLI::ValidationError for options of the other kind of output.
 void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype);
+
+// Writes the encoder and the decoder of a Segment Anything model.  Throws CLI::ValidationError for options of `model`
+// that it does not have.
+int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet);
+
+// Writes the text tower beside the image tower.
+void convert_text(const models::TextTower& tower, const OnnxFileOptions& options, const std::string& output,
+                  bool quiet);
 
 }  // namespace vitrail::app

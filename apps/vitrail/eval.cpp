@@ -10,13 +10,13 @@
 #include "apps/vitrail/eval_output.h"
 #include "apps/vitrail/eval_segment.h"
 #include "apps/vitrail/image_stream.h"
+#include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/data/dataset.h"
 #include "vitrail/data/imagenet_labels.h"
-#include "vitrail/models/sam/sam.h"
 #include "vitrail/train/training_images.h"
 
 namespace vitrail::app {
@@ -204,15 +204,6 @@ int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
                      options, global);
 }
 
-// A model whose weights cannot be read is reported where it is loaded.
-bool is_segmentation_model(const Options& options) {
-  try {
-    return models::has_mask_decoder(options.model.path());
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 int evaluate_masks(const Options& options, const GlobalOptions& global) {
   const char* given = options.zeroshot               ? "--zeroshot"
                       : !options.labels.empty()      ? "--labels"
@@ -230,7 +221,7 @@ int evaluate_masks(const Options& options, const GlobalOptions& global) {
 }
 
 int evaluate(const Options& options, const GlobalOptions& global) {
-  if (is_segmentation_model(options)) return evaluate_masks(options, global);
+  if (is_segmentation_model(options.model.path())) return evaluate_masks(options, global);
   if (options.zeroshot) return evaluate_zero_shot(options, global);
   const Model model = load_model(options.model, global, options.labels);
   models::require_classifier(model.config(), options.model.model);

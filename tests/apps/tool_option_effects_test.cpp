@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the program, inspect, bench, convert and train.
 #include "tests/apps/option_effects.h"
+#include "tests/support/onnx_file.h"
+#include "tests/support/sam_fixture.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/base/parallel.h"
@@ -277,6 +279,22 @@ void check_dynamic_batch() {
   EXPECT_TRUE(contains(refused.err, "--dtype: an ONNX file is fp32")) << refused.err;
 }
 
+void check_single_mask() {
+  const fs::path sam = sam_fixture("padded_windows").model;
+  const auto decoder = [&](const Arguments& more) {
+    const fs::path file = scratch_folder() / "sam.onnx";
+    const ProgramResult result = run_program(Arguments{"convert", sam, "-o", file} + more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return read_onnx(fs::path(file).replace_extension(".decoder.onnx"));
+  };
+  EXPECT_EQ(decoder({}).outputs[0].shape[1], "4");
+  EXPECT_EQ(decoder({"--single-mask"}).outputs[0].shape[1], "1");
+  const ProgramResult refused =
+      run_program({"convert", small_model(), "-o", scratch_folder() / "model.onnx", "--single-mask"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "--single-mask: is for a Segment Anything model")) << refused.err;
+}
+
 // A run of one epoch on a few images.
 class SmallRun {
  public:
@@ -447,6 +465,7 @@ OptionEffects tool_option_effects() {
           {"convert", "--opset", check_opset},
           {"convert", "--input", check_input_of_onnx},
           {"convert", "--dynamic-batch", check_dynamic_batch},
+          {"convert", "--single-mask", check_single_mask},
           {"train", "-o,--output", check_output_of_train},
           {"train", "-m,--model", check_model_of_train},
           {"train", "--data", check_data},

@@ -87,6 +87,18 @@ TEST(OnnxView, PartOfTheBatchIsRefused) {
   EXPECT_THROW(steps_of(tokens.select(0, 1)), Error);
 }
 
+// The number of tokens differs between the recorded pass and a call.
+TEST(OnnxView, OneTokenIsTakenFromAnyNumberOfTokens) {
+  constexpr int64_t kWidth = 4;
+  const Tensor recorded = numbered({1, 6, kWidth}), longer = numbered({1, 11, kWidth});
+  for (const int64_t token : {0, 3, 5}) {
+    const ViewSteps steps = steps_of(recorded.narrow(1, token, 1), kWidth);
+    EXPECT_EQ(elements(computed(steps, longer)), elements(longer.narrow(1, token, 1)));
+  }
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 2}, {2, 2}, {1, 3}})
+    EXPECT_THROW(steps_of(recorded.narrow(1, first, count), kWidth), Error);
+}
+
 TEST(OnnxView, OverlappingViewIsRefused) {
   const Tensor tokens = numbered({kBatch, 6, 4});
   EXPECT_THROW(steps_of(Tensor(tokens.storage(), DType::f32, {kBatch, 5, 8}, {24, 4, 1}, 0)), Error);

@@ -11,6 +11,7 @@
 #include "vitrail/models/dinov3_files_internal.h"
 #include "vitrail/models/missing_model_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/text_tower.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
@@ -128,12 +129,17 @@ void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
 }
 
 // The key map of the text tower; the image tower's leaves its keys out.
-weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
+std::optional<weights::KeyMap> find_text_key_map(const weights::Checkpoint& checkpoint) {
   for (const std::string& name : weights::KeyMap::builtin_names()) {
     if (!name.ends_with("_text")) continue;
     weights::KeyMap map = weights::KeyMap::builtin(name);
     if (map.recognises(checkpoint.names())) return map;
   }
+  return std::nullopt;
+}
+
+weights::KeyMap text_key_map(const weights::Checkpoint& checkpoint) {
+  if (auto map = find_text_key_map(checkpoint)) return *std::move(map);
   throw Error(checkpoint.path(), "the tensors of a text tower beside the image tower's, as config.json says", "none");
 }
 
@@ -191,6 +197,8 @@ VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights in
   params.finish();
   return model;
 }
+
+bool has_text_tower(const OpenedModel& opened) { return opened.config.text && find_text_key_map(*opened.checkpoint); }
 
 TextTower build_text_tower(const OpenedModel& opened) {
   const weights::Checkpoint& checkpoint = *opened.checkpoint;

@@ -22,7 +22,10 @@ struct OnnxOptions {
   uint64_t inline_bytes = 1'900'000'000;
 };
 
-// Writes the fp32 model at the image size of its preprocessing.  Outputs: `features`, the input of the head, and
+// Writes the model at the image size of its preprocessing.  Weights that the model keeps in int8
+// (weights::Int8Weights::keep) are int8 in the file, each with its correction, and DequantizeLinear precedes the GEMM;
+// all else is fp32, activations too: vitrail has a scale for each token, and integer GEMMs of other runtimes have one
+// for a tensor.  Outputs: `features`, the input of the head, and
 // `logits`.  A model without a head has only `features`; so has one whose head is the projection of an embedding, and
 // they are projected.  Metadata of the file: `config.json` with preprocessing and labels, and for a processor of
 // Hugging Face `preprocessor_config.json`.  Throws Error for a model with an operation that ONNX does not express

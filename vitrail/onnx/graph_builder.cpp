@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/onnx/graph_builder_internal.h"
 
+#include <algorithm>
+#include <array>
 #include <ios>
+#include <iterator>
 #include <memory>
 
 #include "vitrail/base/error.h"
@@ -18,13 +21,15 @@ constexpr uint32_t entry_key = 1, entry_value = 2;
 constexpr uint32_t opset_version = 2;
 constexpr uint32_t graph_node = 1, graph_name = 2, graph_initializer = 5, graph_input = 11, graph_output = 12;
 constexpr uint32_t node_input = 1, node_output = 2, node_name = 3, node_op_type = 4, node_attribute = 5;
-constexpr uint32_t attribute_name = 1, attribute_f = 2, attribute_i = 3, attribute_ints = 8, attribute_type = 20;
+constexpr uint32_t attribute_name = 1, attribute_f = 2, attribute_i = 3, attribute_s = 4, attribute_ints = 8,
+                   attribute_type = 20;
 constexpr uint32_t tensor_dims = 1, tensor_data_type = 2, tensor_name = 8, tensor_raw_data = 9,
                    tensor_external_data = 13, tensor_data_location = 14;
 constexpr uint32_t value_name = 1, value_type = 2, type_tensor = 1, tensor_type_elem = 1, tensor_type_shape = 2,
                    shape_dim = 1, dim_value = 1, dim_param = 2;
 }  // namespace field
 constexpr int64_t kExternal = 1;
+constexpr std::array kSymbols{"batch", "num_points", "height", "width"};  // kBatch, …, as segment-anything names them
 constexpr uint64_t kDataAlignment = 4096;  // readers map external weights into memory by pages
 
 int64_t element_type(DType dtype) {
@@ -33,10 +38,12 @@ int64_t element_type(DType dtype) {
       return 1;
     case DType::u8:
       return 2;
+    case DType::i8:
+      return 3;
     case DType::i64:
       return 7;
     default:
-      throw Error("ONNX tensor", "f32, u8 or i64", name_of(dtype));
+      throw Error("ONNX tensor", "f32, u8, i8 or i64", name_of(dtype));
   }
 }
 
@@ -44,7 +51,7 @@ int64_t element_type(DType dtype) {
 int64_t ir_version_of(int opset) { return opset >= 21 ? 10 : opset >= 19 ? 9 : 8; }
 
 std::string attribute_message(const Attribute& attribute) {
-  enum : int64_t { kFloat = 1, kInt = 2, kInts = 7 };
+  enum : int64_t { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };
   ProtobufWriter out;
   out.text(field::attribute_name, attribute.name);
   if (const auto* f = std::get_if<float>(&attribute.value)) {
@@ -53,6 +60,9 @@ std::string attribute_message(const Attribute& attribute) {
   } else if (const auto* i = std::get_if<int64_t>(&attribute.value)) {
     out.integer(field::attribute_i, *i);
     out.integer(field::attribute_type, kInt);
+  } else if (const auto* s = std::get_if<std::string>(&attribute.value)) {
+    out.text(field::attribute_s, *s);
+    out.integer(field::attribute_type, kString);
   } else {
     for (const int64_t value : std::get<Ints>(attribute.value)) out.integer(field::attribute_ints, value);
     out.integer(field::attribute_type, kInts);
@@ -65,7 +75,7 @@ std::string value_message(const GraphValue& value) {
   for (const int64_t extent : value.shape) {
     ProtobufWriter dim;
     if (extent < 0) {
-      dim.text(field::dim_param, "batch");
+      dim.text(field::dim_param, kSymbols.at(static_cast<size_t>(-extent - 1)));
     } else {
       dim.integer(field::dim_value, extent);
     }
@@ -152,7 +162,7 @@ std::string GraphBuilder::node(const std::string& op, const std::vector<std::str
   value = unique(str(op, "_", nodes_.size()));
   out.text(field::node_output, value);
   out.text(field::node_name, value);
-  nodes_.push_back(out.bytes());
+  nodes_.push_back({inputs, value, out.bytes()});
   return value;
 }
 
@@ -186,8 +196,29 @@ std::string GraphBuilder::scalar(double value) {
   return known;
 }
 
+std::string GraphBuilder::index(int64_t value) {
+  std::string& known = known_[str("index ", value)];
+  if (known.empty()) {
+    known = unique(str("index_", value));
+    initializers_.push_back({known, Tensor::full({}, static_cast<double>(value), DType::i64)});
+  }
+  return known;
+}
+
 std::string GraphBuilder::slice(const std::string& x, const Ints& axes, const Ints& starts, const Ints& ends) {
   return node("Slice", {x, constant(starts), constant(ends), constant(axes)});
+}
+
+std::string GraphBuilder::cast(const std::string& x, DType dtype) {
+  return node("Cast", {x}, {{"to", element_type(dtype)}});
+}
+
+std::string GraphBuilder::concat(const std::vector<std::string>& parts, int64_t axis) {
+  return node("Concat", parts, {{"axis", axis}});
+}
+
+std::string GraphBuilder::extent(const std::string& x, int64_t axis) {
+  return node("Shape", {x}, {{"start", axis}, {"end", axis + 1}});
 }
 
 void GraphBuilder::add_input(const GraphValue& value) {
@@ -201,19 +232,34 @@ void GraphBuilder::add_output(const std::string& value, const GraphValue& output
   out.text(field::node_output, output.name);
   out.text(field::node_name, output.name);
   out.text(field::node_op_type, "Identity");
-  nodes_.push_back(out.bytes());
+  nodes_.push_back({{value}, output.name, out.bytes()});
   outputs_.push_back(output);
 }
 
-uint64_t GraphBuilder::weight_bytes() const {
-  uint64_t bytes = 0;
-  for (const Initializer& item : initializers_) bytes += bytes_of(item.tensor);
-  return bytes;
+// What the outputs depend on.  A node follows those whose values it reads.
+std::set<std::string> GraphBuilder::needed_values() const {
+  std::set<std::string> needed;
+  for (const GraphValue& output : outputs_) needed.insert(output.name);
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    if (needed.count(node->output) > 0) needed.insert(node->inputs.begin(), node->inputs.end());
+  }
+  return needed;
+}
+
+std::vector<GraphBuilder::Initializer> GraphBuilder::needed_initializers() const {
+  const std::set<std::string> needed = needed_values();
+  std::vector<Initializer> items;
+  std::copy_if(initializers_.begin(), initializers_.end(), std::back_inserter(items),
+               [&](const Initializer& item) { return needed.count(item.name) > 0; });
+  return items;
 }
 
 std::string GraphBuilder::graph_without_weights() const {
+  const std::set<std::string> needed = needed_values();
   ProtobufWriter out;
-  for (const std::string& node : nodes_) out.text(field::graph_node, node);
+  for (const Node& node : nodes_) {
+    if (needed.count(node.output) > 0) out.text(field::graph_node, node.message);
+  }
   out.text(field::graph_name, "vitrail");
   for (const GraphValue& value : inputs_) out.text(field::graph_input, value_message(value));
   for (const GraphValue& value : outputs_) out.text(field::graph_output, value_message(value));
@@ -223,12 +269,15 @@ std::string GraphBuilder::graph_without_weights() const {
 // The graph is written piece by piece, so that no second copy of the weights is in memory.
 void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& info, uint64_t inline_bytes) const {
   const std::filesystem::path data_path = path.string() + ".data";
-  const bool external = weight_bytes() > inline_bytes;
-  const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() == DType::f32; };
+  const std::vector<Initializer> initializers = needed_initializers();
+  uint64_t weight_bytes = 0;
+  for (const Initializer& item : initializers) weight_bytes += bytes_of(item.tensor);
+  const bool external = weight_bytes > inline_bytes;
+  const auto is_outside = [&](const Tensor& tensor) { return external && tensor.dtype() != DType::i64; };
   const std::string graph = graph_without_weights();
   std::vector<std::string> headers;  // precede the values of each tensor in the graph
   uint64_t graph_bytes = graph.size(), offset = 0;
-  for (const auto& [name, tensor] : initializers_) {
+  for (const auto& [name, tensor] : initializers) {
     if (is_outside(tensor)) {
       headers.push_back(external_message(name, tensor, data_path.filename().string(), offset));
       offset = after(offset, tensor);
@@ -244,8 +293,8 @@ void GraphBuilder::write(const std::filesystem::path& path, const ModelInfo& inf
   file.write(model_header(info) + start.bytes() + graph);
   const auto data = external ? std::make_unique<AtomicFile>(data_path) : nullptr;
   offset = 0;
-  for (size_t i = 0; i < initializers_.size(); ++i) {
-    const Tensor tensor = initializers_[i].tensor.contiguous();
+  for (size_t i = 0; i < initializers.size(); ++i) {
+    const Tensor tensor = initializers[i].tensor.contiguous();
     file.write(headers[i]);
     if (is_outside(tensor)) {
       data->seek(offset);

@@ -19,13 +19,16 @@ using Ints = std::vector<int64_t>;
 
 struct Attribute {
   std::string name;
-  std::variant<int64_t, float, Ints> value;
+  std::variant<int64_t, float, Ints, std::string> value;
 };
 
-// An input or output of the graph.  An extent of -1 is the batch: the symbolic extent "batch".
+// Extents that a caller chooses, in the shapes of inputs and outputs.
+constexpr int64_t kBatch = -1, kNumPoints = -2, kHeight = -3, kWidth = -4;
+
+// An input or output of the graph.  A negative extent is one of the above.
 struct GraphValue {
   std::string name;
-  DType dtype;  // f32 or u8
+  DType dtype;  // f32, u8 or i64
   Ints shape;
 };
 
@@ -35,19 +38,24 @@ struct ModelInfo {
   std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
-// Values are named.  Every operator here has one output, whose name node() returns.
+// Values are named.  Every operator here has one output, whose name node() returns.  The file has what the outputs
+// need.
 class GraphBuilder {
  public:
-  // Two equal calls give the same value: an operator is computed once.
+  // Two equal calls give the same value: an operator is computed once.  An optional input that is left out is "".
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {});
-  std::string constant(const Tensor& tensor, const std::string& name);  // f32 or i64; may be a strided view
+  std::string constant(const Tensor& tensor, const std::string& name);  // f32, i8 or i64; may be a strided view
   std::string constant(const Ints& values);
   std::string scalar(double value);
+  std::string index(int64_t value);  // an i64 without axes
 
   std::string reshape(const std::string& x, const Ints& shape) { return node("Reshape", {x, constant(shape)}); }
   std::string transpose(const std::string& x, const Ints& order) { return node("Transpose", {x}, {{"perm", order}}); }
   std::string slice(const std::string& x, const Ints& axes, const Ints& starts, const Ints& ends);
+  std::string cast(const std::string& x, DType dtype);
+  std::string concat(const std::vector<std::string>& parts, int64_t axis);
+  std::string extent(const std::string& x, int64_t axis);  // an axis of x has it, i64 [1]
 
   void add_input(const GraphValue& value);
   void add_output(const std::string& value, const GraphValue& output);  // gives `value` the output's name
@@ -61,13 +69,18 @@ class GraphBuilder {
     std::string name;
     Tensor tensor;
   };
+  struct Node {
+    std::vector<std::string> inputs;
+    std::string output, message;  // NodeProto
+  };
   std::string unique(const std::string& wanted);
-  uint64_t weight_bytes() const;
+  std::set<std::string> needed_values() const;
+  std::vector<Initializer> needed_initializers() const;
   std::string graph_without_weights() const;
 
   std::set<std::string> names_;
   std::map<std::string, std::string> known_;  // an operator or constant → its value
-  std::vector<std::string> nodes_;            // NodeProto messages
+  std::vector<Node> nodes_;
   std::vector<GraphValue> inputs_, outputs_;
   std::vector<Initializer> initializers_;
 };

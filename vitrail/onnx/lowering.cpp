@@ -3,6 +3,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/onnx/view_internal.h"
+#include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::onnx {
 namespace {
@@ -15,11 +16,15 @@ Tensor without_repetition(Tensor tensor) {
   return tensor;
 }
 
+[[noreturn]] void refuse(const std::string& operation) {
+  throw Error("ONNX", "a model of operations that ONNX expresses", operation);
+}
+
 }  // namespace
 
-void Lowering::bind_images(const Tensor& images, const std::string& value) {
-  bind(images, value);
-  images_ = value;
+void Lowering::bind_batch(const Tensor& input, const std::string& value) {
+  bind(input, value);
+  batch_source_ = value;
 }
 
 void Lowering::bind(const Tensor& tensor, const std::string& value) {
@@ -27,10 +32,13 @@ void Lowering::bind(const Tensor& tensor, const std::string& value) {
   alive_.push_back(tensor);
 }
 
-std::string Lowering::constant(const Tensor& tensor) {
+std::string Lowering::name_of_constant(const Tensor& tensor) const {
   const auto name = parameter_names_.find(tensor.storage().get());
-  return graph_.constant(without_repetition(tensor.to(DType::f32)),
-                         name == parameter_names_.end() ? "constant" : name->second);
+  return name == parameter_names_.end() ? "constant" : name->second;
+}
+
+std::string Lowering::constant(const Tensor& tensor) {
+  return graph_.constant(without_repetition(tensor.to(DType::f32)), name_of_constant(tensor));
 }
 
 std::string Lowering::value_of(const Tensor& tensor) {
@@ -42,7 +50,7 @@ std::string Lowering::value_of(const Tensor& tensor) {
     throw Error("ONNX", "operations that read the images, parameters or earlier results",
                 str("a read of ", tensor.shape(), ", which nothing has written"));
   }
-  return apply_view(graph_, found->second.value, found->second.shape, tensor);
+  return apply_view(graph_, found->second.value, found->second.shape, tensor, options_.outermost);
 }
 
 // The value with all repetitions, for operators that do not broadcast.
@@ -56,12 +64,18 @@ std::string Lowering::full_value_of(const Tensor& tensor) {
     shape[0] = 1;
     return graph_.node("Expand", {x, graph_.constant(shape)});
   }
-  const std::string batch = graph_.node("Shape", {images_}, {{"start", int64_t{0}}, {"end", int64_t{1}}});
+  const std::string batch = graph_.extent(batch_source_, 0);
   const std::string others = graph_.constant(Ints(shape.begin() + 1, shape.end()));
-  return graph_.node("Expand", {x, graph_.node("Concat", {batch, others}, {{"axis", int64_t{0}}})});
+  return graph_.node("Expand", {x, graph_.concat({batch, others}, 0)});
 }
 
-void Lowering::lower(const ops::Operation& operation) { bind(operation.outputs[0], result_of(operation)); }
+void Lowering::lower(const ops::Operation& operation) {
+  if (operation.kind == ops::OpKind::custom && operation.attributes.custom->name == "unfold_3x3") {
+    unfolds_.emplace(operation.outputs[0].storage().get(), operation);
+  } else {
+    bind(operation.outputs[0], result_of(operation));
+  }
+}
 
 std::string Lowering::result_of(const ops::Operation& operation) {
   const auto input = [&](size_t i) { return value_of(operation.inputs[i]); };
@@ -94,13 +108,21 @@ std::string Lowering::result_of(const ops::Operation& operation) {
       return mean(input(0), operation.attributes.axis, false);
     case ops::OpKind::copy:
       return input(0);
-    case ops::OpKind::merge_tokens:
     case ops::OpKind::embedding:
+      return embedding(operation);
     case ops::OpKind::custom:
+      return custom(operation);
+    case ops::OpKind::merge_tokens:
       break;
   }
-  const auto& custom = operation.attributes.custom;
-  throw Error("ONNX", "a model of operations that ONNX expresses", custom ? custom->name : name_of(operation.kind));
+  refuse(name_of(operation.kind));
+}
+
+std::string Lowering::custom(const ops::Operation& operation) {
+  const std::string& name = operation.attributes.custom->name;
+  const auto rule = custom_rules().find(name);
+  if (rule == custom_rules().end()) refuse(name);
+  return (this->*rule->second)(operation);
 }
 
 std::string Lowering::mean(const std::string& x, int64_t axis, bool keep) {
@@ -109,11 +131,31 @@ std::string Lowering::mean(const std::string& x, int64_t axis, bool keep) {
   return graph_.node("ReduceMean", {x, graph_.constant(Ints{axis})}, {keepdims});
 }
 
+// weight [out, in] → [in, out].  An int8 weight stays one: its scales are of the output channels.
+std::string Lowering::transposed_weight(const Tensor& weight) {
+  const QuantizedTensor* const quantized = weight.quantized();
+  if (!quantized) return value_of(weight.to(DType::f32).transpose(0, 1));
+  const std::string name = name_of_constant(weight);
+  const auto dequantized = [&](const QuantizedTensor& part, const std::string& suffix) {
+    const std::string values = graph_.constant(part.values.transpose(0, 1), name + suffix);
+    const std::string scales = graph_.constant(part.scales, name + suffix + "_scale");
+    return graph_.node("DequantizeLinear", {values, scales}, {{"axis", int64_t{1}}});
+  };
+  const std::string values = dequantized(*quantized, "");
+  if (!quantized->correction) return values;
+  return graph_.node("Add", {values, dequantized(*quantized->correction, "_correction")});
+}
+
 std::string Lowering::linear(const ops::Operation& operation) {
-  const Tensor &weight = operation.inputs[1], &bias = operation.inputs[2];
-  const std::string x = value_of(operation.inputs[0]);
-  std::string y = graph_.node("MatMul", {x, value_of(weight.to(DType::f32).transpose(0, 1))});
-  if (bias.defined()) y = graph_.node("Add", {y, value_of(bias)});
+  const Tensor &x = operation.inputs[0], &weight = operation.inputs[1], &bias = operation.inputs[2];
+  if (const auto unfold = unfolds_.find(x.storage().get()); unfold != unfolds_.end())
+    return unfolded_linear(unfold->second, operation);
+  std::string y = graph_.node("MatMul", {value_of(x), transposed_weight(weight)});
+  if (bias.defined()) {
+    const Sum sum{y, value_of(bias)};
+    y = graph_.node("Add", {sum.x, sum.bias});
+    sums_[y] = sum;
+  }
   return lower_activation(graph_, operation.attributes.activation, y);
 }
 
@@ -149,7 +191,7 @@ std::string Lowering::attention(const ops::Operation& operation) {
   if (operation.outputs[1].defined()) bind(operation.outputs[1], weights);
   const std::string heads =
       graph_.transpose(graph_.node("MatMul", {weights, value_of(operation.inputs[2])}), {0, 2, 1, 3});
-  return graph_.reshape(heads, {-1, q.size(2), q.size(1) * q.size(3)});
+  return graph_.reshape(heads, {0, 0, q.size(1) * q.size(3)});  // 0: as it was
 }
 
 // image [B, C, H, W] → [B, rows · columns, C · height · width]
@@ -176,7 +218,12 @@ std::string Lowering::silu_gate(const ops::Operation& operation) {
 std::string Lowering::cat(const ops::Operation& operation) {
   std::vector<std::string> parts;
   for (const Tensor& input : operation.inputs) parts.push_back(full_value_of(input));
-  return graph_.node("Concat", parts, {{"axis", int64_t{operation.attributes.axis}}});
+  return graph_.concat(parts, operation.attributes.axis);
+}
+
+// ids [..] of the rows of weight [V, C] → [.., C]
+std::string Lowering::embedding(const ops::Operation& operation) {
+  return graph_.node("Gather", {value_of(operation.inputs[1]), value_of(operation.inputs[0])}, {{"axis", int64_t{0}}});
 }
 
 }  // namespace vitrail::onnx

@@ -8,6 +8,7 @@
 
 #include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/onnx/graph_builder_internal.h"
+#include "vitrail/onnx/view_internal.h"
 #include "vitrail/ops/recorder.h"
 
 namespace vitrail::onnx {
@@ -20,13 +21,15 @@ class Lowering {
   struct Options {
     int opset = 17;
     bool dynamic_batch = false;
+    Outermost outermost = Outermost::batch;
   };
   // parameter_names: by storage, for the names of constants.
   Lowering(GraphBuilder& graph, std::map<const Storage*, std::string> parameter_names, const Options& options)
       : graph_(graph), parameter_names_(std::move(parameter_names)), options_(options) {}
 
-  // `value` of the graph has the elements of the recorded images [B, C, H, W].
-  void bind_images(const Tensor& images, const std::string& value);
+  // `value` of the graph has the elements of the recorded input [B, …], which tells the batch.
+  void bind_batch(const Tensor& input, const std::string& value);
+  void bind(const Tensor& tensor, const std::string& value);
   // Throws Error naming the operation if it has no translation.
   void lower(const ops::Operation& operation);
   // The value of a tensor: a view of a result, or a constant, whose repeated axes have extent 1.
@@ -38,12 +41,13 @@ class Lowering {
     Shape shape;
   };
 
-  void bind(const Tensor& tensor, const std::string& value);
   std::string result_of(const ops::Operation& operation);
+  std::string name_of_constant(const Tensor& tensor) const;
   std::string constant(const Tensor& tensor);
   std::string full_value_of(const Tensor& tensor);
   std::string mean(const std::string& x, int64_t axis, bool keep);
 
+  std::string transposed_weight(const Tensor& weight);
   std::string linear(const ops::Operation& operation);
   std::string layer_norm(const ops::Operation& operation);
   std::string rms_norm(const ops::Operation& operation);
@@ -53,12 +57,34 @@ class Lowering {
   std::string patchify(const ops::Operation& operation);
   std::string silu_gate(const ops::Operation& operation);
   std::string cat(const ops::Operation& operation);
+  std::string embedding(const ops::Operation& operation);
+
+  // Custom operations of the library, by their names.
+  using Rule = std::string (Lowering::*)(const ops::Operation&);
+  static const std::map<std::string, Rule>& custom_rules();
+  std::string custom(const ops::Operation& operation);
+  std::string matmul(const ops::Operation& operation);
+  std::string window_partition(const ops::Operation& operation);
+  std::string window_unpartition(const ops::Operation& operation);
+  std::string padded_windows(const std::string& x, const Tensor& fill, const Ints& pads);
+  std::string relative_self_attention(const ops::Operation& operation);
+  std::string relative_scores(const Tensor& q, const ops::Operation& operation);
+  std::string offset_table(const Tensor& table, int64_t positions);
+  std::string depthwise_conv_3x3(const ops::Operation& operation);
+  std::string unfolded_linear(const ops::Operation& unfold, const ops::Operation& operation);
+  std::string convolution(const Tensor& x, const std::vector<std::string>& weights, int64_t stride, int64_t group);
+  std::string pixel_shuffle(const ops::Operation& operation);
 
   GraphBuilder& graph_;
   std::map<const Storage*, std::string> parameter_names_;
   Options options_;
-  std::string images_;
+  std::string batch_source_;  // the value whose first extent is the batch
   std::map<const Storage*, Written> written_;
+  struct Sum {
+    std::string x, bias;
+  };
+  std::map<std::string, Sum> sums_;                   // linear layers before their activation, by value
+  std::map<const Storage*, ops::Operation> unfolds_;  // only the linear layers of convolutions read them
   struct RotaryFactors {
     std::string own, other;
   };

@@ -39,9 +39,30 @@ Ints with_batch(const Shape& shape) {
   return result;
 }
 
+// What gives a view that is one element of the outermost axis.
+ViewSteps element_steps(const Tensor& view, int64_t element) {
+  const int64_t at = view.offset() / element;
+  return {.digits = {-1, element},
+          .axes = {0},
+          .starts = {at},
+          .ends = {at + 1},
+          .order = {0, 1},
+          .shape = Ints(view.shape().begin(), view.shape().end()),
+          .expanded = {}};
+}
+
+// The size of an element of the outermost axis of more than one.
+int64_t element_of(const Shape& shape) {
+  const auto outermost = std::find_if(shape.begin(), shape.end(), [](int64_t extent) { return extent > 1; });
+  return outermost == shape.end() ? 0 : shape.numel() / *outermost;
+}
+
 }  // namespace
 
-ViewSteps steps_of(const Tensor& view) {
+ViewSteps steps_of(const Tensor& view, int64_t element) {
+  const bool is_element =
+      element > 0 && view.is_contiguous() && view.numel() == element && view.offset() % element == 0;
+  if (is_element) return element_steps(view, element);
   const std::vector<int> axes = axes_by_stride(view);
   if (axes.empty()) refuse(view, "it has no batch");
   ViewSteps steps;
@@ -82,10 +103,11 @@ ViewSteps steps_of(const Tensor& view) {
   return steps;
 }
 
-std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view) {
+std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view,
+                       Outermost outermost) {
   const Ints before = with_batch(written);
   if (is_whole_buffer(view)) return view.shape() == written ? value : graph.reshape(value, with_batch(view.shape()));
-  const ViewSteps steps = steps_of(view);
+  const ViewSteps steps = steps_of(view, outermost == Outermost::elements ? element_of(written) : 0);
   std::string x = steps.digits == before ? value : graph.reshape(value, steps.digits);
   Ints extents = steps.digits;
   if (!steps.axes.empty()) x = graph.slice(x, steps.axes, steps.starts, steps.ends);

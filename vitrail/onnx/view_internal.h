@@ -20,11 +20,17 @@ struct ViewSteps {
   Ints shape, expanded;
 };
 
-// An element of the buffer has its index in the mixed radix of the view's strides as coordinates.  The view must have
-// the whole batch.  Throws Error naming the view if it is no such slice, or overlaps itself.
-ViewSteps steps_of(const Tensor& view);
+// The outermost axis of a buffer.  batch: a view has all samples.  elements: callers choose their number, and a view
+// may have one element, counted from the first.
+enum class Outermost : uint8_t { batch, elements };
+
+// An element of the buffer has its index in the mixed radix of the view's strides as coordinates.  Throws Error naming
+// the view if it is no such slice, overlaps itself, or has a part of the batch.
+// element: the size of an element of the outermost axis, or 0 for Outermost::batch.
+ViewSteps steps_of(const Tensor& view, int64_t element = 0);
 
 // The view of the buffer `value`, which an operator gave the shape `written`.
-std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view);
+std::string apply_view(GraphBuilder& graph, const std::string& value, const Shape& written, const Tensor& view,
+                       Outermost outermost = Outermost::batch);
 
 }  // namespace vitrail::onnx

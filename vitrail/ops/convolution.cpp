@@ -170,7 +170,8 @@ Tensor unfold_3x3(const Tensor& x, int64_t stride) {
   const Shape shape = of.result(kTaps * of.map.channels);
   if (symbolic({&x})) {
     return recorded_custom("unfold_3x3", {x}, shape,
-                           [of](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], of); });
+                           [of](const float* const* in, float* const* out) { unfold_forward(in[0], out[0], of); }, 0,
+                           {}, {.height = stride, .width = stride});
   }
   const DType dtype = compute_dtype(x, "unfold_3x3");
   const Tensor xc = prepared(x, dtype);
@@ -205,7 +206,8 @@ Tensor depthwise_conv_3x3(const Tensor& x, const Tensor& weight, const Tensor& b
     const double flops = 2.0 * kTaps * static_cast<double>(of.result(channels).numel());
     return recorded_custom(
         "depthwise_conv_3x3", {x, taps, bias}, of.result(channels),
-        [of](const float* const* in, float* const* out) { depthwise_forward(in[0], in[1], in[2], out[0], of); }, flops);
+        [of](const float* const* in, float* const* out) { depthwise_forward(in[0], in[1], in[2], out[0], of); }, flops,
+        {}, {.height = stride, .width = stride});
   }
   const DType dtype = compute_dtype(x, "depthwise_conv_3x3");
   const Tensor xc = prepared(x, dtype), w = prepared(taps, dtype), b = prepared(bias, dtype);

@@ -87,20 +87,20 @@ std::vector<Tensor> linear_backward(const Tensor& x, const Tensor& weight, const
   return {grad_x, grad_weight, grad_bias};
 }
 
-// b is read as it is if its transpose is contiguous.
+// b is read as it is if its transpose is contiguous.  The attribute axis is the one of b that is contracted.
 Tensor recorded_matmul(const Tensor& a, const Tensor& b, const Shape& shape) {
   const int last = b.rank() - 1;
   const bool transposed = !b.is_contiguous() && b.transpose(last - 1, last).is_contiguous();
   const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1), count = m * n == 0 ? 0 : shape.numel() / (m * n);
-  return recorded_custom(
-      "matmul", {a, transposed ? b.transpose(last - 1, last) : b}, shape,
-      [=](const float* const* in, float* const* out) {
-        for (int64_t i = 0; i < count; ++i) {
-          kernels::gemm(false, transposed, m, n, k, in[0] + i * m * k, k, in[1] + i * k * n, transposed ? k : n, false,
-                        out[0] + i * m * n, n);
-        }
-      },
-      2.0 * static_cast<double>(count * m * n) * static_cast<double>(k));
+  return recorded_custom("matmul", {a, transposed ? b.transpose(last - 1, last) : b}, shape,
+                         [=](const float* const* in, float* const* out) {
+                           for (int64_t i = 0; i < count; ++i) {
+                             kernels::gemm(false, transposed, m, n, k, in[0] + i * m * k, k, in[1] + i * k * n,
+                                           transposed ? k : n, false, out[0] + i * m * n, n);
+                           }
+                         },
+                         2.0 * static_cast<double>(count * m * n) * static_cast<double>(k), {},
+                         {.axis = transposed ? last : last - 1});
 }
 
 }  // namespace

@@ -230,7 +230,7 @@ Tensor relative_self_attention(const Tensor& qkv, int64_t heads, double scale, c
         "relative_self_attention", {qkv, row_table, column_table}, shape,
         [n](const float* const* in, float* const* out) { forward(in[0], in[1], in[2], out[0], n); },
         static_cast<double>(n.batch * n.width()) * tokens * (4 * tokens + 4 * static_cast<double>(n.rows + n.columns)),
-        in_half);
+        in_half, {.scale = scale, .height = n.rows, .width = n.columns, .heads = heads});
   }
   const DType dtype = compute_dtype(qkv, "relative_self_attention");
   if (dtype == DType::f64) return reference(qkv, row_table, column_table, n);

@@ -78,7 +78,8 @@ Tensor window_partition(const Tensor& x, int64_t window, const Tensor& fill) {
   }
   if (symbolic({&x})) {
     return recorded_custom("window_partition", {x, fill}, w.shape(),
-                           [w](const float* const* in, float* const* out) { partition(in[0], in[1], out[0], w); });
+                           [w](const float* const* in, float* const* out) { partition(in[0], in[1], out[0], w); }, 0,
+                           {}, {.height = window, .width = window});
   }
   const DType dtype = compute_dtype(x, "window_partition");
   const Tensor xc = prepared(x, dtype), fc = prepared(fill, dtype);
@@ -113,7 +114,8 @@ Tensor window_unpartition(const Tensor& windows, int64_t window, int64_t height,
   const Windows w{windows.size(0) / (one.down() * one.across()), height, width, one.channels, window};
   if (symbolic({&windows})) {
     return recorded_custom("window_unpartition", {windows}, w.map_shape(),
-                           [w](const float* const* in, float* const* out) { unpartition(in[0], out[0], w); });
+                           [w](const float* const* in, float* const* out) { unpartition(in[0], out[0], w); }, 0, {},
+                           {.height = window, .width = window});
   }
   const DType dtype = compute_dtype(windows, "window_unpartition");
   const Tensor wc = prepared(windows, dtype);

@@ -5,6 +5,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/resize_internal.h"
+#include "vitrail/models/sam/config.h"
 
 namespace vitrail::sam {
 
@@ -32,7 +33,7 @@ void write_input(const image::Image& resized, int64_t size, float* input) {
       const uint8_t* const row = resized.row(y) + c;
       float* const to = input + (c * size + y) * size;
       for (int64_t x = 0; x < resized.width; ++x) {
-        to[x] = (static_cast<float>(row[3 * x]) - kImageMean[c]) / kImageStd[c];
+        to[x] = (static_cast<float>(row[3 * x]) - models::kSamImageMean[c]) / models::kSamImageStd[c];
       }
     }
   }

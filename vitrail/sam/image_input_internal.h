@@ -8,9 +8,6 @@
 
 namespace vitrail::sam {
 
-// The statistics of ImageNet's red, green and blue, times 255.
-inline constexpr std::array kImageMean{123.675f, 116.28f, 103.53f}, kImageStd{58.395f, 57.12f, 57.375f};
-
 // Height and width of an image whose long side is resized to `size`.
 std::array<int64_t, 2> resized_sides(int64_t height, int64_t width, int64_t size);
 

@@ -74,7 +74,7 @@ class EncoderTransfer {
       const auto c = static_cast<size_t>(i / area % 3);
       const auto at = [&](const std::vector<double>& values) { return values[values.size() == 1 ? 0 : c]; };
       const double mean = at(*preprocessing_.mean), std = at(*preprocessing_.std);
-      const double m = sam::kImageMean[c] / 255.0, s = sam::kImageStd[c] / 255.0;
+      const double m = models::kSamImageMean[c] / 255.0, s = models::kSamImageStd[c] / 255.0;
       float& w = weight.data<float>()[i];
       bias.data<float>()[i / (3 * area)] += static_cast<float>(w * (m - mean) / std);
       w = static_cast<float>(w * s / std);

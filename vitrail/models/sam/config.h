@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The configuration of Segment Anything, which a checkpoint's shapes determine.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -9,6 +10,9 @@
 #include "vitrail/tensor/shape.h"
 
 namespace vitrail::models {
+
+// Images are normalised by the statistics of ImageNet's red, green and blue, times 255.
+inline constexpr std::array kSamImageMean{123.675f, 116.28f, 103.53f}, kSamImageStd{58.395f, 57.12f, 57.375f};
 
 // A block of the image encoder.
 struct SamBlockConfig {

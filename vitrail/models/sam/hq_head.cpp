@@ -12,7 +12,7 @@ namespace {
 constexpr double kNormEps = 1e-6;
 
 // The channels of SamTrunk::intermediate.
-int64_t intermediate_width(const SamEncoderConfig& config) {
+int64_t width_of_intermediate(const SamEncoderConfig& config) {
   return config.stages.empty() ? config.dim : config.stages[1].out_dim;
 }
 
@@ -37,9 +37,10 @@ void SamUpscaling::visit(nn::Visitor& visitor) {
 
 SamHqHead::SamHqHead(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
+      intermediate_width_(width_of_intermediate(config.encoder)),
       token_(params.get("hf_token.weight", {1, config.decoder.dim}, nn::init::normal(1))),
       mlp_(config.decoder.dim, config.decoder.dim, config.decoder.upscale_dims[1], params.child("hf_mlp")),
-      block_upscaling_(intermediate_width(config.encoder), config.decoder.dim, config.decoder.upscale_dims[1],
+      block_upscaling_(intermediate_width_, config.decoder.dim, config.decoder.upscale_dims[1],
                        params.child("compress_vit_feat")),
       embedding_upscaling_(config.decoder.dim, config.decoder.upscale_dims[0], config.decoder.upscale_dims[1],
                            params.child("embedding_encoder")),

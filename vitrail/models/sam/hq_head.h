@@ -32,7 +32,8 @@ class SamHqHead : public nn::Module {
   // The same for all prompts of an image: embedding [B, h, w, C], intermediate [B, h, w, D] of SamTrunk →
   // [B, 4·h, 4·w, C / 8].
   Tensor features(const Tensor& embedding, const Tensor& intermediate) const;
-  const Tensor& token() const { return token_; }  // [1, C]
+  const Tensor& token() const { return token_; }                      // [1, C]
+  int64_t intermediate_width() const { return intermediate_width_; }  // D
   // token [B, 1, C], the transformer's output at token(); cells [B, 4·h, 4·w, C / 8], the decoder's enlarged map;
   // features [1 or B, 4·h, 4·w, C / 8] → logits [B, 1, 16·h·w].
   Tensor mask(const Tensor& token, const Tensor& cells, const Tensor& features) const;
@@ -40,6 +41,7 @@ class SamHqHead : public nn::Module {
   void visit(nn::Visitor& visitor) override;
 
  private:
+  int64_t intermediate_width_;
   Tensor token_;
   SamMlp mlp_;
   SamUpscaling block_upscaling_, embedding_upscaling_;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which files `convert -o FILE.onnx` writes for which model, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/apps/option_effects.h"
+#include "tests/support/messages.h"
+#include "tests/support/models.h"
+#include "tests/support/onnx_file.h"
+#include "tests/support/paths.h"
+#include "tests/support/program.h"
+#include "tests/support/sam_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kInt8 = 3;
+
+std::set<std::string> files_in(const fs::path& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+void expect_refusal(const Arguments& arguments, int status, const std::string& message) {
+  const fs::path folder = scratch_folder();
+  const ProgramResult result = run_program(Arguments{"convert", "-o", folder / "m.onnx"} + arguments);
+  EXPECT_EQ(result.status, status);
+  EXPECT_TRUE(contains(result.err, message)) << result.err;
+  EXPECT_EQ(files_in(folder), std::set<std::string>{});
+}
+
+std::set<std::string> files_of(const fs::path& model) {
+  const fs::path folder = scratch_folder();
+  const ProgramResult result = run_program({"convert", model, "-o", folder / "m.onnx"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::set<std::string> files = files_in(folder);
+  for (const std::string& file : files) EXPECT_TRUE(contains(result.err, file)) << result.err;
+  return files;
+}
+
+TEST(ConvertToOnnx, WritesAFileForEachPartOfAModel) {
+  using Files = std::set<std::string>;
+  EXPECT_EQ(files_of(model_fixture("timm_token")), Files{"m.onnx"});
+  EXPECT_EQ(files_of(model_fixture("hf_clip")), (Files{"m.onnx", "m.text.onnx"}));
+  EXPECT_EQ(files_of(model_fixture("hf_clip_vision")), Files{"m.onnx"});
+  EXPECT_EQ(files_of(sam_fixture("mobile").model), (Files{"m.decoder.onnx", "m.encoder.onnx"}));
+}
+
+TEST(ConvertToOnnx, RefusesWhatSegmentAnythingDoesNotHave) {
+  const fs::path sam = sam_fixture("padded_windows").model;
+  expect_refusal({sam, "--image-size", "64"}, 2, "--image-size: does not apply to Segment Anything");
+  expect_refusal({sam, "--dtype", "int8"}, 2, "--dtype: Segment Anything is exported in fp32");
+}
+
+TEST(ConvertToOnnx, Int8NeedsAnInt8Folder) {
+  const fs::path model = model_fixture("timm_token"), folder = scratch_folder();
+  expect_refusal({model, "--dtype", "int8"}, 1, "first run vitrail convert MODEL -o FOLDER --dtype int8");
+  expect_refusal({model, "--dtype", "int8", "--calibrate", folder}, 2, "--calibrate: is for an int8 folder");
+  expect_refusal({model, "--dtype", "bf16"}, 2, "--dtype: an ONNX file is fp32 or int8");
+}
+
+// Four layers of each block, and nothing else.
+TEST(ConvertToOnnx, Int8FolderGivesInt8Weights) {
+  const fs::path folder = scratch_folder(), int8 = folder / "int8";
+  ASSERT_EQ(run_program({"convert", model_fixture("timm_token"), "-o", int8, "--dtype", "int8"}).status, 0);
+  const auto exported = [&](const Arguments& more) {
+    const ProgramResult result = run_program(Arguments{"convert", int8, "-o", folder / "m.onnx"} + more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return read_onnx(folder / "m.onnx");
+  };
+  const OnnxFile quantised = exported({"--dtype", "int8"}), plain = exported({});
+  EXPECT_EQ(graph_errors(quantised), "");
+  const auto depth = models::open_model(int8).config.vit.depth;
+  EXPECT_EQ(quantised.count("DequantizeLinear"), 4 * depth);
+  EXPECT_EQ(plain.count("DequantizeLinear"), 0);
+  for (const char* layer : {"attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"}) {
+    const std::string name = std::string("blocks.0.") + layer + ".weight";
+    ASSERT_EQ(quantised.constants.count(name), 1u) << name;
+    EXPECT_EQ(quantised.constants.at(name).type, kInt8);
+    EXPECT_EQ(quantised.constants.at(name).shape[1], quantised.constants.at(name + "_scale").shape[0]);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/onnx/export_text.h"
+
+#include <limits>
+#include <sstream>
+
+#include "vitrail/base/error.h"
+#include "vitrail/onnx/export_internal.h"
+#include "vitrail/onnx/lowering_internal.h"
+#include "vitrail/ops/recorder.h"
+
+namespace vitrail::onnx {
+namespace {
+
+constexpr const char* kIds = "input_ids";
+
+// The first position of the largest value in each row of x [N, n], i64 [N].
+std::string first_largest(GraphBuilder& graph, const std::string& x) {
+  return graph.node("ArgMax", {graph.cast(x, DType::f32)}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+}
+
+// TextTransformer::pooled_rows(): the index of each text's pooled token among all N · n tokens.
+std::string pooled_rows(GraphBuilder& graph, const models::TextTransformerConfig& config, bool dynamic_batch) {
+  const int64_t length = config.context_length;
+  std::string position = graph.constant(Ints{length - 1});
+  if (config.pool == models::TextPool::largest_id) position = first_largest(graph, kIds);
+  if (config.pool == models::TextPool::first_eos)
+    position = first_largest(graph, graph.node("Equal", {kIds, graph.index(config.eos_token_id)}));
+  if (!dynamic_batch) return position;
+  const std::string count = graph.node("Squeeze", {graph.extent(kIds, 0)});
+  const std::string texts = graph.node("Range", {graph.index(0), count, graph.index(1)});
+  return graph.node("Add", {graph.node("Mul", {texts, graph.index(length)}), position});
+}
+
+std::string number(double value) {
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  out << value;
+  return out.str();
+}
+
+}  // namespace
+
+std::filesystem::path text_onnx_file(const std::filesystem::path& path) {
+  std::filesystem::path file = path;
+  return file.replace_extension(".text.onnx");
+}
+
+void export_text_onnx(const models::TextTower& tower, const std::filesystem::path& path, const OnnxOptions& options) {
+  check(options);
+  const models::TextTransformerConfig& config = tower.model.config();
+  const int64_t batch = options.dynamic_batch ? kBatch : 1;
+  GraphBuilder graph;
+  graph.add_input({kIds, DType::i64, {batch, config.context_length}});
+  const Tensor ids = Tensor::empty({kRecordedBatch, config.context_length}, DType::i64, Device::meta);
+  const Tensor rows = Tensor::empty({kRecordedBatch}, DType::i64, Device::meta);
+  const ops::Recorder recorder;
+  const Tensor embeddings = tower.model.forward(ids, rows);
+  Lowering lowering(graph, parameter_names(tower.model),
+                    {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
+  lowering.bind_batch(ids, kIds);
+  lowering.bind(rows, pooled_rows(graph, config, options.dynamic_batch));
+  for (const ops::Operation& operation : recorder.operations()) lowering.lower(operation);
+  graph.add_output(lowering.value_of(embeddings), {"text_embeds", DType::f32, {batch, config.output_dim}});
+  write_model(graph, text_onnx_file(path),
+              {{"logit_scale", number(tower.logit_scale)}, {"logit_bias", number(tower.logit_bias)}}, options);
+}
+
+}  // namespace vitrail::onnx
