@@ -135,5 +135,16 @@ TEST(SamOnnx, UnknownOpsetIsRefused) {
   EXPECT_TRUE(testing::contains(error, "an opset from 17 to 21")) << error;
 }
 
+// On a grid of published models' kind, attention of few tokens has a form of its own that depends on their number.
+TEST(SamOnnx, ADecoderOfManyCellsTakesAnyNumberOfPoints) {
+  models::SamConfig config;
+  config.encoder = {.grid = 10, .dim = 16, .num_heads = 2, .head_dim = 8, .mlp_hidden = 16, .out_chans = 32};
+  config.encoder.blocks = {{.table_length = 19}};
+  config.decoder = {.dim = 32, .num_heads = 2, .cross_dim = 16, .mlp_hidden = 16, .upscale_dims = {8, 4}};
+  RandomParams random(1);
+  const Graphs graphs = exported(models::Sam(config, ParamSource(random)));
+  EXPECT_EQ(graphs.decoder.inputs.at(1), (Value{"point_coords", kFloat, {"1", "num_points", "2"}}));
+}
+
 }  // namespace
 }  // namespace vitrail::onnx

@@ -28,7 +28,7 @@ TEST(Tensor, PermuteThenReshapeCopiesInTheNewOrder) {
 
 // Shapes that fill tiles, exceed them and stay below them; every axis order of three.
 TEST(Tensor, PermutedCopiesHaveEveryElementInItsPlace) {
-  for (const Shape& shape : {Shape{3, 16, 32}, {2, 37, 19}, {17, 1, 5}, {1, 40, 3}}) {
+  for (const Shape& shape : {Shape{3, 16, 32}, {2, 37, 19}, {17, 1, 5}, {1, 40, 3}, {4, 0, 3}, {0, 2, 5}}) {
     const Tensor t = counting(shape);
     for (const std::array<int, 3>& order : {std::array{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}) {
       const Tensor permuted = t.permute({order[0], order[1], order[2]}), copy = permuted.contiguous();

@@ -214,8 +214,9 @@ void Tensor::copy_(const Tensor& source) const {
   refuse_if_quantized("copy_");
   if (source.quantized_) return copy_(dequantize(*source.quantized_));
   const Tensor from = source.detach().expand(shape_);
+  if (numel() == 0) return;
   if (from.dtype_ == dtype_ && from.is_contiguous() && is_contiguous()) {
-    if (numel() > 0) std::memmove(raw(), from.raw(), static_cast<size_t>(numel()) * size_of(dtype_));
+    std::memmove(raw(), from.raw(), static_cast<size_t>(numel()) * size_of(dtype_));
     return;
   }
   if (from.dtype_ == dtype_ && rank() > 0 && shape_[rank() - 1] > 1 && strides_[rank() - 1] == 1 &&
