@@ -11,6 +11,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
 #include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/hub_layout.h"
@@ -26,7 +27,7 @@ struct Options {
 };
 
 // A tensor with values beyond the range of `dtype` stays as it is, which is said once.
-NamedTensors tensors_as(const models::VisionTransformer& model, DType dtype) {
+NamedTensors tensors_as(const nn::Module& model, DType dtype) {
   NamedTensors tensors;
   std::vector<std::string> kept;
   for (const nn::NamedTensor& parameter : model.named_parameters()) {
@@ -82,12 +83,27 @@ int convert_to_onnx(const Options& options, const GlobalOptions& global) {
   return convert_image_model(options, global);
 }
 
+int convert_segmentation_model(const Options& options, const GlobalOptions& global) {
+  if (options.dtype == "int8")
+    throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
+  check_segmentation_options(options.model);
+  const models::Sam sam = models::load_sam(options.model.path());
+  const NamedTensors tensors = tensors_as(sam, dtype_from_name(options.dtype));
+  weights::write_hub_folder(options.output, models::write_sam_config(sam.config()), tensors);
+  if (!global.quiet) {
+    print_note(fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(), sam.num_parameters(),
+                           options.dtype));
+  }
+  return 0;
+}
+
 int convert(const Options& options, const GlobalOptions& global) {
   const bool int8 = options.dtype == "int8";
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
   if (is_onnx_file(options.output)) return convert_to_onnx(options, global);
+  if (is_segmentation_model(options.model.path())) return convert_segmentation_model(options, global);
   models::OpenedModel opened = options.model.open();
   if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
   models::VisionTransformer model = models::build_model(opened);

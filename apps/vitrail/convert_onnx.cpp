@@ -49,7 +49,7 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
   if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
 }
 
-int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {
+void check_segmentation_options(const ModelOptions& model) {
   const char* given = !model.config.empty()                        ? "--config"
                       : !model.key_map.empty()                     ? "--key-map"
                       : !model.image_size.empty()                  ? "--image-size"
@@ -60,6 +60,10 @@ int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const
                                                                    : nullptr;
   if (given != nullptr)
     throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
+}
+
+int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {
+  check_segmentation_options(model);
   const onnx::SamOnnxOptions values{.file = options.values(), .single_mask = options.single_mask};
   const models::Sam sam = models::load_sam(model.path());
   onnx::export_sam_onnx(sam, output, values);

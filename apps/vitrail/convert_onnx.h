@@ -25,6 +25,9 @@ bool is_onnx_file(const std::string& output);  // by its extension
 // Throws CLI::ValidationError for options of the other kind of output.
 void check_output_kind(const OnnxFileOptions& options, const std::string& output, const std::string& dtype);
 
+// Throws CLI::ValidationError for options of preprocessing and architecture, which Segment Anything does not have.
+void check_segmentation_options(const ModelOptions& model);
+
 // Writes the encoder and the decoder of a Segment Anything model.  Throws CLI::ValidationError for options of `model`
 // that it does not have.
 int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet);

@@ -9,7 +9,6 @@ import unittest
 
 import numpy as np
 from onnx_support import ENGINES, ROOT, OnnxRuntime, OnnxTest, read_safetensors, weights_of
-from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 from PIL import Image
 
 FIXTURES = ROOT / "tests" / "fixtures" / "sam"
@@ -135,7 +134,7 @@ class SegmentAnything(OnnxTest):
 
     def test_an_image_larger_than_the_models_is_refused(self):
         encoder = OnnxRuntime(self.files("mobile", "--input", "uint8")[0])
-        with self.assertRaisesRegex(RuntimeException, "requested shape:{1,3,96,96}"):
+        with self.assertRaisesRegex(Exception, "requested shape:{1,3,96,96}"):
             encoder.run(image=np.zeros((1, 97, 96, 3), np.uint8))
 
     def test_single_mask_is_the_best_or_that_of_many_points(self):

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
-
 #include "vitrail/autograd/variable.h"
 #include "vitrail/nn/copied_params.h"
 #include "vitrail/train/resume_internal.h"
@@ -87,9 +85,7 @@ void SegmentRun::finish_epoch() {
 void SegmentRun::write_model_folder(const char* name, const std::vector<nn::NamedTensor>& weights) const {
   std::vector<std::pair<std::string, Tensor>> tensors;
   for (const nn::NamedTensor& tensor : weights) tensors.emplace_back(tensor.name, tensor.tensor);
-  const nlohmann::ordered_json config{{"architecture", "segment_anything"},
-                                      {"image_size", prepared_.model.config().encoder.image_size()}};
-  weights::write_hub_folder(folder_.path() / name, config.dump(2) + "\n", tensors);
+  weights::write_hub_folder(folder_.path() / name, models::write_sam_config(prepared_.model.config()), tensors);
 }
 
 bool SegmentRun::out_of_patience() const {

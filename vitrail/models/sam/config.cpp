@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 
@@ -180,6 +181,11 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
     throw Error(where, "an image encoder with a global block, which HQ-SAM reads", "windows in all blocks");
   }
   return config;
+}
+
+std::string write_sam_config(const SamConfig& config) {
+  const nlohmann::ordered_json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
+  return json.dump(2) + "\n";
 }
 
 }  // namespace vitrail::models

@@ -72,4 +72,7 @@ struct SamConfigDefaults {
 SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
                      const SamConfigDefaults& defaults = {});
 
+// The config.json of a folder: what sam_config() does not read from shapes.
+std::string write_sam_config(const SamConfig& config);
+
 }  // namespace vitrail::models

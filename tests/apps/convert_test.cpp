@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files `convert -o FILE.onnx` writes for which model, and what it refuses.
+// What convert writes: ONNX files of each kind of model, folders of Segment Anything, and what it refuses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "tests/apps/cli_fixture.h"
 #include "tests/apps/option_effects.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
@@ -11,6 +13,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/npy.h"
 
 namespace vitrail::testing {
 namespace {
@@ -49,6 +52,38 @@ TEST(ConvertToOnnx, WritesAFileForEachPartOfAModel) {
   EXPECT_EQ(files_of(model_fixture("hf_clip")), (Files{"m.onnx", "m.text.onnx"}));
   EXPECT_EQ(files_of(model_fixture("hf_clip_vision")), Files{"m.onnx"});
   EXPECT_EQ(files_of(sam_fixture("mobile").model), (Files{"m.decoder.onnx", "m.encoder.onnx"}));
+}
+
+// Official keys, those of transformers, MobileSAM with its batch norms folded, HQ-SAM.
+TEST(ConvertToFolder, ASegmentationModelGivesTheSameMasks) {
+  const fs::path folder = scratch_folder(), image = image_folder(1) / "a.png";
+  const auto logits_of = [&](const fs::path& model, const std::string& name) {
+    const ProgramResult result =
+        run_program({"segment", "-m", model, image, "--point", "3,4", "--logits", folder / name, "--format", "json"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return read_npy(folder / name).f32;
+  };
+  for (const std::string name : {"padded_windows", "transformers_high_quality", "mobile", "high_quality"}) {
+    const fs::path model = sam_fixture(name).model;
+    const std::vector<float> want = logits_of(model, "want.npy");
+    const float largest = std::ranges::max(want);
+    for (const std::string dtype : {"fp32", "fp16"}) {
+      const fs::path copy = folder / (name + dtype);
+      const ProgramResult result = run_program({"convert", model, "-o", copy, "--dtype", dtype});
+      ASSERT_EQ(result.status, 0) << result.err;
+      const std::vector<float> got = logits_of(copy, "got.npy");
+      ASSERT_EQ(got.size(), want.size());
+      // Weights in fp16 are rounded to 2⁻¹¹; the errors of some twenty layers in a row add.
+      const float tolerance = dtype == "fp32" ? 0 : 20.0f / 2048;
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance * largest) << name;
+    }
+  }
+  const auto bytes = [&](const char* model) { return fs::file_size(folder / model / "model.safetensors"); };
+  EXPECT_LT(bytes("padded_windowsfp16"), 0.6 * static_cast<double>(bytes("padded_windowsfp32")));
+  const ProgramResult refused =
+      run_program({"convert", sam_fixture("windows").model, "-o", folder / "int8", "--dtype", "int8"});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "segment --precision int8")) << refused.err;
 }
 
 TEST(ConvertToOnnx, RefusesWhatSegmentAnythingDoesNotHave) {
