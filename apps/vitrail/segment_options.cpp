@@ -7,7 +7,6 @@
 
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
-#include "vitrail/models/bundled.h"
 #include "vitrail/sam/prompt_text.h"
 
 namespace vitrail::app {
@@ -53,9 +52,10 @@ kernels::Precision precision_of(const GlobalOptions& global) {
 
 void SegmentOptions::add_to(CLI::App& command) {
   command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
-  command.add_option("-m,--model", model,
-                     "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one (default: the "
-                     "bundled model)");
+  command
+      .add_option("-m,--model", model,
+                  "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one")
+      ->required();
   add_prompts_to(command);
   add_outputs_to(command);
   add_automatic_to(command);
@@ -135,14 +135,7 @@ void SegmentOptions::add_automatic_to(CLI::App& command) {
       ->default_str("none");
 }
 
-std::string SegmentOptions::model_path() const {
-  if (!model.empty()) return model;
-  if (models::find_bundled(models::kDefaultSegmenter)) return models::kDefaultSegmenter;
-  throw CLI::RequiredError("--model");
-}
-
 void SegmentOptions::check() const {
-  static_cast<void>(model_path());
   check_prompts();
   check_outputs();
   if (inputs.empty() && prompts.empty()) throw CLI::RequiredError("INPUT");
