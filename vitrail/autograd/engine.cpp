@@ -67,8 +67,9 @@ std::vector<std::shared_ptr<Variable>> topological_order(const std::shared_ptr<V
 
 // A leaf owns the memory of its gradient, because optimisers and reductions change it in place.  The gradient gets the
 // leaf's dtype: in mixed precision that of an fp32 parameter may arrive in bf16.
-void add_to_leaf(Variable& leaf, const Tensor& grad, const BackwardOptions& options) {
-  leaf.grad = sum(std::move(leaf.grad), grad.to(leaf.dtype));
+void add_to_leaf(Variable& leaf, Tensor grad, const BackwardOptions& options) {
+  if (grad.dtype() != leaf.dtype) grad = grad.to(leaf.dtype);
+  leaf.grad = sum(std::move(leaf.grad), std::move(grad));
   if (!owned(leaf.grad)) leaf.grad = leaf.grad.clone();
   if (options.on_leaf) options.on_leaf(leaf);
 }

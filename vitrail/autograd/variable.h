@@ -32,7 +32,7 @@ struct Node {
 
 struct Variable : AutogradSlot {
   bool requires_grad = false;
-  DType dtype = DType::f32;        // leaves only: the tensor's, which its gradient gets
+  DType dtype = DType::f32;        // leaves only: of the tensor, and so of its gradient
   Tensor grad;                     // leaves only: the accumulated gradient, undefined before the first backward
   std::shared_ptr<Node> producer;  // null for leaves
 

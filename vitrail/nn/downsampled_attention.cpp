@@ -32,7 +32,7 @@ int64_t internal_dim_of(const DownsampledAttentionConfig& config) {
 constexpr int64_t kManyTokens = 64;
 
 // [B, n, C] with as many keys as values; one side may have a batch of 1.
-bool match(const Tensor& query, const Tensor& key, const Tensor& value) {
+bool shapes_match(const Tensor& query, const Tensor& key, const Tensor& value) {
   const bool ranks = query.rank() == 3 && key.rank() == 3;
   const bool batches = ranks && (query.size(0) == key.size(0) || query.size(0) == 1 || key.size(0) == 1);
   return batches && query.size(2) == key.size(2) && key.shape() == value.shape();
@@ -118,12 +118,12 @@ Tensor DownsampledAttention::few_keys(const Tensor& query, const Tensor& key, co
 }
 
 Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value) const {
-  if (may_absorb() && !autograd::recording({query, key, value}) && match(query, key, value)) {
-    // The two projections of keys and values, or of queries and of the output, would be those of many tokens.
-    const int64_t queries = key.size(0) + key.size(0), keys = query.size(0) + key.size(0);
-    if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) && saves(query, queries))
+  if (may_absorb() && !autograd::recording({query, key, value}) && shapes_match(query, key, value)) {
+    // What is projected: keys and values of the many tokens, or their queries and the output.
+    const int64_t keys_and_values = 2 * key.size(0), queries_and_output = query.size(0) + key.size(0);
+    if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) && absorbing_is_cheaper(query, keys_and_values))
       return few_queries(query, key, value);
-    if (query.size(1) >= kManyTokens && query.size(0) <= key.size(0) && saves(key, keys))
+    if (query.size(1) >= kManyTokens && query.size(0) <= key.size(0) && absorbing_is_cheaper(key, queries_and_output))
       return few_keys(query, key, value);
   }
   return projected_attention(query, key, value);
@@ -137,8 +137,8 @@ bool DownsampledAttention::may_absorb() const {
   });
 }
 
-// Whether `few` tokens need fewer multiplications for each of the many tokens, which are projected `projections` times.
-bool DownsampledAttention::saves(const Tensor& few, int64_t projections) const {
+// Compares the multiplications for each of the many tokens, which are projected `projections` times otherwise.
+bool DownsampledAttention::absorbing_is_cheaper(const Tensor& few, int64_t projections) const {
   const int64_t samples = few.size(0), count = few.size(1), dim = few.size(2);
   const int64_t projected = projections * internal_dim_ * dim + samples * 2 * count * internal_dim_;
   return samples * 2 * num_heads_ * count * dim < projected;

@@ -28,7 +28,7 @@ class DownsampledAttention : public Module {
   Tensor heads_for(const Tensor& projected, int64_t batch) const;
   Tensor projected_attention(const Tensor& query, const Tensor& key, const Tensor& value) const;
   bool may_absorb() const;
-  bool saves(const Tensor& few, int64_t projections) const;
+  bool absorbing_is_cheaper(const Tensor& few, int64_t projections) const;
   Tensor few_queries(const Tensor& query, const Tensor& key, const Tensor& value) const;
   Tensor few_keys(const Tensor& query, const Tensor& key, const Tensor& value) const;
 

@@ -48,7 +48,7 @@ void copy_rows(const Tensor& to, const Tensor& from) {
   });
 }
 
-// The first axis, but the last one, along which the source's elements follow each other; −1 if there is none.
+// The first axis other than the last along which `from` is contiguous, where `to` is along the last; −1: none.
 int transposed_axis(const Tensor& to, const Tensor& from) {
   if (to.rank() < 2 || to.strides()[to.rank() - 1] != 1) return -1;
   for (int axis = 0; axis + 1 < to.rank(); ++axis) {
@@ -57,31 +57,42 @@ int transposed_axis(const Tensor& to, const Tensor& from) {
   return -1;
 }
 
-// Copies between tensors of equal shape: `to` has stride 1 along the last axis, and `from` along `axis`.  Tiles
-// of both axes use every element of a cache line while it is in the cache.
+// A matrix whose rows are contiguous in `to`, and its columns in `from`.
 template <class T>
-void copy_transposed(const Tensor& to, const Tensor& from, int axis) {
-  constexpr int64_t kTile = 16;
-  const int last = to.rank() - 1;
-  const int64_t rows = to.size(axis), columns = to.size(last);
-  const int64_t to_step = to.strides()[axis], from_step = from.strides()[last];
-  Shape others = to.shape();
-  others[axis] = others[last] = 1;
-  for_each_offset(others, to.strides(), from.strides(), [&](int64_t a, int64_t b) {
-    T* const target = to.data<T>() + a;
-    const T* const source = from.data<T>() + b;
+struct Transposed {
+  T* to;
+  const T* from;
+  int64_t rows, columns, to_row, from_column;  // sizes and strides
+
+  // Tiles use every element of a cache line of both while it is in the cache.
+  void copy() const {
+    constexpr int64_t kTile = 16;
     parallel_for(0, (rows + kTile - 1) / kTile, 1 + kConvertedPerTask / (kTile * columns),
                  [&](int64_t first, int64_t end) {
-                   for (int64_t r0 = first * kTile; r0 < std::min(rows, end * kTile); r0 += kTile) {
-                     const int64_t r1 = std::min(rows, r0 + kTile);
-                     for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-                       const int64_t c1 = std::min(columns, c0 + kTile);
-                       for (int64_t r = r0; r < r1; ++r) {
-                         for (int64_t c = c0; c < c1; ++c) target[r * to_step + c] = source[r + c * from_step];
-                       }
-                     }
+                   for (int64_t r = first * kTile; r < std::min(rows, end * kTile); r += kTile) {
+                     for (int64_t c = 0; c < columns; c += kTile)
+                       copy_tile(r, std::min(rows, r + kTile), c, std::min(columns, c + kTile));
                    }
                  });
+  }
+  void copy_tile(int64_t row, int64_t end_row, int64_t column, int64_t end_column) const {
+    for (int64_t r = row; r < end_row; ++r) {
+      for (int64_t c = column; c < end_column; ++c) to[r * to_row + c] = from[r + c * from_column];
+    }
+  }
+};
+
+// Copies between tensors of equal shape and dtype: `to` has stride 1 along the last axis, and `from` along `axis`.
+template <class T>
+void copy_transposed(const Tensor& to, const Tensor& from, int axis) {
+  const int last = to.rank() - 1;
+  Shape others = to.shape();
+  others[axis] = others[last] = 1;
+  T* const target = to.data<T>();
+  const T* const source = from.data<T>();
+  for_each_offset(others, to.strides(), from.strides(), [&](int64_t a, int64_t b) {
+    Transposed<T>{target + a, source + b, to.size(axis), to.size(last), to.strides()[axis], from.strides()[last]}
+        .copy();
   });
 }
 
