@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/downsampled_attention.h"
 
+#include <algorithm>
+
 #include "tests/nn/layer_fixture.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/recorder.h"
 
 namespace vitrail::nn {
 namespace {
@@ -26,27 +29,36 @@ TEST_P(DownsampledAttentionGolden, EqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DownsampledAttentionGolden, ::testing::Values("1", "2"), name_of_case);
 
-// Few tokens against many, both ways, with batches of their own and shared ones: the projections of the few absorb
-// those of the many outside of training.  A quick form that is not taken would give the same bits.
+// Whether the layer projects both sides and attends then.
+bool projects_both_sides(const DownsampledAttention& layer, const Shape& query, const Shape& key) {
+  const auto meta = [](const Shape& shape) { return Tensor::empty(shape, DType::f32, Device::meta); };
+  const ops::Recorder recorder;
+  layer.forward(meta(query), meta(key), meta(key));
+  return std::ranges::any_of(recorder.operations(),
+                             [](const ops::Operation& operation) { return operation.kind == ops::OpKind::attention; });
+}
+
+// Few tokens against many, both ways, with batches of their own and shared ones.
 TEST(DownsampledAttention, FewTokensAbsorbTheProjectionsOfMany) {
   RandomParams params;
   const DownsampledAttention layer({.embedding_dim = 48, .num_heads = 4, .downsample_rate = 2}, ParamSource(params));
   for (const auto& [few_batch, many_batch] : {std::pair<int64_t, int64_t>{1, 1}, {3, 3}, {2, 1}}) {
     const Tensor few = Tensor::randn({few_batch, 2, 48}, 1), few_values = Tensor::randn({few_batch, 2, 48}, 2);
     const Tensor many = Tensor::randn({many_batch, 100, 48}, 3), values = Tensor::randn({many_batch, 100, 48}, 4);
-    const auto expect_equal = [](const Tensor& quick, const Tensor& formula) {
-      EXPECT_TRUE(testing::close(quick, formula, 1e-5));  // sums of some 100 products of order 1
-      EXPECT_FALSE(testing::close(quick, formula, 0));
-    };
+    EXPECT_FALSE(projects_both_sides(layer, few.shape(), many.shape()));
+    EXPECT_FALSE(projects_both_sides(layer, many.shape(), few.shape()));
     Tensor traced[2];
     {
       const TraceScope scope([](const std::string&, const Tensor&) {});
       traced[0] = layer.forward(few, many, values);
       traced[1] = layer.forward(many, few, few_values);
     }
-    expect_equal(layer.forward(few, many, values), traced[0]);
-    expect_equal(layer.forward(many, few, few_values), traced[1]);
+    // Sums of some 100 products of order 1.
+    EXPECT_TRUE(testing::close(layer.forward(few, many, values), traced[0], 1e-5));
+    EXPECT_TRUE(testing::close(layer.forward(many, few, few_values), traced[1], 1e-5));
   }
+  EXPECT_TRUE(projects_both_sides(layer, {1, 20, 48}, {1, 100, 48}));
+  EXPECT_TRUE(projects_both_sides(layer, {1, 2, 48}, {1, 30, 48}));
 }
 
 TEST(DownsampledAttention, TheInternalWidthMustBeAMultipleOfTheHeads) {
