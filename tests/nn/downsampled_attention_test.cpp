@@ -61,6 +61,24 @@ TEST(DownsampledAttention, FewTokensAbsorbTheProjectionsOfMany) {
   EXPECT_TRUE(projects_both_sides(layer, {1, 2, 48}, {1, 30, 48}));
 }
 
+// With few keys, of which the output's projection is absorbed, with many, and with shared tokens on the other side.
+TEST(DownsampledAttention, ProjectedTokensGiveWhatForwardGives) {
+  RandomParams params;
+  const DownsampledAttention layer({.embedding_dim = 48, .num_heads = 4, .downsample_rate = 2}, ParamSource(params));
+  for (const auto& [batch, shared] : {std::pair<int64_t, int64_t>{1, 1}, {3, 3}, {3, 1}}) {
+    for (const int64_t count : {2, 40}) {
+      SCOPED_TRACE(str(batch, " samples of ", count, " tokens, ", shared, " of cells"));
+      const Tensor tokens = Tensor::randn({batch, count, 48}, 1), values = Tensor::randn({batch, count, 48}, 2);
+      const Tensor cells = Tensor::randn({shared, 100, 48}, 3), cell_values = Tensor::randn({shared, 100, 48}, 4);
+      EXPECT_TRUE(testing::close(
+          layer.forward_projected_keys(tokens, layer.project_key(cells), layer.project_value(cell_values)),
+          layer.forward(tokens, cells, cell_values), 1e-5));
+      EXPECT_TRUE(testing::close(layer.forward_projected_query(layer.project_query(cells), tokens, values),
+                                 layer.forward(cells, tokens, values), 1e-5));
+    }
+  }
+}
+
 TEST(DownsampledAttention, TheInternalWidthMustBeAMultipleOfTheHeads) {
   RandomParams params;
   const ParamSource source(params);

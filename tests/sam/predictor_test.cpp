@@ -89,6 +89,30 @@ TEST(Predictor, BatchesEqualSinglePrompts) {
   EXPECT_TRUE(predictor.predict(embedding, std::span<const Prompt>()).empty());
 }
 
+// An embedding that was read from a file has no projections.
+TEST(Predictor, ComputesMissingProjections) {
+  for (const char* name : {"padded_windows", "high_quality"}) {
+    const SamFixture fixture = sam_fixture(name);
+    const Predictor predictor(fixture.model);
+    const ImageEmbedding embedding = predictor.embed(fixture.image);
+    EXPECT_TRUE(embedding.projections.defined());
+    ImageEmbedding read{.values = embedding.values.contiguous(),
+                        .width = embedding.width,
+                        .height = embedding.height,
+                        .hq_features = embedding.hq_features};
+    const std::vector<Masks> expected = predictor.predict(embedding, fixture.prompts);
+    for (const size_t count : {size_t{1}, fixture.prompts.size()}) {
+      const std::vector<Masks> got = predictor.predict(read, std::span(fixture.prompts).first(count));
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(testing::close(got[i].logits, expected[i].logits, 1e-5 * largest(expected[i].logits))) << i;
+      }
+    }
+    read.projections = Tensor::zeros({3, 4, 4});
+    const std::string error = testing::error_of([&] { predictor.predict(read, fixture.prompts[0]); });
+    EXPECT_TRUE(testing::contains(error, "got [3, 4, 4]")) << error;
+  }
+}
+
 TEST(Predictor, RunsInSeveralThreadsAtOnce) {
   const SamFixture fixture = sam_fixture("windows");
   const Predictor predictor(fixture.model);

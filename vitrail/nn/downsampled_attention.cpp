@@ -43,6 +43,13 @@ Tensor per_head(const Tensor& weight, int64_t heads) {
   return ops::contiguous(weight).view({heads, weight.size(0) / heads, weight.size(1)});
 }
 
+// [n, n]
+Tensor identity_matrix(int64_t n, DType dtype) {
+  std::vector<double> values(static_cast<size_t>(n * n), 0);
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i * n + i)] = 1;
+  return Tensor::from<double>({n, n}, values).to(dtype);
+}
+
 // [B, n, H·d] → [H, B·n, d]
 Tensor to_heads(const Tensor& x, int64_t heads) {
   const int64_t rows = x.size(0) * x.size(1);
@@ -72,11 +79,10 @@ Tensor DownsampledAttention::heads_for(const Tensor& projected, int64_t batch) c
   return heads.size(0) == 1 ? heads.expand({batch, heads.size(1), heads.size(2), heads.size(3)}) : heads;
 }
 
-Tensor DownsampledAttention::projected_attention(const Tensor& query, const Tensor& key, const Tensor& value) const {
-  const int64_t batch = std::max(query.size(0), key.size(0));
-  const Tensor q = heads_for(q_proj_.forward(query), batch), k = heads_for(k_proj_.forward(key), batch);
-  const Tensor v = heads_for(v_proj_.forward(value), batch);
-  const AttentionOutput attended = attend(*this, q, k, v, scale_, {}, nullptr, false);
+Tensor DownsampledAttention::attend_projected(const Tensor& q, const Tensor& k, const Tensor& v) const {
+  const int64_t batch = std::max(q.size(0), k.size(0));
+  const AttentionOutput attended =
+      attend(*this, heads_for(q, batch), heads_for(k, batch), heads_for(v, batch), scale_, {}, nullptr, false);
   return traced(*this, out_proj_.forward(attended.out));
 }
 
@@ -96,24 +102,25 @@ Tensor DownsampledAttention::few_queries(const Tensor& query, const Tensor& key,
 }
 
 // A head's scores are (Q W_qᵀ + b_q) kᵀ = Q (k W_q)ᵀ + b_q kᵀ, and its part of the output is its weights times v W_oᵀ.
-// Weights sum to 1 in each head, so that the output's bias is part of the values.
-Tensor DownsampledAttention::few_keys(const Tensor& query, const Tensor& key, const Tensor& value) const {
+// Weights sum to 1 in each head, so that the output's bias is part of the values.  q_bias may be undefined.
+Tensor DownsampledAttention::few_keys(const Tensor& query, const Tensor& q_weight, const Tensor& q_bias,
+                                      const Tensor& key, const Tensor& value) const {
   const int64_t batch = key.size(0), count = key.size(1), cells = query.size(1), dim = query.size(2);
   const int64_t columns = num_heads_ * count, shared = query.size(0);
   const Tensor k = to_heads(ops::mul(k_proj_.forward(key), Tensor::full({1}, scale_, key.dtype())), num_heads_);
-  const Tensor k_side = from_heads(ops::matmul(k, per_head(q_proj_.weight(), num_heads_)), batch);
-  const Tensor bias =
-      from_heads(ops::matmul(k, q_proj_.bias().view({num_heads_, internal_dim_ / num_heads_, 1})), batch);
-  const Tensor scores =
-      ops::add(ops::matmul(query, k_side.view({shared, batch / shared * columns, dim}).transpose(1, 2)),
-               bias.view({shared, 1, batch / shared * columns}));
+  const Tensor k_side = from_heads(ops::matmul(k, per_head(q_weight, num_heads_)), batch);
+  Tensor scores = ops::matmul(query, k_side.view({shared, batch / shared * columns, dim}).transpose(1, 2));
+  if (q_bias.defined()) {
+    const Tensor bias = from_heads(ops::matmul(k, q_bias.view({num_heads_, internal_dim_ / num_heads_, 1})), batch);
+    scores = ops::add(scores, bias.view({shared, 1, batch / shared * columns}));
+  }
   Tensor weights = ops::softmax(scores.view({shared * cells, batch / shared * num_heads_, count}));
   weights = shared == batch ? weights.view({batch, cells, columns})
                             : ops::contiguous(weights.view({cells, batch, columns}).permute({1, 0, 2}));
   const Tensor out_weight = per_head(out_proj_.weight().transpose(0, 1), num_heads_);
   Tensor v_side = from_heads(ops::matmul(to_heads(v_proj_.forward(value), num_heads_), out_weight), batch);
   const Tensor share = Tensor::full({1}, 1.0 / static_cast<double>(num_heads_), value.dtype());
-  v_side = ops::add(v_side.view({batch, columns, dim}), ops::mul(out_proj_.bias(), share));
+  v_side = ops::add(v_side.view({batch, columns, out_weight.size(2)}), ops::mul(out_proj_.bias(), share));
   return ops::matmul(weights, v_side);
 }
 
@@ -121,12 +128,31 @@ Tensor DownsampledAttention::forward(const Tensor& query, const Tensor& key, con
   if (may_absorb() && !autograd::recording({query, key, value}) && shapes_match(query, key, value)) {
     // What is projected: keys and values of the many tokens, or their queries and the output.
     const int64_t keys_and_values = 2 * key.size(0), queries_and_output = query.size(0) + key.size(0);
-    if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) && absorbing_is_cheaper(query, keys_and_values))
+    const int64_t width = 2 * query.size(2);
+    if (key.size(1) >= kManyTokens && key.size(0) <= query.size(0) &&
+        absorbing_is_cheaper(query, keys_and_values, width))
       return few_queries(query, key, value);
-    if (query.size(1) >= kManyTokens && query.size(0) <= key.size(0) && absorbing_is_cheaper(key, queries_and_output))
-      return few_keys(query, key, value);
+    if (query.size(1) >= kManyTokens && query.size(0) <= key.size(0) &&
+        absorbing_is_cheaper(key, queries_and_output, width))
+      return few_keys(query, q_proj_.weight(), q_proj_.bias(), key, value);
   }
-  return projected_attention(query, key, value);
+  return attend_projected(project_query(query), project_key(key), project_value(value));
+}
+
+// Samples with the same keys attend as one sample with the queries of all.
+Tensor DownsampledAttention::forward_projected_keys(const Tensor& query, const Tensor& k, const Tensor& v) const {
+  const Tensor q = project_query(query);
+  if (k.size(0) > 1 || q.size(0) == 1) return attend_projected(q, k, v);
+  return attend_projected(q.view({1, q.size(0) * q.size(1), q.size(2)}), k, v).view(query.shape());
+}
+
+// Few keys absorb only the output's projection: the query's is the identity.
+Tensor DownsampledAttention::forward_projected_query(const Tensor& q, const Tensor& key, const Tensor& value) const {
+  const bool few = q.size(1) >= kManyTokens && q.size(0) <= key.size(0) &&
+                   absorbing_is_cheaper(key, key.size(0), internal_dim_ + key.size(2));
+  if (few && may_absorb() && !autograd::recording({q, key, value}))
+    return few_keys(q, identity_matrix(internal_dim_, q.dtype()), {}, key, value);
+  return attend_projected(q, project_key(key), project_value(value));
 }
 
 // Not in training and traces, and not where a session has packed the weights and released them.
@@ -137,11 +163,12 @@ bool DownsampledAttention::may_absorb() const {
   });
 }
 
-// Compares the multiplications for each of the many tokens, which are projected `projections` times otherwise.
-bool DownsampledAttention::absorbing_is_cheaper(const Tensor& few, int64_t projections) const {
+// Compares the multiplications for each of the many tokens, which are projected `projections` times otherwise.  width:
+// of the operands that scores and output are computed from, together.
+bool DownsampledAttention::absorbing_is_cheaper(const Tensor& few, int64_t projections, int64_t width) const {
   const int64_t samples = few.size(0), count = few.size(1), dim = few.size(2);
   const int64_t projected = projections * internal_dim_ * dim + samples * 2 * count * internal_dim_;
-  return samples * 2 * num_heads_ * count * dim < projected;
+  return samples * num_heads_ * count * width < projected;
 }
 
 void DownsampledAttention::visit(Visitor& visitor) {

@@ -21,16 +21,23 @@ class DownsampledAttention : public Module {
  public:
   DownsampledAttention(const DownsampledAttentionConfig& config, const ParamSource& params);
   Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  // forward() in two parts, for several calls with the same tokens on one side.  project_*: [B, n, C] → [B, n, C/r].
+  Tensor project_query(const Tensor& query) const { return q_proj_.forward(query); }
+  Tensor project_key(const Tensor& key) const { return k_proj_.forward(key); }
+  Tensor project_value(const Tensor& value) const { return v_proj_.forward(value); }
+  Tensor forward_projected_keys(const Tensor& query, const Tensor& k, const Tensor& v) const;
+  Tensor forward_projected_query(const Tensor& q, const Tensor& key, const Tensor& value) const;
   std::string type() const override { return "DownsampledAttention"; }
   void visit(Visitor& visitor) override;
 
  private:
   Tensor heads_for(const Tensor& projected, int64_t batch) const;
-  Tensor projected_attention(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  Tensor attend_projected(const Tensor& q, const Tensor& k, const Tensor& v) const;
   bool may_absorb() const;
-  bool absorbing_is_cheaper(const Tensor& few, int64_t projections) const;
+  bool absorbing_is_cheaper(const Tensor& few, int64_t projections, int64_t width) const;
   Tensor few_queries(const Tensor& query, const Tensor& key, const Tensor& value) const;
-  Tensor few_keys(const Tensor& query, const Tensor& key, const Tensor& value) const;
+  Tensor few_keys(const Tensor& query, const Tensor& q_weight, const Tensor& q_bias, const Tensor& key,
+                  const Tensor& value) const;
 
   int64_t num_heads_, internal_dim_;
   double scale_;

@@ -25,6 +25,9 @@ using models::SamPoint;
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
 
+// Fewer prompts are quicker without the projections of the image than with computing them.
+constexpr size_t kManyPrompts = 3;
+
 // The prompts of a group have as many tokens, and all or none of them has a mask.
 using Group = std::pair<size_t, bool>;
 
@@ -52,7 +55,7 @@ struct Predictor::Model {
   models::Sam sam;
   Tensor positions;  // [1, h, w, C]
   int threads;
-  std::unique_ptr<infer::FunctionSession> image_encoder, mask_encoder, mask_decoder;
+  std::unique_ptr<infer::FunctionSession> image_encoder, mask_encoder, image_projector, mask_decoder;
 
   Model(models::Sam loaded, const PredictorOptions& options)
       : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
@@ -77,14 +80,25 @@ struct Predictor::Model {
           return {{"dense", sam.prompt_encoder().mask(in[0].tensor)}};
         },
         session);
+    const infer::FunctionOptions decoder_session{.threads = options.threads,
+                                                 .retained_layers = cross_attention_layers(sam)};
+    image_projector = std::make_unique<infer::FunctionSession>(
+        sam,
+        [this](const infer::NamedTensors& in) -> infer::NamedTensors {
+          const Tensor image = ops::add(in[0].tensor, sam.prompt_encoder().no_mask());
+          return {{"projections", sam.mask_decoder().project(image, positions)}};
+        },
+        decoder_session);
     mask_decoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
-          const models::SamMasks masks = sam.mask_decoder().forward(
-              ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor, in.size() > 3 ? in[3].tensor : Tensor());
+          const bool projected = in[3].tensor.numel() > 0;
+          const models::SamMasks masks =
+              sam.mask_decoder().forward(ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor,
+                                         in.size() > 4 ? in[4].tensor : Tensor(), projected ? in[3].tensor : Tensor());
           return {{"logits", masks.logits}, {"iou", masks.iou}};
         },
-        infer::FunctionOptions{.threads = options.threads, .retained_layers = cross_attention_layers(sam)});
+        decoder_session);
   }
 
   int64_t image_size() const { return sam.config().encoder.image_size(); }
@@ -92,7 +106,11 @@ struct Predictor::Model {
   bool high_quality() const { return sam.config().decoder.high_quality; }
   // The 3×3 convolutions of HQ-SAM take ten times the memory of the other layers.
   size_t max_batch() const { return high_quality() ? 1 : kMaxBatch; }
+  Shape embedding_shape() const { return {sam.config().decoder.dim, grid(), grid()}; }
   Shape hq_shape() const;
+  Shape projections_shape() const;
+  void check(const ImageEmbedding& embedding) const;  // throws Error for an embedding of another model
+  Tensor project(const Tensor& image) const { return image_projector->run({{"image", image}})[0].tensor; }
   Tensor point_tokens(const ImageEmbedding& embedding, const std::vector<const Prompt*>& prompts) const;
   Tensor dense_prompts(const std::vector<const Prompt*>& prompts) const;
   std::vector<Masks> decode(const ImageEmbedding& embedding, const Tensor& image,
@@ -101,6 +119,24 @@ struct Predictor::Model {
 
 Shape Predictor::Model::hq_shape() const {
   return {sam.config().mask_size(), sam.config().mask_size(), sam.config().decoder.upscale_dims[1]};
+}
+
+Shape Predictor::Model::projections_shape() const { return {3, grid() * grid(), sam.config().decoder.cross_dim}; }
+
+void Predictor::Model::check(const ImageEmbedding& embedding) const {
+  const auto got = [](const Tensor& tensor, const char* none) {
+    return tensor.defined() ? tensor.shape().to_string() : none;
+  };
+  const Tensor &values = embedding.values, &hq = embedding.hq_features, &projections = embedding.projections;
+  if (!values.defined() || !(values.shape() == embedding_shape()) || embedding.width < 1 || embedding.height < 1) {
+    throw Error("embedding", str(embedding_shape(), ", as this model computes it"), got(values, "none"));
+  }
+  if (high_quality() && !(hq.defined() && hq.shape() == hq_shape())) {
+    throw Error("embedding", str("features of HQ-SAM ", hq_shape()), got(hq, "an embedding without them"));
+  }
+  if (projections.defined() && !(projections.shape() == projections_shape())) {
+    throw Error("embedding", str("projections ", projections_shape(), ", or none"), got(projections, ""));
+  }
 }
 
 // The decoder's tokens.  All prompts have as many: points, padding, corners.
@@ -141,8 +177,12 @@ Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts
 
 std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, const Tensor& image,
                                             const std::vector<const Prompt*>& prompts) const {
-  infer::NamedTensors inputs{
-      {"image", image}, {"dense", dense_prompts(prompts)}, {"tokens", point_tokens(embedding, prompts)}};
+  // A mask prompt changes the image that is projected.
+  const bool projected = embedding.projections.defined() && !prompts[0]->mask_logits.defined();
+  infer::NamedTensors inputs{{"image", image},
+                             {"dense", dense_prompts(prompts)},
+                             {"tokens", point_tokens(embedding, prompts)},
+                             {"projections", projected ? embedding.projections : Tensor::zeros({3, 0, 1})}};
   if (high_quality()) inputs.push_back({"hq_features", embedding.hq_features.unsqueeze(0)});
   const infer::NamedTensors result = mask_decoder->run(inputs);
   std::vector<Masks> masks;
@@ -174,35 +214,29 @@ ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const Tensor input = Tensor::empty({1, 3, size, size});
   write_input(resized_image(image, size), size, input.data<float>());
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
-  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
+  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}),
           .width = image.width(),
           .height = image.height(),
-          .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor()};
+          .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor(),
+          .projections = model_->project(result[0].tensor)};
 }
 
 Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) const {
   return std::move(predict(embedding, std::span(&prompt, 1)).front());
 }
 
-std::vector<Masks> Predictor::predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const {
-  const Shape shape = embedding_shape();
-  if (!embedding.values.defined() || !(embedding.values.shape() == shape) || embedding.width < 1 ||
-      embedding.height < 1) {
-    throw Error("embedding", str(shape, ", as this model computes it"),
-                embedding.values.defined() ? embedding.values.shape().to_string() : "none");
-  }
-  const Tensor& hq = embedding.hq_features;
-  if (high_quality() && !(hq.defined() && hq.shape() == model_->hq_shape())) {
-    throw Error("embedding", str("features of HQ-SAM ", model_->hq_shape()),
-                hq.defined() ? hq.shape().to_string() : "an embedding without them");
-  }
+std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<const Prompt> prompts) const {
+  model_->check(given);
+  ImageEmbedding embedding = given;  // shares its tensors
+  const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
+  if (!embedding.projections.defined() && prompts.size() >= kManyPrompts)
+    embedding.projections = model_->project(image);
   std::map<Group, std::vector<size_t>> groups;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
     check_prompt(prompts[i], embedding.width, embedding.height, mask_size(), where);
     groups[{tokens_of(prompts[i]), prompts[i].mask_logits.defined()}].push_back(i);
   }
-  const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
   std::vector<Masks> results(prompts.size());
   for (const auto& [group, indices] : groups) {
     for (size_t first = 0; first < indices.size(); first += model_->max_batch()) {
@@ -232,6 +266,6 @@ int64_t Predictor::image_size() const { return model_->image_size(); }
 bool Predictor::high_quality() const { return model_->high_quality(); }
 int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
 int64_t Predictor::multimask_count() const { return model_->sam.config().decoder.mask_tokens - 1; }
-Shape Predictor::embedding_shape() const { return {model_->sam.config().decoder.dim, model_->grid(), model_->grid()}; }
+Shape Predictor::embedding_shape() const { return model_->embedding_shape(); }
 
 }  // namespace vitrail::sam

@@ -44,11 +44,15 @@ Tensor SamMaskDecoder::tokens(const Tensor& prompts) const {
 }
 
 SamMasks SamMaskDecoder::forward(const Tensor& image, const Tensor& positions, const Tensor& tokens,
-                                 const Tensor& hq_features) const {
+                                 const Tensor& hq_features, const Tensor& projections) const {
   const int64_t batch = tokens.size(0), rows = image.size(1), columns = image.size(2), dim = image.size(3);
   const int64_t count = config_.decoder.mask_tokens;
-  const SamStreams result = transformer_.forward(tokens, image.view({image.size(0), rows * columns, dim}),
-                                                 positions.view({1, rows * columns, dim}));
+  SamImageProjections known;
+  if (projections.defined())
+    known = {projections.narrow(0, 0, 1), projections.narrow(0, 1, 1), projections.narrow(0, 2, 1)};
+  const SamStreams result =
+      transformer_.forward(tokens, image.view({image.size(0), rows * columns, dim}),
+                           positions.view({1, rows * columns, dim}), projections.defined() ? &known : nullptr);
   std::vector<Tensor> weights;  // [B, 1, C / 8] for each mask
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(hypernetworks_[i].forward(ops::contiguous(result.tokens.narrow(1, 1 + i, 1))));
@@ -63,6 +67,12 @@ SamMasks SamMaskDecoder::forward(const Tensor& image, const Tensor& positions, c
   }
   const Tensor iou = iou_head_.forward(ops::contiguous(result.tokens.narrow(1, 0, 1)));
   return {logits.view({batch, count, cells.size(1), cells.size(2)}), iou.view({batch, count})};
+}
+
+Tensor SamMaskDecoder::project(const Tensor& image, const Tensor& positions) const {
+  const Shape cells{1, image.size(1) * image.size(2), image.size(3)};
+  const SamImageProjections result = transformer_.project(image.view(cells), positions.view(cells));
+  return ops::cat({result.query, result.key, result.value}, 0);
 }
 
 void SamMaskDecoder::visit(nn::Visitor& visitor) {

@@ -19,10 +19,12 @@ class SamMaskDecoder : public nn::Module {
   // The tokens of the score and of the masks in front of prompts [B, N, C], N may be 0 → [B, 1 + M + N, C].
   Tensor tokens(const Tensor& prompts) const;
   // image: embedding plus mask prompt [1 or B, h, w, C]; positions [1, h, w, C]; tokens of tokens(); hq_features of
-  // hq_head(), for a model that has it.  In a compiled function the tokens must be an input: without prompts they are
-  // constants, and no layer would be recorded for them.
-  SamMasks forward(const Tensor& image, const Tensor& positions, const Tensor& tokens,
-                   const Tensor& hq_features = {}) const;
+  // hq_head(), for a model that has it; projections of project(image), where they are known.  In a compiled function
+  // the tokens must be an input: without prompts they are constants, and no layer would be recorded for them.
+  SamMasks forward(const Tensor& image, const Tensor& positions, const Tensor& tokens, const Tensor& hq_features = {},
+                   const Tensor& projections = {}) const;
+  // What forward() projects of the image before it meets a token, query, key and value, [3, h·w, C/r].
+  Tensor project(const Tensor& image, const Tensor& positions) const;
   const SamHqHead* hq_head() const { return hq_head_ ? &*hq_head_ : nullptr; }
   std::string type() const override { return "MaskDecoder"; }
   void visit(nn::Visitor& visitor) override;

@@ -37,15 +37,26 @@ Tensor SamTwoWayBlock::self_attention(const Tensor& tokens, const Tensor& positi
   return ops::add(tokens, self_attn_.forward(tokens_with_positions, tokens_with_positions, tokens));
 }
 
-SamStreams SamTwoWayBlock::forward(const SamStreams& streams, const SamStreams& positions) const {
+SamStreams SamTwoWayBlock::forward(const SamStreams& streams, const SamStreams& positions,
+                                   const SamImageProjections* projections) const {
   Tensor tokens = norm1_.forward(self_attention(streams.tokens, positions.tokens));
   const Tensor image_with_positions = ops::add(streams.image, positions.image);
-  tokens = ops::add(tokens,
-                    token_to_image_.forward(ops::add(tokens, positions.tokens), image_with_positions, streams.image));
+  const Tensor query = ops::add(tokens, positions.tokens);
+  tokens =
+      ops::add(tokens, projections ? token_to_image_.forward_projected_keys(query, projections->key, projections->value)
+                                   : token_to_image_.forward(query, image_with_positions, streams.image));
   tokens = norm2_.forward(tokens);
   tokens = norm3_.forward(ops::add(tokens, mlp_.forward(tokens)));
-  const Tensor from_tokens = image_to_token_.forward(image_with_positions, ops::add(tokens, positions.tokens), tokens);
+  const Tensor key = ops::add(tokens, positions.tokens);
+  const Tensor from_tokens = projections ? image_to_token_.forward_projected_query(projections->query, key, tokens)
+                                         : image_to_token_.forward(image_with_positions, key, tokens);
   return {tokens, norm4_.forward(ops::add(from_tokens, streams.image))};  // the image may have a batch of 1
+}
+
+SamImageProjections SamTwoWayBlock::project(const Tensor& image, const Tensor& positions) const {
+  const Tensor image_with_positions = ops::add(image, positions);
+  return {image_to_token_.project_query(image_with_positions), token_to_image_.project_key(image_with_positions),
+          token_to_image_.project_value(image)};
 }
 
 void SamTwoWayBlock::visit(nn::Visitor& visitor) {
@@ -67,15 +78,22 @@ SamTwoWayTransformer::SamTwoWayTransformer(const SamDecoderConfig& config, const
   for (int64_t i = 0; i < config.depth; ++i) layers_.emplace_back(config, i == 0, params.child("layers").child(i));
 }
 
-SamStreams SamTwoWayTransformer::forward(const Tensor& tokens, const Tensor& image,
-                                         const Tensor& image_positions) const {
+SamStreams SamTwoWayTransformer::forward(const Tensor& tokens, const Tensor& image, const Tensor& image_positions,
+                                         const SamImageProjections* projections) const {
   const SamStreams positions{tokens, image_positions};
   SamStreams streams{tokens, image};
-  for (const SamTwoWayBlock& layer : layers_) streams = layer.forward(streams, positions);
+  for (const SamTwoWayBlock& layer : layers_) {
+    streams = layer.forward(streams, positions, projections);
+    projections = nullptr;  // the prompts have changed the image
+  }
   const Tensor attended = final_attn_.forward(ops::add(streams.tokens, positions.tokens),
                                               ops::add(streams.image, positions.image), streams.image);
   streams.tokens = norm_final_.forward(ops::add(streams.tokens, attended));
   return streams;
+}
+
+SamImageProjections SamTwoWayTransformer::project(const Tensor& image, const Tensor& image_positions) const {
+  return layers_[0].project(image, image_positions);
 }
 
 void SamTwoWayTransformer::visit(nn::Visitor& visitor) {

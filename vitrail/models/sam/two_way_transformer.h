@@ -14,11 +14,19 @@ struct SamStreams {
   Tensor tokens, image;
 };
 
+// The projections of the image in the first layer's cross-attention, [1, P, C/r]: equal for all prompts without a mask.
+struct SamImageProjections {
+  Tensor query, key, value;
+};
+
 class SamTwoWayBlock : public nn::Module {
  public:
   // first: self-attention has no positions and no residual.
   SamTwoWayBlock(const SamDecoderConfig& config, bool first, const ParamSource& params);
-  SamStreams forward(const SamStreams& streams, const SamStreams& positions) const;
+  // projections: of streams.image, where they are known.
+  SamStreams forward(const SamStreams& streams, const SamStreams& positions,
+                     const SamImageProjections* projections = nullptr) const;
+  SamImageProjections project(const Tensor& image, const Tensor& positions) const;
   std::string type() const override { return "TwoWayAttentionBlock"; }
   void visit(nn::Visitor& visitor) override;
 
@@ -38,8 +46,10 @@ class SamTwoWayBlock : public nn::Module {
 class SamTwoWayTransformer : public nn::Module {
  public:
   SamTwoWayTransformer(const SamDecoderConfig& config, const ParamSource& params);
-  // The initial tokens are their own positions; image_positions [1, P, C].
-  SamStreams forward(const Tensor& tokens, const Tensor& image, const Tensor& image_positions) const;
+  // The initial tokens are their own positions; image_positions [1, P, C]; projections of project(), where known.
+  SamStreams forward(const Tensor& tokens, const Tensor& image, const Tensor& image_positions,
+                     const SamImageProjections* projections = nullptr) const;
+  SamImageProjections project(const Tensor& image, const Tensor& image_positions) const;
   std::string type() const override { return "TwoWayTransformer"; }
   void visit(nn::Visitor& visitor) override;
 
