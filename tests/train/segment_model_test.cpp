@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/golden.h"
+#include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
 #include "vitrail/models/vision_transformer.h"
+#include "vitrail/nn/positional_encoding.h"
+#include "vitrail/sam/predictor.h"
 #include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/segment_model_internal.h"
+#include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::train {
 namespace {
@@ -79,6 +83,51 @@ TEST(SegmentModel, InterpolatesPositionsAndAddsWindows) {
   EXPECT_EQ(prepared.notes[0], "positions: interpolated from 4×4 to 8×8");
   const Tensor table = prepared.model.parameter("image_encoder.blocks.0.attn.rel_pos_h");
   EXPECT_TRUE(testing::close(table, Tensor::zeros({5, 16}), 0));
+}
+
+// What load_sam() reads of a model that was written.
+models::Sam written_and_read(const models::Sam& model) {
+  const fs::path folder = testing::scratch_folder() / "written";
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& tensor : model.named_parameters()) tensors.emplace_back(tensor.name, tensor.tensor);
+  weights::write_hub_folder(folder, models::write_sam_config(model.config()), tensors);
+  return models::load_sam(folder);
+}
+
+// The model has 10×10 patches of 8 pixels and windows of 4×4, and its second block is global.
+TEST(SegmentModel, StartsFromAModelOfAnotherImageSize) {
+  const testing::SamFixture fixture = testing::sam_fixture("padded_windows");
+  const models::Sam source = models::load_sam(fixture.model);
+  for (const auto& [size, window] : {std::pair<int64_t, int64_t>{120, 4}, {32, 0}}) {
+    SCOPED_TRACE(size);
+    const PreparedSam prepared = prepare_sam(recipe_from(fixture.model, {str("segment.image_size=", size)}));
+    ASSERT_EQ(prepared.notes.size(), 1u);
+    EXPECT_EQ(prepared.notes[0], str("positions: interpolated from 80×80 to ", size, "×", size, " pixels"));
+    const models::Sam model = written_and_read(prepared.model);
+    const int64_t grid = size / 8;
+    EXPECT_EQ(model.config().encoder.grid, grid);
+    EXPECT_EQ(model.config().encoder.blocks[0].window, window);
+    EXPECT_EQ(model.config().encoder.blocks[1].window, 0);
+    const Tensor cells = source.parameter("image_encoder.pos_embed").contiguous().view({1, 100, 32});
+    const Tensor positions = nn::resample_positions(cells, 0, {10, 10}, {grid, grid}, {}).contiguous();
+    EXPECT_TRUE(testing::close(model.parameter("image_encoder.pos_embed"), positions.view({1, grid, grid, 32}), 0));
+    const std::string table = ".attn.rel_pos_w", windowed = "image_encoder.blocks.0", global = "image_encoder.blocks.1";
+    EXPECT_TRUE(testing::close(model.parameter(windowed + table), source.parameter(windowed + table), 0));
+    const Tensor row = model.parameter(global + table), old = source.parameter(global + table);
+    EXPECT_EQ(row.shape(), (Shape{2 * grid - 1, 16}));
+    EXPECT_TRUE(testing::close(row.select(0, grid - 1), old.select(0, 9), 1e-6)) << "the position of the query itself";
+    for (const char* name : {"image_encoder.blocks.2.mlp.lin1.weight", "mask_decoder.mask_tokens.weight"}) {
+      EXPECT_TRUE(testing::close(model.parameter(name), source.parameter(name), 0)) << name;
+    }
+    const sam::Predictor predictor(written_and_read(prepared.model));
+    EXPECT_EQ(predictor.predict(predictor.embed(fixture.image), {.points = {{20, 20, 1}}}).logits.size(1), 4 * grid);
+  }
+  const auto error = [](const fs::path& model, const char* size) {
+    return error_of([&] { prepare_sam(recipe_from(model, {size, "segment.train_encoder=false"})); });
+  };
+  EXPECT_TRUE(contains(error(fixture.model, "segment.image_size=81"), "a multiple of the patch size 8"));
+  const fs::path mobile = testing::sam_fixture("mobile").model;
+  EXPECT_TRUE(contains(error(mobile, "segment.image_size=2048"), "MobileSAM, or 0"));
 }
 
 TEST(SegmentModel, RefusesVisionTransformersOfAnotherKind) {

@@ -123,12 +123,43 @@ std::vector<std::string> frozen_of(const Recipe& recipe) {
   return frozen;
 }
 
-models::Sam fine_tuned(const Recipe& recipe) {
-  models::Sam model = models::load_sam(recipe.model.init);
-  const int64_t size = model.config().encoder.image_size(), asked = recipe.segment->image_size;
-  if (asked != 0 && asked != size) {
-    throw Error("segment.image_size", str(size, ", the size of ", recipe.model.init, ", or 0"), str(asked));
+// The blocks' windows and tables for another grid: a window that covers it becomes global attention.
+models::SamConfig config_of_size(models::SamConfig config, int64_t size) {
+  models::SamEncoderConfig& encoder = config.encoder;
+  if (!encoder.stages.empty()) {
+    throw Error("segment.image_size", str(encoder.image_size(), " of this MobileSAM, or 0"), str(size));
   }
+  if (size % encoder.patch_size != 0) {
+    throw Error("segment.image_size", str("a multiple of the patch size ", encoder.patch_size), str(size));
+  }
+  encoder.grid = size / encoder.patch_size;
+  for (models::SamBlockConfig& block : encoder.blocks) {
+    if (block.window >= encoder.grid) block.window = 0;
+    if (block.window == 0) block.table_length = 2 * encoder.grid - 1;
+  }
+  return config;
+}
+
+// The model for images of another size: its positions and relative positions are interpolated.
+models::Sam resized(const models::Sam& source, int64_t size) {
+  RandomParams random(0);  // all of them are replaced
+  models::Sam model(config_of_size(source.config(), size), ParamSource(random));
+  const int64_t from = source.config().encoder.grid, to = model.config().encoder.grid;
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    Tensor value = source.parameter(parameter.name);
+    if (parameter.name == "image_encoder.pos_embed") {
+      const Tensor cells = value.contiguous().view({1, from * from, value.size(3)});
+      value = nn::resample_positions(cells, 0, {from, from}, {to, to}, {}).contiguous().view(parameter.tensor.shape());
+    } else if (parameter.name.find(".rel_pos_") != std::string::npos) {
+      value = models::relative_position_table(value, (parameter.tensor.size(0) + 1) / 2);
+    }
+    parameter.tensor.copy_(value);
+  }
+  return model;
+}
+
+PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
+  models::Sam model = models::load_sam(recipe.model.init);
   if (model.config().decoder.high_quality) {
     throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
   }
@@ -136,7 +167,10 @@ models::Sam fine_tuned(const Recipe& recipe) {
     throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");
   }
   if (model.config().encoder.in_chans != 3) throw Error(recipe.model.init, "a model of RGB images", "another one");
-  return model;
+  const int64_t size = model.config().encoder.image_size(), asked = recipe.segment->image_size;
+  if (asked == 0 || asked == size) return {std::move(model), {}, std::move(frozen)};
+  const std::string note = str("positions: interpolated from ", size, "×", size, " to ", asked, "×", asked, " pixels");
+  return {resized(model, asked), {note}, std::move(frozen)};
 }
 
 }  // namespace
@@ -181,7 +215,7 @@ models::SamConfig segment_config(const VisionTransformerConfig& vit, const Segme
 PreparedSam prepare_sam(const Recipe& recipe) {
   std::vector<std::string> frozen = frozen_of(recipe);
   const std::string& init = recipe.model.init;
-  if (!init.empty() && models::has_mask_decoder(init)) return {fine_tuned(recipe), {}, std::move(frozen)};
+  if (!init.empty() && models::has_mask_decoder(init)) return fine_tuned(recipe, std::move(frozen));
   RandomParams random(recipe.seed);
   if (init.empty()) {
     return {models::Sam(segment_config(architecture_of(recipe.model), *recipe.segment), ParamSource(random)),

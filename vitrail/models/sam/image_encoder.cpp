@@ -16,15 +16,14 @@ namespace {
 
 constexpr double kNormEps = 1e-6;
 
-// A table [L, d] for another number of positions: linear interpolation between its rows.
-Tensor table_for(const Tensor& table, int64_t positions) {
+}  // namespace
+
+Tensor relative_position_table(const Tensor& table, int64_t positions) {
   const int64_t length = 2 * positions - 1;
   if (table.size(0) == length) return table;
   const Tensor columns = ops::contiguous(table.transpose(0, 1)).view({table.size(1), 1, table.size(0)});
   return ops::contiguous(ops::resize_bilinear(columns, 1, length).squeeze(1).transpose(0, 1));
 }
-
-}  // namespace
 
 SamAttention::SamAttention(const SamEncoderConfig& config, const SamBlockConfig& block, const ParamSource& params)
     : Module(params.path()),
@@ -46,8 +45,8 @@ Tensor SamAttention::forward(const Tensor& x) const {
     qkv = ops::window_partition(qkv, window_, qkv_bias_ ? qkv_.parameter("bias") : Tensor());
   }
   qkv = qkv.view({-1, grid[0] * grid[1], 3 * inner});
-  Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, table_for(rel_pos_h_, grid[0]),
-                                            table_for(rel_pos_w_, grid[1]), grid);
+  Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, relative_position_table(rel_pos_h_, grid[0]),
+                                            relative_position_table(rel_pos_w_, grid[1]), grid);
   out =
       window_ > 0 ? ops::window_unpartition(out, window_, height, width) : out.view({x.size(0), height, width, inner});
   return traced(*this, proj_.forward(out));

@@ -11,6 +11,10 @@
 
 namespace vitrail::models {
 
+// A table of relative positions [L, d] for `positions` cells, [2·positions − 1, d]: linear interpolation between its
+// rows, as get_rel_pos() of the reference.
+Tensor relative_position_table(const Tensor& table, int64_t positions);
+
 // Self-attention with decomposed relative positions, of a map [B, h, w, C] or of its windows.  Cells that pad the map
 // to complete windows take part as keys: a zero there becomes the bias of qkv, so they are filled in after the
 // projection. Parameters: qkv, proj, rel_pos_h and rel_pos_w [2·n − 1, d], which are interpolated if their length
