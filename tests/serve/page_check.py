@@ -41,7 +41,8 @@ class Page(unittest.TestCase):
         cls.server = subprocess.Popen([PROGRAM, "serve", "--port", "0", *models], stderr=subprocess.PIPE, text=True)
         cls.url = next(line.split()[-1] for line in cls.server.stderr if "serving on" in line)
         cls.playwright = sync_playwright().start()
-        cls.browser = cls.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        camera = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
+        cls.browser = cls.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *camera])
 
     @classmethod
     def tearDownClass(cls):
@@ -204,6 +205,28 @@ class Page(unittest.TestCase):
             self.select("Attention")
             self.settled()
             self.shot(f"narrow-{theme}")
+
+    def test_takes_a_photograph(self):
+        self.context.grant_permissions(["camera"])
+        camera = self.page.get_by_role("button", name="Take a photograph")
+        camera.click()
+        self.page.get_by_role("button", name="Cancel").click()
+        expect(self.page.locator("#stage")).to_be_hidden()
+        camera.press("Enter")
+        expect(self.page.get_by_role("dialog")).to_be_visible()
+        self.shot("camera")
+        self.page.keyboard.press("Enter")  # "Take" has the focus
+        self.page.wait_for_selector(".bars li")
+        self.assertIn("photograph.jpg", self.page.locator("#curl").text_content())
+        self.assertGreater(self.page.evaluate("document.getElementById('canvas').width"), 100)
+        self.context.clear_permissions()
+        self.assertEqual(self.problems, [])
+
+    def test_a_camera_that_is_refused_is_told(self):
+        refused = "() => Promise.reject(new Error('Permission denied'))"
+        self.page.evaluate(f"() => {{ navigator.mediaDevices.getUserMedia = {refused}; }}")
+        self.page.get_by_role("button", name="Take a photograph").click()
+        expect(self.page.locator("#status")).to_have_text("No photograph: Permission denied")
 
     def test_errors_are_told(self):
         broken = {"name": "broken.png", "mimeType": "image/png", "buffer": b"not an image"}

@@ -1,5 +1,6 @@
 // The page: images in, one view at a time.
 import {command, NeedsKey, request, setKey} from "./api.js";
+import {hasCamera, photograph} from "./camera.js";
 import {element} from "./controls.js";
 import {showPlain, views} from "./views.js";
 
@@ -78,6 +79,15 @@ async function loadModels() {
 
 byId("model").addEventListener("change", (event) => setModel(state.models[event.target.selectedIndex]));
 byId("file").addEventListener("change", (event) => setFiles(event.target.files));
+byId("camera").hidden = !hasCamera;
+byId("camera").addEventListener("click", async () => {
+  try {
+    const file = await photograph(byId("camera-dialog"));
+    if (file) setFiles([file]);
+  } catch (error) {
+    say(`No photograph: ${error.message}`, true);
+  }
+});
 document.addEventListener("paste", (event) => {
   if (event.clipboardData.files.length) setFiles(event.clipboardData.files);
 });
