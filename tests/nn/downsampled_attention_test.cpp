@@ -61,7 +61,7 @@ TEST(DownsampledAttention, FewTokensAbsorbTheProjectionsOfMany) {
   EXPECT_TRUE(projects_both_sides(layer, {1, 2, 48}, {1, 30, 48}));
 }
 
-// With few keys, of which the output's projection is absorbed, with many, and with shared tokens on the other side.
+// Few keys, which absorb the projection of the output, and many; with shared tokens on the other side.
 TEST(DownsampledAttention, ProjectedTokensGiveWhatForwardGives) {
   RandomParams params;
   const DownsampledAttention layer({.embedding_dim = 48, .num_heads = 4, .downsample_rate = 2}, ParamSource(params));
