@@ -233,6 +233,12 @@ TEST(Gradient, OfRelativeSelfAttention) {
         return relative_self_attention(in[0], 3, 0.3, in[1], in[2], {5, 7});
       },
       {draw({2, 35, 3 * 3 * 9}, 1), draw({9, 9}, 2), draw({13, 9}, 3)}, 600);
+  // A grid whose rows are computed in two parts and a remainder.
+  expect_float_agrees(
+      [](In in) {
+        return relative_self_attention(in[0], 1, 0.3, in[1], in[2], {25, 30});
+      },
+      {draw({1, 750, 3 * 8}, 1), draw({49, 8}, 2), draw({59, 8}, 3)}, 6000);
 }
 
 TEST(Gradient, OfWindowPartitionAndItsFill) {

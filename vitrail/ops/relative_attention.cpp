@@ -65,74 +65,107 @@ void forward(const float* qkv, const float* row_table, const float* column_table
                       .precision = precision});
 }
 
+// Floats of the scores of some rows of queries that are computed at once.
+constexpr int64_t kScoreFloats = 1 << 18;
+
 // The backward pass of one head of one sample.
 class HeadBackward {
  public:
   HeadBackward(const Sizes& n, const float* row_table, const float* column_table)
       : n_(n),
+        rows_at_once_(std::clamp<int64_t>(kScoreFloats / (n.columns * n.tokens()), 1, n.rows)),
         row_table_(row_table),
-        column_table_(column_table),
+        column_table_(column_offsets() * n.head_dim),
         row_scores_(n.tokens() * row_offsets()),
         column_scores_(n.tokens() * column_offsets()),
         row_grads_(row_scores_.size()),
         column_grads_(column_scores_.size()),
-        bias_(n.columns * n.tokens()),
+        bias_(rows_at_once_ * n.columns * n.tokens()),
         score_grads_(bias_.size()),
         key_grads_(n.tokens() * n.head_dim),
-        value_grads_(key_grads_.size()) {}
+        value_grads_(key_grads_.size()) {
+    copy_reversed(column_table, column_table_.data());
+  }
 
   // q, k, v: the head's parts of qkv, as `strided` rows; likewise their gradients, which are written.
   void run(const float* qkv, const float* grad, float* grad_qkv, float* grad_row_table, float* grad_column_table) {
     const int64_t ld = 3 * n_.width(), dim = n_.head_dim, tokens = n_.tokens();
     kernels::gemm(false, true, tokens, row_offsets(), dim, qkv, ld, row_table_, dim, false, row_scores_.data(),
                   row_offsets());
-    kernels::gemm(false, true, tokens, column_offsets(), dim, qkv, ld, column_table_, dim, false, column_scores_.data(),
-                  column_offsets());
+    kernels::gemm(false, true, tokens, column_offsets(), dim, qkv, ld, column_table_.data(), dim, false,
+                  column_scores_.data(), column_offsets());
     std::fill(row_grads_.begin(), row_grads_.end(), 0.0f);
     std::fill(column_grads_.begin(), column_grads_.end(), 0.0f);
     for (int64_t t = 0; t < tokens; ++t) {
       std::fill_n(grad_qkv + t * ld + n_.width(), dim, 0.0f);
       std::fill_n(grad_qkv + t * ld + 2 * n_.width(), dim, 0.0f);
     }
-    for (int64_t y = 0; y < n_.rows; ++y) grid_row(y, qkv, grad, grad_qkv);
+    for (int64_t y = 0; y < n_.rows; y += rows_at_once_) {
+      grid_rows(y, std::min(rows_at_once_, n_.rows - y), qkv, grad, grad_qkv);
+    }
     kernels::gemm(false, false, tokens, dim, row_offsets(), row_grads_.data(), row_offsets(), row_table_, dim, true,
                   grad_qkv, ld);
-    kernels::gemm(false, false, tokens, dim, column_offsets(), column_grads_.data(), column_offsets(), column_table_,
-                  dim, true, grad_qkv, ld);
+    kernels::gemm(false, false, tokens, dim, column_offsets(), column_grads_.data(), column_offsets(),
+                  column_table_.data(), dim, true, grad_qkv, ld);
     kernels::gemm(true, false, row_offsets(), dim, tokens, row_grads_.data(), row_offsets(), qkv, ld, false,
                   grad_row_table, dim);
+    std::vector<float> reversed(column_table_.size());
     kernels::gemm(true, false, column_offsets(), dim, tokens, column_grads_.data(), column_offsets(), qkv, ld, false,
-                  grad_column_table, dim);
+                  reversed.data(), dim);
+    copy_reversed(reversed.data(), grad_column_table);
   }
 
  private:
   int64_t row_offsets() const { return 2 * n_.rows - 1; }
   int64_t column_offsets() const { return 2 * n_.columns - 1; }
 
-  // Calls fn(query x, key (v, u), its place in the tile, in a row of row_scores_, and in one of column_scores_).
+  // The column table has its distances in descending order here, so that those of adjacent keys are adjacent.
+  void copy_reversed(const float* from, float* to) const {
+    for (int64_t i = 0; i < column_offsets(); ++i) {
+      std::copy_n(from + i * n_.head_dim, n_.head_dim, to + (column_offsets() - 1 - i) * n_.head_dim);
+    }
+  }
+
+  // For each query in rows of the grid and each row of keys: fn(place of the row's first score in the tile, place in
+  // row_scores_, place of the first key's in column_scores_).
   template <class Fn>
-  void for_scores(int64_t y, const Fn& fn) const {
-    for (int64_t x = 0; x < n_.columns; ++x) {
-      const int64_t query = y * n_.columns + x;
-      for (int64_t v = 0; v < n_.rows; ++v) {
-        const int64_t row = query * row_offsets() + y - v + n_.rows - 1;
-        for (int64_t u = 0; u < n_.columns; ++u) {
-          fn((x * n_.rows + v) * n_.columns + u, row, query * column_offsets() + x - u + n_.columns - 1);
+  void for_key_rows(int64_t first, int64_t count, const Fn& fn) const {
+    for (int64_t y = first; y < first + count; ++y) {
+      for (int64_t x = 0; x < n_.columns; ++x) {
+        const int64_t query = y * n_.columns + x, tile = query - first * n_.columns;
+        const int64_t column = query * column_offsets() + n_.columns - 1 - x;
+        for (int64_t v = 0; v < n_.rows; ++v) {
+          fn((tile * n_.rows + v) * n_.columns, query * row_offsets() + y - v + n_.rows - 1, column);
         }
       }
     }
   }
 
-  // The queries of one row of the grid; the gradients of keys and values are added to.
-  void grid_row(int64_t y, const float* qkv, const float* grad, float* grad_qkv) {
+  void add_biases(int64_t y, int64_t count) {
+    for_key_rows(y, count, [&](int64_t at, int64_t row, int64_t column) {
+      const float of_row = row_scores_[row];
+      for (int64_t u = 0; u < n_.columns; ++u) bias_[at + u] = of_row + column_scores_[column + u];
+    });
+  }
+
+  void add_score_grads(int64_t y, int64_t count) {
+    for_key_rows(y, count, [&](int64_t at, int64_t row, int64_t column) {
+      float sum = 0;
+      for (int64_t u = 0; u < n_.columns; ++u) sum += score_grads_[at + u];
+      for (int64_t u = 0; u < n_.columns; ++u) column_grads_[column + u] += score_grads_[at + u];
+      row_grads_[row] += sum;
+    });
+  }
+
+  // The queries of some rows of the grid; the gradients of keys and values are added to.
+  void grid_rows(int64_t y, int64_t count, const float* qkv, const float* grad, float* grad_qkv) {
     const int64_t ld = 3 * n_.width(), dim = n_.head_dim, tokens = n_.tokens(), first = y * n_.columns;
-    for_scores(y,
-               [&](int64_t at, int64_t row, int64_t column) { bias_[at] = row_scores_[row] + column_scores_[column]; });
+    add_biases(y, count);
     const HeadView<const float> q{qkv + first * ld, 0, 0, ld}, k{qkv + n_.width(), 0, 0, ld},
         v{qkv + 2 * n_.width(), 0, 0, ld};
     kernels::attention_backward({.forward = {.batch = 1,
                                              .heads = 1,
-                                             .queries = n_.columns,
+                                             .queries = count * n_.columns,
                                              .keys = tokens,
                                              .head_dim = dim,
                                              .q = q,
@@ -152,17 +185,16 @@ class HeadBackward {
         to[2 * n_.width() + e] += value_grads_[t * dim + e];
       }
     }
-    for_scores(y, [&](int64_t at, int64_t row, int64_t column) {
-      row_grads_[row] += score_grads_[at];
-      column_grads_[column] += score_grads_[at];
-    });
+    add_score_grads(y, count);
   }
 
   Sizes n_;
-  const float *row_table_, *column_table_;
+  int64_t rows_at_once_;
+  const float* row_table_;
+  std::vector<float> column_table_;                                           // in reversed order
   std::vector<float> row_scores_, column_scores_, row_grads_, column_grads_;  // [tokens, offsets]
-  std::vector<float> bias_, score_grads_;       // [columns, tokens], for a row of the grid
-  std::vector<float> key_grads_, value_grads_;  // [tokens, head_dim], from its queries
+  std::vector<float> bias_, score_grads_;       // [queries, tokens], for some rows of the grid
+  std::vector<float> key_grads_, value_grads_;  // [tokens, head_dim], from these queries
 };
 
 // The gradients of qkv and of both tables.  Heads are independent; the tables' gradients are added in their order.
