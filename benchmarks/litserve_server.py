@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A classifier around LitServe, as its documentation builds one: litserve_server.py RUNTIME ARCHITECTURE PORT.
+
+A POST request to /predict has {"image": the file's bytes in base64}.  The preprocessing is timm's.
+"""
+
+import base64
+import io
+import os
+import sys
+
+import litserve
+import timm
+import torch
+from PIL import Image
+
+RUNTIME, ARCHITECTURE, PORT = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+
+def compiled_by_openvino(model, example):
+    import openvino
+
+    program = openvino.compile_model(
+        openvino.convert_model(model, example_input=example), "CPU", {"PERFORMANCE_HINT": "THROUGHPUT"}
+    )
+    return lambda batch: torch.from_numpy(program(batch.numpy())[0])
+
+
+class Classifier(litserve.LitAPI):
+    def setup(self, device):
+        torch.set_num_threads(os.cpu_count())
+        model = timm.create_model(ARCHITECTURE, pretrained=False).eval()
+        data = timm.data.resolve_model_data_config(model)
+        self.transform = timm.data.create_transform(**data, is_training=False)
+        example = torch.zeros(1, *data["input_size"])
+        self.model = compiled_by_openvino(model, example) if RUNTIME.endswith("openvino") else model
+
+    def decode_request(self, request):
+        return base64.b64decode(request["image"])
+
+    def batch(self, inputs):
+        return torch.stack([self.transform(Image.open(io.BytesIO(data)).convert("RGB")) for data in inputs])
+
+    def predict(self, batch):
+        with torch.inference_mode():
+            return self.model(batch).softmax(-1).topk(5)
+
+    def unbatch(self, output):
+        return [
+            {"classes": classes, "probabilities": probabilities}
+            for classes, probabilities in zip(output.indices.tolist(), output.values.tolist(), strict=True)
+        ]
+
+    def encode_response(self, output):
+        return output
+
+
+if __name__ == "__main__":
+    api = Classifier(max_batch_size=8, batch_timeout=0.005)
+    litserve.LitServer(api, accelerator="cpu", workers_per_device=1).run(port=PORT, log_level="warning")
