@@ -32,9 +32,12 @@ std::unique_ptr<PackedGemm> make_avx512_gemm(const float* weight, const float* b
 std::unique_ptr<PackedGemm> make_vector_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out,
                                                   int64_t in) {
   const FeatureSet features = active_features();
-  const DotMicrokernel microkernel = features.has(Feature::amx)           ? amx_int8_microkernel()
-                                     : features.has(Feature::avx512_vnni) ? vnni_microkernel()
-                                                                          : int8_microkernel();
+  if (features.has(Feature::neon_i8mm))
+    return make_int8_gemm(weight, bias, out, in, neon_i8mm_microkernel(), kNeonMatrixPanel);
+  const DotMicrokernel microkernel = features.has(Feature::amx)            ? amx_int8_microkernel()
+                                     : features.has(Feature::avx512_vnni)  ? vnni_microkernel()
+                                     : features.has(Feature::neon_dotprod) ? neon_dotprod_microkernel()
+                                                                           : int8_microkernel();
   return make_int8_gemm(weight, bias, out, in, microkernel);
 }
 
@@ -47,8 +50,9 @@ constexpr KernelTable<MakeInt8Gemm> kInt8Gemms{make_scalar_int8_gemm, make_vecto
                                                make_vector_int8_gemm, make_vector_int8_gemm};
 
 std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_features().has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
-  if (active_features().has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
+  const FeatureSet features = active_features();
+  if (features.has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
+  if (features.has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
   return dispatch(kFp32Gemms)(rounded.data(), bias, out, in);
