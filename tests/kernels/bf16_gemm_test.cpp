@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bf16 GEMM, by the microkernels of AVX-512 BF16 and of AMX; the latter on emulated tiles where there is no AMX.
+// The bf16 GEMM, by the microkernels of AVX-512 BF16, of 64-bit ARM's bf16 and of AMX; the latter on emulated tiles
+// where there is no AMX.
 #include <array>
 
 #include "tests/kernels/linear_problem.h"
@@ -29,10 +30,16 @@ void emulated_bf16(const DotMicrokernelArgs& args) {
 
 void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Bf16Tiles<EmulatedTiles>>(args, emulated_bf16); }
 
-std::vector<DotMicrokernel> microkernels_of(Isa isa) {
-  std::vector<DotMicrokernel> all{emulated_bf16, emulated_amx};
-  if (features_of(isa).has(Feature::avx512_bf16)) all.push_back(bf16_microkernel());
-  if (features_of(isa).has(Feature::amx)) all.push_back(amx_bf16_microkernel());
+struct TestedMicrokernel {
+  DotMicrokernel run;
+  PanelLayout panel{kAvx512Columns};
+};
+
+std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
+  std::vector<TestedMicrokernel> all{{emulated_bf16}, {emulated_amx}};
+  if (features_of(isa).has(Feature::avx512_bf16)) all.push_back({bf16_microkernel()});
+  if (features_of(isa).has(Feature::amx)) all.push_back({amx_bf16_microkernel()});
+  if (features_of(isa).has(Feature::neon_bf16)) all.push_back({neon_bf16_microkernel(), kNeonMatrixPanel});
   return all;
 }
 
@@ -50,9 +57,10 @@ TEST(Bf16Gemm, EqualsTheExactGemmOfTheRoundedOperands) {
     const std::vector<double> want = problem.expected(Activation::none);
     testing::for_each_isa([&, rows = rows, in = in, out = out](Isa isa) {
       if (isa == Isa::scalar) return;
-      for (const DotMicrokernel microkernel : microkernels_of(isa)) {
-        const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel);
-        // Twice: vdpbf16ps and tdpbf16ps round the product of a pair too.
+      for (const auto& [microkernel, panel] : microkernels_of(isa)) {
+        const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel, panel);
+        // Twice: vdpbf16ps and tdpbf16ps round the product of a pair too.  BFMMLA rounds each pair's sum and each
+        // accumulator to odd, that is by up to eps instead of eps / 2.
         testing::expect_close(run(*gemm, given), want, [&](int64_t i) { return 2 * problem.tolerance(i); });
       }
     });

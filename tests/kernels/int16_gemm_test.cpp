@@ -158,21 +158,33 @@ TEST(Int16Gemm, AValueThatIsNotFiniteMakesItsRowNaNOnly) {
   }
 }
 
-// Precision::half is int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded to bf16.
-TEST(HalfPrecision, IsInt16WithVnniAndRoundsWeightsToBf16Elsewhere) {
+void round_to_bf16(std::vector<float>& values) {
+  for (float& value : values) value = static_cast<float>(BFloat16(value));
+}
+
+// Precision::half is bf16 with AMX or 64-bit ARM's bf16, int16 with AVX-512 VNNI, elsewhere fp32 with weights rounded
+// to bf16.
+TEST(HalfPrecision, IsBf16OrInt16AndRoundsWeightsToBf16Elsewhere) {
   const Problem problem(9, 300, 40);
   const std::vector<double> exact = problem.expected(Activation::none);
   Problem rounded = problem;
-  for (float& value : rounded.weight) value = static_cast<float>(BFloat16(value));
+  round_to_bf16(rounded.weight);
   const std::vector<double> of_rounded = rounded.expected(Activation::none);
+  Problem both_rounded = rounded;
+  round_to_bf16(both_rounded.x);
+  const std::vector<double> of_both_rounded = both_rounded.expected(Activation::none);
   testing::for_each_isa([&](Isa isa) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), problem.out, problem.in, Precision::half);
     const std::vector<float> y = run(linear, problem);
-    const bool vnni = features_of(isa).has(Feature::avx512_vnni);
-    EXPECT_STREQ(arithmetic_of(Precision::half), vnni ? "int16" : "fp32 (weights rounded to bf16)");
+    const FeatureSet features = features_of(isa);
+    const bool bf16 = features.has(Feature::amx) || features.has(Feature::neon_bf16);
+    const bool int16 = !bf16 && features.has(Feature::avx512_vnni);
+    EXPECT_STREQ(arithmetic_of(Precision::half), bf16 ? "bf16" : int16 ? "int16" : "fp32 (weights rounded to bf16)");
     EXPECT_STREQ(arithmetic_of(Precision::fp32), "fp32");
     EXPECT_STREQ(arithmetic_of(Precision::int8), "int8");
-    if (vnni) {
+    if (bf16) {  // twice the tolerance: see bf16_gemm_test.cpp
+      testing::expect_close(y, of_both_rounded, [&](int64_t i) { return 2 * both_rounded.tolerance(i); });
+    } else if (int16) {
       testing::expect_close(y, exact, [&](int64_t i) { return int16_tolerance(problem, i, exact[i]); });
     } else {
       testing::expect_close(y, of_rounded, [&](int64_t i) { return rounded.tolerance(i); });

@@ -12,6 +12,7 @@
 #include "vitrail/kernels/gemm/packed_gemm_internal.h"
 #include "vitrail/kernels/gemm/scalar_gemm_internal.h"
 #include "vitrail/kernels/gemm/weight_quantization_internal.h"
+#include "vitrail/kernels/isa/aligned_array_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -36,33 +37,46 @@ double weight_scale(const float* row, int64_t n) {
   return max / 127.0;
 }
 
-// vpdpbusd in plain C++ for panels of any width: tests everything around the VNNI microkernel on processors without it.
-template <int64_t columns>
-void emulated_vnni(const DotMicrokernelArgs& args) {
+// vpdpbusd in plain C++ for panels of any layout: tests everything around the VNNI and USMMLA microkernels on
+// processors without them.
+template <int64_t columns, int64_t interleaved_groups = 1>
+void emulated_dot(const DotMicrokernelArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       int32_t& accumulator = static_cast<int32_t*>(args.accumulators)[r * args.ld_accumulators + c];
       if (!args.accumulate) accumulator = 0;
       for (int64_t g = 0; g < args.k_groups; ++g) {
         const auto* const x = reinterpret_cast<const uint8_t*>(args.x + r * args.ldx + g);
-        const auto* const weight = reinterpret_cast<const int8_t*>(args.panel + g * columns + c);
+        const int64_t first = g / interleaved_groups * interleaved_groups;
+        const int32_t* const group = args.panel + first * columns + c * interleaved_groups + g - first;
+        const auto* const weight = reinterpret_cast<const int8_t*>(group);
         for (int i = 0; i < 4; ++i) accumulator += x[i] * weight[i];
       }
     }
   }
 }
 
-void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTiles>>(args, emulated_vnni<32>); }
+void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTiles>>(args, emulated_dot<32>); }
 
-std::vector<DotMicrokernel> microkernels_of(Isa isa) {
+struct TestedMicrokernel {
+  DotMicrokernel run;
+  PanelLayout panel;
+};
+
+// Those of the active instruction set, `isa`, and emulated ones.
+std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
   const FeatureSet features = features_of(isa);
-  const DotMicrokernel emulated = features.has(Feature::avx512) ? emulated_vnni<32>
-                                  : features.has(Feature::avx2) ? emulated_vnni<16>
-                                                                : emulated_vnni<8>;
-  std::vector<DotMicrokernel> all{int8_microkernel(), emulated};
-  if (features.has(Feature::avx512)) all.push_back(emulated_amx);
-  if (features.has(Feature::avx512_vnni)) all.push_back(vnni_microkernel());
-  if (features.has(Feature::amx)) all.push_back(amx_int8_microkernel());
+  const PanelLayout usual{int8_panel_columns()};
+  const DotMicrokernel emulated = features.has(Feature::avx512) ? emulated_dot<32>
+                                  : features.has(Feature::avx2) ? emulated_dot<16>
+                                                                : emulated_dot<8>;
+  std::vector<TestedMicrokernel> all{
+      {int8_microkernel(), usual}, {emulated, usual}, {emulated_dot<16, 2>, {.columns = 16, .interleaved_groups = 2}}};
+  if (features.has(Feature::avx512)) all.push_back({emulated_amx, usual});
+  if (features.has(Feature::avx512_vnni)) all.push_back({vnni_microkernel(), usual});
+  if (features.has(Feature::amx)) all.push_back({amx_int8_microkernel(), usual});
+  if (features.has(Feature::neon_dotprod)) all.push_back({neon_dotprod_microkernel(), usual});
+  if (features.has(Feature::neon_i8mm)) all.push_back({neon_i8mm_microkernel(), kNeonMatrixPanel});
   return all;
 }
 
@@ -71,8 +85,8 @@ template <class Body>
 void for_each_int8_gemm(const Problem& problem, const float* bias, const Body& body) {
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return;
-    for (const DotMicrokernel microkernel : microkernels_of(isa)) {
-      body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel));
+    for (const auto& [microkernel, panel] : microkernels_of(isa)) {
+      body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel, panel));
     }
   });
 }
@@ -94,32 +108,61 @@ TEST(Int8Gemm, EqualsTheReferenceAtEverySize) {
   }
 }
 
-// Complete and partial tiles along both dimensions; memory beyond the rows is unchanged.
-TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) {
+// 770 K groups are divided at 256 and 513, between two groups that a panel may interleave.
+TEST(Int8Gemm, EqualsTheReferenceIfItsDepthIsDivided) {
+  const Problem problem(3, 3077, 20);
+  const auto reference = make_scalar_int8_gemm(problem.weight.data(), nullptr, problem.out, problem.in);
+  const std::vector<float> want = run(*reference, problem);
+  for_each_int8_gemm(problem, nullptr, [&](const PackedGemm& gemm) {
+    testing::expect_close(run(gemm, problem), want, [&](int64_t i) { return 2 * kEps * std::abs(want[i]); });
+  });
+}
+
+// `microkernel` gives the sums of `expected`, on complete and partial tiles along both dimensions; memory beyond the
+// rows is unchanged.  Values are random, so accumulators overflow as in two's complement.
+void expect_same_sums(const TestedMicrokernel& microkernel, DotMicrokernel expected) {
   constexpr int64_t kMaxRows = 70, kMaxGroups = 50, kLd = 48;
-  std::vector<int32_t> x(kMaxRows * kMaxGroups), panel(kMaxGroups * kAvx512Columns);
+  const AlignedArray<int32_t> panel = aligned_array<int32_t>(kMaxGroups * microkernel.panel.columns);
+  std::vector<int32_t> x(kMaxRows * kMaxGroups);
   std::mt19937 engine(1);
   for (int32_t& group : x) group = static_cast<int32_t>(engine());
-  for (int32_t& group : panel) group = static_cast<int32_t>(engine());
-  for (const int64_t rows : {1, 15, 16, 17, 32, 33, 47, 70}) {
-    for (const int64_t k_groups : {0, 1, 15, 16, 17, 32, 50}) {
+  for (int64_t i = 0; i < kMaxGroups * microkernel.panel.columns; ++i) panel[i] = static_cast<int32_t>(engine());
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 13, 15, 16, 17, 32, 33, 47, 70}) {
+    for (const int64_t k_groups : {0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 32, 50}) {
+      if (k_groups % microkernel.panel.interleaved_groups != 0) continue;
       for (const bool accumulate : {false, true}) {
-        std::vector<int32_t> got((kMaxRows + 1) * kLd, 12345), want = got;
+        const AlignedArray<int32_t> got = aligned_array<int32_t>((kMaxRows + 1) * kLd);
+        std::fill_n(got.get(), (kMaxRows + 1) * kLd, 12345);
+        std::vector<int32_t> want(got.get(), got.get() + (kMaxRows + 1) * kLd);
         DotMicrokernelArgs args{.x = x.data(),
                                 .ldx = kMaxGroups,
-                                .panel = panel.data(),
+                                .panel = panel.get(),
                                 .k_groups = k_groups,
                                 .rows = rows,
-                                .accumulators = got.data(),
+                                .accumulators = got.get(),
                                 .ld_accumulators = kLd,
                                 .accumulate = accumulate};
-        emulated_amx(args);
+        microkernel.run(args);
         args.accumulators = want.data();
-        emulated_vnni<32>(args);
-        EXPECT_EQ(got, want) << rows << " rows, " << k_groups << " groups";
+        expected(args);
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), got.get())) << rows << " rows, " << k_groups << " groups";
       }
     }
   }
+}
+
+TEST(Int8Gemm, TheAmxMicrokernelGivesTheSameSums) { expect_same_sums({emulated_amx, {32}}, emulated_dot<32>); }
+
+TEST(Int8Gemm, MicrokernelsOfExtensionsGiveTheSameSums) {
+  testing::for_each_isa([](Isa isa) {
+    const FeatureSet features = features_of(isa);
+    if (features.has(Feature::avx512_vnni)) expect_same_sums({vnni_microkernel(), {32}}, emulated_dot<32>);
+    if (features.has(Feature::amx)) expect_same_sums({amx_int8_microkernel(), {32}}, emulated_dot<32>);
+    if (features.has(Feature::neon_dotprod)) expect_same_sums({neon_dotprod_microkernel(), {8}}, emulated_dot<8>);
+    if (features.has(Feature::neon_i8mm)) {
+      expect_same_sums({neon_i8mm_microkernel(), kNeonMatrixPanel}, emulated_dot<8, 2>);
+    }
+  });
 }
 
 TEST(Int8Gemm, OfGivenInt8ValuesEqualsThatOfTheirDequantizedWeight) {

@@ -41,7 +41,10 @@ Tensor heads_of(const Tensor& x, int64_t heads) {
 }
 
 // The dtype of the kernel's operands for GEMMs in gemm_dtype().
-DType operand_dtype(DType gemm) { return gemm == DType::bf16 && kernels::multiplies_bf16() ? DType::bf16 : DType::f32; }
+DType operand_dtype(DType gemm) {
+  const bool multiplied = kernels::multiplies_bf16() && kernels::attention_multiplies_bf16();
+  return gemm == DType::bf16 && multiplied ? DType::bf16 : DType::f32;
+}
 
 // The kernel needs a contiguous last axis, which views of a fused projection have.
 Tensor with_dense_rows(const Tensor& t, DType dtype) {

@@ -132,13 +132,15 @@ void attention_in_tiles(const AttentionArgs& args) {
 
 }  // namespace
 
+bool attention_multiplies_bf16() { return active_features().has(Feature::avx512_bf16); }
+
 void attention(const AttentionArgs& args) {
-  const bool half = args.precision == Precision::half && active_features().has(Feature::avx512_bf16);
+  const bool half = args.precision == Precision::half && attention_multiplies_bf16();
   half ? attention_in_bf16(args) : attention_in_tiles(args);
 }
 
 void attention(const AttentionArgsOf<BFloat16>& args) {
-  if (!active_features().has(Feature::avx512_bf16)) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
+  if (!attention_multiplies_bf16()) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
   attention_in_bf16(args);
 }
 

@@ -29,7 +29,10 @@ struct RelativePositions {
   const float* columns = nullptr;  // [2·width − 1, head_dim]
 };
 
-// T is the type of q, k, v and out in memory: float, or BFloat16 on processors that multiply it (multiplies_bf16()).
+// Whether attention() and attention_backward() take operands in bf16, and round to bf16 with Precision::half.
+bool attention_multiplies_bf16();
+
+// T is the type of q, k, v and out in memory: float, or BFloat16 if attention_multiplies_bf16().
 template <class T>
 struct AttentionArgsOf {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, head_dim = 0;
@@ -40,7 +43,7 @@ struct AttentionArgsOf {
   // Added to the scores of attention(), in fp32, besides the bias.  attention_backward() and T = BFloat16 ignore them.
   RelativePositions positions{};
   float* weights = nullptr;  // if not null: contiguous [B, H, T, S], receives the softmax
-  // half: if the processor multiplies bf16, the operands of both GEMMs have 16 bits.  v and the weights are rounded to
+  // half: if attention_multiplies_bf16(), the operands of both GEMMs have 16 bits.  v and the weights are rounded to
   // bf16; q and k are int16, with a scale for each query and one for a head's keys.  Accumulators and the softmax are
   // fp32.  On other processors half is fp32.  int8 is not available.  With T = BFloat16 all operands are bf16.
   Precision precision = Precision::fp32;

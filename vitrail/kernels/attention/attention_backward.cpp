@@ -157,14 +157,14 @@ void attention_backward(const AttentionGradArgs& args) {
   auto* const backward = &VITRAIL_DISPATCH(head_backward);
   const AttentionArgs& forward = args.forward;
   if (forward.queries == 0 || forward.keys == 0) return;
-  if (forward.precision == Precision::half && active_features().has(Feature::avx512_bf16)) {
+  if (forward.precision == Precision::half && attention_multiplies_bf16()) {
     return attention_backward_in_bf16(args);
   }
   for_each_head_gradient(args, backward, [&] { return scratch_for(forward, width); });
 }
 
 void attention_backward(const AttentionGradArgsOf<BFloat16>& args) {
-  if (!active_features().has(Feature::avx512_bf16)) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
+  if (!attention_multiplies_bf16()) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
   if (args.forward.queries > 0 && args.forward.keys > 0) attention_backward_in_bf16(args);
 }
 

@@ -15,9 +15,9 @@ QuantizationParams round_row(const float* x, int64_t in, float /*max_norm*/, int
 }  // namespace
 
 std::unique_ptr<PackedGemm> make_bf16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel) {
+                                           DotMicrokernel microkernel, const PanelLayout& panel) {
   const QuantizedFormat format{.values_per_group = 2,
-                               .panel_columns = kAvx512Columns,
+                               .panel = panel,
                                .microkernel = microkernel,
                                .quantize_row = &round_row,
                                .float_accumulators = true};

@@ -9,10 +9,16 @@ namespace vitrail::kernels {
 
 constexpr int64_t kAvx512Columns = 32;  // columns of a panel for the AVX-512 microkernels
 
+// How a panel of a weight is packed: [k_groups / interleaved_groups][columns][interleaved_groups].
+struct PanelLayout {
+  int64_t columns;
+  int64_t interleaved_groups = 1;  // adjacent K groups of a column; k_groups is a multiple of it
+};
+
 struct DotMicrokernelArgs {
   const int32_t* x;  // [rows][k_groups], row stride ldx; with transposed_x [k_groups][rows], stride ldx of a K group
   int64_t ldx;
-  const int32_t* panel;  // [k_groups][columns of a panel], 64-byte aligned
+  const int32_t* panel;  // in the microkernel's PanelLayout, 64-byte aligned
   int64_t k_groups, rows;
   void* accumulators;  // [rows], row stride ld_accumulators: int32_t, or float for bf16; each row is 64-byte aligned
   int64_t ld_accumulators;
@@ -38,6 +44,12 @@ DotMicrokernel bf16_microkernel();
 // On AMX's tile registers, for Isa::avx512_amx.
 DotMicrokernel amx_int8_microkernel();
 DotMicrokernel amx_bf16_microkernel();  // without transposed_x
+
+// The extensions of 64-bit ARM, for the instruction sets of these names.  The first has panels of int8_panel_columns().
+constexpr PanelLayout kNeonMatrixPanel{.columns = 8, .interleaved_groups = 2};
+DotMicrokernel neon_dotprod_microkernel();
+DotMicrokernel neon_i8mm_microkernel();  // kNeonMatrixPanel
+DotMicrokernel neon_bf16_microkernel();  // kNeonMatrixPanel; without transposed_x
 
 // Floats of memory in which attention in bf16 packs the transpose of rows with so many columns (head_packing-inl.h).
 inline int64_t packing_floats(int64_t columns) { return columns + kAvx512Columns * ((columns + 1) / 2); }

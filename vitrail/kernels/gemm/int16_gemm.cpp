@@ -36,7 +36,7 @@ std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bi
   auto* const quantize_row = &VITRAIL_DISPATCH(quantize_int16_groups);
   const float max_norm = max_int16_norm(in);
   const QuantizedFormat format{.values_per_group = 2,
-                               .panel_columns = kAvx512Columns,
+                               .panel = {kAvx512Columns},
                                .microkernel = microkernel,
                                .quantize_row = quantize_row,
                                .max_norm = max_norm};

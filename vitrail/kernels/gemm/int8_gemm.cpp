@@ -140,10 +140,10 @@ bool can_saturate(const int8_t* values, int64_t in) {
 }  // namespace
 
 std::unique_ptr<PackedGemm> make_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel) {
+                                           DotMicrokernel microkernel, const PanelLayout& panel) {
   std::atomic<bool> saturates = false;
   const QuantizedFormat format{.values_per_group = 4,
-                               .panel_columns = int8_panel_columns(),
+                               .panel = panel,
                                .microkernel = microkernel,
                                .quantize_row = &VITRAIL_DISPATCH(quantize_uint8_row),
                                .quantize_low_term = &VITRAIL_DISPATCH(quantize_low_term)};

@@ -32,9 +32,12 @@ std::unique_ptr<PackedGemm> make_avx512_gemm(const float* weight, const float* b
 std::unique_ptr<PackedGemm> make_vector_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out,
                                                   int64_t in) {
   const FeatureSet features = active_features();
-  const DotMicrokernel microkernel = features.has(Feature::amx)           ? amx_int8_microkernel()
-                                     : features.has(Feature::avx512_vnni) ? vnni_microkernel()
-                                                                          : int8_microkernel();
+  if (features.has(Feature::neon_i8mm))
+    return make_int8_gemm(weight, bias, out, in, neon_i8mm_microkernel(), kNeonMatrixPanel);
+  const DotMicrokernel microkernel = features.has(Feature::amx)            ? amx_int8_microkernel()
+                                     : features.has(Feature::avx512_vnni)  ? vnni_microkernel()
+                                     : features.has(Feature::neon_dotprod) ? neon_dotprod_microkernel()
+                                                                           : int8_microkernel();
   return make_int8_gemm(weight, bias, out, in, microkernel);
 }
 
@@ -47,8 +50,11 @@ constexpr KernelTable<MakeInt8Gemm> kInt8Gemms{make_scalar_int8_gemm, make_vecto
                                                make_vector_int8_gemm, make_vector_int8_gemm};
 
 std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
-  if (active_features().has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
-  if (active_features().has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
+  const FeatureSet features = active_features();
+  if (features.has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
+  if (features.has(Feature::neon_bf16))
+    return make_bf16_gemm(weight, bias, out, in, neon_bf16_microkernel(), kNeonMatrixPanel);
+  if (features.has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());
   std::vector<float> rounded(weight, weight + out * in);
   for (float& value : rounded) value = static_cast<float>(BFloat16(value));
   return dispatch(kFp32Gemms)(rounded.data(), bias, out, in);
@@ -101,6 +107,9 @@ template <class C>
 void bf16_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const BFloat16* a, int64_t lda,
                const BFloat16* b, int64_t ldb, const float* bias, C* c, int64_t ldc) {
   if (m > 0 && n > 0 && k > 0) {  // oneDNN rejects null operands
+    if (active_features().has(Feature::neon_bf16)) {
+      return packing_gemm(transpose_a, transpose_b, m, n, k, a, lda, b, ldb, bias, c, ldc);
+    }
     for_each_tile(m, n, k, [&](const Tile& t) {
       onednn::matmul_bf16(transpose_a, transpose_b, t.rows, t.columns, k, a + t.row * (transpose_a ? 1 : lda), lda,
                           b + t.column * (transpose_b ? ldb : 1), ldb, bias ? bias + t.column : nullptr,
@@ -119,6 +128,7 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
 }
 
 bool multiplies_bf16() {
+  if (active_features().has(Feature::neon_bf16)) return true;
   return active_features().has(Feature::avx512_bf16) && onednn::available() &&
          features_of(onednn::effective_isa()).has(Feature::avx512_bf16);
 }
@@ -145,7 +155,7 @@ const char* arithmetic_of(Precision precision) {
     case Precision::fp32:
       break;
     case Precision::half:
-      if (active_features().has(Feature::amx)) return "bf16";
+      if (active_features().has(Feature::amx) || active_features().has(Feature::neon_bf16)) return "bf16";
       return active_features().has(Feature::avx512_vnni) ? "int16" : "fp32 (weights rounded to bf16)";
     case Precision::int8:
       return "int8";

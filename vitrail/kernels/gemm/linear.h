@@ -74,7 +74,8 @@ struct LinearRows {
 enum class Precision : uint8_t {
   fp32,
   // 16-bit arithmetic.  With AVX-512 VNNI: int16 with a scale per row of x and of W and exact accumulators, about as
-  // fast as bf16 and more accurate (int16_gemm.cpp).  Elsewhere: fp32 with weights rounded to bf16.
+  // fast as bf16 and more accurate (int16_gemm.cpp).  With AMX and with 64-bit ARM's bf16: bf16.  Elsewhere: fp32 with
+  // weights rounded to bf16.
   half,
   // W is int8 with a scale per output channel, x is uint8 with a scale and a zero point per row.  Accumulators are
   // exact and quantised values are the same on every processor.
@@ -83,7 +84,7 @@ enum class Precision : uint8_t {
 Precision precision_from_name(const std::string& name);  // also "bf16" for half; else throws Error that lists the names
 const char* name_of(Precision precision);
 
-// The arithmetic of a PackedLinear of this precision under active_isa(): "fp32", "int16", "int8", or
+// The arithmetic of a PackedLinear of this precision under active_isa(): "fp32", "int16", "bf16", "int8", or
 // "fp32 (weights rounded to bf16)".
 const char* arithmetic_of(Precision precision);
 

@@ -59,15 +59,17 @@ std::unique_ptr<PackedGemm> make_scalar_int8_gemm(const Int8WeightSource& weight
 
 // Our own kernels, for the instruction set that is active now; not for scalar.
 std::unique_ptr<PackedGemm> make_fp32_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
-// microkernel: int16_microkernel() or an equivalent.
+// microkernel: with panels of this layout.
 std::unique_ptr<PackedGemm> make_bf16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel);
+                                           DotMicrokernel microkernel, const PanelLayout& panel = {kAvx512Columns});
+// microkernel: int16_microkernel() or an equivalent.
 std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
                                             DotMicrokernel microkernel);
 // microkernel: int8_microkernel(), which widening_int8_microkernel() replaces if the weight could saturate in it,
-// vnni_microkernel(), or an equivalent.
+// vnni_microkernel(), or an equivalent with panels of this layout.
 std::unique_ptr<PackedGemm> make_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel);
+                                           DotMicrokernel microkernel,
+                                           const PanelLayout& panel = {int8_panel_columns()});
 
 // oneDNN's matmul.  Null if oneDNN has no fast implementation whose weight layout fits every number of rows.  Throws
 // std::logic_error in a build without oneDNN.

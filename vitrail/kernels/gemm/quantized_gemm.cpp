@@ -20,9 +20,10 @@ enum class Accumulators : uint8_t { int32, int32_with_zero_points, fp32 };
 struct QuantizedBlock {
   const int32_t* x;  // [rows, then low terms of two_term][k_groups], row stride ldx
   int64_t ldx;
-  TwoTermRows two_term;   // counted from the block's first row
-  const int32_t* panels;  // each [k_groups][panel_columns]
-  int64_t k_groups, panel_columns;
+  TwoTermRows two_term;  // counted from the block's first row
+  const int32_t* panels;
+  int64_t k_groups;
+  PanelLayout panel;
   DotMicrokernel microkernel;
   // From the block's first column on:
   const float* scales;
@@ -44,12 +45,16 @@ namespace HWY_NAMESPACE {
 // accumulators [rows, then low terms][kMaxBlockColumns] = x · panels, one block of K after another.
 HWY_INLINE void accumulate(const QuantizedBlock& block, int32_t* accumulators) {
   const int64_t depth_blocks = std::max<int64_t>(1, (block.k_groups + kMaxBlockDepth - 1) / kMaxBlockDepth);
+  const auto edge = [&](int64_t i) HWY_ATTR {
+    const int64_t together = block.panel.interleaved_groups;
+    return block.k_groups * i / depth_blocks / together * together;
+  };
   for (int64_t i = 0; i < depth_blocks; ++i) {
-    const int64_t first = block.k_groups * i / depth_blocks, last = block.k_groups * (i + 1) / depth_blocks;
-    for (int64_t column = 0; column < block.out.columns; column += block.panel_columns) {
+    const int64_t first = edge(i), last = edge(i + 1);
+    for (int64_t column = 0; column < block.out.columns; column += block.panel.columns) {
       block.microkernel({.x = block.x + first,
                          .ldx = block.ldx,
-                         .panel = block.panels + column * block.k_groups + first * block.panel_columns,
+                         .panel = block.panels + column * block.k_groups + first * block.panel.columns,
                          .k_groups = last - first,
                          .rows = block.out.rows + count_before(block.two_term, block.out.rows),
                          .accumulators = accumulators + column,
@@ -133,8 +138,8 @@ QuantizedGemm::QuantizedGemm(const QuantizedFormat& format, const float* bias, i
     : format_(format),
       out_(out),
       in_(in),
-      k_groups_((in + format.values_per_group - 1) / format.values_per_group),
-      panels_((out + format.panel_columns - 1) / format.panel_columns),
+      k_groups_(format.k_groups(in)),
+      panels_((out + format.panel.columns - 1) / format.panel.columns),
       multiply_block_(&VITRAIL_DISPATCH(multiply_quantized_block)),
       weight_(zero_weights<int32_t>(columns() * k_groups_)),
       bias_(zero_weights<float>(columns())),
@@ -142,14 +147,14 @@ QuantizedGemm::QuantizedGemm(const QuantizedFormat& format, const float* bias, i
   if (format.is_int8()) compensation_ = zero_weights<int32_t>(columns());
   if (bias) std::copy_n(bias, out, bias_.get());
   parallel_for(0, out, 1 + 65536 / (in + 1), [&](int64_t first, int64_t last) {
-    const int64_t width = format_.panel_columns;
+    const int64_t width = format_.panel.columns, together = format_.panel.interleaved_groups;
     std::vector<int32_t> groups(static_cast<size_t>(k_groups_));
     for (int64_t c = first; c < last; ++c) {
       const QuantizedChannel channel = quantize_channel(c, groups.data());
       scales_[c] = channel.scale;
       if (compensation_) compensation_[c] = channel.compensation;
-      int32_t* const column = weight_.get() + c / width * width * k_groups_ + c % width;
-      for (int64_t g = 0; g < k_groups_; ++g) column[g * width] = groups[g];
+      int32_t* const column = weight_.get() + c / width * width * k_groups_ + c % width * together;
+      for (int64_t g = 0; g < k_groups_; ++g) column[g / together * together * width + g % together] = groups[g];
     }
   });
 }
@@ -188,7 +193,7 @@ void QuantizedGemm::run(const GemmArgs& args) const {
   const RowBias row_biases = correction.row_biases(args.x, correction_scratch);
 
   const int32_t* const x = reinterpret_cast<const int32_t*>(args.scratch) + kMetadataGroups;
-  const int64_t width = format_.panel_columns;
+  const int64_t width = format_.panel.columns;
   const BlockGrid grid{
       .rows = args.rows.count, .block_rows = rows.block_rows(), .panels = panels_, .panel_columns = width};
   const int64_t flops_per_panel = 2 * width * in_ * std::min(grid.rows, grid.block_rows);
@@ -203,7 +208,7 @@ void QuantizedGemm::run(const GemmArgs& args) const {
                      .two_term = rows.two_term_from(row),
                      .panels = weight_.get() + column * k_groups_,
                      .k_groups = k_groups_,
-                     .panel_columns = width,
+                     .panel = format_.panel,
                      .microkernel = format_.microkernel,
                      .scales = scales_.get() + column,
                      .compensation = compensation_ ? compensation_.get() + column : nullptr,
@@ -240,9 +245,9 @@ void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& row
 
 void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last) const {
   int32_t* const quantized = reinterpret_cast<int32_t*>(args.scratch) + kMetadataGroups;
-  // The weight is 0 where the last K group has no value of x; cleared so that nothing uninitialised is read.
+  // The weight is 0 where K groups have no value of x; cleared so that nothing uninitialised is read.
   const auto clear_padding = [this](int32_t* row) {
-    if (k_groups_ > 0) row[k_groups_ - 1] = 0;
+    std::fill(row + in_ / format_.values_per_group, row + k_groups_, 0);
   };
   for (int64_t r = first; r < last; ++r) {
     const float* const x = args.x.data + r * args.x.ld;

@@ -19,7 +19,7 @@ struct QuantizedBlock;
 
 struct QuantizedFormat {
   int64_t values_per_group;
-  int64_t panel_columns;
+  PanelLayout panel;
   DotMicrokernel microkernel;
   // x [in] → K groups.  Values of the last group beyond x are left as they are.
   QuantizationParams (*quantize_row)(const float* x, int64_t in, float max_norm, int32_t* row);
@@ -30,6 +30,10 @@ struct QuantizedFormat {
                                           int32_t* low_row) = nullptr;
   bool float_accumulators = false;  // bf16
 
+  int64_t k_groups(int64_t in) const {  // complete groups of interleaved ones
+    const int64_t values = values_per_group * panel.interleaved_groups;
+    return (in + values - 1) / values * panel.interleaved_groups;
+  }
   bool is_int8() const { return quantize_low_term != nullptr; }
 };
 
@@ -55,7 +59,7 @@ class QuantizedGemm : public PackedGemm {
   bool takes_correction() const override { return format_.is_int8(); }
 
  private:
-  int64_t columns() const { return panels_ * format_.panel_columns; }           // out, rounded up to complete panels
+  int64_t columns() const { return panels_ * format_.panel.columns; }           // out, rounded up to complete panels
   int64_t quantized_row_stride() const { return kMetadataGroups + k_groups_; }  // in groups
   QuantizedRows layout_of(const LinearRows& rows) const;
   size_t quantized_bytes(const QuantizedRows& rows) const;

@@ -7,6 +7,7 @@
 #include "vitrail/base/env_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/isa/amx_permission_internal.h"
+#include "vitrail/kernels/isa/arm_extensions_internal.h"
 
 namespace vitrail::kernels {
 namespace {
@@ -38,6 +39,12 @@ constexpr IsaInfo info_of(Isa isa) {
           {Feature::sse4, Feature::avx2, Feature::avx512, Feature::avx512_vnni, Feature::avx512_bf16, Feature::amx}};
     case Isa::neon:
       return {"neon", {Feature::neon}};
+    case Isa::neon_dotprod:
+      return {"neon_dotprod", {Feature::neon, Feature::neon_dotprod}};
+    case Isa::neon_i8mm:
+      return {"neon_i8mm", {Feature::neon, Feature::neon_dotprod, Feature::neon_i8mm}};
+    case Isa::neon_bf16:
+      return {"neon_bf16", {Feature::neon, Feature::neon_dotprod, Feature::neon_i8mm, Feature::neon_bf16}};
   }
   return {nullptr, {}};
 }
@@ -65,12 +72,34 @@ bool machine_has(Feature feature) {
     case Feature::amx:
       return processor_has_amx() && may_use_amx_tiles();
     case Feature::neon:
+    case Feature::neon_dotprod:
+    case Feature::neon_i8mm:
+    case Feature::neon_bf16:
       return false;
   }
   return false;
 }
 #elif defined(__aarch64__)
-bool machine_has(Feature feature) { return feature == Feature::neon; }  // a part of the architecture
+bool machine_has(Feature feature) {
+  switch (feature) {
+    case Feature::neon:
+      return true;  // a part of the architecture
+    case Feature::neon_dotprod:
+      return processor_has_dot_product();
+    case Feature::neon_i8mm:
+      return processor_has_i8mm();
+    case Feature::neon_bf16:
+      return processor_has_arm_bf16();
+    case Feature::sse4:
+    case Feature::avx2:
+    case Feature::avx512:
+    case Feature::avx512_vnni:
+    case Feature::avx512_bf16:
+    case Feature::amx:
+      return false;
+  }
+  return false;
+}
 #else
 bool machine_has(Feature) { return false; }
 #endif

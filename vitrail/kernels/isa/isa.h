@@ -9,7 +9,19 @@
 namespace vitrail::kernels {
 
 // What VITRAIL_CPU can name.  The order of the enumerators means nothing: ask features_of() what one can do.
-enum class Isa : uint8_t { scalar, sse4, avx2, avx512, avx512_vnni, avx512_bf16, avx512_amx, neon };
+enum class Isa : uint8_t {
+  scalar,
+  sse4,
+  avx2,
+  avx512,
+  avx512_vnni,
+  avx512_bf16,
+  avx512_amx,
+  neon,
+  neon_dotprod,
+  neon_i8mm,
+  neon_bf16
+};
 
 // Groups of instructions that a kernel can require.
 enum class Feature : uint32_t {
@@ -20,6 +32,9 @@ enum class Feature : uint32_t {
   avx512_bf16 = 1 << 4,
   amx = 1 << 5,   // with int8 and bf16
   neon = 1 << 6,  // 64-bit ARM's Advanced SIMD
+  neon_dotprod = 1 << 7,
+  neon_i8mm = 1 << 8,
+  neon_bf16 = 1 << 9,
 };
 
 class FeatureSet {
