@@ -154,7 +154,9 @@ QuantizedGemm::QuantizedGemm(const QuantizedFormat& format, const float* bias, i
       scales_[c] = channel.scale;
       if (compensation_) compensation_[c] = channel.compensation;
       int32_t* const column = weight_.get() + c / width * width * k_groups_ + c % width * together;
-      for (int64_t g = 0; g < k_groups_; ++g) column[g / together * together * width + g % together] = groups[g];
+      for (int64_t g = 0; g < k_groups_; g += together) {
+        for (int64_t i = 0; i < together; ++i) column[g * width + i] = groups[g + i];
+      }
     }
   });
 }
