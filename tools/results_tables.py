@@ -84,6 +84,8 @@ def validate(name, record):
     for field, kind in REQUIRED.items():
         if not isinstance(record.get(field), kind) or not record[field]:
             raise ResultsError(f"{name}: field '{field}' is missing, empty or no {kind.__name__}")
+    if not isinstance(record.get("notes", []), list):
+        raise ResultsError(f"{name}: field 'notes' is no list")
     if record["kind"] not in BODIES:
         raise ResultsError(f"{name}: kind '{record['kind']}', expected one of {', '.join(BODIES)}")
     try:

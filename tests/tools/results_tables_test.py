@@ -153,6 +153,8 @@ class ResultsTables(unittest.TestCase):
         self.assert_error("test.json", "'peers'")
         self.write_record("test", INFERENCE | {"kind": "speed"})
         self.assert_error("test.json", "kind 'speed'")
+        self.write_record("test", INFERENCE | {"notes": "one text"})
+        self.assert_error("test.json", "'notes' is no list")
         self.write("benchmarks/results/test.json", "{")
         self.assert_error("test.json", "not JSON")
 
