@@ -119,7 +119,7 @@ TEST(Int8Gemm, EqualsTheReferenceIfItsDepthIsDivided) {
 }
 
 // `microkernel` gives the sums of `expected`, on complete and partial tiles along both dimensions; memory beyond the
-// rows is unchanged.  Values are random, so accumulators overflow as in two's complement.
+// rows is unchanged.
 void expect_same_sums(const TestedMicrokernel& microkernel, DotMicrokernel expected) {
   constexpr int64_t kMaxRows = 70, kMaxGroups = 50, kLd = 48;
   const AlignedArray<int32_t> panel = aligned_array<int32_t>(kMaxGroups * microkernel.panel.columns);
