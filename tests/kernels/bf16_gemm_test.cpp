@@ -55,7 +55,7 @@ TEST(Bf16Gemm, EqualsTheExactGemmOfTheRoundedOperands) {
     round(problem.x);
     round(problem.weight);
     const std::vector<double> want = problem.expected(Activation::none);
-    testing::for_each_isa([&, rows = rows, in = in, out = out](Isa isa) {
+    testing::for_each_isa([&, in = in, out = out](Isa isa) {
       if (isa == Isa::scalar) return;
       for (const auto& [microkernel, panel] : microkernels_of(isa)) {
         const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel, panel);
