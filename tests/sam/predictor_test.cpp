@@ -96,7 +96,7 @@ TEST(Predictor, ComputesMissingProjections) {
     const Predictor predictor(fixture.model);
     const ImageEmbedding embedding = predictor.embed(fixture.image);
     EXPECT_TRUE(embedding.projections.defined());
-    ImageEmbedding read{.values = embedding.values.contiguous(),
+    ImageEmbedding read{.values = embedding.values,
                         .width = embedding.width,
                         .height = embedding.height,
                         .hq_features = embedding.hq_features};

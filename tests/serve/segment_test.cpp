@@ -214,9 +214,14 @@ TEST(ServeSegment, TheModelIsDescribedAndGivesEmbeddings) {
             std::vector<float>(want.data<float>(), want.data<float>() + want.numel()));
 }
 
-// An embedding of the fixture's model takes 4 · numel bytes.
+// What the server keeps of an image, in bytes.
+size_t bytes_of_an_embedding() {
+  const sam::ImageEmbedding embedding = sam::Predictor(sam().model).embed(sam().image);
+  return static_cast<size_t>(embedding.values.numel() + embedding.projections.numel()) * sizeof(float);
+}
+
 TEST(ServeSegment, EmbeddingsOfRecentImagesAreKeptWithinTheBudget) {
-  const auto each = static_cast<size_t>(sam::Predictor(sam().model).embedding_shape().numel()) * sizeof(float);
+  const size_t each = bytes_of_an_embedding();
   serve::ServeOptions options = sam_options();
   options.limits.embedding_bytes = 2 * each;
   const TestServer server(options);
@@ -243,7 +248,7 @@ TEST(ServeSegment, EmbeddingsOfRecentImagesAreKeptWithinTheBudget) {
 }
 
 TEST(ServeSegment, ABudgetBelowAnEmbeddingKeepsNothing) {
-  const auto each = static_cast<size_t>(sam::Predictor(sam().model).embedding_shape().numel()) * sizeof(float);
+  const size_t each = bytes_of_an_embedding();
   for (const size_t budget : {each - 1, each}) {
     serve::ServeOptions options = sam_options();
     options.limits.embedding_bytes = budget;

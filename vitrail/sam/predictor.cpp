@@ -214,7 +214,7 @@ ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const Tensor input = Tensor::empty({1, 3, size, size});
   write_input(resized_image(image, size), size, input.data<float>());
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
-  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}),
+  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
           .width = image.width(),
           .height = image.height(),
           .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor(),

@@ -31,7 +31,7 @@ struct PredictorOptions {
 
 // What the image encoder gives for an image of `width` x `height` pixels.
 struct ImageEmbedding {
-  Tensor values = {};  // [C, h, w] f32, a view of [h, w, C] in what embed() returns
+  Tensor values = {};  // [C, h, w] f32
   int64_t width = 0, height = 0;
   Tensor hq_features = {};  // [4·h, 4·w, C / 8] f32, of HQ-SAM; undefined for other models
   // What the mask decoder computes of an image without a prompt, [3, h·w, C/r] f32; undefined: predict() computes it.
