@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classifier around LitServe, as its documentation builds one: litserve_server.py RUNTIME ARCHITECTURE PORT.
+"""PyTorch's classifier around LitServe, as its documentation builds one: litserve_server.py ARCHITECTURE PORT.
 
 A POST request to /predict has {"image": the file's bytes in base64}.  The preprocessing is timm's.
 """
@@ -14,16 +14,7 @@ import timm
 import torch
 from PIL import Image
 
-RUNTIME, ARCHITECTURE, PORT = sys.argv[1], sys.argv[2], int(sys.argv[3])
-
-
-def compiled_by_openvino(model, example):
-    import openvino
-
-    program = openvino.compile_model(
-        openvino.convert_model(model, example_input=example), "CPU", {"PERFORMANCE_HINT": "THROUGHPUT"}
-    )
-    return lambda batch: torch.from_numpy(program(batch.numpy())[0])
+ARCHITECTURE, PORT = sys.argv[1], int(sys.argv[2])
 
 
 class Classifier(litserve.LitAPI):
@@ -32,8 +23,7 @@ class Classifier(litserve.LitAPI):
         model = timm.create_model(ARCHITECTURE, pretrained=False).eval()
         data = timm.data.resolve_model_data_config(model)
         self.transform = timm.data.create_transform(**data, is_training=False)
-        example = torch.zeros(1, *data["input_size"])
-        self.model = compiled_by_openvino(model, example) if RUNTIME.endswith("openvino") else model
+        self.model = model
 
     def decode_request(self, request):
         return base64.b64decode(request["image"])

@@ -4,7 +4,7 @@
 
 usage: benchmarks/serve_load.py IMAGE [--program build/release/vitrail --model MODEL [--threads N] [--precision P]
                                        [--limit NAME=N]…]
-                                      [--peer {litserve-pytorch,litserve-openvino} --python PYTHON --architecture NAME]
+                                      [--peer litserve --python PYTHON --architecture NAME]
                                       [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--record FILE]
 
 Starts `vitrail serve`, or a peer around LitServe in the environment of PYTHON, and sends the image's bytes in POST
@@ -140,7 +140,7 @@ def start(options):
     """The process of the server, its port and the path of classification."""
     if options.peer:
         script = HERE / "litserve_server.py"
-        command = [options.python, script, options.peer, options.architecture, str(options.port)]
+        command = [options.python, script, options.architecture, str(options.port)]
         server = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(240):
             try:
@@ -229,7 +229,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--limit", action="append", default=[], help="of vitrail serve, such as requests=16")
-    parser.add_argument("--peer", choices=["litserve-pytorch", "litserve-openvino"])
+    parser.add_argument("--peer", choices=["litserve"])
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--architecture", default="deit_tiny_patch16_224")
     parser.add_argument("--port", type=int, default=18080, help="of a peer")
