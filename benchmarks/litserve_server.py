@@ -47,4 +47,6 @@ class Classifier(litserve.LitAPI):
 
 if __name__ == "__main__":
     api = Classifier(max_batch_size=8, batch_timeout=0.005)
-    litserve.LitServer(api, accelerator="cpu", workers_per_device=1).run(port=PORT, log_level="warning")
+    litserve.LitServer(api, accelerator="cpu", workers_per_device=1).run(
+        port=PORT, log_level="warning", generate_client_file=False
+    )

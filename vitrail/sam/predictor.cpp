@@ -25,7 +25,7 @@ using models::SamPoint;
 // Prompts that run together.  A prompt's maps take tens of megabytes, so that more of them are no quicker.
 constexpr size_t kMaxBatch = 8;
 
-// Fewer prompts are quicker without the projections of the image than with computing them.
+// Fewer prompts without a mask are quicker without the projections of the image than with computing them.
 constexpr size_t kManyPrompts = 3;
 
 // The prompts of a group have as many tokens, and all or none of them has a mask.
@@ -229,14 +229,15 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<con
   model_->check(given);
   ImageEmbedding embedding = given;  // shares its tensors
   const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
-  if (!embedding.projections.defined() && prompts.size() >= kManyPrompts)
-    embedding.projections = model_->project(image);
   std::map<Group, std::vector<size_t>> groups;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
     check_prompt(prompts[i], embedding.width, embedding.height, mask_size(), where);
     groups[{tokens_of(prompts[i]), prompts[i].mask_logits.defined()}].push_back(i);
   }
+  const auto without_mask =
+      static_cast<size_t>(std::ranges::count_if(prompts, [](const Prompt& p) { return !p.mask_logits.defined(); }));
+  if (!embedding.projections.defined() && without_mask >= kManyPrompts) embedding.projections = model_->project(image);
   std::vector<Masks> results(prompts.size());
   for (const auto& [group, indices] : groups) {
     for (size_t first = 0; first < indices.size(); first += model_->max_batch()) {

@@ -34,7 +34,8 @@ struct ImageEmbedding {
   Tensor values = {};  // [C, h, w] f32
   int64_t width = 0, height = 0;
   Tensor hq_features = {};  // [4·h, 4·w, C / 8] f32, of HQ-SAM; undefined for other models
-  // What the mask decoder computes of an image without a prompt, [3, h·w, C/r] f32; undefined: predict() computes it.
+  // Query, key and value of the mask decoder's first cross-attention, which all prompts without a mask share,
+  // [3, h·w, d] f32 with the width d of that attention; undefined: predict() computes them where they save work.
   Tensor projections = {};
 };
 
