@@ -12,6 +12,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/program.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/text/added_tokens_internal.h"
 
 namespace vitrail::text {
 namespace {
@@ -41,7 +42,9 @@ void expect_ids_of_cases(const fs::path& folder) {
 // The fixtures, and the folders in VITRAIL_TOKENIZER_CASES, which tools/golden/text_tokenizers.py makes.
 std::vector<fs::path> folders_of_cases() {
   std::vector<fs::path> folders;
-  for (const char* name : {"clip", "gemma", "siglip"}) folders.push_back(testing::fixture(str("text/", name)));
+  for (const char* name : {"clip", "gemma", "siglip", "unigram", "xlm"}) {
+    folders.push_back(testing::fixture(str("text/", name)));
+  }
   if (const char* const given = std::getenv("VITRAIL_TOKENIZER_CASES")) {
     for (const auto& entry : fs::directory_iterator(given)) folders.push_back(entry.path());
   }
@@ -68,7 +71,7 @@ TEST(Tokenizer, CutsATextToTheContextWithAWarningAndKeepsTheEnd) {
 }
 
 TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
-  for (const char* name : {"clip", "gemma", "siglip"}) {
+  for (const char* name : {"clip", "gemma", "siglip", "unigram"}) {
     const auto tokenizer = open_tokenizer(testing::fixture(str("text/", name)));
     const std::string message = testing::error_of([&] { tokenizer->encode("a \xff cat", 64); });
     EXPECT_TRUE(testing::contains(message, "text: expected UTF-8, got \"a \\xFF cat\"")) << message;
@@ -118,6 +121,14 @@ TEST(OpenTokenizer, ReadsTokenizerJsonOfClip) {
   }
 }
 
+TEST(AddedTokens, TheLongestAtAPlaceIsTaken) {
+  const AddedTokens tokens({{.content = "<a>", .id = 1}, {.content = "<a><b>", .id = 2}, {.content = "<", .id = 3}},
+                           false);
+  std::vector<int64_t> ids;
+  for (const TextPart& part : tokens.split("x<a><b><a>y<")) ids.push_back(part.id.value_or(0));
+  EXPECT_EQ(ids, (std::vector<int64_t>{0, 2, 1, 0, 3}));
+}
+
 TEST(OpenTokenizer, NamesWhatAFolderLacks) {
   const fs::path empty = testing::scratch_folder();
   const std::string message = testing::error_of([&] { open_tokenizer(empty); });
@@ -129,13 +140,35 @@ TEST(OpenTokenizer, RefusesFilesOfOtherKinds) {
     return testing::error_of([&] { open_tokenizer(folder_with(name, content)); });
   };
   EXPECT_TRUE(testing::contains(message_of("tokenizer.json", "{"), "expected JSON"));
-  EXPECT_TRUE(testing::contains(message_of("tokenizer.json", R"({"model": {"type": "Unigram"}})"), "spiece.model"));
+  EXPECT_TRUE(testing::contains(message_of("tokenizer.json", R"({"model": {"type": "WordPiece"}})"), "BPE or Unigram"));
   EXPECT_TRUE(testing::contains(
       message_of("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})"), "another BPE"));
   const std::string bad_merge = R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"],
                                     "end_of_word_suffix": "</w>"}})";
   EXPECT_TRUE(testing::contains(message_of("tokenizer.json", bad_merge), "merges of tokens in the vocabulary"));
   EXPECT_TRUE(testing::contains(message_of("spiece.model", "no model"), "a SentencePiece model"));
+}
+
+// A folder with the pieces in both forms, as Google's of SigLIP: the ids are those of the SentencePiece model.
+TEST(OpenTokenizer, ReadsTheSentencePieceModelBesideAUnigramTokenizerJson) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("text/siglip"), folder, fs::copy_options::recursive);
+  fs::copy(testing::fixture("text/unigram/tokenizer.json"), folder);
+  expect_ids_of_cases(folder);
+}
+
+TEST(OpenTokenizer, ReadsABpeTokenizerJsonBesideASentencePieceModel) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("text/gemma"), folder, fs::copy_options::recursive);
+  fs::copy(testing::fixture("text/siglip/spiece.model"), folder);
+  expect_ids_of_cases(folder);
+}
+
+// Gemma's pieces are not those of its tokenizer.json after SigLIP's steps.
+TEST(OpenTokenizer, RefusesGemmasSentencePieceModel) {
+  const fs::path model = testing::fixture("text/gemma_spm/tokenizer.model");
+  const std::string message = testing::error_of([&] { open_tokenizer(model); });
+  EXPECT_TRUE(testing::contains(message, "got Gemma's; SigLIP 2's tokenizer is its tokenizer.json")) << message;
 }
 
 // Ids of the tokens would disagree with the size of the vocabulary.
@@ -147,6 +180,74 @@ TEST(OpenTokenizer, RefusesAnAddedTokenWithAnotherIdThanInTheVocabulary) {
   const std::string message = testing::error_of([&] { open_tokenizer(folder_with("tokenizer.json", content)); });
   EXPECT_TRUE(testing::contains(message, "expected one id for each token, got 1 and 9 for \"<|endoftext|>\""))
       << message;
+}
+
+Json unigram_json() { return Json::parse(read_text_file(testing::fixture("text/unigram/tokenizer.json"))); }
+
+std::unique_ptr<Tokenizer> open_json(const Json& json) {
+  return open_tokenizer(folder_with("tokenizer.json", json.dump()));
+}
+
+TEST(UnigramTokenizer, PadsWithTheTokenOfItsConfiguration) {
+  EXPECT_EQ(open_json(unigram_json())->pad_id(), 1) << "without one, the end of the text";
+  for (const char* config : {R"({"pad_token": "<pad>"})", R"({"pad_token": {"content": "<pad>"}})"}) {
+    const fs::path folder = folder_with("tokenizer.json", unigram_json().dump());
+    std::ofstream(folder / "tokenizer_config.json") << config;
+    EXPECT_EQ(open_tokenizer(folder)->pad_id(), 0) << config;
+  }
+}
+
+// A word of one piece, and of one that no piece has: the bytes of UTF-8 instead of the unknown token.
+TEST(UnigramTokenizer, FallsBackToBytes) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  Json json = unigram_json();
+  Json& model = json["model"];
+  model["vocab"] = Json::array();
+  const auto add = [&](const std::string& piece, int score) { model["vocab"].push_back(Json::array({piece, score})); };
+  add("<pad>", 0);
+  add("</s>", 0);
+  add("▁cat", -1);
+  model["byte_fallback"] = true;
+  model["unk_id"] = 0;
+  for (size_t byte = 0; byte < 256; ++byte) add(str("<0x", kDigits[byte / 16], kDigits[byte % 16], ">"), -20);
+  json["added_tokens"] = Json::array();
+  const auto tokenizer = open_json(json);
+  EXPECT_EQ(tokenizer->encode("cat", 64), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(tokenizer->encode("é", 64), (std::vector<int64_t>{3 + 0xe2, 3 + 0x96, 3 + 0x81, 3 + 0xc3, 3 + 0xa9, 1}));
+}
+
+TEST(UnigramTokenizer, AppliesItsNormalizersInTheirOrder) {
+  Json json = unigram_json();
+  json["normalizer"] = {{"type", "Sequence"},
+                        {"normalizers",
+                         {{{"type", "Lowercase"}},
+                          {{"type", "Replace"}, {"pattern", {{"String", "x"}}}, {"content", " cat "}},
+                          {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}},
+                          {{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}}}}};
+  const auto tokenizer = open_json(json), plain = open_json(unigram_json());
+  EXPECT_EQ(tokenizer->encode("A X", 64), plain->encode("a cat", 64));
+}
+
+TEST(UnigramTokenizer, RefusesWhatItDoesNotKnow) {
+  const auto message_of = [](const char* pointer, const Json& value) {
+    Json json = unigram_json();
+    json[Json::json_pointer(pointer)] = value;
+    return testing::error_of([&] { open_json(json); });
+  };
+  const std::pair<const char*, Json> cases[] = {
+      {"/model/vocab", Json::array()},
+      {"/model/vocab/0", {"a"}},
+      {"/model/unk_id", 1000},
+      {"/normalizer", {{"type", "Nmt"}}},
+      {"/normalizer/precompiled_charsmap", "AAA="},
+      {"/normalizer", {{"type", "Replace"}, {"pattern", {{"Regex", "a+"}}}, {"content", ""}}},
+      {"/pre_tokenizer", {{"type", "ByteLevel"}}},
+      {"/post_processor", {{"type", "ByteLevel"}}},
+      {"/post_processor/special_tokens/<~1s>/ids/0", 1'000'000}};
+  for (const auto& [pointer, value] : cases) {
+    const std::string message = message_of(pointer, value);
+    EXPECT_TRUE(testing::contains(message, "tokenizer.json")) << pointer << ": " << message;
+  }
 }
 
 TEST(SiglipTokenizer, NamesTheMissingModule) {

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers of CLIP, SigLIP and SigLIP 2, and the ids that they give for multilingual and random texts.
 
-    text_tokenizers.py                           the fixtures tests/fixtures/text/{clip,gemma,siglip}
+    text_tokenizers.py                           the fixtures tests/fixtures/text/{clip,gemma,siglip,unigram,xlm}
     text_tokenizers.py --cases N --output DIR    the same with N texts each, and clip_full with OpenCLIP's vocabulary
+
+unigram and xlm are tokenizer.json as of T5 and XLM-R.  gemma_spm has a SentencePiece model alone, with Gemma's tokens.
 
 There are no published vocabularies on PyPI but OpenCLIP's, so small ones are trained here.  cases.json is a list of
 [text, ids] with the special tokens and without padding, at a context of 77 (CLIP) or 64.  To compare all texts:
@@ -19,6 +21,7 @@ import json
 import pathlib
 import random
 import shutil
+import tempfile
 
 import open_clip
 import sentencepiece
@@ -26,7 +29,7 @@ import tokenizers
 import transformers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "fixtures" / "text"
-CONTEXT = {"clip": 77, "gemma": 64, "siglip": 64}
+CONTEXT = {"clip": 77, "gemma": 64, "siglip": 64, "unigram": 64, "xlm": 64}
 SENTENCES = """a photo of a cat
 a photo of two dogs playing in the snow, isn't it?
 The quick brown fox jumps over the lazy dog.
@@ -156,22 +159,64 @@ def gemma(folder, samples):
     write(folder, "gemma", tokenizer, samples)
 
 
-def siglip(folder, samples):
+def trained_sentencepiece(**options):
     model = io.BytesIO()  # a model that is trained from files and to a file holds their paths
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SENTENCES * 5),
         model_writer=model,
-        vocab_size=300,
         hard_vocab_limit=False,
-        normalization_rule_name="identity" if folder.parent == ROOT else "nmt_nfkc",  # the table of NFKC has 240 kB
         character_coverage=0.98,
-        pad_id=0,
-        eos_id=1,
-        unk_id=2,
-        bos_id=-1,
-        minloglevel=9,
+        **dict(vocab_size=300, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, minloglevel=9) | options,
     )
-    (folder / "spiece.model").write_bytes(model.getvalue())
+    return model.getvalue()
+
+
+def rules_of(folder):
+    """The table of NFKC has 240 kB: fixtures have a small one."""
+    if folder.parent != ROOT:
+        return {"normalization_rule_name": "nmt_nfkc"}
+    rules = {"ﬁ": "fi", "½": "1⁄2", "e\u0301": "é", "\t": " ", "\n": " ", "\u3000": " ", "\u00a0": " ", "…": "..."}
+    rules |= {chr(0xFF21 + i): chr(0x41 + i) for i in range(26)}
+
+    def code_points(text):
+        return " ".join(f"{ord(c):X}" for c in text)
+
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv", delete=False) as file:
+        file.writelines(f"{code_points(a)}\t{code_points(b)}\n" for a, b in rules.items())
+    return {"normalization_rule_tsv": file.name}
+
+
+def as_tokenizer_json(folder, model, tokenizer_class, **options):
+    """The tokenizer.json that transformers makes of a SentencePiece model."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in ("spiece.model", "sentencepiece.bpe.model"):
+            (pathlib.Path(scratch) / name).write_bytes(model)
+        tokenizer = tokenizer_class.from_pretrained(scratch, **options)
+    (folder / "tokenizer.json").write_text(tokenizer.backend_tokenizer.to_str())
+    return tokenizer
+
+
+def unigram(folder, samples):
+    model = trained_sentencepiece(**rules_of(folder))
+    write(folder, "unigram", as_tokenizer_json(folder, model, transformers.T5Tokenizer, extra_ids=0), samples)
+
+
+def xlm(folder, samples):
+    model = trained_sentencepiece(**rules_of(folder), bos_id=1, eos_id=2, unk_id=0, pad_id=-1)
+    mask = transformers.AddedToken("<mask>", lstrip=True, normalized=False)  # as in the published files
+    tokenizer = as_tokenizer_json(folder, model, transformers.XLMRobertaTokenizer, mask_token=mask)
+    write(folder, "xlm", tokenizer, [text.replace("<|endoftext|>", " <mask>") for text in samples])
+
+
+def gemma_spm(folder, samples):
+    tokens = ["<start_of_turn>", "<end_of_turn>"]
+    model = trained_sentencepiece(vocab_size=160, user_defined_symbols=tokens, normalization_rule_name="identity")
+    (folder / "tokenizer.model").write_bytes(model)
+
+
+def siglip(folder, samples):
+    rule = "identity" if folder.parent == ROOT else "nmt_nfkc"
+    (folder / "spiece.model").write_bytes(trained_sentencepiece(normalization_rule_name=rule))
     tokenizer = transformers.SiglipTokenizer(str(folder / "spiece.model"))
     write(folder, "siglip", tokenizer, samples, skip=("</s>", "<unk>"))
 
@@ -182,7 +227,8 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=ROOT)
     arguments = parser.parse_args()
     samples = texts(arguments.cases)
-    for make in (clip, gemma, siglip) + ((clip_full,) if arguments.output != ROOT else ()):
+    own = (gemma_spm,) if arguments.output == ROOT else (clip_full,)
+    for make in (clip, gemma, siglip, unigram, xlm, *own):
         folder = arguments.output / make.__name__
         folder.mkdir(parents=True, exist_ok=True)
         make(folder, samples)

@@ -2,8 +2,19 @@
 #include <algorithm>
 
 #include "vitrail/text/added_tokens_internal.h"
+#include "vitrail/text/unicode_internal.h"
 
 namespace vitrail::text {
+namespace {
+
+std::string_view without_space_at_end(std::string_view text) {
+  const std::u32string points = code_points(text);
+  size_t kept = points.size();
+  while (kept > 0 && is_white_space(points[kept - 1])) --kept;
+  return text.substr(0, to_utf8(std::u32string_view(points).substr(0, kept)).size());
+}
+
+}  // namespace
 
 AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, bool normalized) {
   for (const AddedToken& token : tokens) {
@@ -30,7 +41,9 @@ std::vector<TextPart> AddedTokens::split(std::string_view text) const {
       ++at;
       continue;
     }
-    if (at > begin) parts.push_back({text.substr(begin, at - begin)});
+    const std::string_view before = text.substr(begin, at - begin);
+    const std::string_view kept = found->lstrip ? without_space_at_end(before) : before;
+    if (!kept.empty()) parts.push_back({kept});
     parts.push_back({text.substr(at, found->content.size()), found->id});
     begin = at += found->content.size();
   }

@@ -14,6 +14,7 @@ struct AddedToken {
   std::string content;
   int64_t id = 0;
   bool normalized = false;  // found in the normalised text instead of the given one
+  bool lstrip = false;      // takes the white space in front of it
 };
 
 // A part of a text: an added token, or text between two of them.

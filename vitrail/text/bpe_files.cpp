@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/gzip_internal.h"
-#include "vitrail/base/json_checks_internal.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/text/bpe_files_internal.h"
+#include "vitrail/text/tokenizer_json_internal.h"
 #include "vitrail/text/unicode_internal.h"
 
 namespace vitrail::text {
@@ -15,31 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxBytes = 256'000'000;  // Gemma's tokenizer.json has 34 MB
-constexpr int kMaxDepth = 20;
 constexpr const char* kEndOfWord = "</w>";
-
-Json read_json(const fs::path& file) {
-  const std::string where = file.string();
-  const std::string text = read_text_file(file, kMaxBytes);
-  if (json_depth(text) > kMaxDepth) throw Error(where, str("at most ", kMaxDepth, " levels of nesting"), "more");
-  try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw Error(where, "JSON", error.what());
-  }
-}
-
-// The member `key` of an object, or null.
-const Json& member(const Json& object, const char* key) {
-  static const Json kNull;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found == object.end() ? kNull : *found;
-}
-
-std::string text_or(const Json& value, const std::string& by_default) {
-  return value.is_string() ? value.get<std::string>() : by_default;
-}
 
 Vocabulary vocabulary_of(const Json& json, const std::string& where) {
   if (!json.is_object()) throw Error(where, "an object of tokens with their ids", json.type_name());
@@ -83,22 +58,6 @@ Merges merges_of(const Json& json, const std::string& where) {
   return merges;
 }
 
-std::vector<AddedToken> added_tokens_of(const Json& json, const std::string& where) {
-  std::vector<AddedToken> tokens;
-  if (!json.is_array()) return tokens;
-  for (const Json& token : json) {
-    const Json &content = member(token, "content"), &id = member(token, "id"), &flag = member(token, "normalized");
-    if (!content.is_string() || !id.is_number_integer()) throw Error(where, "content and id of each token", "another");
-    for (const char* option : {"single_word", "lstrip", "rstrip"}) {
-      if (member(token, option) == Json(true)) {
-        throw Error(where, str("tokens without \"", option, "\""), "\"" + content.get<std::string>() + "\"");
-      }
-    }
-    tokens.push_back({content.get<std::string>(), id.get<int64_t>(), flag.is_boolean() && flag.get<bool>()});
-  }
-  return tokens;
-}
-
 void add_to_vocabulary(BpeFile& file, const std::string& where) {
   for (const AddedToken& token : file.added) {
     const int64_t id = file.vocabulary.try_emplace(token.content, token.id).first->second;
@@ -131,15 +90,10 @@ const std::vector<std::string>& byte_symbols() {
   return symbols;
 }
 
-BpeFile read_tokenizer_json(const fs::path& path) {
-  const std::string where = path.string();
-  const Json json = read_json(path);
+BpeFile read_tokenizer_json(const Json& json, const std::string& where) {
   const Json& model = member(json, "model");
-  const std::string type = text_or(member(model, "type"), member(model, "merges").is_array() ? "BPE" : "another");
-  if (type != "BPE") {
-    throw Error(where + ": model", "type BPE, as of CLIP's and SigLIP 2's tokenizers",
-                "\"" + type + "\"" + (type == "Unigram" ? " (for SigLIP, put its spiece.model in the folder)" : ""));
-  }
+  const std::string type = model_type_of(json);
+  if (type != "BPE") throw Error(where + ": model", "type BPE or Unigram", "\"" + type + "\"");
   BpeFile file;
   file.vocabulary = vocabulary_of(member(model, "vocab"), where + ": model.vocab");
   file.merges = merges_of(member(model, "merges"), where + ": model.merges");
@@ -153,7 +107,7 @@ BpeFile read_tokenizer_json(const fs::path& path) {
 
 BpeFile read_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
   BpeFile file{.vocabulary = vocabulary_of(read_json(vocab), vocab.string()), .end_of_word_suffix = kEndOfWord};
-  for (const std::string& line : lines_of(read_text_file(merges, kMaxBytes))) {
+  for (const std::string& line : lines_of(read_text_file(merges, kMaxTokenizerBytes))) {
     file.merges.push_back(merge_of(line, merges.string()));
   }
   add_special_tokens(file);
@@ -162,8 +116,8 @@ BpeFile read_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
 
 BpeFile read_simple_vocab(const fs::path& path) {
   constexpr size_t kMerges = 49152 - 256 - 2;  // OpenAI's simple_tokenizer.py
-  std::vector<std::byte> bytes = read_file(path, kMaxBytes);
-  if (is_gzip(bytes)) bytes = gunzip(bytes, kMaxBytes, path.string());
+  std::vector<std::byte> bytes = read_file(path, kMaxTokenizerBytes);
+  if (is_gzip(bytes)) bytes = gunzip(bytes, kMaxTokenizerBytes, path.string());
   std::vector<std::string> lines = lines_of(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   if (!lines.empty() && lines.front().find("bpe_simple_vocab") != std::string::npos) lines.erase(lines.begin());
   lines.resize(std::min(lines.size(), kMerges));

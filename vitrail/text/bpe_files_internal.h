@@ -2,6 +2,7 @@
 #pragma once
 // The files of byte-pair encodings.
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ struct BpeFile {
 
 // All throw Error naming the file for one that is malformed.
 // tokenizer.json of Hugging Face's tokenizers; Error for a model other than BPE.
-BpeFile read_tokenizer_json(const std::filesystem::path& file);
+BpeFile read_tokenizer_json(const nlohmann::json& json, const std::string& where);
 // vocab.json {token: id} and merges.txt, a merge per line.
 BpeFile read_vocab_and_merges(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 // OpenAI's and OpenCLIP's bpe_simple_vocab_16e6.txt, also compressed by gzip: merges alone.  The first 48,894

@@ -3,17 +3,15 @@
 #include "vitrail/text/clip_tokenizer_internal.h"
 #include "vitrail/text/gemma_tokenizer_internal.h"
 #include "vitrail/text/siglip_tokenizer_internal.h"
+#include "vitrail/text/tokenizer_files_internal.h"
+#include "vitrail/text/tokenizer_json_internal.h"
+#include "vitrail/text/unigram_tokenizer_internal.h"
 
 namespace vitrail::text {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kFiles[] = {"tokenizer.json",
-                                  "vocab.json",
-                                  "spiece.model",
-                                  "sentencepiece.model",
-                                  "bpe_simple_vocab_16e6.txt",
-                                  "bpe_simple_vocab_16e6.txt.gz"};
+constexpr const char* kSentencePieceFiles[] = {"spiece.model", "sentencepiece.model"};
 
 bool is_present(const fs::path& path) {
   std::error_code unknown;
@@ -27,7 +25,7 @@ bool is_folder(const fs::path& path) {
 
 fs::path find_file(const fs::path& folder) {
   std::string names;
-  for (const char* name : kFiles) {
+  for (const char* name : kTokenizerFiles) {
     if (is_present(folder / name)) return folder / name;
     names += (names.empty() ? "" : ", ") + std::string(name);
   }
@@ -40,14 +38,27 @@ std::unique_ptr<Tokenizer> open_bpe(BpeFile file, const fs::path& path) {
   throw Error(path.string(), "CLIP's BPE (end_of_word_suffix \"</w>\") or Gemma's (byte_fallback)", "another BPE");
 }
 
+// Google's SigLIP folders have their pieces twice; transformers' SiglipTokenizer reads those of the SentencePiece
+// model.
+std::unique_ptr<Tokenizer> open_json(const fs::path& file, bool of_folder) {
+  const nlohmann::json json = read_json(file);
+  if (model_type_of(json) != "Unigram") return open_bpe(read_tokenizer_json(json, file.string()), file);
+  for (const char* name : kSentencePieceFiles) {
+    const fs::path model = file.parent_path() / name;
+    if (of_folder && is_present(model)) return std::make_unique<SiglipTokenizer>(model);
+  }
+  return std::make_unique<UnigramTokenizer>(read_unigram_json(json, file), file.string());
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const fs::path& path) {
-  const fs::path file = is_folder(path) ? find_file(path) : path;
+  const bool of_folder = is_folder(path);
+  const fs::path file = of_folder ? find_file(path) : path;
   const std::string extension = file.extension().string();
   if (file.filename() == "vocab.json")
     return open_bpe(read_vocab_and_merges(file, file.parent_path() / "merges.txt"), file);
-  if (extension == ".json") return open_bpe(read_tokenizer_json(file), file);
+  if (extension == ".json") return open_json(file, of_folder);
   if (extension == ".model") return std::make_unique<SiglipTokenizer>(file);
   if (extension == ".txt" || extension == ".gz") return open_bpe(read_simple_vocab(file), file);
   throw Error(file.string(), "a tokenizer's file: .json, .model, .txt or .gz", "another");

@@ -55,6 +55,9 @@ SiglipTokenizer::SiglipTokenizer(const std::filesystem::path& file)
   if (special_.eos == module_.piece_id(model_.get(), "<unk>")) {
     throw Error(file.string(), "a SentencePiece model with the piece </s>, as SigLIP's", "one without it");
   }
+  if (module_.piece_id(model_.get(), "<start_of_turn>") != module_.piece_id(model_.get(), "<unk>")) {
+    throw Error(file.string(), "SigLIP's SentencePiece model", "Gemma's; SigLIP 2's tokenizer is its tokenizer.json");
+  }
 }
 
 std::vector<int64_t> SiglipTokenizer::pieces_of(const std::string& text) const {

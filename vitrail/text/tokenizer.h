@@ -40,7 +40,7 @@ class Tokenizer {
 };
 
 // Opens a tokenizer: a folder or a file of it.  Of a folder, the first existing one of
-//   tokenizer.json                           CLIP, SigLIP 2 (Gemma)
+//   tokenizer.json                           CLIP, SigLIP 2 (Gemma); a SentencePiece model beside one of type Unigram
 //   vocab.json with merges.txt               CLIP
 //   spiece.model, sentencepiece.model        SigLIP; needs the module vitrail_sentencepiece
 //   bpe_simple_vocab_16e6.txt, .txt.gz       CLIP: OpenAI's and OpenCLIP's file

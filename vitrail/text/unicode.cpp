@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "vitrail/base/error.h"
+#include "vitrail/base/utf8_internal.h"
 #include "vitrail/text/unicode_internal.h"
 
 namespace vitrail::text {
@@ -92,6 +93,23 @@ bool is_letter(char32_t c) {
 bool is_number(char32_t c) {
   const auto kind = category(c);
   return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
+}
+
+std::vector<std::string_view> grapheme_clusters(std::string_view utf8) {
+  std::vector<std::string_view> clusters;
+  utf8proc_int32_t before = 0, state = 0;
+  size_t begin = 0, at = 0;
+  for (const char32_t c : code_points(utf8)) {
+    const auto next = static_cast<utf8proc_int32_t>(c);
+    if (at > 0 && utf8proc_grapheme_break_stateful(before, next, &state)) {
+      clusters.push_back(utf8.substr(begin, at - begin));
+      begin = at;
+    }
+    before = next;
+    at += utf8_length(utf8.substr(at));
+  }
+  if (at > begin) clusters.push_back(utf8.substr(begin, at - begin));
+  return clusters;
 }
 
 std::u32string nfc(std::u32string_view text) {

@@ -3,6 +3,7 @@
 // Unicode text as code points, and the properties and mappings that tokenizers use.
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace vitrail::text {
 
@@ -13,6 +14,9 @@ void append_utf8(char32_t c, std::string& to);
 bool is_white_space(char32_t c);  // the property White_Space
 bool is_letter(char32_t c);       // category L
 bool is_number(char32_t c);       // category N
+
+// The extended grapheme clusters of a text in UTF-8 (Unicode, annex 29).
+std::vector<std::string_view> grapheme_clusters(std::string_view utf8);
 
 std::u32string nfc(std::u32string_view text);
 // Each character's full lower case, whatever is around it, as Rust's char::to_lowercase.
