@@ -237,6 +237,20 @@ TEST(RandomErasing, ErasesTheExpectedFractionOfTheImage) {
   EXPECT_NEAR(area / erased, 0.177, 0.02);
 }
 
+// The rectangles may overlap, so they erase at most their share each.
+TEST(RandomErasing, SeveralRectanglesShareTheArea) {
+  RandomErasing options;
+  options.probability = 1, options.area = {0.4, 0.4}, options.ratio = {1, 1}, options.count = {4, 4};
+  RandomStream random(random_key("several"));
+  for (int i = 0; i < 20; ++i) {
+    std::vector<float> plane(100 * 100, 100.0f);
+    erase(options, 1, 100, 100, random, plane.data());
+    const auto pixels = std::count_if(plane.begin(), plane.end(), [](float x) { return x != 100.0f; });
+    EXPECT_GE(pixels, 32 * 32);  // 10 % of the area are 31.6 × 31.6, rounded
+    EXPECT_LE(pixels, 4 * 32 * 32);
+  }
+}
+
 TEST(RandomErasing, ModesDetermineTheNewValues) {
   RandomErasing options;
   options.probability = 1, options.area = {0.2, 0.2}, options.ratio = {1, 1};

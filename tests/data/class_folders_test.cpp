@@ -101,6 +101,37 @@ TEST(ClassFolders, NamedByNumbersSortByValueWhereTheyDefineTheClasses) {
   EXPECT_EQ(open_dataset(root, {})->class_names(), (Names{"1", "2", "9", "10"}));
 }
 
+// They would be two classes, and test images training images.
+TEST(ClassFolders, ThatLookLikeSplitsAreNoClasses) {
+  const std::vector<std::pair<std::string, std::string>> pairs{
+      {"seg_train", "seg_test"},          {"train1", "test1"},  {"train2017", "val2017"},
+      {"imagenet-train", "imagenet-val"}, {"trainA", "testA"},  {"MyTrain", "MyTestData"},
+      {"01 training", "02 dev"},          {"train_v2", "other"}};
+  for (const auto& [first, second] : pairs) {
+    const fs::path root = testing::scratch_folder();
+    place_images(root, {first + "/cat/1.png", first + "/dog/2.png", second + "/cat/3.png", second + "/dog/4.png"});
+    for (const std::vector<std::string>& wanted : {Names{"train"}, Names{"test", "val"}}) {
+      const std::string message = error_of([&] { open_dataset(root, {.default_splits = wanted}); });
+      EXPECT_TRUE(contains(message, "folders that look like splits: ")) << first << message;
+      EXPECT_TRUE(contains(message, first)) << message;
+    }
+    EXPECT_EQ(open_dataset(root, {.split = first})->class_names(), (Names{"cat", "dog"}));
+    EXPECT_EQ(open_dataset(root, {.split = "."})->size(), 4);
+  }
+}
+
+TEST(ClassFolders, WithTheWordOfASplitInTheirNameAreClasses) {
+  const fs::path flat = testing::scratch_folder();
+  place_images(flat, {"crash_test/1.png", "train station/2.png", "bus/3.png"});
+  EXPECT_EQ(open_dataset(flat, {})->class_names().size(), 3u);
+  const fs::path deep = testing::scratch_folder();
+  place_images(deep, {"test_tube/old/1.png", "cup/2.png", "trainer/a/3.png", "latest/b/4.png"});
+  EXPECT_EQ(open_dataset(deep, {})->class_names().size(), 4u);
+  const fs::path named = testing::scratch_folder();
+  place_images(named, {"crash_test/a/1.png", "train_station/b/2.png"});
+  EXPECT_EQ(open_dataset(named, {.labels = {"train station", "crash test"}})->label(0), 1);
+}
+
 // Every name of a split, in several cases and with endings.
 TEST(ClassFolders, SplitsAreKnownUnderManyNames) {
   const std::vector<std::pair<std::string, Names>> names{
@@ -292,6 +323,20 @@ TEST(ClassArchive, NamesWithBackslashesAreRead) {
   EXPECT_EQ(labels_of(*dataset), (std::vector<int64_t>{0, 0, 0, 1}));
   EXPECT_EQ(dataset->image(0).pixels[0], 4);
   EXPECT_EQ(dataset->image(3).pixels[2], 9);
+}
+
+TEST(ClassArchive, NamesMayBeginAtTheRoot) {
+  std::ifstream stream(testing::fixture("data/wrapped.zip"), std::ios::binary);
+  const std::string original{std::istreambuf_iterator<char>(stream), {}};
+  for (const std::string begin : {"./ts/", "/ets/", ".//s/"}) {
+    std::string bytes = original;
+    for (size_t at = bytes.find("pets/"); at != bytes.npos; at = bytes.find("pets/")) bytes.replace(at, 5, begin);
+    const fs::path zip = testing::scratch_folder() / "rooted.zip";
+    write_file(zip, bytes);
+    const auto dataset = open_dataset(zip, {});
+    EXPECT_EQ(dataset->class_names(), (Names{"cat", "dog"})) << begin;
+    EXPECT_EQ(dataset->image(3).pixels[2], 9) << begin;
+  }
 }
 
 TEST(ClassArchive, InvalidArchiveIsAnError) {

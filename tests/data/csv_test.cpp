@@ -44,6 +44,18 @@ TEST(Csv, SeparatorsAndLineEndsAreRecognised) {
   EXPECT_EQ(commas.next()->fields, (Fields{"a;b.png", "1"}));
 }
 
+TEST(Csv, AFirstLineMayNameTheSeparator) {
+  for (const std::string text : {"sep=;\na,1;b\n", "sep=;\r\na,1;b", "sep=|\ra,1|b", "\xEF\xBB\xBFsep=\t\na,1\tb\n"}) {
+    CsvReader reader("x.csv", text);
+    const auto row = reader.next();
+    ASSERT_TRUE(row) << text;
+    EXPECT_EQ(row->fields, (std::vector<std::string>{"a,1", "b"})) << text;
+    EXPECT_EQ(row->line, 2u);
+  }
+  CsvReader reader("x.csv", "sep=x.png,3\n");
+  EXPECT_EQ(reader.next()->fields, (std::vector<std::string>{"sep=x.png", "3"}));
+}
+
 TEST(Csv, Utf16BecomesUtf8) {
   using namespace std::string_literals;
   EXPECT_EQ(utf8_text("\xFF\xFE"

@@ -23,6 +23,25 @@ TEST(CsvDataset, HeaderAndExtraColumnsInAnyOrderAreAccepted) {
   }
 }
 
+TEST(CsvDataset, AnIndexMayBeWrittenAsASpreadsheetWritesNumbers) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  for (const char* three : {"3.0", "3.", "3e0", "3.00E+00", "\"3,0\"", "+3", " 3 "}) {
+    write_file(csv, str("a.png,", three, "\nb.png,1\n"));
+    EXPECT_EQ(open_dataset(csv, {})->label(0), 3) << three;
+  }
+  write_file(csv, "file;label\na.png;3,0\nb.png;1,0\n");
+  EXPECT_EQ(open_dataset(csv, {})->label(0), 3);
+  for (const char* other : {"1.5", "\"1,5\"", "1e-3", "1e999", "1e17"}) {
+    write_file(csv, str("file,label\na.png,1\nb.png,", other, "\n"));
+    const std::string message = error_of([&] { open_dataset(csv, {}); });
+    EXPECT_TRUE(contains(message, "l.csv:3: expected a class index, got '")) << other << message;
+  }
+  write_file(csv, "a,1.5\n");  // no header, which would be left out without a word
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:1: expected a class index, got '1.5'"));
+  write_file(csv, "a.png,inf\nb.png,nan\n");
+  EXPECT_EQ(open_dataset(csv, {})->class_names(), (Names{"inf", "nan"}));
+}
+
 TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
   const auto message = [&](const std::string& text, const DatasetOptions& options = {}) {
@@ -42,6 +61,62 @@ TEST(CsvDataset, ABadRowIsAnErrorThatNamesItsLine) {
   EXPECT_TRUE(contains(message("file,class_index\n"), "rows of file,class_index, got none"));
   EXPECT_TRUE(contains(message(""), "got none"));
   EXPECT_TRUE(contains(message("a.png,1\n", {.split = "test"}), "a split test"));
+}
+
+TEST(CsvDataset, AColumnOfSplitsMakesTheRowsSplits) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  for (const char* column : {"split", "Subset", "partition", "set", "phase"}) {
+    write_file(csv, str("file,label,", column, "\na.png,cat,Train\nb.png,dog,TEST\nc.png,dog,training\n",
+                        "d.png,cat,test_set\ne.png,,validation\n"));
+    const auto test = open_dataset(csv, {});
+    ASSERT_EQ(test->size(), 2) << column;
+    EXPECT_EQ(test->split(), "test");
+    EXPECT_TRUE(test->path(0).ends_with("b.png"));
+    EXPECT_EQ(test->label(0), 1);
+    EXPECT_TRUE(open_dataset(csv, {.split = "train"})->path(1).ends_with("c.png"));
+    EXPECT_EQ(dataset_splits(csv), (Names{"test", "train", "val"}));
+  }
+  write_file(csv, "file,label,split\na.png,cat,train\nb.png,dog,\nc.png,dog,train\n");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:3: expected the split train, val or test"));
+  EXPECT_EQ(open_dataset(csv, {.split = "."})->size(), 3);
+  write_file(csv, "file,label,split\na.png,cat,train\nb.png,dog,train\n");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "a split test or val, got these splits: train"));
+  write_file(csv, "file,label,set\na.png,cat,red\nb.png,dog,blue\n");
+  EXPECT_EQ(open_dataset(csv, {})->size(), 2);
+  EXPECT_TRUE(dataset_splits(csv).empty());
+}
+
+TEST(CsvDataset, AnImageInRowsOfDifferentClassesIsAWarning) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  write_file(csv, "b.png,dog\na.png,cat\nb.png,dog\n");
+  Warnings none;
+  open_dataset(csv, {});
+  EXPECT_TRUE(none.messages.empty());
+  write_file(csv, "b.png,dog\na.png,cat\nb.png,cat\n");
+  Warnings warnings;
+  open_dataset(csv, {});
+  EXPECT_TRUE(warnings.any("1 image is in rows of different classes, such as b.png"));
+}
+
+// An id that is taken for a class would make a list of names for all below it.
+TEST(CsvDataset, AHugeClassIndexIsAnError) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  write_file(csv, "a.png,0\nb.png,99999999999\n");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:2: expected a class index below 1000000"));
+}
+
+TEST(CsvDataset, ANulIsAnError) {
+  const fs::path csv = testing::scratch_folder() / "l.csv";
+  using namespace std::string_literals;
+  for (const std::string& text : {"a.png\0.txt,0\n"s,
+                                  "a\0,\0"
+                                  "0\0\n\0"s,
+                                  "\xFF\xFE"
+                                  "a\0\0\0,\0"
+                                  "0\0"s}) {
+    write_file(csv, text);
+    EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv: expected text in UTF-8")) << text.size();
+  }
 }
 
 TEST(CsvDataset, LabelsMayBeNames) {

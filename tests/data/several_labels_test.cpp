@@ -30,7 +30,7 @@ TEST_F(SeveralLabels, AreSeparatedOrHaveAColumnEach) {
         "file,labels\na.png,cat;dog;cat\nb.png,bird\nc.png,\n", "image;tags\na.png;cat,dog\nb.png;bird\nc.png;\n",
         "filename,bird,cat,dog\na.png,0,1,1\nb.png,1,0,0\nc.png,0,0,0\n",
         "split,image_id,bird,cat,dog\ntrain,a.png,0.0,1.0,True\nval,b.png,1,0,0\nval,c.png,false,0,0\n"}) {
-    const auto dataset = open(text);
+    const auto dataset = open(text, {.split = "."});
     ASSERT_TRUE(dataset->is_multi_label()) << text;
     ASSERT_EQ(dataset->size(), 3) << text;
     EXPECT_EQ(dataset->class_names(), (Names{"bird", "cat", "dog"})) << text;

@@ -104,7 +104,7 @@ ClassMatch match_classes(const std::string& where, const std::vector<std::string
   }
   if (unknown == names.size()) return match_indices(where, names, num_classes);
   if (!problems.empty()) {
-    throw Error(where, "class folders that are named after labels or WordNet ids of the model",
+    throw Error(where, "class names that are labels or WordNet ids of the model",
                 str(problems.size(), " of ", names.size(), " that are not: ", joined(problems)));
   }
   return match;

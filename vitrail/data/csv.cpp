@@ -23,6 +23,14 @@ char separator_of(std::string_view text) {
   return has_semicolon ? ';' : has_tab ? '\t' : ',';
 }
 
+// The separator that Excel's first line "sep=;" names; '\0' without such a line.
+char named_separator(std::string_view text) {
+  constexpr std::string_view kName = "sep=";
+  if (!text.starts_with(kName) || text.size() < kName.size() + 2) return '\0';
+  const char end = text[kName.size() + 1];
+  return end == '\n' || end == '\r' ? text[kName.size()] : '\0';
+}
+
 void append_utf8(std::string& text, uint32_t code) {
   if (code < 0x80) {
     text += static_cast<char>(code);
@@ -34,11 +42,22 @@ void append_utf8(std::string& text, uint32_t code) {
   for (int i = more; i-- > 0;) text += static_cast<char>(0x80 | (code >> (6 * i) & 0x3F));
 }
 
+// A path with a NUL would be cut there, and name another file.
+std::string require_text(std::string text, const std::string& where) {
+  if (text.find('\0') == text.npos) return text;
+  throw Error(where, "text in UTF-8, or in UTF-16 with a byte order mark", "a NUL byte");
+}
+
 }  // namespace
 
 CsvReader::CsvReader(std::string where, std::string_view text) : where_(std::move(where)), remaining_(text) {
   if (remaining_.starts_with("\xEF\xBB\xBF")) remaining_.remove_prefix(3);
-  separator_ = separator_of(remaining_);
+  if (const char named = named_separator(remaining_); named != '\0') {
+    separator_ = named;
+    end_line();
+  } else {
+    separator_ = separator_of(remaining_);
+  }
 }
 
 std::optional<CsvRow> CsvReader::next() {
@@ -92,7 +111,7 @@ void CsvReader::end_line() {
 std::string utf8_text(std::string content, const std::string& where) {
   const std::string_view bytes = content;
   const bool is_little = bytes.starts_with("\xFF\xFE"), is_big = bytes.starts_with("\xFE\xFF");
-  if (!is_little && !is_big) return content;
+  if (!is_little && !is_big) return require_text(std::move(content), where);
   const auto unit = [&](size_t i) -> uint32_t {
     if (i + 1 >= bytes.size()) throw Error(where, "complete UTF-16", "the end of the file inside a character");
     const auto low = static_cast<uint8_t>(bytes[is_little ? i : i + 1]);
@@ -108,7 +127,7 @@ std::string utf8_text(std::string content, const std::string& where) {
     }
     append_utf8(text, code);
   }
-  return text;
+  return require_text(std::move(text), where);
 }
 
 }  // namespace vitrail::data

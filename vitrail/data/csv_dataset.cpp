@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dataset listed in a CSV file with the columns file,class_index or file,label, or with several labels per image.
 #include <algorithm>
-#include <cstdlib>
+#include <numeric>
 #include <optional>
+#include <set>
 
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/read_file.h"
 #include "vitrail/data/class_matching_internal.h"
@@ -12,6 +14,7 @@
 #include "vitrail/data/csv_layout_internal.h"
 #include "vitrail/data/dataset_formats_internal.h"
 #include "vitrail/data/natural_order_internal.h"
+#include "vitrail/data/split_names_internal.h"
 #include "vitrail/data/unicode_names_internal.h"
 
 namespace vitrail::data {
@@ -19,12 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kMaxCsvBytes = 1'000'000'000;  // some 15 million rows
-
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
-}
+constexpr int64_t kMaxClasses = 1'000'000;      // a list of names is made, and a model's head, for all below an index
 
 // The parts between separators, without the spaces around them and without empty parts.
 std::vector<std::string> parts_of(const std::string& text, char separator) {
@@ -38,15 +36,38 @@ std::vector<std::string> parts_of(const std::string& text, char separator) {
   return parts;
 }
 
+// The splits that the rows name, sorted; empty without a column of splits, or if it has no split's name.
+std::vector<std::string> splits_of(const std::string& where, const std::string& text, const CsvLayout& layout) {
+  if (!layout.split) return {};
+  std::set<std::string> splits;
+  std::optional<std::string> other;
+  CsvReader reader(where, text);
+  reader.next();
+  while (const auto row = reader.next()) {
+    const std::string field = *layout.split < row->fields.size() ? row->fields[*layout.split] : "";
+    const std::string_view split = canonical_split(field);
+    if (split.empty() && !other) {
+      other = str(where, ":", row->line, ": expected the split train, val or test, as in other rows, got '", field,
+                  "'; the split \".\" is all rows");
+    }
+    if (!split.empty()) splits.emplace(split);
+  }
+  if (!splits.empty() && other) throw Error(*other);
+  return {splits.begin(), splits.end()};
+}
+
 class CsvDataset : public Dataset {
  public:
   CsvDataset(const fs::path& csv, const DatasetOptions& options)
       : where_(csv.string()), folder_(csv.parent_path()), limit_(class_limit(options)), decode_(options.decode) {
     const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), where_);
     layout_ = csv_layout(where_, text, options.multi_label);
+    split_ = choose_split(csv, text, options);
     CsvReader reader(where_, text);
     if (layout_.has_header) reader.next();
-    while (const auto row = reader.next()) add(*row);
+    while (const auto row = reader.next()) {
+      if (split_.empty() || canonical_split(row->fields.at(*layout_.split)) == split_) add(*row);
+    }
     if (rows_.empty()) throw Error(where_, "rows of file,class_index", "none");
     class_names_ = options.labels;
     if (!layout_.indicators.empty()) {
@@ -57,6 +78,7 @@ class CsvDataset : public Dataset {
       classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
       resolve(classes, options);
     }
+    if (!is_multi_label()) warn_of_contradictions();
   }
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
@@ -72,6 +94,29 @@ class CsvDataset : public Dataset {
   uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
 
  private:
+  // The split to read; empty for all rows.
+  std::string choose_split(const fs::path& csv, const std::string& text, const DatasetOptions& options) const {
+    if (options.split == kNoSplit) return "";
+    const std::vector<std::string> splits = splits_of(where_, text, layout_);
+    if (splits.empty()) require_no_split(csv, options);
+    return splits.empty() ? "" : choose_standard_split(csv, options, splits);
+  }
+
+  // An image in rows of different classes is a mistake, or has several labels that the columns do not tell.
+  void warn_of_contradictions() const {
+    std::vector<size_t> order(rows_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rows_[a].file < rows_[b].file; });
+    std::set<std::string> files;
+    for (size_t i = 1; i < order.size(); ++i) {
+      const Row &row = rows_[order[i]], &other = rows_[order[i - 1]];
+      if (row.file == other.file && row.labels != other.labels) files.insert(row.file);
+    }
+    if (files.empty()) return;
+    warn(str(where_, ": ", files.size(), files.size() == 1 ? " image is" : " images are",
+             " in rows of different classes, such as ", *files.begin(), "; write several labels as \"cat|dog\""));
+  }
+
   struct Row {
     std::string file;
     std::vector<int64_t> labels;  // until they are resolved: positions in names_, or columns of layout_.classes
@@ -106,7 +151,7 @@ class CsvDataset : public Dataset {
   }
 
   void add_label(const std::string& text, const std::string& row_where, std::vector<int64_t>& labels) {
-    const bool is_name = !is_number(text);
+    const bool is_name = !csv_number(text);
     if (is_first_label_) by_name_ = is_name;
     is_first_label_ = false;
     if (is_name && by_name_ && !text.empty()) {
@@ -118,6 +163,8 @@ class CsvDataset : public Dataset {
     const std::optional<int64_t> label = csv_integer(text);
     if (!label) throw Error(row_where, "a class index", "'" + text + "'");
     if (*label < 0) throw Error(row_where, "a class index of at least 0", text);
+    if (*label >= kMaxClasses)
+      throw Error(row_where, str("a class index below ", kMaxClasses), text + " (is it an id of the image?)");
     if (*label >= limit_) throw Error(row_where, str("a class index below the model's ", limit_, " classes"), text);
     if (std::find(labels.begin(), labels.end(), *label) == labels.end()) labels.push_back(*label);
   }
@@ -156,8 +203,12 @@ class CsvDataset : public Dataset {
 }  // namespace
 
 std::unique_ptr<Dataset> open_csv(const fs::path& csv, const DatasetOptions& options) {
-  require_no_split(csv, options);
   return std::make_unique<CsvDataset>(csv, options);
+}
+
+std::vector<std::string> csv_splits(const fs::path& csv) {
+  const std::string text = utf8_text(read_text_file(csv, kMaxCsvBytes), csv.string());
+  return splits_of(csv.string(), text, csv_layout(csv.string(), text, std::nullopt));
 }
 
 }  // namespace vitrail::data

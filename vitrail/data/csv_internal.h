@@ -15,8 +15,9 @@ struct CsvRow {
 };
 
 // Lines end with LF, CRLF or CR.  Fields are separated by commas, or if the first line has none, by semicolons or else
-// tabs.  A field in double quotes may contain separators, line ends and doubled quotes.  Spaces around unquoted fields
-// are removed.  A byte order mark and empty lines are skipped.
+// tabs; a first line "sep=;", as Excel writes, names another separator.  A field in double quotes may contain
+// separators, line ends and doubled quotes.  Spaces around unquoted fields are removed.  A byte order mark and empty
+// lines are skipped.
 class CsvReader {
  public:
   CsvReader(std::string where, std::string_view text);  // `text` must outlive the reader
@@ -36,7 +37,7 @@ class CsvReader {
 };
 
 // The content of a text file as UTF-8: UTF-16 with a byte order mark is converted, anything else is returned as it is.
-// Throws Error naming `where` for half a character.
+// Throws Error naming `where` for half a character and for a NUL.
 std::string utf8_text(std::string content, const std::string& where);
 
 }  // namespace vitrail::data

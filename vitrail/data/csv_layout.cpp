@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "vitrail/data/csv_internal.h"
@@ -14,10 +15,10 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-// The first field of a header is no image path and the second no integer.  If only one of these holds, the row is data
+// The first field of a header is no image path and the second no number.  If only one of these holds, the row is data
 // and its error is reported.
 bool is_header(const Fields& fields) {
-  return fields.size() >= 2 && !image::is_image_path(fields[0]) && !csv_integer(fields[1]);
+  return fields.size() >= 2 && !image::is_image_path(fields[0]) && !csv_number(fields[1]);
 }
 
 // The first column with one of these names, in any case.
@@ -43,9 +44,14 @@ std::optional<size_t> labels_column(const Fields& header) {
   return find_column(header, {"labels", "tags", "classes", "class names", "categories", "finding labels"});
 }
 
+std::optional<size_t> split_column(const Fields& header) {
+  return find_column(header, {"split", "subset", "partition", "set", "dataset", "phase"});
+}
+
 // Columns that are not of classes although they may have 0 and 1.
 bool is_other_column(const std::string& name) {
-  static const std::set<std::string> kNames{"", "id", "index", "split", "subset", "fold"};
+  static const std::set<std::string> kNames{"",     "id",        "index", "split",   "subset",
+                                            "fold", "partition", "set",   "dataset", "phase"};
   return kNames.contains(comparison_key(name));
 }
 
@@ -77,18 +83,33 @@ char find_separator(CsvReader& reader, size_t column, const std::string& separat
 
 }  // namespace
 
+std::optional<double> csv_number(std::string_view text) {
+  const size_t first = text.find_first_not_of(' ');
+  if (first == text.npos) return std::nullopt;
+  std::string digits(text.substr(first, text.find_last_not_of(' ') + 1 - first));
+  const size_t comma = digits.find(',');
+  if (comma != digits.npos) digits[comma] = '.';
+  if (digits.front() == '+') digits.erase(0, 1);
+  if (digits.find_first_not_of("0123456789.eE+-") != digits.npos) return std::nullopt;  // "inf" and "nan" are names
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) return std::nullopt;
+  return error == std::errc() ? value : HUGE_VAL;
+}
+
 std::optional<int64_t> csv_integer(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  constexpr double kMax = int64_t{1} << 53;  // above, a double does not tell integers apart
+  const std::optional<double> number = csv_number(text);
+  if (!number || !(std::abs(*number) <= kMax) || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<int64_t>(*number);
 }
 
 std::optional<bool> csv_indicator(const std::string& text) {
   const std::string key = comparison_key(text);
-  if (key == "0" || key == "0.0" || key == "false") return false;
-  if (key == "1" || key == "1.0" || key == "true") return true;
-  return std::nullopt;
+  if (key == "false") return false;
+  if (key == "true") return true;
+  const std::optional<int64_t> value = csv_integer(text);
+  return value == 0 || value == 1 ? std::optional(*value == 1) : std::nullopt;
 }
 
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label) {
@@ -100,6 +121,7 @@ CsvLayout csv_layout(const std::string& where, std::string_view text, std::optio
   layout.has_header = is_header(first->fields);
   if (layout.has_header) {
     const Fields& header = first->fields;
+    layout.split = split_column(header);
     const auto file = file_column(header), label = label_column(header), labels = labels_column(header);
     if (file && (label || labels)) {
       layout.file = *file, layout.label = label ? *label : *labels;

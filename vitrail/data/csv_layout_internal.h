@@ -12,6 +12,7 @@ namespace vitrail::data {
 struct CsvLayout {
   bool has_header = false;
   size_t file = 0, label = 1;          // columns
+  std::optional<size_t> split{};       // the column that says which split a row belongs to
   char separator = '\0';               // between the labels of a row; '\0': each row has one label
   std::vector<size_t> indicators{};    // columns of 0 and 1, one for each class; empty: labels are in one column
   std::vector<std::string> classes{};  // the header's names of these columns
@@ -23,7 +24,11 @@ struct CsvLayout {
 // DatasetOptions::multi_label.  Throws Error as CsvReader.
 CsvLayout csv_layout(const std::string& where, std::string_view text, std::optional<bool> multi_label);
 
-// The integer that is the whole text.
+// The number that is the whole text, without the spaces around it, also as spreadsheets write it: "3.0", "3,0",
+// "3E+00".
+std::optional<double> csv_number(std::string_view text);
+
+// Likewise, if it is an integer.
 std::optional<int64_t> csv_integer(std::string_view text);
 
 // 0 or 1, also as 0.0, 1.0, false and true.

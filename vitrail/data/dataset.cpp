@@ -25,6 +25,11 @@ bool is_tar_name(const fs::path& path) {
   return extension == ".tar" || extension == ".tgz" || (extension == ".gz" && lower_extension(path.stem()) == ".tar");
 }
 
+bool is_list_name(const fs::path& path) {
+  const std::string extension = lower_extension(path);
+  return extension == ".csv" || extension == ".tsv";
+}
+
 }  // namespace
 
 bool is_present(const fs::path& path) {
@@ -84,7 +89,7 @@ std::unique_ptr<Dataset> open_format(const fs::path& path, const DatasetOptions&
   }
   const std::string extension = lower_extension(path);
   if (extension == ".zip") return open_class_archive(path, options);
-  if (extension == ".csv" || extension == ".tsv") return open_csv(path, options);
+  if (is_list_name(path)) return open_csv(path, options);
   if (is_tar_name(path)) return open_tar(path, options);
   if (extension == ".bin" || is_cifar_pickle(path)) return open_cifar(path, options);
   if (is_idx_images(path)) return open_idx(path, options);
@@ -109,6 +114,7 @@ std::vector<std::string> dataset_splits(const fs::path& path) {
     if (is_cifar_folder(path)) return cifar_splits(path);
     return is_idx_folder(path) ? idx_splits(path) : class_folder_splits(path);
   }
+  if (is_list_name(path)) return csv_splits(path);
   if (is_tar_name(path)) return tar_splits(path);
   return lower_extension(path) == ".zip" ? class_archive_splits(path) : std::vector<std::string>();
 }

@@ -14,10 +14,11 @@ std::unique_ptr<Dataset> open_cifar(const std::filesystem::path& path, const Dat
 // `path`: one images file, or a folder.
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path& path, const DatasetOptions& options);
 
-// The splits of a folder or archive of class folders, of CIFAR's files, and of IDX files.
+// The splits of a folder or archive of class folders, of a list, of CIFAR's files, and of IDX files.
 std::vector<std::string> class_folder_splits(const std::filesystem::path& folder);
 std::vector<std::string> class_archive_splits(const std::filesystem::path& zip);
 std::vector<std::string> tar_splits(const std::filesystem::path& tar);
+std::vector<std::string> csv_splits(const std::filesystem::path& csv);
 std::vector<std::string> cifar_splits(const std::filesystem::path& folder);
 std::vector<std::string> idx_splits(const std::filesystem::path& folder);
 

@@ -24,10 +24,11 @@ class FolderDataset : public ClassDataset {
   uint64_t content_hash(int64_t i) const override { return hash_of_file(path(i)); }
 };
 
-// The path of an entry.  Some Windows programs write backslashes.
+// The path of an entry from the top of the archive.  Some Windows programs write backslashes, others "./" or "/" first.
 std::string path_of(const ZipEntry& entry) {
   std::string path = entry.name;
   std::replace(path.begin(), path.end(), '\\', '/');
+  while (path.starts_with("./") || path.starts_with('/')) path.erase(0, path.find('/') + 1);
   return path;
 }
 

@@ -61,6 +61,25 @@ std::string named_split(const Tops& tops, const ClassFolderOptions& options) {
                   "; name the split to read, or \".\" if all of them are classes");
 }
 
+// Refuses top folders such as seg_train and seg_test, which would be taken as two classes.  A name that contains a
+// split's may be a class all the same: where no second one does, the class folders below must tell.
+void refuse_resembled_splits(const Tops& tops, const ClassFolderOptions& options) {
+  std::vector<std::string> names;
+  std::set<std::string_view> splits;
+  bool has_split = false, has_images = false;
+  for (const auto& [name, top] : tops) {
+    const std::string_view split = resembled_split(name);
+    has_images = has_images || top.has_images;
+    if (split.empty() || names_a_class(name, options)) continue;
+    names.push_back(name), splits.insert(split);
+    has_split = has_split || top.may_be_split();
+  }
+  if (!has_split || (splits.size() < 2 && has_images)) return;
+  throw Error(options.where, "splits called train, val or test above the class folders, or class folders",
+              "folders that look like splits: " + joined(names) +
+                  "; name the split to read, or \".\" if all folders are classes");
+}
+
 // Refuses CLASS/train/… and CLASS/test/…, where the splits would be mixed.
 void refuse_splits_below(const FolderListing& listing, const std::string& where) {
   std::set<std::string> names;
@@ -119,6 +138,7 @@ std::string choose_split(const FolderListing& listing, const ClassFolderOptions&
   const auto is_split_name = [](const auto& top) { return !canonical_split(top.first).empty(); };
   const auto is_split = [&](const auto& top) { return is_split_name(top) && top.second.may_be_split(); };
   if (std::none_of(tops.begin(), tops.end(), is_split_name)) {
+    refuse_resembled_splits(tops, options);
     refuse_splits_below(listing, options.where);
     return "";
   }

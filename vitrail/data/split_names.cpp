@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/split_names_internal.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -53,6 +54,19 @@ std::string_view canonical_split(std::string_view name) {
   for (const std::string_view ending : kEndings) {
     if (!text.ends_with(ending)) continue;
     if (const auto found = look_up(text.substr(0, text.size() - ending.size())); !found.empty()) return found;
+  }
+  return {};
+}
+
+std::string_view resembled_split(std::string_view name) {
+  const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  for (size_t begin = 0, end = 0; begin < name.size(); begin = std::max(end, begin + 1)) {
+    end = begin;
+    while (end < name.size() && (is_small(name[end]) || is_capital(name[end])) &&
+           (end == begin || !is_capital(name[end]) || !is_small(name[end - 1])))
+      ++end;
+    if (const auto found = canonical_split(name.substr(begin, end - begin)); !found.empty()) return found;
   }
   return {};
 }

@@ -10,6 +10,10 @@ namespace vitrail::data {
 // valid, validation, validate, dev, development, eval, evaluation and holdout; testing and tst.
 std::string_view canonical_split(std::string_view name);
 
+// The split that a word of the name stands for, as in seg_train, train2017, imagenet-val or TestB; empty without one.
+// Words end at characters that are no letters, and before a capital letter that follows a small one.
+std::string_view resembled_split(std::string_view name);
+
 // The split option that says that a dataset has no splits: its folders are the classes, whatever their names.
 inline constexpr std::string_view kNoSplit = ".";
 
