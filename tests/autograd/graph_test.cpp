@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "tests/support/golden.h"
+#include "vitrail/autograd/checkpoint.h"
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
 #include "vitrail/autograd/variable.h"
@@ -33,6 +34,26 @@ TEST(Graph, GradientsAccumulateOverUsesAndCalls) {
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::full({2, 3}, 8), 0));
   clear_grad(x);
   EXPECT_FALSE(grad_of(x).defined());
+}
+
+TEST(Checkpoint, GivesTheGradientsOfThePlainFunction) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2), grad = Tensor::randn({2, 4}, 3, DType::f64);
+  const auto function = [&](const Tensor& in) { return ops::linear(ops::mul(in, in), w, {}); };
+  backward(function(x), grad);
+  const Tensor of_x = grad_of(x).clone(), of_w = grad_of(w).clone();
+  clear_grad(x), clear_grad(w);
+  backward(checkpoint(function, x), grad);
+  EXPECT_TRUE(testing::close(grad_of(x), of_x, 0));
+  EXPECT_TRUE(testing::close(grad_of(w), of_w, 0));
+}
+
+// A frozen part, whose result does not depend on x.
+TEST(Checkpoint, OfAPartWithoutGradientsHasNone) {
+  const Tensor x = leaf({2, 3}, 1), y = leaf({2, 3}, 2);
+  const Tensor frozen = checkpoint([](const Tensor& in) { return in.detach(); }, x);
+  backward(ops::add(frozen, y), Tensor::full({2, 3}, 1, DType::f64));
+  EXPECT_FALSE(grad_of(x).defined());
+  EXPECT_TRUE(testing::close(grad_of(y), Tensor::full({2, 3}, 1, DType::f64), 0));
 }
 
 TEST(Graph, RunsOnceUnlessItIsKept) {

@@ -76,11 +76,20 @@ TEST_F(Losses, InSinglePrecisionStayWithinRounding) {
 
 // tests/autograd/gradients_test.cpp derives the tolerance.
 TEST_F(Losses, GradientsEqualCentralDifferences) {
-  for (const auto& [name, config] : cases_.items()) {
+  for (const auto& item : cases_.items()) {
     const auto check = autograd::check_gradients(
-        [&](const std::vector<Tensor>& in) { return loss_of_case(config, golden_, in[0]); }, {golden_["logits"]});
-    EXPECT_LT(check.worst, 1e-8) << name << " element " << check.element;
+        [&](const std::vector<Tensor>& in) { return loss_of_case(item.value(), golden_, in[0]); }, {golden_["logits"]});
+    EXPECT_LT(check.worst, 1e-8) << item.key() << " element " << check.element;
   }
+}
+
+// timm's target.gt(threshold): a target at the threshold is 0.
+TEST(BinaryCrossEntropy, OnlyATargetAboveTheThresholdIsOne) {
+  const Tensor logits = Tensor::randn({1, 3}, 1, DType::f64);
+  const auto loss = [&](std::vector<double> targets, std::optional<double> threshold) {
+    return bce_with_logits(logits, Tensor::from<double>({1, 3}, targets), {.threshold = threshold});
+  };
+  EXPECT_TRUE(testing::close(loss({0.25, 0.5, 0.75}, 0.5), loss({0, 0, 1}, std::nullopt), 1e-15));
 }
 
 TEST(CrossEntropy, IncomingGradientsScaleItsOwn) {

@@ -84,7 +84,7 @@ TEST(MixedPrecision, EndsWithItsScope) {
     EXPECT_EQ(MixedPrecision::current(), DType::bf16);
   }
   EXPECT_EQ(MixedPrecision::current(), DType::f32);
-  EXPECT_THROW(MixedPrecision(DType::f16), Error);
+  EXPECT_THROW(MixedPrecision{DType::f16}, Error);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "vitrail/base/error.h"
 
@@ -15,6 +16,22 @@ Tensor counting(const Shape& shape) {
   std::vector<float> values(shape.numel());
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return Tensor::from(shape, values);
+}
+
+// C++ leaves conversions beyond the range undefined.
+TEST(Tensor, ConversionsToIntegersSaturate) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor numbers = Tensor::from<double>({8}, {-1.9, -0.5, 2.7, 127.9, 255.5, 1e30, -inf, nan});
+  for (const DType dtype : {DType::f64, DType::f32, DType::bf16, DType::f16}) {
+    const Tensor from = numbers.to(dtype), bytes = from.to(DType::u8), signed_bytes = from.to(DType::i8);
+    const uint8_t rounded = dtype == DType::bf16 ? 128 : 127;  // 127.9 in 8 bits is 128
+    const std::vector<uint8_t> want{0, 0, 2, rounded, 255, 255, 0, 0};
+    EXPECT_EQ(std::vector<uint8_t>(bytes.data<uint8_t>(), bytes.data<uint8_t>() + 8), want) << name_of(dtype);
+    const std::vector<int8_t> signed_want{-1, 0, 2, 127, 127, 127, -128, 0};
+    EXPECT_EQ(std::vector<int8_t>(signed_bytes.data<int8_t>(), signed_bytes.data<int8_t>() + 8), signed_want)
+        << name_of(dtype);
+    EXPECT_EQ(from.to(DType::i64).data<int64_t>()[6], std::numeric_limits<int64_t>::min()) << name_of(dtype);
+  }
 }
 
 TEST(Tensor, PermuteThenReshapeCopiesInTheNewOrder) {

@@ -5,6 +5,8 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/layout_internal.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 namespace {
@@ -31,7 +33,7 @@ void silu_gate_backward(const T* x, const T* grad, T* grad_x, int64_t rows, int6
 Tensor activation(const Tensor& x, Activation kind) {
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::activation, {x}, {result}, {.activation = kind});
+    record(OpKind::activation, {contiguous(x)}, {result}, {.activation = kind});
     return result;
   }
   const DType dtype = compute_dtype(x, "activation");
@@ -73,7 +75,7 @@ Tensor silu_gate(const Tensor& x) {
   const int64_t cols = shape[shape.rank() - 1] /= 2;
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::silu_gate, {x}, {result});
+    record(OpKind::silu_gate, {with_evenly_spaced_rows(x)}, {result});
     return result;
   }
   const DType dtype = compute_dtype(x, "silu_gate");

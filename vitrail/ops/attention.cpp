@@ -7,6 +7,7 @@
 #include "vitrail/kernels/attention/attention.h"
 #include "vitrail/ops/dispatch_internal.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layout_internal.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/precision.h"
 #include "vitrail/ops/softmax.h"
@@ -162,7 +163,10 @@ AttentionResult attention(const Tensor& q, const Tensor& k, const Tensor& v, dou
     AttentionResult result;
     result.out = symbolic_result({q.size(0), q.size(2), q.size(1) * q.size(3)}, q.dtype());
     if (need_weights) result.weights = symbolic_result({q.size(0), q.size(1), q.size(2), k.size(2)}, q.dtype());
-    record(OpKind::attention, {q, k, v, bias}, {result.out, result.weights}, {.scale = scale});
+    record(OpKind::attention,
+           {with_contiguous_last_axis(q), with_contiguous_last_axis(k), with_contiguous_last_axis(v),
+            with_contiguous_last_axis(bias)},
+           {result.out, result.weights}, {.scale = scale});
     return result;
   }
   if (compute_dtype(q, "attention") == DType::f64) {

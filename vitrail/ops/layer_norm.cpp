@@ -5,6 +5,7 @@
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/layout_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -53,7 +54,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& beta, doub
   }
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::layer_norm, {x, gamma, beta}, {result}, {.eps = eps});
+    record(OpKind::layer_norm, {with_evenly_spaced_rows(x), gamma, beta}, {result}, {.eps = eps});
     return result;
   }
   const DType dtype = compute_dtype(x, "layer_norm");

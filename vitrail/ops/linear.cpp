@@ -11,6 +11,7 @@
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/custom_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/layout_internal.h"
 #include "vitrail/ops/mixed_linear_internal.h"
 #include "vitrail/ops/precision.h"
 
@@ -111,7 +112,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Activat
   shape[shape.rank() - 1] = weight.size(0);
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::linear, {x, weight, bias}, {result}, {.activation = activation});
+    record(OpKind::linear, {with_evenly_spaced_rows(x), weight, bias}, {result}, {.activation = activation});
     return result;
   }
   const LinearGrads needed{autograd::requires_grad(x), autograd::requires_grad(weight), autograd::requires_grad(bias)};

@@ -4,6 +4,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/kernels/rowwise/patchify.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 
@@ -20,7 +21,7 @@ Tensor patchify(const Tensor& image, int64_t patch_height, int64_t patch_width) 
   const Shape shape{batch, grid_height * grid_width, channels * patch_height * patch_width};
   if (symbolic({&image})) {
     const Tensor result = symbolic_result(shape, image.dtype());
-    record(OpKind::patchify, {image}, {result}, {.height = patch_height, .width = patch_width});
+    record(OpKind::patchify, {contiguous(image)}, {result}, {.height = patch_height, .width = patch_width});
     return result;
   }
   if (image.dtype() == DType::f32 && !autograd::recording({image})) {

@@ -9,6 +9,7 @@
 #include "vitrail/kernels/rowwise/layer_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 namespace {
@@ -103,7 +104,7 @@ Tensor residual_add(const Tensor& x, const Tensor& y, const Tensor& scale, const
   if (symbolic({&x, &y})) {
     if (keep.defined()) throw Error("residual_add", "no stochastic depth in a recorded pass", "keep factors");
     const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::residual_add, {x, y, scale}, {result});
+    record(OpKind::residual_add, {contiguous(x), contiguous(y), scale}, {result});
     return result;
   }
   const DType dtype = compute_dtype(x, "residual_add");

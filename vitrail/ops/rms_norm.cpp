@@ -5,6 +5,7 @@
 #include "vitrail/kernels/rowwise/rms_norm.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/layout_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -49,7 +50,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& gamma, double eps) {
   }
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(x.shape(), x.dtype());
-    record(OpKind::rms_norm, {x, gamma}, {result}, {.eps = eps});
+    record(OpKind::rms_norm, {with_evenly_spaced_rows(x), gamma}, {result}, {.eps = eps});
     return result;
   }
   const DType dtype = compute_dtype(x, "rms_norm");

@@ -4,7 +4,9 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/kernels/attention/token_merging.h"
+#include "vitrail/ops/layout_internal.h"
 #include "vitrail/ops/recorder.h"
+#include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
 namespace {
@@ -37,8 +39,9 @@ MergedTokens merge_tokens(const Tensor& x, const Tensor& keys, const Tensor& siz
   if (symbolic({&x})) {
     MergedTokens result{symbolic_result(rows, x.dtype()), symbolic_result(tokens, DType::f32),
                         symbolic_result(tokens, DType::f32)};
-    record(OpKind::merge_tokens, {x, keys, sizes}, {result.x, result.sizes, result.log_sizes},
-           {.merged = merged, .prefix = prefix});
+    record(OpKind::merge_tokens,
+           {contiguous(x), with_contiguous_last_axis(keys), sizes.defined() ? contiguous(sizes) : sizes},
+           {result.x, result.sizes, result.log_sizes}, {.merged = merged, .prefix = prefix});
     return result;
   }
   const Tensor xc = dense(x), kc = dense(keys), sc = dense(sizes);

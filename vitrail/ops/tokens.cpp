@@ -4,6 +4,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/ops/dispatch_internal.h"
+#include "vitrail/ops/layout_internal.h"
 
 namespace vitrail::ops {
 namespace {
@@ -108,7 +109,8 @@ Tensor mean(const Tensor& x, int axis) {
   }
   if (symbolic({&x})) {
     const Tensor result = symbolic_result(shape, x.dtype());
-    record(OpKind::mean, {x}, {result}, {.axis = axis});
+    const bool over_rows = x.rank() == 3 && axis == 1;
+    record(OpKind::mean, {over_rows ? with_contiguous_last_axis(x) : contiguous(x)}, {result}, {.axis = axis});
     return result;
   }
   const DType dtype = compute_dtype(x, "mean");

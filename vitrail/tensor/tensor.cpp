@@ -2,7 +2,9 @@
 #include "vitrail/tensor/tensor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -11,6 +13,24 @@
 
 namespace vitrail {
 namespace {
+
+// convert_element(), with numbers beyond an integer type's range saturated and NaN as 0.  C++ and PyTorch leave these
+// undefined.
+template <class To, class From>
+To converted(From value) {
+  constexpr bool from_half = std::is_same_v<From, BFloat16> || std::is_same_v<From, Float16>;
+  if constexpr (from_half && std::is_integral_v<To>) {
+    return converted<To>(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+    using Limits = std::numeric_limits<To>;
+    constexpr From lowest = static_cast<From>(Limits::min());
+    constexpr From beyond = static_cast<From>(Limits::max() / 2 + 1) * 2;  // 2^digits, which From represents
+    if (std::isnan(value)) return 0;
+    if (value <= lowest) return Limits::min();
+    if (value >= beyond) return Limits::max();
+  }
+  return convert_element<To>(value);
+}
 
 // Calls fn(a, b) with the offsets of each element in two tensors of equal shape and different strides.
 template <class Fn>
@@ -118,7 +138,7 @@ Tensor Tensor::full(const Shape& shape, double value, DType dtype) {
   dispatch_dtype(dtype, [&](auto tag) {
     using T = decltype(tag);
     T* data = tensor.data<T>();
-    for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = convert_element<T>(value);
+    for (int64_t i = 0; i < tensor.numel(); ++i) data[i] = converted<T>(value);
   });
   return tensor;
 }
@@ -168,7 +188,8 @@ bool Tensor::is_contiguous() const {
 std::byte* Tensor::raw() const {
   if (!defined()) throw Error("tensor", "a defined tensor", "an undefined one");
   if (is_meta()) throw Error("tensor", "data", str("a meta tensor of shape ", shape_));
-  return storage_->data() + offset_ * static_cast<int64_t>(size_of(dtype_));
+  std::byte* const data = storage_->data();  // null without elements
+  return data ? data + offset_ * static_cast<int64_t>(size_of(dtype_)) : nullptr;
 }
 
 template <class T>
@@ -179,7 +200,7 @@ T* Tensor::data() const {
 template <class T>
 T Tensor::item() const {
   if (numel() != 1) throw Error("item", "a tensor of one element", "shape " + shape_.to_string());
-  return dispatch_dtype(dtype_, [&](auto tag) { return convert_element<T>(*data<decltype(tag)>()); });
+  return dispatch_dtype(dtype_, [&](auto tag) { return converted<T>(*data<decltype(tag)>()); });
 }
 #define VITRAIL_INSTANTIATE(T)         \
   template T* Tensor::data<T>() const; \
@@ -247,12 +268,12 @@ void Tensor::copy_(const Tensor& source) const {
       const From* const from_data = from.data<From>();
       if (is_contiguous() && from.is_contiguous()) {
         parallel_for(0, numel(), kConvertedPerTask, [&](int64_t first, int64_t last) {
-          for (int64_t i = first; i < last; ++i) to_data[i] = convert_element<To>(from_data[i]);
+          for (int64_t i = first; i < last; ++i) to_data[i] = converted<To>(from_data[i]);
         });
         return;
       }
       for_each_offset(shape_, strides_, from.strides_,
-                      [&](int64_t a, int64_t b) { to_data[a] = convert_element<To>(from_data[b]); });
+                      [&](int64_t a, int64_t b) { to_data[a] = converted<To>(from_data[b]); });
     });
   });
 }
