@@ -6,6 +6,7 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/infer/row_loops_internal.h"
+#include "vitrail/infer/step_kernel_internal.h"
 #include "vitrail/kernels/attention/attention.h"
 #include "vitrail/kernels/attention/token_merging.h"
 #include "vitrail/kernels/rowwise/layer_norm.h"
@@ -26,6 +27,10 @@ Rows rows_of(const Tensor& tensor) {
   const int64_t cols = tensor.size(-1);
   const Tensor flat = tensor.view({-1, cols});
   return {flat.size(0), cols, flat.strides()[0]};
+}
+
+double fp32_bytes(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<double>(tensor.numel()) * sizeof(float) : 0;
 }
 
 // The strides of an operand [B, H, N, d].  Its address is known only when the step runs.
@@ -98,21 +103,22 @@ std::string Emitter::name(const Tensor& tensor) const {
   if (!plan_.holds(tensor)) return "constant " + tensor.shape().to_string();
   return str("%", plan_.number_of(tensor), " ", tensor.shape());
 }
-void Emitter::add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run) {
+Step& Emitter::add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run) {
   std::string text = what;
   double bytes = 0;
   for (const Tensor& input : op.inputs) {
     if (!input.defined()) continue;
-    bytes += static_cast<double>(input.numel()) * sizeof(float);
+    bytes += fp32_bytes(input);
     if (plan_.holds(input) || plan_.input_of(input)) text += " " + name(input);
   }
   text += " →";
   for (const Tensor& output : op.outputs) {
     if (!output.defined()) continue;
-    bytes += static_cast<double>(output.numel()) * sizeof(float);
+    bytes += fp32_bytes(output);
     text += " " + name(output);
   }
-  steps_.push_back({std::move(text), ops::flops_of(op), bytes, std::move(run)});
+  return steps_.emplace_back(
+      Step{std::move(text), ops::flops_of(op), bytes, kernel_of(op, options_.attention), std::move(run)});
 }
 
 void Emitter::linear(const FusedOperation& item) {
@@ -138,11 +144,13 @@ void Emitter::linear(const FusedOperation& item) {
                          item.fused_residual() ? (item.scale.defined() ? "+scale+residual" : "+residual") : "", " ",
                          op.inputs[1].shape());
   // The closure owns the packed error that rows.correction points to.
-  add(op, what, [=, error = weight.correction](const Frame& frame) {
+  Step& step = add(op, what, [=, error = weight.correction](const Frame& frame) {
     packed->run({x.at(frame), in.ld}, {y.at(frame), out.ld}, rows,
                 {.activation = act, .residual = {residual.at(frame), residual_ld, scale.at(frame)}},
                 frame.workspace + scratch_at);
   });
+  step.kernel = kernel_of(*packed);
+  step.bytes += static_cast<double>(packed->packed_bytes()) - fp32_bytes(op.inputs[1]) + fp32_bytes(item.residual);
 }
 
 void Emitter::layer_norm(const ops::Operation& op) {
@@ -260,16 +268,20 @@ void Emitter::combine(const ops::Operation& op, Op function) {
 
 void Emitter::cat(const ops::Operation& op) {
   std::vector<std::pair<Operand, Operand>> copies;
+  double copied_bytes = 0;
   int64_t start = 0;
   for (const Tensor& part : op.inputs) {
     const int64_t length = part.size(op.attributes.axis);
     const Tensor slice = op.outputs[0].narrow(op.attributes.axis, start, length);
     start += length;
-    if (part.storage() != op.outputs[0].storage()) copies.emplace_back(operand(part), operand(slice));
+    if (part.storage() == op.outputs[0].storage()) continue;
+    copies.emplace_back(operand(part), operand(slice));
+    copied_bytes += fp32_bytes(slice);
   }
-  add(op, str("cat axis=", op.attributes.axis), [=](const Frame& f) {
+  Step& step = add(op, str("cat axis=", op.attributes.axis), [=](const Frame& f) {
     for (const auto& [from, to] : copies) copy_rows(from.at(f), from.tensor, to.at(f), to.tensor);
   });
+  step.bytes = 2 * copied_bytes;
 }
 
 void Emitter::mean(const ops::Operation& op) {
@@ -324,13 +336,14 @@ void Emitter::embedding(const ops::Operation& op) {
     throw Error("compile", "an embedding of ids that are an input of the function", ids.shape().to_string());
   }
   const int64_t count = ids.numel(), rows = weight.tensor.size(0), cols = weight.tensor.size(1);
-  add(op, "embedding", [=, first = ids.offset(), input = *input](const Frame& f) {
+  Step& step = add(op, "embedding", [=, first = ids.offset(), input = *input](const Frame& f) {
     const int64_t* const id = reinterpret_cast<const int64_t*>(f.inputs[input]) + first;
     for (int64_t i = 0; i < count; ++i) {
       if (id[i] < 0 || id[i] >= rows) throw Error("embedding", str("ids from 0 to ", rows - 1), str(id[i]));
       std::copy_n(weight.at(f) + id[i] * cols, cols, out.at(f) + i * cols);
     }
   });
+  step.bytes = 2 * fp32_bytes(out.tensor);  // the table is not read as a whole
 }
 
 void Emitter::custom(const ops::Operation& op) {

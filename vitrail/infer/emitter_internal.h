@@ -50,7 +50,7 @@ class Emitter {
   Operand operand(const Tensor& tensor) const;
   Operand parameter(const Tensor& tensor) const;  // contiguous, as row kernels read it; undefined stays undefined
   std::string name(const Tensor& tensor) const;
-  void add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
+  Step& add(const ops::Operation& op, const std::string& what, std::function<void(const Frame&)> run);
 
   void linear(const FusedOperation& item);
   void layer_norm(const ops::Operation& op);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "vitrail/kernels/gemm/linear.h"
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail::infer {
@@ -19,10 +20,18 @@ struct Frame {
   std::array<const std::byte*, kMaxInputs> inputs = {};  // contiguous, in the function's order
 };
 
+// The code that runs a step.
+struct StepKernel {
+  std::string name;  // "int8 GEMM", "layer norm"
+  std::string isa;   // name_of(kernels::Isa), scalar for loops in plain C++; or "oneDNN"
+  kernels::Arithmetic arithmetic = kernels::Arithmetic::fp32;
+};
+
 struct Step {
   std::string text;  // "linear+gelu %7 [1, 197, 192] × [768, 192] → %8 [1, 197, 768]"
   double flops = 0;  // multiply-adds count two
   double bytes = 0;  // bytes read and written, counting each operand once
+  StepKernel kernel;
   std::function<void(const Frame&)> run;
 };
 

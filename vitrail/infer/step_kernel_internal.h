@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The kernel that runs an operation of a compiled program.
+#include "vitrail/infer/program.h"
+#include "vitrail/ops/recorder.h"
+
+namespace vitrail::infer {
+
+StepKernel kernel_of(const kernels::PackedLinear& linear);
+
+// For all operations but linear layers.  attention: the precision of attention and of custom operations.
+StepKernel kernel_of(const ops::Operation& op, kernels::Precision attention);
+
+}  // namespace vitrail::infer
