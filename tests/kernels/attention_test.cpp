@@ -5,8 +5,10 @@
 #include <limits>
 #include <thread>
 
+#include "tests/kernels/emulated_microkernels.h"
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/attention/attention_heads_internal.h"
 #include "vitrail/kernels/attention/scalar_attention_internal.h"
 
 namespace vitrail::kernels {
@@ -117,8 +119,9 @@ struct Problem {
   // The error of an output when v < 5 and the weights are rounded to bf16.
   double rounding_error() const { return rounds() ? 2 * 5 * kBf16Error : 0; }
 
- private:
   static constexpr double kBf16Error = 1.01 / 256;  // relative, including the product of two errors
+
+ private:
   bool rounds() const { return args.precision == Precision::half && active_features().has(Feature::avx512_bf16); }
 };
 
@@ -145,6 +148,44 @@ TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
     check({1, 2, 50, 50, 256}, false, true);
   });
 }
+
+// AMX has q and k in bf16.  Here bf16 represents them exactly, and the scale is a power of two.
+TEST(Attention, MatchesTheDoubleReferenceOnEmulatedAmxTiles) {
+  constexpr AttentionMicrokernels kEmulated{&testing::emulated_amx, &testing::emulated_amx, &testing::emulated_amx,
+                                            false};
+  testing::for_each_isa([&](Isa isa) {
+    if (!features_of(isa).has(Feature::avx512)) return;  // packs panels of its vectors
+    for (const Sizes& sizes : {Sizes{1, 2, 33, 33, 64}, Sizes{2, 1, 197, 197, 64}, Sizes{1, 3, 7, 70, 16},
+                               Sizes{1, 1, 40, 3, 256}, Sizes{1, 2, 1, 65, 64}}) {
+      Problem problem(sizes, sizes.keys % 2 == 0, sizes.keys % 3 == 0);
+      for (std::vector<float>* values : {&problem.q, &problem.k, &problem.v}) {
+        for (float& value : *values) value = static_cast<float>(BFloat16(value));
+      }
+      attention_in_bf16(problem.args, kEmulated);
+      std::vector<double> out, weights;
+      problem.expected(&out, &weights);
+      const double relative = problem.weight_error(), rounding = 2 * 5 * Problem::kBf16Error;
+      testing::expect_close(problem.out, out, [&](int64_t) { return 5 * relative + rounding + 1e-7; });
+      if (!problem.weights.empty()) {
+        testing::expect_close(problem.weights, weights, [&](int64_t i) { return relative * weights[i] + 1e-37; });
+      }
+    }
+  });
+}
+
+#if defined(__x86_64__)
+TEST(Attention, MultipliesOnAmxTilesWhereTheProcessorHasThem) {
+  const AttentionMicrokernels amx = attention_microkernels(features_of(Isa::avx512_amx)),
+                              without = attention_microkernels(features_of(Isa::avx512_bf16));
+  for (const DotMicrokernel used : {amx.scores_of_fp32, amx.scores_of_bf16, amx.values}) {
+    EXPECT_EQ(used, amx_bf16_microkernel());
+  }
+  EXPECT_FALSE(amx.int16_scores);
+  EXPECT_EQ(without.scores_of_fp32, int16_microkernel());
+  EXPECT_EQ(without.values, bf16_microkernel());
+  EXPECT_TRUE(without.int16_scores);
+}
+#endif
 
 // Relative positions are a bias that depends on the query.
 TEST(Attention, RelativePositionsEqualTheirBias) {

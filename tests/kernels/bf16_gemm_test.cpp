@@ -3,32 +3,16 @@
 // where there is no AMX.
 #include <array>
 
+#include "tests/kernels/emulated_microkernels.h"
 #include "tests/kernels/linear_problem.h"
-#include "vitrail/base/dtype.h"
-#include "vitrail/kernels/gemm/amx_microkernel-inl.h"
 
 namespace vitrail::kernels {
 namespace {
 
+using testing::emulated_amx;
+using testing::emulated_bf16;
 using testing::Problem;
 using testing::run;
-
-// vdpbf16ps in plain C++.
-void emulated_bf16(const DotMicrokernelArgs& args) {
-  for (int64_t r = 0; r < args.rows; ++r) {
-    for (int64_t c = 0; c < kAvx512Columns; ++c) {
-      float& sum = static_cast<float*>(args.accumulators)[r * args.ld_accumulators + c];
-      if (!args.accumulate) sum = 0;
-      for (int64_t g = 0; g < args.k_groups; ++g) {
-        const auto* const x = reinterpret_cast<const BFloat16*>(args.x + r * args.ldx + g);
-        const auto* const w = reinterpret_cast<const BFloat16*>(args.panel + g * kAvx512Columns + c);
-        for (int i = 0; i < 2; ++i) sum += static_cast<float>(x[i]) * static_cast<float>(w[i]);
-      }
-    }
-  }
-}
-
-void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Bf16Tiles<EmulatedTiles>>(args, emulated_bf16); }
 
 struct TestedMicrokernel {
   DotMicrokernel run;

@@ -69,10 +69,11 @@ TEST(WeightCorrection, AddsEOfIndividualRowsAndOfTheMeanOfTheOtherRowsOfTheirGro
     Groups groups;
     int64_t in, out;
   };
-  for (const auto& [groups, in, out] :
+  for (const Case& sizes :
        {Case{{1, 197, 1}, 48, 70}, Case{{3, 33, 2}, 21, 33}, Case{{2, 60, 0}, 16, 32}, Case{{4, 1, 1}, 40, 9},
         Case{{5, 2, 1}, 8, 3}, Case{{2, 3, 5}, 12, 40}, Case{{1, 70, 1}, 900, 40}}) {
-    const int64_t rows = groups.count * groups.rows;
+    const Groups& groups = sizes.groups;
+    const int64_t in = sizes.in, out = sizes.out, rows = groups.count * groups.rows;
     Problem problem(rows, in, out);
     for (int64_t i = 0; i < rows * in; ++i) {
       problem.x[i] = i % in == 0 ? -100.0F : i % in == 1 ? 155.0F : static_cast<float>(i * 37 % 255 - 100);

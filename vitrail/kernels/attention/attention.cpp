@@ -136,12 +136,12 @@ bool attention_multiplies_bf16() { return active_features().has(Feature::avx512_
 
 void attention(const AttentionArgs& args) {
   const bool half = args.precision == Precision::half && attention_multiplies_bf16();
-  half ? attention_in_bf16(args) : attention_in_tiles(args);
+  half ? attention_in_bf16(args, attention_microkernels(active_features())) : attention_in_tiles(args);
 }
 
 void attention(const AttentionArgsOf<BFloat16>& args) {
   if (!attention_multiplies_bf16()) throw std::logic_error("attention of bf16 needs AVX-512 BF16");
-  attention_in_bf16(args);
+  attention_in_bf16(args, attention_microkernels(active_features()));
 }
 
 }  // namespace vitrail::kernels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradients of attention, as in attention_backward.cpp, with all five GEMMs in AVX-512 BF16.  Operands are packed
+// The gradients of attention, as in attention_backward.cpp, with all five GEMMs in bf16: S, dP and dQ by AMX where it
+// is active, dK and dV, whose first operand is transposed, by AVX-512 BF16.  Operands are packed
 // in 32-bit K groups of two values (dot_microkernels_internal.h): along the head's dimension for S and dP, along keys
 // for dQ, along queries for dK and dV.
 #include "vitrail/kernels/attention/attention_heads_internal.h"
@@ -30,7 +31,7 @@ struct Bf16GradScratch {
   int32_t* pairs;                        // P or dS: [pairs of queries][ld]
   float* packing;                        // packing_floats(head_dim)
   int64_t ld, depth, block, dim_groups, key_groups;
-  DotMicrokernel add_panel;
+  DotMicrokernel add_panel, add_transposed;
 };
 
 }  // namespace
@@ -60,16 +61,16 @@ void add_transposed_gemm(const HeadGrad<T>& head, const Bf16GradScratch& scratch
   const int64_t groups = (queries + 1) / 2;
   pair_rows(rows, queries, scratch.ld, scratch.pairs);
   for (int64_t c = 0; c < head.head_dim; c += kAvx512Columns) {
-    scratch.add_panel({.x = scratch.pairs,
-                       .ldx = scratch.ld,
-                       .panel = panels + c * groups,
-                       .k_groups = groups,
-                       .rows = head.keys,
-                       .accumulators = to + c,
-                       .ld_accumulators = scratch.depth,
-                       .columns = head.head_dim - c,
-                       .accumulate = true,
-                       .transposed_x = true});
+    scratch.add_transposed({.x = scratch.pairs,
+                            .ldx = scratch.ld,
+                            .panel = panels + c * groups,
+                            .k_groups = groups,
+                            .rows = head.keys,
+                            .accumulators = to + c,
+                            .ld_accumulators = scratch.depth,
+                            .columns = head.head_dim - c,
+                            .accumulate = true,
+                            .transposed_x = true});
   }
 }
 
@@ -174,7 +175,8 @@ Bf16GradScratch bf16_scratch_for(const AttentionArgsOf<T>& args) {
   s.depth = round_up(args.head_dim, kAvx512Columns);
   s.dim_groups = (args.head_dim + 1) / 2;
   s.key_groups = (args.keys + 1) / 2;
-  s.add_panel = bf16_microkernel();
+  s.add_panel = attention_microkernels(active_features()).values;
+  s.add_transposed = bf16_microkernel();
   s.block = gradient_block(args.queries, s.ld);
   const int64_t block_groups = (s.block + 1) / 2, across = s.ld * s.dim_groups, along = s.key_groups * s.depth,
                 grads = args.keys * s.depth, scores = s.block * s.ld;

@@ -3,9 +3,9 @@
 // 32-bit K groups of two values (dot_microkernels_internal.h): along the head's dimension for the scores, along the
 // keys for the output.
 //
-// v and the attention weights are rounded to bf16, and so are q and k if they are bf16 in memory.  q and k in fp32 are
-// quantised to int16 (int16_quantization_internal.h), with a scale for each query and one scale for a head's keys: that
-// is as fast as bf16 and more accurate.
+// v and the attention weights are rounded to bf16, and so are q and k if they are bf16 in memory, or with AMX.  Without
+// AMX, q and k in fp32 are quantised to int16 (int16_quantization_internal.h), with a scale for each query and one
+// scale for a head's keys: that is as fast as bf16 by AVX-512 and more accurate.
 #include <cmath>
 #include <type_traits>
 
@@ -42,6 +42,7 @@ struct Bf16HeadScratch {
   float* inverses = nullptr;      // [queries]: 1 / the sum of a row's exponentials
   float* score_scales = nullptr;  // [queries]: scale of int32 scores
   float* key_scale = nullptr;     // scale of the head's keys, times |attention scale|
+  bool int16_scores = false;      // AttentionMicrokernels
   float* packing = nullptr;       // packing_floats(head_dim)
   float max_norm = 0;             // max_int16_norm(head_dim)
   int64_t ld_scores = 0, dim_groups = 0, key_groups = 0;
@@ -175,6 +176,11 @@ HWY_INLINE float int16_scale_of_all(const float* rows, int64_t stride, int64_t c
 }
 
 HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratch) {
+  pack_tables(head, scratch.relative);
+  if (!scratch.int16_scores) {
+    return pack_groups_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing,
+                              scratch.keys);
+  }
   const float scale = int16_scale_of_all(head.k, head.k_stride, head.keys, head.head_dim, scratch.packing);
   *scratch.key_scale = scale * std::abs(head.scale);
   const auto round = [&](const float* row, int32_t* groups) HWY_ATTR {
@@ -183,7 +189,6 @@ HWY_INLINE void pack_keys(const Head<float>& head, const Bf16HeadScratch& scratc
   };
   pack_rounded_across(head.k, head.k_stride, head.keys, head.head_dim, round,
                       reinterpret_cast<int32_t*>(scratch.packing), scratch.keys);
-  pack_tables(head, scratch.relative);
 }
 HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scratch) {
   pack_groups_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys);
@@ -191,6 +196,7 @@ HWY_INLINE void pack_keys(const Head<BFloat16>& head, const Bf16HeadScratch& scr
 
 HWY_INLINE void round_query(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   int32_t* const groups = scratch.queries + r * scratch.dim_groups;
+  if (!scratch.int16_scores) return round_to_groups(head.q + query * head.q_stride, head.head_dim, groups);
   if (head.head_dim % 2 != 0) groups[head.head_dim / 2] = 0;
   const float scale = quantize_int16_row(head.q + query * head.q_stride, head.head_dim, scratch.max_norm,
                                          reinterpret_cast<int16_t*>(groups));
@@ -203,11 +209,11 @@ HWY_INLINE void round_query(const Head<BFloat16>& head, int64_t query, int64_t r
 HWY_INLINE void softmax_row(const Head<float>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   float* const scores = scratch.scores + r * scratch.ld_scores;
   int32_t* const groups = scratch.weights + r * scratch.key_groups;
-  if (!head.positions.rows) {
+  if (scratch.int16_scores && !head.positions.rows) {
     return softmax_int32_to_groups(head, query, scores, scratch.score_scales[r], groups, scratch.inverses + r);
   }
-  scale_int32(scores, scratch.score_scales[r], head.keys);
-  add_relative_positions(head, scratch.relative, query, r, scores);
+  if (scratch.int16_scores) scale_int32(scores, scratch.score_scales[r], head.keys);
+  if (head.positions.rows) add_relative_positions(head, scratch.relative, query, r, scores);
   softmax_to_groups(head, query, scores, groups, scratch.inverses + r);
 }
 HWY_INLINE void softmax_row(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
@@ -286,14 +292,16 @@ using Bf16Worker = HeadWorker<T, Bf16HeadScratch>;
 
 // The calling thread's scratch memory, in arrays that are aligned for vectors.
 template <class T>
-Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
-  Bf16HeadScratch s{.max_norm = max_int16_norm(args.head_dim),
+Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, const AttentionMicrokernels& microkernels, int64_t block) {
+  constexpr bool is_fp32 = std::is_same_v<T, float>;
+  Bf16HeadScratch s{.int16_scores = is_fp32 && microkernels.int16_scores,
+                    .max_norm = max_int16_norm(args.head_dim),
                     .ld_scores = round_up(args.keys, kAvx512Columns),
                     .dim_groups = (args.head_dim + 1) / 2,
                     .key_groups = (args.keys + 1) / 2,
                     .relative = RelativeScratch(args.positions, VITRAIL_DISPATCH(table_panel_columns)()),
-                    .add_scores = std::is_same_v<T, float> ? int16_microkernel() : bf16_microkernel(),
-                    .add_values = bf16_microkernel()};
+                    .add_scores = is_fp32 ? microkernels.scores_of_fp32 : microkernels.scores_of_bf16,
+                    .add_values = microkernels.values};
   int64_t total = 0;
   auto take = [&total](int64_t elements) { return std::exchange(total, total + round_up(elements, 16)); };
   const int64_t keys = take(s.ld_scores * s.dim_groups),
@@ -320,27 +328,36 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, int64_t block) {
 }
 
 template <class T>
-void attend_all(const AttentionArgsOf<T>& args, decltype(Bf16Worker<T>::pack_head) pack,
-                decltype(Bf16Worker<T>::attend_head) attend) {
-  constexpr int64_t kTile = 12;                 // rows of bf16_microkernel()'s register tile
+void attend_all(const AttentionArgsOf<T>& args, const AttentionMicrokernels& microkernels,
+                decltype(Bf16Worker<T>::pack_head) pack, decltype(Bf16Worker<T>::attend_head) attend) {
+  constexpr int64_t kTile = 12;                 // rows of bf16_microkernel()'s register tile; AMX has 16 or 32
   constexpr int64_t kScoreElements = 20 << 10;  // 80 KiB in fp32, and half of it rounded: an eighth of L2
   const int64_t ld_scores = round_up(args.keys, kAvx512Columns);
   const int64_t block = std::max<int64_t>(1, kScoreElements / (ld_scores + 1) / kTile) * kTile;
   for_each_attention_task(args, kTile, 400000, [&](uint64_t call, int64_t first, int64_t last) {
-    const Bf16Worker<T> worker{pack, attend, bf16_scratch(args, block)};
+    const Bf16Worker<T> worker{pack, attend, bf16_scratch(args, microkernels, block)};
     attend_by_blocks(args, call, kTile, block, worker, first, last);
   });
 }
 
 }  // namespace
 
+AttentionMicrokernels attention_microkernels(const FeatureSet& features) {
+  if (features.has(Feature::amx)) {
+    const DotMicrokernel amx = amx_bf16_microkernel();
+    return {.scores_of_fp32 = amx, .scores_of_bf16 = amx, .values = amx, .int16_scores = false};
+  }
+  const DotMicrokernel bf16 = bf16_microkernel();
+  return {.scores_of_fp32 = int16_microkernel(), .scores_of_bf16 = bf16, .values = bf16, .int16_scores = true};
+}
+
 template <>
-void attention_in_bf16(const AttentionArgsOf<float>& args) {
-  attend_all<float>(args, &VITRAIL_DISPATCH(pack_float_head), &VITRAIL_DISPATCH(attend_float));
+void attention_in_bf16(const AttentionArgsOf<float>& args, const AttentionMicrokernels& microkernels) {
+  attend_all<float>(args, microkernels, &VITRAIL_DISPATCH(pack_float_head), &VITRAIL_DISPATCH(attend_float));
 }
 template <>
-void attention_in_bf16(const AttentionArgsOf<BFloat16>& args) {
-  attend_all<BFloat16>(args, &VITRAIL_DISPATCH(pack_narrow_head), &VITRAIL_DISPATCH(attend_narrow));
+void attention_in_bf16(const AttentionArgsOf<BFloat16>& args, const AttentionMicrokernels& microkernels) {
+  attend_all<BFloat16>(args, microkernels, &VITRAIL_DISPATCH(pack_narrow_head), &VITRAIL_DISPATCH(attend_narrow));
 }
 
 }  // namespace vitrail::kernels

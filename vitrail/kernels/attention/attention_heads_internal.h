@@ -7,6 +7,8 @@
 
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/attention/attention.h"
+#include "vitrail/kernels/gemm/dot_microkernels_internal.h"
+#include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::kernels {
 
@@ -144,11 +146,19 @@ void for_each_head_gradient(const AttentionGradArgsOf<T>& args, void (*backward)
   });
 }
 
-// Attention and its gradients with AVX-512 BF16, for T = float and BFloat16; Isa::avx512_bf16 must be active.  All GEMM
-// operands are rounded to bf16, except fp32 q and k in the forward pass, which become int16.  Weights that args ask for
+// The two GEMMs of attention in 16 bits: of fp32 q and k, of bf16 q and k, and of the weights and v in bf16.
+struct AttentionMicrokernels {
+  DotMicrokernel scores_of_fp32, scores_of_bf16, values;
+  bool int16_scores;  // fp32 q and k become int16, else bf16
+};
+// AMX, or AVX-512 with VNNI and BF16.
+AttentionMicrokernels attention_microkernels(const FeatureSet& features);
+
+// Attention and its gradients for T = float and BFloat16; Isa::avx512_bf16 must be active.  All GEMM operands are
+// rounded to bf16, except fp32 q and k in the forward pass without AMX, which become int16.  Weights that args ask for
 // stay fp32.
 template <class T>
-void attention_in_bf16(const AttentionArgsOf<T>& args);
+void attention_in_bf16(const AttentionArgsOf<T>& args, const AttentionMicrokernels& microkernels);
 template <class T>
 void attention_backward_in_bf16(const AttentionGradArgsOf<T>& args);
 

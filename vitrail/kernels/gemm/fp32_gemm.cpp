@@ -173,6 +173,7 @@ class Fp32Gemm : public PackedGemm {
   size_t packed_bytes() const override {
     return static_cast<size_t>(panels_ * panel_columns_ * (in_ + 1)) * sizeof(float);
   }
+  Arithmetic arithmetic() const override { return Arithmetic::fp32; }
 
  private:
   int64_t out_, in_, panel_columns_, panels_;

@@ -77,6 +77,14 @@ std::unique_ptr<PackedGemm> make_gemm(const float* weight, const float* bias, in
   return dispatch(kFp32Gemms)(weight, bias, out, in);
 }
 
+// What is to run a GEMM that was just packed.
+const char* implementation_of(const PackedGemm& gemm) {
+  return gemm.library() ? gemm.library() : name_of(active_isa());
+}
+
+constexpr std::array kArithmetics{"fp32", "int16", "bf16", "int8"};
+static_assert(kArithmetics.size() == static_cast<size_t>(Arithmetic::int8) + 1,
+              "one name per arithmetic, in its order");
 constexpr std::array kPrecisions{"fp32", "half", "int8"};
 static_assert(kPrecisions.size() == static_cast<size_t>(Precision::int8) + 1, "one name per precision, in its order");
 
@@ -149,6 +157,7 @@ Precision precision_from_name(const std::string& name) {
   throw Error("precision", "fp32, half or int8", "'" + name + "'");
 }
 const char* name_of(Precision precision) { return kPrecisions[static_cast<size_t>(precision)]; }
+const char* name_of(Arithmetic arithmetic) { return kArithmetics[static_cast<size_t>(arithmetic)]; }
 
 const char* arithmetic_of(Precision precision) {
   switch (precision) {
@@ -165,13 +174,17 @@ const char* arithmetic_of(Precision precision) {
 
 PackedLinear::PackedLinear(const float* weight, const float* bias, int64_t out_features, int64_t in_features,
                            Precision precision)
-    : out_(out_features), in_(in_features), gemm_(make_gemm(weight, bias, out_features, in_features, precision)) {}
+    : out_(out_features),
+      in_(in_features),
+      gemm_(make_gemm(weight, bias, out_features, in_features, precision)),
+      implementation_(implementation_of(*gemm_)) {}
 
 PackedLinear::PackedLinear(const int8_t* values, const float* scales, const float* bias, int64_t out_features,
                            int64_t in_features)
     : out_(out_features), in_(in_features) {
   if (in_ > kMaxInt8Inputs) throw std::logic_error("an int8 weight has more inputs than an int32 accumulator allows");
   gemm_ = dispatch(kInt8Gemms)({values, scales}, bias, out_, in_);
+  implementation_ = implementation_of(*gemm_);
 }
 
 PackedLinear::~PackedLinear() = default;
@@ -184,6 +197,7 @@ void PackedLinear::run(const MatrixView<const float>& x, const MatrixView<float>
 }
 size_t PackedLinear::scratch_bytes(const LinearRows& rows) const { return gemm_->scratch_bytes(rows); }
 void PackedLinear::prepare(int64_t rows, int64_t ldx, int64_t ldy) const { gemm_->prepare(rows, ldx, ldy); }
+Arithmetic PackedLinear::arithmetic() const { return gemm_->arithmetic(); }
 bool PackedLinear::takes_correction() const { return gemm_->takes_correction(); }
 size_t PackedLinear::packed_bytes() const { return gemm_->packed_bytes(); }
 

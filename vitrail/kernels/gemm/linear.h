@@ -88,6 +88,10 @@ const char* name_of(Precision precision);
 // "fp32 (weights rounded to bf16)".
 const char* arithmetic_of(Precision precision);
 
+// What a GEMM multiplies.  Accumulators are int32 for int16 and int8, else fp32.
+enum class Arithmetic : uint8_t { fp32, int16, bf16, int8 };
+const char* name_of(Arithmetic arithmetic);
+
 class PackedGemm;
 
 // A linear layer's weight, packed once for any number of rows.  Immutable after construction: any number of threads may
@@ -113,6 +117,9 @@ class PackedLinear {
   // Makes what the first run() with these sizes would make (oneDNN's primitives), so that it is not slower.
   void prepare(int64_t rows, int64_t ldx, int64_t ldy) const;
 
+  Arithmetic arithmetic() const;
+  // What runs it: the name of the instruction set for which the weight was packed, or "oneDNN".
+  const char* implementation() const { return implementation_; }
   bool takes_correction() const;  // LinearRows::correction is supported: int8
   size_t packed_bytes() const;
   int64_t out_features() const { return out_; }
@@ -121,6 +128,7 @@ class PackedLinear {
  private:
   int64_t out_, in_;
   std::unique_ptr<PackedGemm> gemm_;
+  const char* implementation_ = nullptr;
 };
 
 }  // namespace vitrail::kernels

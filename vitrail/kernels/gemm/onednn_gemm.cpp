@@ -57,6 +57,8 @@ class OneDnnGemm : public PackedGemm {
     for (const onednn::PackedMatmul& panel : panels_) bytes += panel.packed_bytes();
     return bytes;
   }
+  Arithmetic arithmetic() const override { return Arithmetic::fp32; }
+  const char* library() const override { return "oneDNN"; }
 
  private:
   // Rows [first, last) of y and the columns of one panel.  x Wᵀ + b is first written apart from y: oneDNN is fast for

@@ -28,6 +28,8 @@ class PackedGemm {
   virtual void prepare(int64_t /*rows*/, int64_t /*ldx*/, int64_t /*ldy*/) const {}
   virtual size_t scratch_bytes(const LinearRows& rows) const = 0;
   virtual size_t packed_bytes() const = 0;
+  virtual Arithmetic arithmetic() const = 0;
+  virtual const char* library() const { return nullptr; }  // null: kernels of the active instruction set
   virtual bool takes_correction() const { return false; }
 };
 

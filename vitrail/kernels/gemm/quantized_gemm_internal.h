@@ -35,6 +35,10 @@ struct QuantizedFormat {
     return (in + values - 1) / values * panel.interleaved_groups;
   }
   bool is_int8() const { return quantize_low_term != nullptr; }
+  Arithmetic arithmetic() const {
+    if (is_int8()) return Arithmetic::int8;
+    return float_accumulators ? Arithmetic::bf16 : Arithmetic::int16;
+  }
 };
 
 // A row of the weight, that is an output channel.
@@ -56,6 +60,7 @@ class QuantizedGemm : public PackedGemm {
   void run(const GemmArgs& args) const override;
   size_t scratch_bytes(const LinearRows& rows) const override;
   size_t packed_bytes() const override;
+  Arithmetic arithmetic() const override { return format_.arithmetic(); }
   bool takes_correction() const override { return format_.is_int8(); }
 
  private:

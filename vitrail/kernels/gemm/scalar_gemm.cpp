@@ -33,6 +33,7 @@ class ScalarGemm : public PackedGemm {
 
   size_t scratch_bytes(const LinearRows&) const override { return 0; }
   size_t packed_bytes() const override { return (weight_.size() + bias_.size()) * sizeof(float); }
+  Arithmetic arithmetic() const override { return Arithmetic::fp32; }
 
  private:
   int64_t out_, in_;
@@ -77,6 +78,7 @@ class ScalarInt8Gemm : public PackedGemm {
   size_t scratch_bytes(const LinearRows& rows) const override { return WeightCorrectionPass(rows).scratch_bytes(); }
   bool takes_correction() const override { return true; }
   size_t packed_bytes() const override { return weight_.size() + 2 * bias_.size() * sizeof(float); }
+  Arithmetic arithmetic() const override { return Arithmetic::int8; }
 
  private:
   // A quantised row of x by column c of Wᵀ.
