@@ -35,7 +35,8 @@ TEST(Config, ErrorsNameThePathOfTheField) {
   expect_error("{}", "\"architecture\" (timm), \"model_type\" (Hugging Face) or \"model_cfg\" (OpenCLIP)");
   expect_error(R"({"architecture": "vit_bse_patch16_224"})", "vit_base_patch16_224");
   expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})",
-               "config.json: model_args: expected one of the keys");
+               "config.json: model_args: expected one of the keys img_size ");
+  expect_error(R"({"architecture": "vit", "model_args": {"dept": 1}})", "got \"dept\"; did you mean depth?");
   expect_error(R"({"architecture": "vit", "model_args": {"depth": "12"}})",
                "config.json: model_args: depth: expected an integer");
   expect_error(R"({"architecture": "vit", "model_args": {"depth": 1.5}})", "an integer, got 1.5");
@@ -209,6 +210,16 @@ Preprocessing processor(const std::string& fields) {
   return parse(R"({"model_type": "vit", "image_size": 64})", "{" + fields + "}").preprocessing;
 }
 
+// 2 in an old file of CLIP means the largest id; for MetaCLIP 2 it is the id of the end-of-text token.
+TEST(ClipConfig, TheEndOfATextIsTheFamilys) {
+  const auto pool_of = [](const std::string& type, const std::string& id) {
+    return parse(R"({"model_type": ")" + type + R"(", "text_config": {"eos_token_id": )" + id + "}}").text->pool;
+  };
+  EXPECT_EQ(pool_of("clip", "2"), TextPool::largest_id);
+  EXPECT_EQ(pool_of("clip", "49407"), TextPool::first_eos);
+  EXPECT_EQ(pool_of("metaclip_2", "2"), TextPool::first_eos);
+}
+
 // An OpenCLIP file with the fields of vision_cfg.
 std::string open_clip_file(const std::string& vision, const std::string& text = "") {
   return R"({"model_cfg": {"embed_dim": 512, "vision_cfg": {)" + vision + R"(}, "text_cfg": {)" + text +
@@ -249,9 +260,17 @@ TEST(Config, NamesWhatIsUnsupportedInOpenClipsFiles) {
           "image_size: expected 224×224, as the architecture's, got 384×384");
   refuses(R"("layers": [3, 4, 6, 3])",
           "layers: expected the depth of a Vision Transformer, got the stages of a ResNet");
-  refuses(R"("attentional_pool": true)", "attentional_pool: expected false");
+  refuses(R"("attentional_pool": "parallel")", "attentional_pool: expected true");
   refuses(R"("act_kwargs": {"approximate": "erf"})", "act_kwargs: approximate: expected one of");
-  expect_error(R"({"model_cfg": {"vision_cfg": {}, "text_cfg": {}, "multimodal_cfg": {"layers": 12}}})", "CoCa");
+}
+
+TEST(Config, CoCaIsADualModelWhoseTextDecoderIsLeftOut) {
+  const ModelConfig config = parse(R"({"model_cfg": {"embed_dim": 96, "multimodal_cfg": {"layers": 12},
+      "vision_cfg": {"attentional_pool": true, "attn_pooler_heads": 4}, "text_cfg": {"embed_cls": true}}})");
+  EXPECT_EQ(config.vit.global_pool, GlobalPool::map);
+  EXPECT_EQ(config.vit.attn_pool_dim, 96);
+  EXPECT_EQ(config.vit.attn_pool_num_heads, 4);
+  EXPECT_TRUE(config.text->class_token);
 }
 
 TEST(Config, AnOpenClipModelWithATextTowerOfTransformersIsAnImageTower) {

@@ -92,6 +92,11 @@ TEST(ModelGradient, WithAttentionPooling) {
   expect_correct_gradients(config);
   config.pool_include_prefix = true;
   expect_correct_gradients(config);
+  config.attn_pool_input_norms = true;
+  config.fc_norm = true;
+  config.attn_pool_dim = 4;
+  config.attn_pool_mlp_ratio = 0;
+  expect_correct_gradients(config);
 }
 
 TEST(ModelGradient, WithRelativePositionBiasAndWithoutABiasOfK) {

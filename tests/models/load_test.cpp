@@ -4,16 +4,20 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <regex>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
 #include "tests/support/torch_save.h"
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/models/check_weights.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::models {
@@ -320,11 +324,92 @@ TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
     EXPECT_EQ(error_of(path).find("HF_HUB_OFFLINE"), std::string::npos) << path;
   }
   expect_part(error_of("vit_base_patch16_224"), "an architecture without weights");
-  expect_part(error_of("vit_bse_patch16_224"), "near names: vit_base_patch16_224");
+  expect_part(error_of("vit_bse_patch16_224"), "architectures of such a name: vit_base_patch16_224");
   expect_part(error_of("VIT_BASE_PATCH16_22"), "vit_base_patch16_224");
   const fs::path folder = testing::scratch_folder();
   write(folder / "weights.safetensors", "x");
   expect_part(error_of(folder / "weights.safetensor"), (folder / "weights.safetensors").string());
+}
+
+// Names of models and of --config are refused as those in configurations are.
+TEST(Load, NamesOfFamiliesThatAreNotSupportedAreRefused) {
+  const fs::path model = testing::model_fixture("timm_token");
+  for (const auto& [name, family] : {std::pair("swin_tiny_patch4_window7_224", "a Swin Transformer, which is not"),
+                                     {"resnet50", "a ResNet, which is not"},
+                                     {"vit_dwee_patch16_reg1_gap_256", "a ViT with differential attention"},
+                                     {"sam3", "a Segment Anything Model 3, which is not"}}) {
+    expect_part(error_of(name), str("got nothing there; the name is of ", family));
+    expect_part(error_of(model, {.config = name}), str("got \"", name, "\": ", family));
+    EXPECT_EQ(error_of(str("./folder/", name)).find("the name is of"), std::string::npos) << "a path";
+    EXPECT_EQ(error_of(str(name, ".pth")).find("the name is of"), std::string::npos) << "a file";
+  }
+}
+
+TEST(Load, AnUnknownNameGivesArchitecturesOfItsFamily) {
+  const fs::path model = testing::model_fixture("timm_token");
+  expect_part(error_of("vit_large_patch14_clip_384"), "architectures of such a name: vit_large_patch14_clip_224");
+  expect_part(error_of(model, {.config = "vit_large_patch14_clip_384"}), "(like vit_large_patch14_clip_224, ");
+  EXPECT_EQ(error_of("weights").find("architectures"), std::string::npos) << "a name without a word of one";
+}
+
+// transformers 5 saves the image processor of a dual model in the file of all processors.
+TEST(Load, TheImageProcessorMayBeInProcessorConfig) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::model_fixture("hf_clip").parent_path(), folder, fs::copy_options::recursive);
+  const std::string processor = read_text_file(folder / "preprocessor_config.json");
+  fs::remove(folder / "preprocessor_config.json");
+  write(folder / "processor_config.json", R"({"image_processor": {"image_processor_type": "CLIPImageProcessor",
+                                              "image_mean": [0.1, 0.2, 0.3]}})");
+  EXPECT_EQ(open_model(folder).config.preprocessing.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  write(folder / "processor_config.json", R"({"processor_class": "CLIPProcessor"})");
+  write(folder / "preprocessor_config.json", processor);
+  EXPECT_EQ(open_model(folder).config.preprocessing.mean,
+            open_model(testing::model_fixture("hf_clip")).config.preprocessing.mean);
+}
+
+// Blocks that were compiled or sharded one by one.
+TEST(Load, WrappersInsideNamesAreRemovedWhichIsSaidOnce) {
+  const fs::path source = testing::model_fixture("timm_token").parent_path(), folder = testing::scratch_folder();
+  fs::copy(source / "config.json", folder);
+  const auto checkpoint = weights::Checkpoint::open(source / "model.safetensors");
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  size_t wrapped = 0;
+  for (std::string name : checkpoint.names()) {
+    const Tensor tensor = checkpoint.tensor(name);
+    if (name.starts_with("blocks.0.")) name.insert(9, "_checkpoint_wrapped_module._orig_mod."), ++wrapped;
+    if (name.starts_with("blocks.1.")) name.insert(9, "module."), ++wrapped;
+    tensors.emplace_back(name, tensor);
+  }
+  for (const std::string prefix : {"", "net."}) {
+    std::vector<std::pair<std::string, Tensor>> prefixed;
+    for (const auto& [name, tensor] : tensors) prefixed.emplace_back(prefix + name, tensor);
+    if (!prefix.empty()) prefixed.emplace_back("criterion.weight", Tensor::zeros({1}));
+    weights::write_safetensors(folder / "model.safetensors", prefixed, {});
+    const testing::WarningsKept warnings;
+    EXPECT_EQ(build_model(open_model(folder)).named_parameters().size(), tensors.size());
+    const std::string said = str("from the names of ", wrapped, " tensors");
+    EXPECT_EQ(std::ranges::count_if(warnings.all(), [&](const auto& w) { return w.find(said) != w.npos; }), 1)
+        << prefix;
+  }
+}
+
+TEST(CheckWeights, GivesTheErrorOfBuildingTheModelWithoutReadingIt) {
+  for (const char* name : {"timm_token", "hf_clip", "open_clip_siglip"})
+    check_weights(open_model(testing::model_fixture(name)));
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::model_fixture("hf_clip").parent_path(), folder, fs::copy_options::recursive);
+  const auto checkpoint =
+      weights::Checkpoint::open(testing::model_fixture("hf_clip").parent_path() / "model.safetensors");
+  const auto error_without = [&](const std::string& left_out) {
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    for (const std::string& name : checkpoint.names()) {
+      if (name != left_out) tensors.emplace_back(name, checkpoint.tensor(name));
+    }
+    weights::write_safetensors(folder / "model.safetensors", tensors, {});
+    return testing::error_of([&] { check_weights(open_model(folder)); });
+  };
+  expect_part(error_without("vision_model.post_layernorm.weight"), "missing (1):\n    norm.weight [20]");
+  expect_part(error_without("text_model.final_layer_norm.bias"), "missing (1):\n    norm.bias [18]");
 }
 
 TEST(Load, AFileOfAnotherProgramIsNamedWithoutAConfiguration) {
@@ -333,12 +418,22 @@ TEST(Load, AFileOfAnotherProgramIsNamedWithoutAConfiguration) {
   expect_part(error_of(file), "got a GGUF or ggml file");
 }
 
+TEST(Load, AGridThatDoesNotFitIsAnErrorOfTheFile) {
+  const fs::path folder = testing::scratch_folder(), model = testing::fixture("models/timm_token");
+  fs::copy(model, folder, fs::copy_options::recursive);
+  const std::string config = read_text_file(model / "config.json");
+  write(folder / "config.json", std::regex_replace(config, std::regex("\"img_size\": 32"), "\"img_size\": 33"));
+  const std::string message = error_of(folder);
+  EXPECT_TRUE(message.starts_with((folder / "model.safetensors").string() + ": patch_embed: expected ")) << message;
+}
+
 TEST(Load, ImageSizesAreMultiplesOfThePatch) {
   const fs::path model = testing::fixture("models/timm_token");
   const int64_t patch = open_model(model).config.vit.patch_size[0];
   for (const int64_t side : {int64_t{0}, patch + 1, int64_t{1} << 20, int64_t{-8}}) {
     expect_part(error_of(model, {.image_size = {{side, patch}}}), str("multiples of the patch size ", patch));
-    expect_part(error_of(model, {.image_size = {{patch, side}}}), "image size");
+    expect_part(error_of(model, {.image_size = {{patch, side}}}), "timm_token");
+    expect_part(error_of(model, {.image_size = {{patch, side}}}), ": image size: ");
   }
   EXPECT_EQ(error_of(model, {.image_size = {{2 * patch, 3 * patch}}}), "no error");
 }

@@ -69,6 +69,15 @@ TEST(SamLoad, ReportsAllWrongKeysAtOnce) {
   }
 }
 
+// Only what is missing is reported: extents that it would show come from other tensors.
+TEST(SamLoad, ReportsMissingPositionsAlone) {
+  Tensors tensors = tensors_of("padded_windows/model.pth");
+  tensors.erase("image_encoder.pos_embed");
+  const std::string message = testing::error_of([&] { load_sam(saved(tensors)); });
+  EXPECT_TRUE(contains(message, "missing (1):\n    image_encoder.pos_embed [1, 10, 10, 32]")) << message;
+  EXPECT_FALSE(contains(message, "misshapen")) << message;
+}
+
 TEST(SamLoad, NeedsAMaskDecoder) {
   Tensors encoder;  // as timm's samvit
   for (const auto& [name, tensor] : tensors_of("windows/model.pth")) {

@@ -52,10 +52,13 @@ TEST_P(TextTowers, CompiledEqualsEager) {
     TextTower tower = tower_of(GetParam());
     const infer::FunctionSession session(tower.model,
                                          [&](const infer::NamedTensors& in) -> infer::NamedTensors {
-                                           return {{"out", tower.model.forward(in[0].tensor, in[1].tensor)}};
+                                           const Tensor mask = in.size() > 2 ? in[2].tensor : Tensor();
+                                           return {{"out", tower.model.forward(in[0].tensor, in[1].tensor, mask)}};
                                          },
                                          {.precision = precision});
-    const Tensor got = session.run({{"ids", ids}, {"rows", eager.model.pooled_rows(ids)}})[0].tensor;
+    infer::NamedTensors inputs{{"ids", ids}, {"rows", eager.model.pooled_rows(ids)}};
+    if (const Tensor mask = eager.model.padding_mask(ids); mask.defined()) inputs.push_back({"mask", mask});
+    const Tensor got = session.run(inputs)[0].tensor;
     double length = 0;
     for (int64_t i = 0; i < want.numel(); ++i) length += want.data<float>()[i] * want.data<float>()[i];
     EXPECT_LT(std::sqrt(testing::squared_error(got, want) / length), tolerance) << name_of(precision);
@@ -83,8 +86,8 @@ TextTransformer small_tower(const TextTransformerConfig& config = small_config()
 }
 
 // With respect to every parameter: the lookup of tokens, positions, causal attention, and the pooled row.
-TEST(TextTransformer, GradientsEqualCentralDifferences) {
-  const TextTransformer tower = small_tower();
+void expect_correct_gradients(const TextTransformerConfig& config) {
+  const TextTransformer tower = small_tower(config);
   const Tensor ids = Tensor::from<int64_t>({2, 5}, {0, 3, 3, 6, 6, 1, 6, 2, 2, 2});
   std::vector<Tensor> values;
   for (const nn::NamedTensor& parameter : tower.named_parameters()) {
@@ -100,6 +103,32 @@ TEST(TextTransformer, GradientsEqualCentralDifferences) {
   };
   const autograd::GradientCheck check = autograd::check_gradients(forward, values);
   EXPECT_LT(check.worst, 1e-7) << tower.named_parameters()[static_cast<size_t>(check.input)].name;
+}
+
+TEST(TextTransformer, GradientsEqualCentralDifferences) {
+  TextTransformerConfig config = small_config();
+  expect_correct_gradients(config);
+  config.class_token = true;
+  config.pad_token_id = 2;
+  expect_correct_gradients(config);
+}
+
+// The mask of OpenCLIP's CoCa: the first pad token is seen, and the class token only behind a text without padding.
+TEST(TextTransformer, APaddingMaskHidesTheKeysBehindPadTokens) {
+  TextTransformerConfig config = small_config();
+  config.class_token = true;
+  const Tensor mask = small_tower(config).padding_mask(Tensor::from<int64_t>({2, 5}, {3, 4, 0, 0, 0, 3, 4, 5, 6, 1}));
+  ASSERT_EQ(mask.shape(), (Shape{2, 1, 6, 6}));
+  const auto seen_by_class_token = [&](int64_t text) {
+    std::vector<int64_t> keys;
+    for (int64_t key = 0; key < 6; ++key) {
+      if (mask.data<float>()[(text * 6 + 5) * 6 + key] == 0) keys.push_back(key);
+    }
+    return keys;
+  };
+  EXPECT_EQ(seen_by_class_token(0), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(seen_by_class_token(1), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_LT(mask.data<float>()[(6 + 0) * 6 + 1], -1e30F);  // a later token
 }
 
 // A causal tower reads nothing behind the pooled token, another one does.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/messages.h"
-#include "vitrail/models/model_config.h"
+#include "tests/support/paths.h"
+#include "vitrail/models/load.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::models {
 namespace {
@@ -28,7 +30,19 @@ TEST(UnsupportedFamilies, OfTransformersAreRefusedByTheirNames) {
                                                        {"dinov3_convnext", "a DINOv3 ConvNeXt"},
                                                        {"resnet", "a ResNet"},
                                                        {"levit", "a LeViT"},
-                                                       {"mobilevit", "a MobileViT"}};
+                                                       {"mobilevit", "a MobileViT"},
+                                                       {"sam3_video", "a Segment Anything Model 3"},
+                                                       {"vitpose_backbone", "a ViTPose"},
+                                                       {"chinese_clip", "a Chinese CLIP"},
+                                                       {"altclip", "an AltCLIP"},
+                                                       {"mlcd_vision_model", "an MLCD"},
+                                                       {"owlvit", "an OWL-ViT detector"},
+                                                       {"owlv2", "an OWLv2 detector"},
+                                                       {"groupvit", "a GroupViT"},
+                                                       {"blip-2", "a BLIP"},
+                                                       {"clipseg", "a CLIPSeg"},
+                                                       {"depth_anything", "a Depth Anything depth estimator"},
+                                                       {"vitdet", "a ViTDet detector"}};
   for (const auto& [type, family] : cases) {
     const std::string json = std::string(R"({"model_type": ")") + type + "\"}";
     expect_refused(json, type, family);
@@ -62,10 +76,29 @@ TEST(UnsupportedFamilies, SegmentAnythingHasACommandOfItsOwn) {
     EXPECT_TRUE(testing::contains(error_of(config), "a Segment Anything Model, which `vitrail segment`")) << config;
   }
   EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "sam2"})"), "Model 2, which is not supported"));
+  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "sam3"})"), "Model 3, which is not supported"));
+}
+
+// The authors' files have no config.json.
+TEST(UnsupportedFamilies, SegmentAnythingIsKnownByItsTensors) {
+  for (const char* fixture : {"windows/model.pth", "mobile/model.pth", "transformers/model.safetensors"}) {
+    const auto path = testing::fixture("sam") / fixture;
+    const std::string message = testing::error_of([&] { open_model(path); });
+    EXPECT_TRUE(message.starts_with(path.string() + ": expected a plain Vision Transformer")) << message;
+    EXPECT_TRUE(testing::contains(message, "a Segment Anything Model, which `vitrail segment`")) << message;
+    // An architecture does not make it a classifier.
+    EXPECT_EQ(testing::error_of([&] { open_model(path, {.config = "vit_tiny_patch16_224"}); }), message);
+  }
+  const auto second = testing::scratch_folder() / "sam2.safetensors";
+  weights::write_safetensors(second, {{"sam_mask_decoder.iou_token.weight", Tensor::zeros({1, 4})},
+                                      {"sam_mask_decoder.obj_score_token.weight", Tensor::zeros({1, 4})}});
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { open_model(second); }), "Model 2, which is not supported"));
 }
 
 TEST(UnsupportedFamilies, UnknownNamesAreNoFamily) {
   EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "bert"})"), "not supported"));
+  EXPECT_FALSE(testing::contains(error_of(R"({"model_type": "samples"})"), "Segment Anything"));
+  EXPECT_TRUE(testing::contains(error_of(R"({"model_type": "pvtv2"})"), "a Pyramid Vision Transformer"));
   EXPECT_FALSE(testing::contains(error_of(R"({"architecture": "vit_bse_patch16_224"})"), "not supported"));
 }
 

@@ -25,7 +25,7 @@ testing::OnnxFile exported(const models::TextTower& tower, const OnnxOptions& op
 }
 
 TEST(TextOnnx, GraphsAreValidAndTakeTextsOfTheContextsLength) {
-  for (const char* name : {"hf_clip", "hf_clip_old_eos", "hf_siglip"}) {
+  for (const char* name : {"hf_clip", "hf_clip_old_eos", "hf_siglip", "open_clip_coca"}) {
     SCOPED_TRACE(name);
     const models::TextTower tower = models::build_text_tower(models::open_model(testing::model_fixture(name)));
     const models::TextTransformerConfig& config = tower.model.config();

@@ -65,6 +65,20 @@ TEST(Model, ItsLogitsEqualTheProgramsBitForBit) {
   }
 }
 
+TEST(Model, PreprocessingThatDoesNotFitItIsAnErrorOfItsFile) {
+  for (const bool dynamic : {false, true}) {
+    const fs::path folder = with_config("timm_token", [&](nlohmann::json& config) {
+      config["pretrained_cfg"]["input_size"] = {3, 36, 36};
+      if (dynamic) config["model_args"]["dynamic_img_size"] = true;
+    });
+    const std::string message = error_of([&] { const Model model(folder); });
+    EXPECT_TRUE(message.starts_with((folder / "model.safetensors").string() + ": expected preprocessing to inputs "))
+        << message;
+    EXPECT_TRUE(contains(message, "got 36×36")) << message;
+    EXPECT_EQ(Model(folder, {.load = {.image_size = {{48, 48}}}}).config().vit.img_size[0], 32);
+  }
+}
+
 TEST(Model, ItsPrecisionIsTheOneThatIsAskedFor) {
   const fs::path folder = image_folder(5), path = small_model();
   std::vector<std::vector<float>> logits;

@@ -52,5 +52,20 @@ TEST(KeyMap, RowsInFrontOfATableAreSkipped) {
   EXPECT_NE(error_of(map_with(R"({"from": "a", "to": "b", "skip": -1})")).find("a number of rows"), std::string::npos);
 }
 
+TEST(KeyMap, RowsOfATableCanBeChosen) {
+  const KeyMap map = KeyMap::parse(map_with(R"({"from": "table", "to": "latent", "skip": 1, "rows": 1})"), "map.json");
+  CheckpointParams params(checkpoint_of("table", Tensor::from<float>({3, 2}, {1, 2, 3, 4, 5, 6})), map);
+  const Tensor rows = params.get("latent", {1, 2}, {});
+  params.finish();
+  ASSERT_EQ(rows.shape(), (Shape{1, 2}));
+  EXPECT_EQ(rows.data<float>()[0], 3);
+  EXPECT_EQ(rows.data<float>()[1], 4);
+  CheckpointParams few(checkpoint_of("table", Tensor::zeros({1, 2})), map);
+  few.get("latent", {1, 2}, {});
+  EXPECT_THROW(few.finish(), Error);
+  EXPECT_NE(error_of(map_with(R"({"from": "a", "to": "b", "rows": -1})")).find("\"rows\" as a number of rows"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -321,6 +321,7 @@ TEST(KeyMap, DetectsTheFamilyOfEveryFixture) {
       {"open_clip", {"open_clip", "open_clip_text"}},
       {"open_clip_custom_text", {"open_clip", "open_clip_text"}},
       {"open_clip_clipa", {"open_clip", "open_clip_text"}},
+      {"open_clip_coca", {"open_clip_coca", "open_clip", "open_clip_text"}},
       {"open_clip_siglip", {"open_clip_timm", "open_clip_text"}},
       {"open_clip_eva02", {"open_clip_timm", "open_clip_text"}},
       {"open_clip_timm_linear", {"open_clip_timm", "open_clip_text"}},

@@ -11,6 +11,7 @@
 #include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/key_map.h"
 #include "vitrail/weights/safetensors.h"
+#include "vitrail/weights/wrapper_prefixes_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -43,6 +44,28 @@ TEST(ModelPrefixes, AnyPrefixOfAnyFamilyIsFoundBesideOtherKeys) {
       EXPECT_EQ(find_model_prefixes(names), Names{prefix}) << prefix << family.front();
     }
   }
+}
+
+TEST(InnerWrappers, AreRemovedAnywhereInANameAndModuleBehindANumber) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"blocks.0._orig_mod.norm1.weight", "blocks.0.norm1.weight"},
+      {"_fsdp_wrapped_module.blocks.1._fsdp_wrapped_module._checkpoint_wrapped_module.attn.qkv.bias",
+       "blocks.1.attn.qkv.bias"},
+      {"blocks.2.module.mlp.fc1.weight", "blocks.2.mlp.fc1.weight"},
+      {"model_ema.module.cls_token", "model_ema.module.cls_token"},
+      {"my_orig_mod.weight", "my_orig_mod.weight"},
+      {"head._orig_mod", "head._orig_mod"}};
+  for (const auto& [name, expected] : cases) EXPECT_EQ(without_inner_wrappers(name), expected);
+}
+
+TEST(InnerWrappers, StayWhereTwoNamesWouldBecomeEqual) {
+  Names names{"blocks.0._orig_mod.norm1.weight", "blocks.0.norm1.weight"};
+  const Names before = names;
+  EXPECT_EQ(strip_inner_wrappers(names), 0U);
+  EXPECT_EQ(names, before);
+  names.pop_back();
+  EXPECT_EQ(strip_inner_wrappers(names), 1U);
+  EXPECT_EQ(names, Names{"blocks.0.norm1.weight"});
 }
 
 TEST(ModelPrefixes, OtherNamesHaveNone) {

@@ -160,5 +160,41 @@ TEST(Checkpoint, AChangedByteGivesAnErrorOrTensors) {
   }
 }
 
+// The file with a bit changed in the values of a tensor that is a view of it.
+std::vector<std::byte> with_changed_value(const std::string& name) {
+  std::vector<std::byte> bytes = bytes_of(name);
+  const FileBytes file = FileBytes::hold(bytes, name);
+  const Checkpoint checkpoint = Checkpoint::open(file);
+  for (const TensorInfo& info : checkpoint.tensors()) {
+    const Tensor tensor = checkpoint.tensor(info.name);
+    const auto at = static_cast<const std::byte*>(tensor.raw()) - file.data.data();
+    if (tensor.numel() == 0 || at < 0 || at >= std::ssize(bytes)) continue;
+    bytes[static_cast<size_t>(at)] ^= std::byte{0x40};
+    return bytes;
+  }
+  ADD_FAILURE() << name << " has no view";
+  return bytes;
+}
+
+TEST(Checkpoint, AChangedValueOfAnArchiveIsAnError) {
+  for (const char* name : {"zip.pt", "stored.npz"}) {
+    try {
+      read_everything(with_changed_value(name));
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("the entry is damaged"), std::string::npos) << error.what();
+    }
+  }
+}
+
+// torch.save writes such archives after torch.serialization.set_crc32_options(False).
+TEST(TorchFile, AnArchiveWithoutChecksumsIsRead) {
+  std::vector<std::byte> bytes = bytes_of("zip.pt");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (size_t at = text.find("PK\1\2"); at != text.npos; at = text.find("PK\1\2", at + 1))
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at) + 16, 4, std::byte{0});
+  EXPECT_NO_THROW(read_everything(bytes));
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -26,6 +26,8 @@ IDS = [[756, 5, 17, 3, 757, 0, 0, 0], [756, 2, 757, 0, 0, 0, 0, 0], [756, 1, 30,
 def traced_tokens(tower):
     if isinstance(tower, open_clip.timm_model.TimmModel):
         return tower.trunk.norm
+    if tower.attn_pool is not None:
+        return tower.transformer
     return tower.transformer if tower.final_ln_after_pool else tower.ln_post
 
 
@@ -37,6 +39,21 @@ def with_vitrail_args(config):
         return config, contextlib.nullcontext()
     small = functools.partial(timm.create_model, **changes)
     return config | {"vision_cfg": vision}, mock.patch("open_clip.timm_model.timm.create_model", small)
+
+
+class CoCa(open_clip.CoCa):
+    """With the methods that OpenCLIP's other dual models have."""
+
+    def __init__(self, output_dict, **config):
+        super().__init__(**config)
+
+    def encode_image(self, image, normalize=False):
+        return super().encode_image(image, normalize)
+
+    def encode_text(self, text, normalize=False):
+        return super().encode_text(text, normalize)
+
+    get_logits = open_clip.CustomTextCLIP.get_logits
 
 
 def write(name, model_class, config, *, preprocess, size2=None):
@@ -59,7 +76,7 @@ def write(name, model_class, config, *, preprocess, size2=None):
         ids = torch.tensor(IDS) % config["text_cfg"]["vocab_size"]
         padded = torch.nn.functional.pad(ids, (0, config["text_cfg"]["context_length"] - ids.shape[1]))
         logits = model.get_logits(image, padded)[0]
-        if config["text_cfg"].get("no_causal_mask"):
+        if config["text_cfg"].get("no_causal_mask") or config["text_cfg"].get("embed_cls"):
             ids = padded
         return {"ids": ids, "text_embeds": model.encode_text(padded), "logits_per_image": logits}
 
@@ -109,6 +126,17 @@ if __name__ == "__main__":
         ),
         preprocess=IMAGENET | {"resize_mode": "squash"},
     )
+    write(
+        "open_clip_no_projection",
+        open_clip.CustomTextCLIP,
+        dict(
+            embed_dim=18,
+            init_logit_bias=-10,
+            vision_cfg=VISION | dict(layers=1),
+            text_cfg=TEXT | SMALL_TEXT | dict(pool_type="last", no_causal_mask=True, proj_type="none"),
+        ),
+        preprocess=IMAGENET | {"resize_mode": "squash"},
+    )
     small = dict(img_size=16, patch_size=4, embed_dim=24, depth=2, num_heads=3)
     write(
         "open_clip_siglip",
@@ -147,6 +175,19 @@ if __name__ == "__main__":
                 vitrail_args=small | dict(ref_feat_shape=[4, 4]),
             ),
             text_cfg=SMALL_TEXT,
+        ),
+        preprocess={},
+    )
+    # The last of the texts has no padding.
+    write(
+        "open_clip_coca",
+        CoCa,
+        dict(
+            embed_dim=12,
+            vision_cfg=VISION
+            | dict(attentional_pool=True, attn_pooler_heads=3, attn_pooler_queries=5, output_tokens=True),
+            text_cfg=SMALL_TEXT | dict(context_length=8, layers=2, embed_cls=True, output_tokens=True),
+            multimodal_cfg=dict(context_length=8, vocab_size=40, width=12, heads=2, layers=1, attn_pooler_heads=2),
         ),
         preprocess={},
     )

@@ -31,6 +31,8 @@ void read_clip_config(const JsonFields& file, ModelConfig& config) {
   } else if (!tower_alone) {
     project_to(projection_dim, config.vit);
     config.text = read_clip_text(file.nested("text_config"), projection_dim);
+    // 2 is no old file's value here: it is the end-of-text token of XLM-V's tokenizer.
+    if (config.architecture == "metaclip_2") config.text->pool = TextPool::first_eos;
   } else if (architecture_ends_with(file, "WithProjection")) {
     project_to(projection_dim, config.vit);
   }

@@ -56,8 +56,10 @@ const VisionTransformerConfig& checked(const VisionTransformerConfig& config) {
   check_range("mlp_ratio (the MLP's hidden width)", mlp_hidden_of(config), 1, kMaxWidth * 16);
   if (config.global_pool == GlobalPool::map) {
     check_range("attn_pool_mlp_ratio (the MLP's hidden width)", pool_mlp_hidden_of(config), 0, kMaxWidth * 16);
-  } else if (config.pool_include_prefix) {
-    throw Error("pool_include_prefix", "global_pool map", "another pooling");
+    check_range("attn_pool_dim", config.attn_pool_dim, 0, kMaxWidth);
+  } else if (config.pool_include_prefix || config.attn_pool_dim > 0) {
+    throw Error(config.pool_include_prefix ? "pool_include_prefix" : "attn_pool_dim", "global_pool map",
+                "another pooling");
   }
   check_relative_positions(config);
   const bool has_prefix = config.class_token || config.dist_token || config.reg_tokens > 0;

@@ -33,7 +33,7 @@ Json parse_json(const std::string& text, const std::string& where) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    throw Error(where, "JSON", error.what());
+    throw Error(where, "JSON", json_fault(text, error));
   }
 }
 

@@ -64,6 +64,7 @@ nn::BlockConfig block_config(const VisionTransformerConfig& config, int64_t laye
 
 nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& config) {
   return {.dim = config.embed_dim,
+          .out_dim = config.attn_pool_dim,
           .num_heads = config.attn_pool_num_heads.value_or(config.num_heads),
           .mlp_hidden = pool_mlp_hidden_of(config),
           .activation = config.act_layer,
@@ -71,6 +72,7 @@ nn::AttentionPoolConfig attention_pool_config(const VisionTransformerConfig& con
           .norm_layer = config.norm_layer,
           .q_proj = config.attn_pool_q_proj,
           .qkv_bias = config.attn_pool_qkv_bias,
+          .input_norms = config.attn_pool_input_norms,
           .init = scheme_of(config)};
 }
 

@@ -7,11 +7,15 @@
 #include "vitrail/base/read_file.h"
 #include "vitrail/hub/hub.h"
 #include "vitrail/models/bundled.h"
+#include "vitrail/models/check_weights.h"
 #include "vitrail/models/derived_config_internal.h"
 #include "vitrail/models/dinov3_files_internal.h"
+#include "vitrail/models/json_fields_internal.h"
 #include "vitrail/models/missing_model_internal.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
+#include "vitrail/models/unsupported_families_internal.h"
 #include "vitrail/weights/checkpoint_params_internal.h"
 #include "vitrail/weights/file_lookup_internal.h"
 #include "vitrail/weights/hub_layout.h"
@@ -27,8 +31,20 @@ std::string read_if_exists(const fs::path& path) { return weights::is_present(pa
 
 struct Files {
   std::vector<fs::path> weights;  // one file, or all shards
-  fs::path config, preprocessor;  // their paths, whether the files exist or not
+  fs::path config;                // its path, whether the file exists or not
 };
+
+// preprocessor_config.json of a folder, or its form in the processor_config.json of transformers 5, which comes first
+// there too.  Empty without either.
+std::string preprocessor_text(const fs::path& folder) {
+  const fs::path file = folder / "processor_config.json";
+  if (weights::is_present(file)) {
+    const Json json = parse_json(read_text_file(file), file.string());
+    const auto nested = json.is_object() ? json.find("image_processor") : json.end();
+    if (nested != json.end() && nested->is_object()) return nested->dump();
+  }
+  return read_if_exists(folder / "preprocessor_config.json");
+}
 
 // Some folders of the hub have the files of OpenCLIP beside those of transformers.
 bool is_of_open_clip(const fs::path& weights) { return weights.filename().string().starts_with("open_clip_"); }
@@ -49,7 +65,7 @@ Files find_files(const fs::path& given) {
   if (is_folder && !weights::is_present(path / "config.json") && weights::is_present(path / "model" / "config.json"))
     path /= "model";
   const fs::path folder = is_folder ? path : path.parent_path();
-  Files files{{path}, folder / "config.json", folder / "preprocessor_config.json"};
+  Files files{{path}, folder / "config.json"};
   if (is_folder) files.weights = weights::find_hub_files(path).weights;
   if (path.string().ends_with(".index.json")) files.weights = weights::shards_of(path);
   if (is_of_open_clip(files.weights.front()) || !weights::is_present(files.config)) {
@@ -61,9 +77,10 @@ Files find_files(const fs::path& given) {
 // The configuration of a registered architecture, or of a file.
 ModelConfig named_config(const std::string& file_or_name, const std::string& family_args) {
   const fs::path path = file_or_name;
-  const bool name = find_architecture(file_or_name) && !weights::is_present(path);
+  const bool is_file = weights::is_present(path), name = !is_file && find_architecture(file_or_name);
+  if (!is_file && !name) refuse_unknown_name(file_or_name);
   const std::string text = name ? "{\"architecture\": \"" + file_or_name + "\"}" : read_text_file(path);
-  const std::string preprocessor = name ? "" : read_if_exists(path.parent_path() / "preprocessor_config.json");
+  const std::string preprocessor = name ? "" : preprocessor_text(path.parent_path());
   return parse_model_config(text, preprocessor, file_or_name, family_args);
 }
 
@@ -73,8 +90,16 @@ ModelConfig config_of(const Files& files, const LoadOptions& options, const std:
     throw Error(files.weights.front().string(),
                 "a config.json beside it, or --config FILE (or a registered architecture's name)", "neither");
   }
-  return parse_model_config(read_text_file(files.config), read_if_exists(files.preprocessor), files.config.string(),
-                            family_args);
+  return parse_model_config(read_text_file(files.config), preprocessor_text(files.config.parent_path()),
+                            files.config.string(), family_args);
+}
+
+// Segment Anything is known by its tensors: the authors' files have no config.json.
+void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
+  if (!has_mask_decoder(checkpoint)) return;
+  const bool second = std::ranges::any_of(
+      checkpoint.names(), [](const std::string& name) { return name.ends_with("obj_score_token.weight"); });
+  refuse_unsupported_family(second ? "sam2" : "sam", checkpoint.path());
 }
 
 // The error for names of no family, with rules for the model of the configuration.
@@ -110,19 +135,31 @@ weights::KeyMap choose_key_map(weights::Checkpoint& checkpoint, const ModelConfi
   return weights::KeyMap::parse(read_text_file(path), path.string());
 }
 
-void check_image_side(int64_t side, int64_t patch) {
+// The result of a function, whose errors get the file in front: a layer does not know where its configuration is from.
+template <class Function>
+auto with_file(const std::string& file, const Function& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with(file)) throw;
+    if (const Error::Parts* parts = error.parts()) throw Error(file + ": " + parts->where, parts->expected, parts->got);
+    throw Error(file + ": " + error.what());
+  }
+}
+
+void check_image_side(int64_t side, int64_t patch, const std::string& where) {
   constexpr int64_t kMaxPixels = 1 << 16;
   if (side >= patch && side <= kMaxPixels && side % patch == 0) return;
   const int64_t below = std::max(std::clamp<int64_t>(side, 0, kMaxPixels) / patch, int64_t{1}) * patch;
-  throw Error("image size", str("multiples of the patch size ", patch, ", at most ", kMaxPixels),
+  throw Error(where + ": image size", str("multiples of the patch size ", patch, ", at most ", kMaxPixels),
               str(side, " (near are ", below, " and ", below + patch, ")"));
 }
 
 // Another image size than the model's: its positions are interpolated.
-void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size) {
+void apply_image_size(ModelConfig& config, const std::array<int64_t, 2>& size, const std::string& where) {
   const auto& patch = config.vit.patch_size;
   for (size_t axis = 0; axis < 2; ++axis) {
-    check_image_side(size[axis], config.vit.allow_remainder ? 1 : patch[axis]);
+    check_image_side(size[axis], config.vit.allow_remainder ? 1 : patch[axis], where);
   }
   set_input_size(size, config.preprocessing);
   config.vit.dynamic_img_size = true;
@@ -154,7 +191,7 @@ double scalar_of(const weights::Checkpoint& checkpoint, const std::string& name)
 
 ModelConfig read_config(const std::string& file_or_name, const std::optional<std::array<int64_t, 2>>& image_size) {
   ModelConfig config = named_config(file_or_name, "");
-  if (image_size) apply_image_size(config, *image_size);
+  if (image_size) apply_image_size(config, *image_size, file_or_name);
   return config;
 }
 
@@ -166,10 +203,11 @@ OpenedModel open_model(const fs::path& path, const LoadOptions& options) {
   const Files files = find_files(path);
   // The weights come first: a file of another program needs no config.json to be named.
   auto checkpoint = std::make_shared<weights::Checkpoint>(weights::Checkpoint::open(files.weights));
+  refuse_segment_anything(*checkpoint);
   ModelConfig config = config_of(files, options, "");
   weights::KeyMap key_map = choose_key_map(*checkpoint, config, options, files.weights.front().parent_path());
   if (!key_map.model_args().empty()) config = config_of(files, options, key_map.model_args());
-  if (options.image_size) apply_image_size(config, *options.image_size);
+  if (options.image_size) apply_image_size(config, *options.image_size, checkpoint->path());
   apply_overrides(options.preprocessing, config.vit.in_chans, config.vit.img_size, config.preprocessing);
   if (key_map.name() == kDinov3Files) {
     read_dinov3_files(*checkpoint, config.vit);
@@ -193,9 +231,28 @@ std::map<std::string, int64_t> field_sizes(const VisionTransformerConfig& config
 
 VisionTransformer build_model(const OpenedModel& opened, weights::Int8Weights int8) {
   weights::CheckpointParams params(opened.checkpoint, opened.key_map, field_sizes(opened.config.vit), DType::f32, int8);
-  VisionTransformer model(opened.config.vit, ParamSource(params));
-  params.finish();
-  return model;
+  return with_file(opened.checkpoint->path(), [&] {
+    VisionTransformer model(opened.config.vit, ParamSource(params));
+    params.finish();
+    return model;
+  });
+}
+
+void check_weights(const OpenedModel& opened) {
+  using weights::CheckpointParams;
+  const auto shapes = [&](const weights::KeyMap& map, const weights::FieldSizes& sizes) {
+    return CheckpointParams(opened.checkpoint, map, sizes, DType::f32, weights::Int8Weights::dequantize,
+                            CheckpointParams::Content::shapes);
+  };
+  CheckpointParams images = shapes(opened.key_map, field_sizes(opened.config.vit));
+  with_file(opened.checkpoint->path(), [&] {
+    const VisionTransformer model(opened.config.vit, ParamSource(images));
+    images.finish();
+  });
+  if (!has_text_tower(opened)) return;
+  CheckpointParams texts = shapes(text_key_map(*opened.checkpoint), {});
+  const TextTransformer tower(*opened.config.text, ParamSource(texts));
+  texts.finish();
 }
 
 bool has_text_tower(const OpenedModel& opened) { return opened.config.text && find_text_key_map(*opened.checkpoint); }

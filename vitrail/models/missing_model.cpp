@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/near_names_internal.h"
 #include "vitrail/models/bundled.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/sam/architectures.h"
+#include "vitrail/models/unsupported_families_internal.h"
 
 namespace vitrail::models {
 namespace fs = std::filesystem;
@@ -32,10 +35,42 @@ std::vector<std::string> entries_beside(const fs::path& path) {
   return names;
 }
 
+// A name as of an architecture: no path, and no file's name.
+bool is_plain_name(const std::string& given) {
+  static const std::set<std::string> kExtensions{".bin",  ".ckpt", ".gguf", ".h5",  ".json",       ".npz",
+                                                 ".onnx", ".pt",   ".pth",  ".tar", ".safetensors"};
+  return given.find('/') == std::string::npos && !kExtensions.contains(fs::path(given).extension().string());
+}
+
+// Architectures that share words with a name: the family, the size or the patch.
+std::vector<std::string> related_architectures(const std::string& given) {
+  if (!is_plain_name(given)) return {};
+  const std::string name = lower_case(given.substr(0, 200));
+  std::vector<std::string> names = similar_architectures(name);
+  std::erase_if(names, [&](const std::string& similar) { return shared_words(name, similar) == 0; });
+  return names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 }  // namespace
+
+void refuse_unknown_name(const std::string& given) {
+  if (!is_plain_name(given)) return;
+  refuse_unsupported_family(given, "--config");
+  const std::string names = joined(similar_architectures(given));
+  throw Error("--config", "a config.json or a registered architecture (like " + names + ")",
+              "\"" + given.substr(0, 80) + "\"");
+}
 
 std::string describe_missing_model(const std::string& given) {
   if (is_url(given)) return "a URL; download the files first and give their folder";
+  std::error_code error;
+  if (fs::is_symlink(fs::path(given), error)) return "a link to nothing";
   if (given.find('.') != std::string::npos && find_architecture(given)) {  // "NAME.fb_in1k"
     return "nothing there; timm's weights have the name timm/" + given + " on the hub";
   }
@@ -44,10 +79,15 @@ std::string describe_missing_model(const std::string& given) {
   }
   std::vector<std::string> known = entries_beside(given);
   for (const BundledModel& model : bundled_models()) known.push_back(model.name);
-  for (const Architecture& row : architectures()) known.push_back(row.name);
-  std::string near;
-  for (const std::string& name : near_names(given, known)) near += (near.empty() ? "; near names: " : ", ") + name;
-  return "nothing there" + near;
+  for (const SamArchitecture& row : sam_architectures()) known.push_back(row.name);
+  const std::string near = joined(near_names(given, known));
+  const bool may_be_a_family = is_plain_name(given) && near.empty();
+  if (const std::string family = may_be_a_family ? describe_unsupported_family(given) : ""; !family.empty()) {
+    return "nothing there; the name is of " + family + " (`vitrail models` lists what is)";
+  }
+  const std::string related = joined(related_architectures(given));
+  return "nothing there" + (near.empty() ? "" : "; near names: " + near) +
+         (related.empty() ? "" : "; architectures of such a name: " + related);
 }
 
 }  // namespace vitrail::models

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/models/model_args_internal.h"
 
+#include <algorithm>
+
 #include "vitrail/base/error.h"
+#include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::models {
 namespace {
@@ -101,9 +104,8 @@ Field position_interpolation() {
           }};
 }
 
-const std::vector<Field>& fields() {
-  using kernels::Activation;
-  static const std::vector<Field> table{
+std::vector<Field> image_and_pooling_fields() {
+  return {
       size("img_size", &Config::img_size),
       size("patch_size", &Config::patch_size),
       integer("in_chans", &Config::in_chans),
@@ -119,6 +121,13 @@ const std::vector<Field>& fields() {
       optional("attn_pool_mlp_ratio", &Config::attn_pool_mlp_ratio, &JsonFields::number),
       boolean("attn_pool_q_proj", &Config::attn_pool_q_proj),
       boolean("attn_pool_qkv_bias", &Config::attn_pool_qkv_bias),
+      integer("attn_pool_dim", &Config::attn_pool_dim),
+      boolean("attn_pool_input_norms", &Config::attn_pool_input_norms),
+  };
+}
+
+std::vector<Field> block_fields() {
+  return {
       integer("embed_dim", &Config::embed_dim),
       integer("depth", &Config::depth),
       integer("num_heads", &Config::num_heads),
@@ -143,6 +152,11 @@ const std::vector<Field>& fields() {
       boolean("final_norm", &Config::final_norm),
       optional("fc_norm", &Config::fc_norm, &JsonFields::boolean),
       optional("init_values", &Config::init_values, &JsonFields::number),
+  };
+}
+
+std::vector<Field> position_fields() {
+  return {
       boolean("class_token", &Config::class_token),
       integer("reg_tokens", &Config::reg_tokens),
       boolean("dist_token", &Config::dist_token),
@@ -172,6 +186,12 @@ const std::vector<Field>& fields() {
       {"rope_periods",
        [](const JsonFields& f, Config& c) { JsonFields::assign(c.rope_periods, f.numbers("rope_periods")); },
        [](const Config& c) { return Json(c.rope_periods); }},
+  };
+}
+
+std::vector<Field> patch_and_mlp_fields() {
+  using kernels::Activation;
+  return {
       boolean("dynamic_img_size", &Config::dynamic_img_size),
       boolean("allow_remainder", &Config::allow_remainder),
       choice<PatchNorm>(
@@ -189,6 +209,11 @@ const std::vector<Field>& fields() {
       boolean("swiglu_mlp", &Config::swiglu_mlp),
       integer("swiglu_align_to", &Config::swiglu_align_to),
       boolean("scale_mlp", &Config::scale_mlp),
+  };
+}
+
+std::vector<Field> head_and_rate_fields() {
+  return {
       integer("head_hidden", &Config::head_hidden),
       text("head_act", &Config::head_act),
       boolean("projection_head", &Config::projection_head),
@@ -200,7 +225,12 @@ const std::vector<Field>& fields() {
       number("proj_drop_rate", &Config::proj_drop_rate),
       number("drop_path_rate", &Config::drop_path_rate),
       text("weight_init", &Config::weight_init),
-      // The names of timm's VisionTransformer and Eva for the same fields.
+  };
+}
+
+// The names of timm's VisionTransformer and Eva for fields above.
+std::vector<Field> renamed_fields() {
+  return {
       renamed(boolean("scale_attn_norm", &Config::scale_attn_inner)),
       renamed(boolean("scale_mlp_norm", &Config::scale_mlp)),
       renamed(integer("num_reg_tokens", &Config::reg_tokens)),
@@ -214,6 +244,16 @@ const std::vector<Field>& fields() {
                },
                {}}),
   };
+}
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> table = [] {
+    std::vector<Field> all;
+    for (const auto& group : {image_and_pooling_fields(), block_fields(), position_fields(), patch_and_mlp_fields(),
+                              head_and_rate_fields(), renamed_fields()})
+      all.insert(all.end(), group.begin(), group.end());
+    return all;
+  }();
   return table;
 }
 
@@ -236,15 +276,16 @@ bool is_fixed_argument(const JsonFields& args, const std::string& name, const Js
 
 }  // namespace
 
-void read_model_args(const JsonFields& args, Config& config) {
+void read_model_args(const JsonFields& args, Config& config, const std::vector<std::string>& others) {
+  std::vector<std::string> known = others;
+  for (const Field& field : fields()) known.emplace_back(field.name);
   for (const auto& item : args.object().items()) {
-    bool known = is_fixed_argument(args, item.key(), item.value());
-    for (const Field& field : fields()) known = known || item.key() == field.name;
-    if (!known) {
-      std::string names;
-      for (const Field& field : fields()) names += (names.empty() ? "" : " ") + std::string(field.name);
-      throw Error(args.where(), "one of the keys " + names, "\"" + item.key() + "\"");
-    }
+    const std::string& name = item.key();
+    if (is_fixed_argument(args, name, item.value())) continue;
+    if (std::find(known.begin() + std::ssize(others), known.end(), name) != known.end()) continue;
+    std::string names;
+    for (const std::string& each : known) names += (names.empty() ? "" : " ") + each;
+    throw Error(args.where(), "one of the keys " + names, "\"" + name + "\"" + did_you_mean(name, known));
   }
   for (const Field& field : fields()) field.read(args, config);
 }

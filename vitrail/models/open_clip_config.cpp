@@ -54,13 +54,25 @@ int64_t mlp_hidden_of(const JsonFields& fields, int64_t width) {
   return static_cast<int64_t>(static_cast<double>(width) * fields.number("mlp_ratio").value_or(4.0));
 }
 
+// CoCa: of the queries of its AttentionalPooler, the first gives the pooled features, which ln_post normalises.
+void read_attentional_pool(const JsonFields& fields, int64_t embed_dim, VisionTransformerConfig& vit) {
+  const Json value = fields.at_or_null("attentional_pool");
+  if (value.is_null() || value == false) return;
+  require_defaults(fields, {{"attentional_pool", true}, {"pool_type", "tok"}, {"final_ln_after_pool", false}});
+  vit.global_pool = GlobalPool::map;
+  vit.pool_include_prefix = vit.attn_pool_input_norms = true;
+  vit.fc_norm = true;
+  vit.attn_pool_mlp_ratio = 0;
+  vit.attn_pool_num_heads = fields.integer("attn_pooler_heads").value_or(8);
+  vit.attn_pool_dim = embed_dim;
+}
+
 // open_clip/transformer.py, VisionTransformer.
 VisionTransformerConfig read_own_tower(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
   if (fields.at_or_null("layers").is_array()) {
     throw Error(fields.path("layers"), "the depth of a Vision Transformer", "the stages of a ResNet");
   }
   require_plain_blocks(fields);
-  require_defaults(fields, {{"attentional_pool", false}, {"output_tokens", false}});
   VisionTransformerConfig vit;
   JsonFields::assign(vit.img_size, fields.size("image_size"));
   JsonFields::assign(vit.patch_size, fields.size("patch_size"));
@@ -80,6 +92,7 @@ VisionTransformerConfig read_own_tower(const JsonFields& fields, bool quick_gelu
   vit.fc_norm = fields.boolean("final_ln_after_pool").value_or(false);
   vit.num_classes = embed_dim;
   vit.projection_head = true;
+  read_attentional_pool(fields, embed_dim, vit);
   return vit;
 }
 
@@ -138,11 +151,18 @@ bool has_canonical_texts(const JsonFields& fields) {
   return clean == "canonicalize";
 }
 
+// "proj_type": the width of the embeddings, or 0 if the pooled token is the embedding.
+int64_t projected_width(const JsonFields& fields, int64_t text_width, int64_t embed_dim) {
+  const std::string type = fields.text("proj_type").value_or("linear");
+  require_one_of(type, {"linear", "none"}, fields.path("proj_type"));
+  if (type == "linear") return embed_dim;
+  if (text_width == embed_dim) return 0;
+  throw Error(fields.path("width"), str(embed_dim, ", as embed_dim, without a projection"), str(text_width));
+}
+
 TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64_t embed_dim) {
   require_plain_blocks(fields);
-  require_defaults(
-      fields,
-      {{"embed_cls", false}, {"ls_init_value", nullptr}, {"proj_type", "linear"}, {"final_ln_after_pool", false}});
+  require_defaults(fields, {{"ls_init_value", nullptr}, {"final_ln_after_pool", false}});
   TextTransformerConfig text;
   JsonFields::assign(text.vocab_size, fields.integer("vocab_size"));
   JsonFields::assign(text.context_length, fields.integer("context_length"));
@@ -154,9 +174,11 @@ TextTransformerConfig read_text(const JsonFields& fields, bool quick_gelu, int64
   text.norm_eps = norm_eps_of(fields);
   text.causal = !fields.boolean("no_causal_mask").value_or(false);
   text.projection_bias = fields.boolean("proj_bias").value_or(false);
-  text.pool = pool_of(fields);
+  text.class_token = fields.boolean("embed_cls").value_or(false);
+  text.pool = text.class_token ? TextPool::last : pool_of(fields);
+  text.pad_token_id = fields.integer("pad_id").value_or(0);
   text.eos_token_id = fields.integer("eos_id").value_or(2);
-  text.output_dim = embed_dim;
+  text.output_dim = projected_width(fields, text.embed_dim, embed_dim);
   text.canonical_texts = has_canonical_texts(fields);
   return text;
 }
@@ -184,10 +206,6 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
   for (const char* part : {"vision_cfg", "text_cfg"}) {
     if (!model.has(part)) throw Error(model.path(part), "the tower's options", "none");
   }
-  if (model.has("multimodal_cfg")) {
-    throw Error(model.path("multimodal_cfg"), "a model with an image and a text tower",
-                "CoCa's text decoder beside them");
-  }
   const bool quick_gelu = model.boolean("quick_gelu").value_or(false);
   const int64_t embed_dim = model.integer("embed_dim").value_or(512);
   const JsonFields vision = model.nested("vision_cfg");
@@ -195,7 +213,9 @@ ModelConfig read_open_clip_config(const Json& json, const std::string& where) {
   ModelConfig config;
   config.architecture = timm.value_or("open_clip");
   config.vit = timm ? read_timm_tower(vision, embed_dim) : read_own_tower(vision, quick_gelu, embed_dim);
-  if (!timm && config.vit.fc_norm == true) config.key_map = "open_clip_fc_norm";  // ln_post is behind the pooling
+  if (!timm && config.vit.fc_norm == true) {  // ln_post is behind the pooling
+    config.key_map = config.vit.global_pool == GlobalPool::map ? "open_clip_coca" : "open_clip_fc_norm";
+  }
   const JsonFields text = model.nested("text_cfg");
   if (!text.has("hf_model_name")) {  // a text tower of transformers is not supported: the image tower is alone
     config.text = read_text(text, quick_gelu, embed_dim);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 #include <tuple>
 #include <unordered_map>
 
@@ -20,13 +19,6 @@ Architecture read_row(const Json& json, const std::string& file) {
   Architecture result{row.text("name").value(), row.text("credit").value(), {}, row.boolean("timm").value_or(true)};
   read_model_args(JsonFields(row.at("model_args"), file + ": " + result.name), result.config);
   return result;
-}
-
-std::set<std::string> words_of(const std::string& name) {
-  std::set<std::string> words;
-  std::istringstream text(name);
-  for (std::string word; std::getline(text, word, '_');) words.insert(word);
-  return words;
 }
 
 // "deit_tiny_patch16_224.fb_in1k" without the tag; a file's name as it is.
@@ -64,13 +56,10 @@ const Architecture* find_architecture(const std::string& name) {
 }
 
 std::vector<std::string> similar_architectures(const std::string& name) {
-  const std::string given = without_tag(name.substr(0, 200));  // the time is proportional to the length
-  const std::set<std::string> words = words_of(given);
-  std::vector<std::tuple<size_t, size_t, std::string>> ranked;  // words that are not shared, edit distance, name
+  const std::string given = without_tag(name.substr(0, 200));   // the time is proportional to the length
+  std::vector<std::tuple<size_t, size_t, std::string>> ranked;  // −shared words, edit distance, name
   for (const Architecture& row : architectures()) {
-    size_t shared = 0;
-    for (const std::string& word : words_of(row.name)) shared += words.contains(word) ? 1 : 0;
-    ranked.emplace_back(words.size() - shared, edit_distance(given, row.name), row.name);
+    ranked.emplace_back(SIZE_MAX - shared_words(given, row.name), edit_distance(given, row.name), row.name);
   }
   std::sort(ranked.begin(), ranked.end());
   std::vector<std::string> names;

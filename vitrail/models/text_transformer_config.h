@@ -16,7 +16,7 @@ enum class DualLoss : uint8_t { softmax, sigmoid };
 
 struct TextTransformerConfig {
   int64_t vocab_size = 49408;
-  int64_t context_length = 77;  // the number of positions
+  int64_t context_length = 77;  // the number of tokens of a text, which have positions
   int64_t embed_dim = 512;
   int64_t depth = 12;
   int64_t num_heads = 8;
@@ -26,7 +26,9 @@ struct TextTransformerConfig {
   bool causal = true;  // a token attends to itself and to earlier ones
   TextPool pool = TextPool::first_eos;
   int64_t eos_token_id = 49407;
-  int64_t output_dim = 512;      // width of the embeddings
+  bool class_token = false;      // CoCa: a learned token behind the text is pooled; padding is masked
+  int64_t pad_token_id = 0;      // with class_token
+  int64_t output_dim = 512;      // width of the embeddings; 0: embed_dim, without a projection
   bool projection_bias = false;  // the projection to output_dim has a bias (SigLIP)
   DualLoss loss = DualLoss::softmax;
   bool canonical_texts = false;  // the tokenizer takes texts as text::canonical_text() gives them (OpenCLIP's SigLIP)

@@ -5,8 +5,11 @@
 
 namespace vitrail::models {
 
-// Throws Error naming `where`, the family and what is supported, if `name` (a model_type of transformers or an
-// architecture of timm) is of such a family.
+// "a Swin Transformer, which is not supported", if `name` (a model_type of transformers or an architecture of timm) is
+// of such a family; else empty.
+std::string describe_unsupported_family(const std::string& name);
+
+// Throws Error naming `where`, the family and what is supported, if `name` is of such a family.
 void refuse_unsupported_family(const std::string& name, const std::string& where);
 
 }  // namespace vitrail::models

@@ -37,6 +37,7 @@ int64_t embedded_prefix_of(const VisionTransformerConfig& config) {
 }
 
 int64_t pooled_width(const VisionTransformerConfig& config) {
+  if (config.attn_pool_dim > 0) return config.attn_pool_dim;
   return config.embed_dim * (config.global_pool == GlobalPool::token_avg ? 2 : 1);
 }
 

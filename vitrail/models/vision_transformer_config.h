@@ -35,6 +35,8 @@ struct VisionTransformerConfig {
   std::optional<double> attn_pool_mlp_ratio{};   // map; none: the width of the blocks' MLP; 0: neither norm nor MLP
   bool attn_pool_q_proj = true;                  // map; false: the latent is the query itself
   bool attn_pool_qkv_bias = true;                // map
+  int64_t attn_pool_dim = 0;                     // map; width of the pooled features; 0: embed_dim
+  bool attn_pool_input_norms = false;            // map; LayerNorm of the latent and of the tokens (CoCa)
   int64_t embed_dim = 768;
   int64_t depth = 12;
   int64_t num_heads = 12;

@@ -11,10 +11,11 @@
 namespace vitrail::nn {
 namespace {
 
-const AttentionPoolConfig& checked(const AttentionPoolConfig& config, const std::string& where) {
-  if (config.num_heads < 1 || config.dim % config.num_heads != 0) {
+AttentionPoolConfig checked(AttentionPoolConfig config, const std::string& where) {
+  if (config.out_dim == 0) config.out_dim = config.dim;
+  if (config.num_heads < 1 || config.out_dim % config.num_heads != 0) {
     throw Error(where, "a width that num_heads divides",
-                str("width ", config.dim, " and ", config.num_heads, " heads"));
+                str("width ", config.out_dim, " and ", config.num_heads, " heads"));
   }
   return config;
 }
@@ -24,20 +25,25 @@ const AttentionPoolConfig& checked(const AttentionPoolConfig& config, const std:
 AttentionPoolLatent::AttentionPoolLatent(const AttentionPoolConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(checked(config, params.path().empty() ? "attention pool" : params.path())),
-      latent_(params.get("latent", {1, 1, config.dim},
-                         init::truncated_normal(1.0 / std::sqrt(static_cast<double>(config.dim))))),
-      kv_(config.dim, 2 * config.dim, config.qkv_bias, params.child("kv"),
-          init::linear(config.init, init::Role::attn_proj, config.dim, 2 * config.dim)),
-      proj_(config.dim, config.dim, true, params.child("proj"),
-            init::linear(config.init, init::Role::attn_proj, config.dim, config.dim)),
+      latent_(params.get("latent", {1, 1, config_.out_dim},
+                         init::truncated_normal(1.0 / std::sqrt(static_cast<double>(config_.out_dim))))),
+      kv_(config.dim, 2 * config_.out_dim, config.qkv_bias, params.child("kv"),
+          init::linear(config.init, init::Role::attn_proj, config.dim, 2 * config_.out_dim)),
+      proj_(config_.out_dim, config_.out_dim, true, params.child("proj"),
+            init::linear(config.init, init::Role::attn_proj, config_.out_dim, config_.out_dim)),
       proj_drop_(config.proj_drop, params.child("proj_drop").path()) {
+  const int64_t width = config_.out_dim;
+  if (config.input_norms) {
+    q_norm_.emplace(width, config.norm_eps, params.child("q_norm"), config.norm_layer);
+    kv_norm_.emplace(config.dim, config.norm_eps, params.child("kv_norm"), config.norm_layer);
+  }
   if (config.q_proj) {
-    q_.emplace(config.dim, config.dim, config.qkv_bias, params.child("q"),
-               init::linear(config.init, init::Role::attn_proj, config.dim, config.dim));
+    q_.emplace(width, width, config.qkv_bias, params.child("q"),
+               init::linear(config.init, init::Role::attn_proj, width, width));
   }
   if (config.mlp_hidden == 0) return;
-  norm_.emplace(config.dim, config.norm_eps, params.child("norm"), config.norm_layer);
-  mlp_.emplace(MlpConfig{.in_features = config.dim,
+  norm_.emplace(width, config.norm_eps, params.child("norm"), config.norm_layer);
+  mlp_.emplace(MlpConfig{.in_features = width,
                          .hidden_features = config.mlp_hidden,
                          .activation = config.activation,
                          .init = config.init},
@@ -49,20 +55,25 @@ Tensor AttentionPoolLatent::forward(const Tensor& x) const {
   if (x.rank() != 3 || x.size(2) != config_.dim) {
     throw Error(path().empty() ? "attention pool" : path(), str("x [B, N, ", config_.dim, "]"), x.shape().to_string());
   }
-  const int64_t batch = x.size(0), heads = config_.num_heads, head_dim = config_.dim / heads;
-  const Tensor query = q_ ? q_->forward(latent_) : latent_;
+  const int64_t batch = x.size(0), heads = config_.num_heads, head_dim = config_.out_dim / heads;
+  const Tensor latent = q_norm_ ? q_norm_->forward(latent_) : latent_;
+  const Tensor query = q_ ? q_->forward(latent) : latent;
   const Tensor q = split_heads(query, heads).expand({batch, heads, 1, head_dim});
-  const Tensor kv = kv_.forward(x).view({batch, x.size(1), 2, heads, head_dim}).permute({2, 0, 3, 1, 4});
+  const Tensor kv = kv_.forward(kv_norm_ ? kv_norm_->forward(x) : x)
+                        .view({batch, x.size(1), 2, heads, head_dim})
+                        .permute({2, 0, 3, 1, 4});
   const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   const Tensor attended = attend(*this, q, kv.select(0, 0), kv.select(0, 1), scale, {}, nullptr, false).out;
   const Tensor o = proj_drop_.forward(proj_.forward(attended));
-  const Tensor sum = mlp_ ? ops::residual_add(o, mlp_->forward(norm_->forward(o))) : o;  // [B, 1, C]
+  const Tensor sum = mlp_ ? ops::residual_add(o, mlp_->forward(norm_->forward(o))) : o;  // [B, 1, D]
   trace(*this, "residual", sum);
   return traced(*this, sum.select(1, 0));
 }
 
 void AttentionPoolLatent::visit(Visitor& visitor) {
   visitor.parameter("latent", latent_);
+  if (q_norm_) visitor.child("q_norm", q_norm_);
+  if (kv_norm_) visitor.child("kv_norm", kv_norm_);
   if (q_) visitor.child("q", q_);
   visitor.child("kv", static_cast<Module&>(kv_));
   visitor.child("proj", static_cast<Module&>(proj_));

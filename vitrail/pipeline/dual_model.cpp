@@ -44,7 +44,8 @@ infer::FunctionOptions session_options(const ModelOptions& options) {
 
 infer::Function forward_of(const models::TextTransformer& tower) {
   return [&tower](const infer::NamedTensors& in) -> infer::NamedTensors {
-    return {{"embeddings", tower.forward(infer::find_tensor(in, "ids"), infer::find_tensor(in, "rows"))}};
+    const Tensor mask = tower.config().class_token ? infer::find_tensor(in, "mask") : Tensor();
+    return {{"embeddings", tower.forward(infer::find_tensor(in, "ids"), infer::find_tensor(in, "rows"), mask)}};
   };
 }
 
@@ -89,15 +90,16 @@ Tensor DualModel::embed_images(std::span<const image::ImageView> images) const {
 // [T, length]
 Tensor DualModel::padded(const std::vector<std::vector<int64_t>>& ids) const {
   int64_t length = text_config().context_length;
-  if (!tokenizer_->pads_to_context()) {
+  if (!tokenizer_->pads_to_context() && !text_config().class_token) {
     size_t longest = 0;
     for (const std::vector<int64_t>& text : ids) longest = std::max(longest, text.size());
     length = std::min(length, (static_cast<int64_t>(longest) + kLengthStep - 1) / kLengthStep * kLengthStep);
   }
+  const int64_t pad = text_config().class_token ? text_config().pad_token_id : tokenizer_->pad_id();
   const Tensor result = Tensor::empty({static_cast<int64_t>(ids.size()), length}, DType::i64);
   auto* to = result.data<int64_t>();
   for (const std::vector<int64_t>& text : ids) {
-    std::fill(std::ranges::copy(text, to).out, to + length, tokenizer_->pad_id());
+    std::fill(std::ranges::copy(text, to).out, to + length, pad);
     to += length;
   }
   return result;
@@ -119,7 +121,9 @@ Tensor DualModel::embed_texts(const std::vector<std::string>& texts, bool l2_nor
       if (tokens) *tokens += static_cast<int64_t>(text.size());
     }
     const Tensor batch = padded(ids);
-    batches.push_back(text_session_->run({{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}})[0].tensor);
+    infer::NamedTensors inputs{{"ids", batch}, {"rows", text_->model.pooled_rows(batch)}};
+    if (text_config().class_token) inputs.push_back({"mask", text_->model.padding_mask(batch)});
+    batches.push_back(text_session_->run(inputs)[0].tensor);
   }
   const Tensor embeddings = ops::cat(batches, 0);
   return l2_normalize ? analysis::normalized_rows(embeddings) : embeddings;

@@ -36,6 +36,19 @@ size_t num_of_one_size(const image::EvalTransform& transform, Images images) {
   return count;
 }
 
+// An image is not to blame if the preprocessing makes inputs that the model cannot take.
+void require_input_size(const models::VisionTransformerConfig& config, const image::EvalTransform& transform,
+                        const std::string& where) {
+  const std::array<int64_t, 2> size = output_size(transform, 64, 64);
+  const auto text = [](const std::array<int64_t, 2>& of) { return str(of[1], "×", of[0]); };
+  if (!config.dynamic_img_size && size != config.img_size)
+    throw Error(where, str("preprocessing to inputs of ", text(config.img_size), ", as the model has positions for"),
+                text(size) + "; another image size interpolates them (--image-size)");
+  const auto& patch = config.patch_size;
+  if (!config.allow_remainder && (size[0] % patch[0] != 0 || size[1] % patch[1] != 0))
+    throw Error(where, str("preprocessing to inputs that the patch size ", text(patch), " divides"), text(size));
+}
+
 }  // namespace
 
 Model::Model(const std::filesystem::path& path, const ModelOptions& options)
@@ -50,6 +63,7 @@ Model::Model(const models::OpenedModel& opened, const ModelOptions& options) {
   color_mode_ = infer::color_mode_of(config_.vit.in_chans);
   session_ = std::make_unique<infer::Session>(models::build_model(opened, weights::Int8Weights::keep),
                                               session_options(config_, options));
+  require_input_size(config_.vit, transform_, opened.checkpoint->path());
 }
 
 image::Image Model::read(const std::filesystem::path& path, image::DecodeOptions options) const {

@@ -40,6 +40,26 @@ std::unique_ptr<TensorFile> open_file(const FileBytes& bytes) {
               str("an unknown format or a damaged file (", text.size(), " bytes)"));
 }
 
+std::map<std::string, std::string> without_inner_wrappers(const std::map<std::string, std::string>& objects) {
+  std::map<std::string, std::string> result;
+  for (const auto& [name, global] : objects) result.emplace(weights::without_inner_wrappers(name), global);
+  return result;
+}
+
+// strip_inner_wrappers() for the names that are not among `others`.
+size_t strip_inner_wrappers_but(const std::set<std::string>& others, std::vector<std::string>& names) {
+  std::vector<std::string> own;
+  for (const std::string& name : names) {
+    if (!others.contains(name)) own.push_back(name);
+  }
+  const size_t count = strip_inner_wrappers(own);
+  auto next = own.begin();
+  for (std::string& name : names) {
+    if (!others.contains(name)) name = *next++;
+  }
+  return count;
+}
+
 }  // namespace
 
 Checkpoint Checkpoint::open(const std::filesystem::path& file) { return open(FileBytes::map(file)); }
@@ -104,10 +124,20 @@ void Checkpoint::rename(const std::vector<std::string>& names) {
 }
 
 void Checkpoint::strip_model_prefix() {
+  const auto strip_wrappers = [&] {
+    std::vector<std::string> names = this->names();
+    const size_t count = strip_inner_wrappers_but(beside_, names);
+    if (count == 0) return;
+    rename(names);
+    objects_ = without_inner_wrappers(objects_);
+    warn(str(path_, ": removed the names of wrappers (\"_orig_mod.\" and the like) from the names of ", count,
+             count == 1 ? " tensor" : " tensors"));
+  };
+  if (find_model_prefixes(names()).empty()) strip_wrappers();  // they may be in the names that show the family
   std::vector<std::string> names = this->names();
   const std::vector<std::string> prefixes = find_model_prefixes(names);
-  if (prefixes.empty() || prefixes.front().empty()) return;
-  const std::string& prefix = prefixes.front();
+  const std::string prefix = prefixes.empty() ? "" : prefixes.front();
+  if (prefix.empty()) return strip_wrappers();
   for (std::string& name : names) {
     if (name.starts_with(prefix)) {
       name.erase(0, prefix.size());
@@ -127,6 +157,7 @@ void Checkpoint::strip_model_prefix() {
     warn(str(path_, ": uses the weights under ", quoted_list({prefix}), "; the file also has weights under ",
              quoted_list({prefixes.begin() + 1, prefixes.end()})));
   }
+  strip_wrappers();
 }
 
 const std::string& Checkpoint::format() const { return files_.front()->format(); }

@@ -37,9 +37,9 @@ class Checkpoint {
   Tensor tensor(const std::string& name) const;
   const std::map<std::string, std::string>& metadata() const;  // the first file's metadata
 
-  // Removes the prefix under which the keys of a built-in family are ("net.") from the names that have it.  The other
-  // tensors stay, and beside() is true for them; one that would have the same name as a tensor of the model is removed.
-  // If there are several such prefixes, a warning names the one that is used (averaged weights first).
+  // Removes wrappers inside names ("blocks.0._orig_mod."), with a warning, and the prefix under which the keys of a
+  // built-in family are ("net.").  Other tensors stay, and beside() is true for them; one that would have the name of a
+  // tensor of the model is removed.  Of several prefixes, a warning names the one that is used (averages first).
   void strip_model_prefix();
   bool beside(const std::string& name) const { return beside_.contains(name); }
   // Names whose value in a PyTorch file is no tensor but a Python object, with the object's class or function.

@@ -30,12 +30,13 @@ std::optional<int64_t> non_finite_element(const Tensor& tensor) {
 }  // namespace
 
 CheckpointParams::CheckpointParams(std::shared_ptr<const Checkpoint> checkpoint, const KeyMap& map, FieldSizes sizes,
-                                   DType dtype, Int8Weights int8)
+                                   DType dtype, Int8Weights int8, Content content)
     : checkpoint_(std::move(checkpoint)),
       family_(map.name()),
       mapped_(*checkpoint_, map, std::move(sizes)),
       dtype_(dtype),
-      int8_(int8) {}
+      int8_(int8),
+      content_(content) {}
 
 // What a user searches for in the file: its own names, where they differ from the native one.
 std::string CheckpointParams::name_of_source(const MappedTensor& tensor, const std::string& native) const {
@@ -75,6 +76,13 @@ std::shared_ptr<const QuantizedTensor> CheckpointParams::read_correction(const s
   return std::make_shared<const QuantizedTensor>(*correction);
 }
 
+void CheckpointParams::take_int8_parts(const std::string& path) {
+  for (const std::string& name : {path, int8_correction_name(path), old_int8_correction_name(path)}) {
+    taken_.insert(name);
+    taken_.insert(int8_scale_name(name));
+  }
+}
+
 Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const Initializer&) {
   const Tensor placeholder = Tensor::empty(shape, dtype_, Device::meta);
   taken_.insert(path);
@@ -91,6 +99,10 @@ Tensor CheckpointParams::get(const std::string& path, const Shape& shape, const 
   }
   if (mapped.shape != shape) {
     misshapen_.push_back(str(name, ": expected ", shape, ", got ", mapped.shape));
+    return placeholder;
+  }
+  if (content_ == Content::shapes) {
+    take_int8_parts(path);
     return placeholder;
   }
   Tensor tensor;

@@ -27,9 +27,12 @@ namespace vitrail::weights {
 // pages into memory that packing reads next.
 class CheckpointParams : public ParamProvider {
  public:
+  // What get() gives: the values, or meta tensors after the checks of names and shapes, without reading any value.
+  enum class Content { values, shapes };
   // `sizes`: see FieldSizes.
   CheckpointParams(std::shared_ptr<const Checkpoint> checkpoint, const KeyMap& map, FieldSizes sizes = {},
-                   DType dtype = DType::f32, Int8Weights int8 = Int8Weights::dequantize);
+                   DType dtype = DType::f32, Int8Weights int8 = Int8Weights::dequantize,
+                   Content content = Content::values);
 
   Tensor get(const std::string& path, const Shape& shape, const Initializer& init) override;
   bool has(const std::string& path) const override { return mapped_.all().contains(path); }
@@ -40,6 +43,7 @@ class CheckpointParams : public ParamProvider {
   // values with the scales beside them; nothing where the file has no scales.
   std::optional<QuantizedTensor> with_scales(const std::string& path, const Tensor& values);
   std::shared_ptr<const QuantizedTensor> read_correction(const std::string& path);  // null where there is none
+  void take_int8_parts(const std::string& path);  // the scales and the correction of a weight, if it has them
   std::string name_of_source(const MappedTensor& tensor, const std::string& native) const;
 
   std::shared_ptr<const Checkpoint> checkpoint_;
@@ -47,6 +51,7 @@ class CheckpointParams : public ParamProvider {
   MappedTensors mapped_;
   DType dtype_;
   Int8Weights int8_;
+  Content content_;
   std::set<std::string> taken_;
   std::vector<NamedShape> missing_;
   std::vector<std::string> misshapen_, unusable_;

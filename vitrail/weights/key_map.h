@@ -23,6 +23,7 @@ struct KeyRule {
   // rules of the source's other parts follow this one.
   int64_t first = 0, last = 1, cuts = 1;
   int64_t skip = 0;  // rows of axis 0 of the source that are left out at its beginning
+  int64_t rows = 0;  // rows that are read behind them; 0: all
   std::optional<Rearrange> rearrange;
   AxisSizes sizes;  // sizes of axes that cannot be inferred from the shape
   std::string label;

@@ -43,11 +43,14 @@ void read_part(const json& value, KeyRule& rule) {
   rule.parts = parts;
 }
 
-int64_t read_skip(const json& value, const std::string& where) {
-  constexpr int64_t kMaxSkip = 65536;
-  if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMaxSkip)
+// "skip" or "rows"; 0 if it is absent.
+int64_t read_row_count(const json& object, const char* key, const std::string& where) {
+  constexpr int64_t kMaxRows = 65536;
+  const json value = object.value(key, json(0));
+  if (value.is_number_integer() && value.get<int64_t>() >= 0 && value.get<int64_t>() <= kMaxRows)
     return value.get<int64_t>();
-  throw Error(where, str("\"skip\" as a number of rows, at most ", kMaxSkip), value.dump(-1, ' ', true).substr(0, 80));
+  throw Error(where, str("\"", key, "\" as a number of rows, at most ", kMaxRows),
+              value.dump(-1, ' ', true).substr(0, 80));
 }
 
 void read_sizes(const json& value, KeyRule& rule) {
@@ -102,7 +105,7 @@ std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
   rule.label = where;
   rule.from = text_of(object, "from", where);
   rule.label = str(where, " (\"", rule.from.substr(0, 80), "\")");
-  check_keys(object, {"from", "to", "part", "split", "skip", "rearrange", "sizes", "drop"}, rule.label);
+  check_keys(object, {"from", "to", "part", "split", "skip", "rows", "rearrange", "sizes", "drop"}, rule.label);
   if (const auto drop = object.find("drop"); drop != object.end()) {
     if (!drop->is_boolean()) throw Error(rule.label, "\"drop\" as true or false", drop->type_name());
     rule.drop = drop->get<bool>();
@@ -112,7 +115,8 @@ std::vector<KeyRule> read_rule(const json& object, const std::string& where) {
     return {rule};
   }
   if (object.contains("part")) read_part(object["part"], rule);
-  if (object.contains("skip")) rule.skip = read_skip(object["skip"], rule.label);
+  rule.skip = read_row_count(object, "skip", rule.label);
+  rule.rows = read_row_count(object, "rows", rule.label);
   if (object.contains("rearrange")) {
     rule.rearrange = Rearrange::parse(text_of(object, "rearrange", rule.label), rule.label);
   }
@@ -137,7 +141,7 @@ json parse_json(const std::string& text, const std::string& where) {
   try {
     parsed = json::parse(text);
   } catch (const json::exception& error) {
-    throw Error(where, "a key map in JSON", error.what());
+    throw Error(where, "a key map in JSON", json_fault(text, error));
   }
   if (!parsed.is_object()) throw Error(where, "a JSON object", parsed.type_name());
   return parsed;

@@ -86,9 +86,11 @@ Shape MappedTensors::part_shape(const Checkpoint& checkpoint, const MappedPart& 
   Shape shape = checkpoint.info(part.source).shape;
   if (part.rule == nullptr) return shape;
   const std::string where = str(part.rule->label, ": ", part.source);
-  if (const int64_t skip = part.rule->skip; skip > 0) {
-    if (shape.rank() == 0 || shape[0] <= skip) throw Error(where, str("more than ", skip, " rows"), shape.to_string());
-    shape[0] -= skip;
+  if (const auto [skip, rows] = std::pair(part.rule->skip, part.rule->rows); skip > 0 || rows > 0) {
+    const int64_t min_rows = skip + std::max<int64_t>(rows, 1);
+    if (shape.rank() == 0 || shape[0] < min_rows)
+      throw Error(where, str("at least ", min_rows, " rows"), shape.to_string());
+    shape[0] = rows > 0 ? rows : shape[0] - skip;
   }
   if (part.rule->rearrange) shape = part.rule->rearrange->shape(shape, axis_sizes(*part.rule), where);
   if (part.rule->cuts == 1) return shape;
@@ -118,7 +120,8 @@ Tensor MappedTensors::read(const Checkpoint& checkpoint, const MappedTensor& ten
     Tensor source = checkpoint.tensor(part.source);
     if (part.rule == nullptr) return source;
     const std::string where = str(part.rule->label, ": ", part.source);
-    if (const int64_t skip = part.rule->skip; skip > 0) source = source.narrow(0, skip, source.size(0) - skip);
+    if (const auto [skip, rows] = std::pair(part.rule->skip, part.rule->rows); skip > 0 || rows > 0)
+      source = source.narrow(0, skip, rows > 0 ? rows : source.size(0) - skip);
     if (part.rule->rearrange) source = part.rule->rearrange->apply(source, axis_sizes(*part.rule), where);
     if (part.rule->cuts == 1) return source;
     const int64_t rows = source.size(0) / part.rule->cuts;

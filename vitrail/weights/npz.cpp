@@ -37,6 +37,7 @@ class NpzFile : public TensorFile {
       bytes = FileBytes::hold(zip_.read(entry, entry.size), where);
       return read_npy(bytes, 0, bytes.data.size(), headers_[index]);
     }
+    zip_.check_stored(entry);
     const auto content = zip_.stored(entry);
     return read_npy(bytes, static_cast<uint64_t>(content.data() - bytes_.data.data()), content.size(), headers_[index]);
   }

@@ -117,7 +117,7 @@ class SafetensorsFile : public TensorFile {
     try {
       parsed = json::parse(text);
     } catch (const json::exception& error) {
-      throw Error(bytes_.where, "JSON in the safetensors header", error.what());
+      throw Error(bytes_.where, "JSON in the safetensors header", json_fault(text, error));
     }
     if (!parsed.is_object()) throw Error(bytes_.where, "a JSON object as safetensors header", parsed.type_name());
     return parsed;

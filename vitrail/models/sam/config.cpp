@@ -59,9 +59,22 @@ SamBlockConfig block_config(const Shapes& shapes, const std::string& name, int64
   return {positions < grid ? positions : 0, length};
 }
 
+// What pos_embed shows, from other tensors: loading reports it alone if it is missing.
+void read_without_positions(const Shapes& shapes, const std::string& name, SamEncoderConfig& config) {
+  shapes.read(config.dim, name + "patch_embed.proj.weight", 4, 0);
+  int64_t longest = 0;
+  for (int64_t i = 0; i < shapes.count(name + "blocks."); ++i) {
+    int64_t length = 0;
+    shapes.read(length, str(name, "blocks.", i, ".attn.rel_pos_h"), 2, 0);
+    longest = std::max(longest, length);
+  }
+  if (longest > 0) config.grid = (longest + 1) / 2;  // a global block has tables for the whole grid
+}
+
 SamEncoderConfig encoder_config(const Shapes& shapes) {
   const std::string name = "image_encoder.", first = name + "blocks.0.";
   SamEncoderConfig config;
+  read_without_positions(shapes, name, config);
   shapes.read(config.grid, name + "pos_embed", 4, 1);
   shapes.read(config.dim, name + "pos_embed", 4, 3);
   shapes.read(config.patch_size, name + "patch_embed.proj.weight", 4, 2);

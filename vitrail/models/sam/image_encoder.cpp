@@ -43,6 +43,7 @@ Tensor SamAttention::forward(const Tensor& x) const {
   const std::array<int64_t, 2> grid = window_ > 0 ? std::array{window_, window_} : std::array{height, width};
   if (window_ > 0) {
     qkv = ops::window_partition(qkv, window_, qkv_bias_ ? qkv_.parameter("bias") : Tensor());
+    trace(*this, "qkv_windows", qkv);
   }
   qkv = qkv.view({-1, grid[0] * grid[1], 3 * inner});
   Tensor out = ops::relative_self_attention(qkv, num_heads_, scale, relative_position_table(rel_pos_h_, grid[0]),

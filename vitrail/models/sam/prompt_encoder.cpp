@@ -76,7 +76,9 @@ Tensor SamPromptEncoder::points(const Tensor& coordinates, const std::vector<Sam
   }
   const Tensor table = ops::cat(
       {not_a_point_, point_embeddings_[0], point_embeddings_[1], point_embeddings_[2], point_embeddings_[3]}, 0);
-  return ops::add(ops::embedding(ids, table), encoded);
+  const Tensor result = ops::add(ops::embedding(ids, table), encoded);
+  trace(*this, "sparse_embeddings", result);
+  return result;
 }
 
 Tensor SamPromptEncoder::mask(const Tensor& logits) const {

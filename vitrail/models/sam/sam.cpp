@@ -21,15 +21,6 @@ namespace {
 
 constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam";
 
-// Native names are the official ones, so that other keys are reported as they are in the file.
-weights::KeyMap key_map_of(const weights::Checkpoint& checkpoint) {
-  for (const char* name : {kTransformers, kMobile}) {
-    const weights::KeyMap map = weights::KeyMap::builtin(name);
-    if (map.recognises(checkpoint.names())) return map;
-  }
-  return weights::KeyMap::builtin("sam");
-}
-
 // From config.json; that of a family without one belongs to another model.
 SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map) {
   SamConfigDefaults defaults;
@@ -97,15 +88,26 @@ void Sam::visit(nn::Visitor& visitor) {
   visitor.child("mask_decoder", static_cast<nn::Module&>(mask_decoder_));
 }
 
-bool has_mask_decoder(const std::filesystem::path& path) {
-  return std::ranges::any_of(open_weights(path)->names(),
+// Native names are the official ones, so that other keys are reported as they are in the file.
+weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint) {
+  for (const char* name : {kTransformers, kMobile}) {
+    const weights::KeyMap map = weights::KeyMap::builtin(name);
+    if (map.recognises(checkpoint.names())) return map;
+  }
+  return weights::KeyMap::builtin("sam");
+}
+
+bool has_mask_decoder(const std::filesystem::path& path) { return has_mask_decoder(*open_weights(path)); }
+
+bool has_mask_decoder(const weights::Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.names(),
                              [](const std::string& name) { return name.ends_with("mask_decoder.iou_token.weight"); });
 }
 
 std::string sam_encoder_digest(const std::filesystem::path& path) {
   const auto checkpoint = open_weights(path);
   checkpoint->strip_model_prefix();
-  const weights::KeyMap map = key_map_of(*checkpoint);
+  const weights::KeyMap map = sam_key_map(*checkpoint);
   std::map<std::string, weights::TensorInfo> encoder;  // by native name
   for (const weights::TensorInfo& tensor : checkpoint->tensors()) {
     const weights::KeyMatch match = map.match(tensor.name);
@@ -133,7 +135,7 @@ std::string sam_trunk_digest(const Sam& sam) {
 Sam load_sam(const std::filesystem::path& path) {
   const auto checkpoint = open_weights(path);
   checkpoint->strip_model_prefix();
-  const weights::KeyMap map = key_map_of(*checkpoint);
+  const weights::KeyMap map = sam_key_map(*checkpoint);
   const SamConfig config =
       sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map));
   weights::CheckpointParams params(checkpoint, map);

@@ -7,6 +7,8 @@
 #include "vitrail/models/sam/image_encoder.h"
 #include "vitrail/models/sam/mask_decoder.h"
 #include "vitrail/models/sam/prompt_encoder.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/key_map.h"
 
 namespace vitrail::models {
 
@@ -33,9 +35,13 @@ class Sam : public nn::Module {
 // one Error that lists all missing, extra and misshapen keys, and an Error for a model without a mask decoder.
 Sam load_sam(const std::filesystem::path& path);
 
+// The key map of such a checkpoint, whose prefixes have been removed.  Other tensors keep their names.
+weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint);
+
 // Whether a model's weights have the mask decoder of Segment Anything.  Throws Error as load_sam() for files that
 // cannot be read.
 bool has_mask_decoder(const std::filesystem::path& path);
+bool has_mask_decoder(const weights::Checkpoint& checkpoint);
 
 // Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
 // types, shapes and values.

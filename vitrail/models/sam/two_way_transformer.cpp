@@ -39,7 +39,9 @@ Tensor SamTwoWayBlock::self_attention(const Tensor& tokens, const Tensor& positi
 
 SamStreams SamTwoWayBlock::forward(const SamStreams& streams, const SamStreams& positions,
                                    const SamImageProjections* projections) const {
-  Tensor tokens = norm1_.forward(self_attention(streams.tokens, positions.tokens));
+  const Tensor attended = self_attention(streams.tokens, positions.tokens);
+  trace(*this, "attended", attended);
+  Tensor tokens = norm1_.forward(attended);
   const Tensor image_with_positions = ops::add(streams.image, positions.image);
   const Tensor query = ops::add(tokens, positions.tokens);
   tokens =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the zip archives of torch.save.
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "vitrail/base/error.h"
 #include "vitrail/weights/pytorch/state_dict_internal.h"
@@ -29,6 +31,7 @@ class TorchZipFile : public TensorFile {
     }
     folder_ = entry->name.substr(0, entry->name.size() - kPickle.size());
     check_byte_order();
+    if (entry->method == 0) zip_.check_stored(*entry);
     const std::vector<std::byte> copy = entry->method == 0 ? std::vector<std::byte>() : zip_.read(*entry, kMaxPickle);
     const Pickle pickle(entry->method == 0 ? zip_.stored(*entry) : copy, bytes_.where);
     const bool is_script = zip_.find(folder_ + "constants.pkl") != nullptr;
@@ -52,6 +55,7 @@ class TorchZipFile : public TensorFile {
       bytes = FileBytes::hold(zip_.read(*entry, entry->size), bytes.where);
       return make_tensor(bytes, 0, bytes.data.size(), tensor);
     }
+    check_once(*entry);
     const auto content = zip_.stored(*entry);
     return make_tensor(bytes, static_cast<uint64_t>(content.data() - bytes_.data.data()), content.size(), tensor);
   }
@@ -66,8 +70,18 @@ class TorchZipFile : public TensorFile {
     if (order != "little") throw Error(bytes_.where, "little-endian data", "\"" + std::string(order) + "\"");
   }
 
+  // Several tensors may be views of one storage.
+  void check_once(const ZipEntry& entry) const {
+    const std::lock_guard lock(checked_mutex_);
+    if (checked_.contains(&entry)) return;
+    zip_.check_stored(entry);
+    checked_.insert(&entry);
+  }
+
   FileBytes bytes_;
   ZipReader zip_;
+  mutable std::mutex checked_mutex_;  // protects checked_
+  mutable std::set<const ZipEntry*> checked_;
   std::string folder_;  // "NAME/"
   std::vector<std::shared_ptr<const PickledTensor>> pickled_;
 };
