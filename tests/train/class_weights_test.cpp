@@ -27,6 +27,16 @@ TEST(ClassWeights, OfInverseFrequencyAreScikitLearns) {
   EXPECT_EQ(values_of(weights), (std::vector<float>{0.75, 0.75, 3}));
 }
 
+TEST(ClassCounts, OfManyClassesAreTheSmallestAndTheLargest) {
+  RunData data = data_of(make_images(3));
+  EXPECT_EQ(class_counts_text(data), "training images of each class: blue 3, green 3, red 3");
+  data.train.samples = {0, 1, 3, 6, 7, 8};
+  EXPECT_EQ(class_counts_text(data), "training images of each class: blue 2, green 1, red 3");
+  data.train.samples = {0, 0, 0, 3, 6, 6};
+  for (int i = 3; i <= 20; ++i) data.classes.push_back("x" + std::to_string(i));  // 21 classes, 18 of them empty
+  EXPECT_EQ(class_counts_text(data), "training images of each class: 0 (x3) to 3 (blue)");
+}
+
 TEST(ClassWeights, MayBeGivenForEachClass) {
   const RunData data = data_of(make_images(2));
   EXPECT_EQ(values_of(class_weights({.class_weights = {1, 2, 0.5}}, data)), (std::vector<float>{1, 2, 0.5}));

@@ -142,6 +142,18 @@ TEST(ModelSetup, AnotherImageAndPatchSizeResamplePositionsAndPatchEmbedding) {
   EXPECT_EQ(made.model.forward(Tensor::randn({1, 3, 48, 48}, 3)).shape(), (Shape{1, 3}));
 }
 
+TEST(ModelSetup, AGridThatDoesNotFitIsAnErrorOfTheRecipe) {
+  for (const std::string& start : {R"({"init": ")" + source_model() + R"(")", std::string(R"({"embed_dim": 8)")}) {
+    for (const auto& [size, part] : {std::pair{"33", "model: patch_embed: expected an image size that the patch size"},
+                                     std::pair{"0", "model: img_size: expected a value from 1"}}) {
+      const std::string message = error_of([&, size = size] {
+        prepare_model(recipe_of(start + R"(, "patch_size": 4, "img_size": )" + size + "}"), {"cat", "dog"}, 9);
+      });
+      EXPECT_TRUE(message.starts_with(part)) << message;
+    }
+  }
+}
+
 TEST(ModelSetup, PoolingAndInputChannelsCanChange) {
   const std::string source = source_model();
   const PreparedModel made = prepare_model(

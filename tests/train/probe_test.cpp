@@ -10,6 +10,7 @@
 #include "tests/train/training_fixture.h"
 #include "vitrail/analysis/logistic_regression.h"
 #include "vitrail/data/dataset.h"
+#include "vitrail/data/metrics.h"
 #include "vitrail/image/transform.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/models/load.h"
@@ -81,14 +82,23 @@ TEST(Probe, LearnsAnEasyDatasetAndReportsIt) {
   const TrainingResult result = train(probe_recipe(images), {.folder = run, .threads = 1}, callbacks);
   EXPECT_FALSE(result.stopped);
   EXPECT_GT(result.test_top1, 0.8);
-  EXPECT_GT(result.best_top1.value(), 0.8);
+  EXPECT_FALSE(result.best_top1) << "nothing is held out";
+  EXPECT_EQ(result.best_epoch, 0) << "a probe has no epochs to choose from";
+  ASSERT_TRUE(result.cross_validated);
+  EXPECT_GT(result.cross_validated->top1, 0.8);
+  EXPECT_EQ(result.cross_validated->images, 60);
   for (const char* file : {"recipe.json", "metrics.csv", "report.html", "summary.json", "model/model.safetensors"})
     EXPECT_TRUE(fs::exists(run / file)) << file;
   const nlohmann::json summary = summary_of(run);
   EXPECT_EQ(summary["test"]["images"], 12);
   EXPECT_EQ(summary["test"]["top1"], result.test_top1);
   EXPECT_EQ(summary["probe"]["folds"], 5);
-  EXPECT_EQ(summary["probe"]["cross_validated_top1"], *result.best_top1);
+  EXPECT_EQ(summary["probe"]["cross_validated_top1"], result.cross_validated->top1);
+  EXPECT_EQ(summary["probe"]["cross_validated_images"], 60);
+  EXPECT_EQ(summary["probe"]["cross_validated_top1_interval"][0],
+            data::wilson_interval(result.cross_validated->top1, 60).low);
+  EXPECT_FALSE(summary.contains("held_out"));
+  EXPECT_EQ(summary["test"]["top5_interval"][0], data::wilson_interval(result.test_top5, 12).low);
   const std::vector<std::string> rows = deterministic_columns(run / "metrics.csv");
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_TRUE(rows[1].starts_with("train,") && rows[2].starts_with("val,") && rows[3].starts_with("test,"));
@@ -120,6 +130,8 @@ TEST(Probe, ValidationImagesGiveTheAccuracyIfTheRecipeHasSome) {
   EXPECT_EQ(summary["training_images"], 45);
   EXPECT_EQ(summary["held_out"]["images"], 15);
   EXPECT_EQ(summary["held_out"]["top1"], result.best_top1.value());
+  EXPECT_FALSE(summary["held_out"].contains("epoch")) << "no epoch was chosen";
+  EXPECT_FALSE(contains(read_text(run / "model/README.md"), "These images chose the weights"));
 }
 
 TEST(Probe, AFinishedProbeIsComputedAgainOnlyWithResume) {

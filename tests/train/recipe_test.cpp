@@ -2,9 +2,13 @@
 #include "vitrail/train/recipe.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/base/installed_files.h"
+#include "vitrail/hub/hub.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/train/recipe_inputs.h"
 
 namespace vitrail::train {
@@ -19,6 +23,17 @@ TEST(Recipe, AbsentFieldsHaveDefaults) {
   EXPECT_EQ(recipe.precision, "fp32");
   EXPECT_FALSE(recipe.ema);
   EXPECT_FALSE(recipe.data.holdout);
+}
+
+TEST(Recipe, AnUnknownArchitectureGivesItsFamily) {
+  const auto problem_of = [](const std::string& name) {
+    return error_of(
+        [&] { parse_recipe(R"({"model": ")" + name + R"(", "data": {"train": "x"}, "epochs": 1})", "r.json"); });
+  };
+  EXPECT_TRUE(contains(problem_of("swin_tiny"), "got \"swin_tiny\": a Swin Transformer, which is not supported"));
+  EXPECT_TRUE(contains(problem_of("vit_bse_patch16_224"),
+                       "model.architecture: expected \"vit\" or a registered name "
+                       "(like vit_base_patch16_224, "));
 }
 
 TEST(Recipe, AllProblemsAreListedWithTheirPaths) {
@@ -37,6 +52,50 @@ TEST(Recipe, AllProblemsAreListedWithTheirPaths) {
         "speed: expected one of the fields"}) {
     EXPECT_TRUE(contains(message, path)) << path << "\n" << message;
   }
+}
+
+// The line about an unknown field that this setting sets.
+std::string unknown_field(const std::string& setting) {
+  const std::string message = error_of([&] { parse_recipe(kMinimal, "r.json", {setting}); });
+  const size_t line = message.find("\n  ");
+  return line == message.npos ? message : message.substr(line + 3);
+}
+
+TEST(Recipe, UnknownFieldsListEachKnownOneOnce) {
+  const std::string message = unknown_field("speed=1");
+  const std::string list =
+      message.substr(message.find("fields ") + 7, message.find(", got") - message.find("fields ") - 7);
+  std::istringstream words(list);
+  std::vector<std::string> names{std::istream_iterator<std::string>(words), {}};
+  for (const char* name : {"model", "data", "ema", "token_drop"})
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name << " in " << message;
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << message;
+}
+
+TEST(Recipe, MisspelledFieldsGetASuggestion) {
+  const std::pair<const char*, const char*> settings[] = {{"modle.depth=3", "model"},
+                                                          {"model.dpeth=3", "depth"},
+                                                          {"model.freze=[]", "freeze"},
+                                                          {"modle=vit", "model"},
+                                                          {"optimiser.lr=1", "optimizer"},
+                                                          {"ema.decy=0.5", "decay"},
+                                                          {"data.trian=x", "train"},
+                                                          {"augment.erasing.moed=pixel", "mode"},
+                                                          {"model.mimetic.qk_nose=1", "qk_noise"},
+                                                          {"checkpoint.every_step=1", "every_steps"}};
+  for (const auto& [setting, field] : settings) {
+    const std::string message = unknown_field(setting);
+    EXPECT_TRUE(contains(message, std::string("; did you mean ") + field + "?")) << setting << "\n" << message;
+  }
+  for (const char* setting : {"model.zzzzzz=3", "zzzzzz.depth=3"})
+    EXPECT_FALSE(contains(unknown_field(setting), "did you mean")) << setting;
+}
+
+TEST(Recipe, HalfIsThe16BitPrecisionOfTraining) {
+  const Recipe half = parse_recipe(kMinimal, "r.json", {"precision=half"});
+  EXPECT_EQ(half.precision, "bf16");
+  EXPECT_EQ(write_recipe(half), write_recipe(parse_recipe(kMinimal, "r.json", {"precision=bf16"})));
 }
 
 TEST(Recipe, MissingRequiredFieldsAreErrors) {
@@ -192,6 +251,22 @@ TEST(Recipe, FilesOfTheRepositoryNameNoOtherMachine) {
   }
 }
 
+// Anybody's machine resolves what a recipe starts from: a name on the hub, a bundled model, or another recipe's run.
+TEST(Recipe, FilesOfTheRepositoryStartFromModelsThatEveryMachineFinds) {
+  int named = 0;
+  for (const auto& entry : fs::directory_iterator(testing::source("recipes"))) {
+    const Recipe recipe = read_recipe(entry.path());
+    const std::string& init = recipe.model.init;
+    if (init.empty()) continue;
+    const bool is_run = init.starts_with("runs/") &&
+                        fs::exists(testing::source("recipes") / (init.substr(5, init.find('/', 5) - 5) + ".json"));
+    const bool is_named = hub::parse_name(init).has_value();
+    EXPECT_TRUE(is_run || is_named || models::find_bundled(init)) << entry.path() << ": " << init;
+    named += is_named;
+  }
+  EXPECT_GE(named, 4) << "recipes that start from a model of the hub";
+}
+
 TEST(Recipe, AProbeNeedsAModelAndNoEpochs) {
   const std::string text = R"({"objective": "probe", "model": {"init": "MODEL"}, "data": {"train": "photos"}})";
   const Recipe recipe = parse_recipe(text, "r.json");
@@ -228,11 +303,15 @@ TEST(RecipeInputs, AModelReplacesTheStartWithItsFiles) {
 }
 
 TEST(RecipeInputs, AMissingDatasetIsSaidWithWhatToDo) {
+  ::setenv("VITRAIL_HOME", testing::source("").c_str(), 1);
   const std::string cifar = error_of([] { find_dataset("nowhere/cifar10"); });
-  EXPECT_TRUE(contains(cifar, "`scripts/get-data cifar10 nowhere/cifar10` fetches it")) << cifar;
+  const std::string script = find_installed("scripts/get-data").value().string();  // where this installation has it
+  EXPECT_TRUE(fs::exists(script)) << script;
+  EXPECT_TRUE(contains(cifar, "`" + script + " cifar10 nowhere/cifar10` fetches it")) << cifar;
   const std::string other = error_of([] { find_dataset("nowhere/photos"); });
   EXPECT_TRUE(contains(other, "nowhere/photos: expected a dataset") && contains(other, "--data PATH")) << other;
   EXPECT_FALSE(contains(other, "get-data"));
+  ::unsetenv("VITRAIL_HOME");
 }
 
 TEST(RecipeInputs, DistributedDatasetsAreFoundFromAnywhere) {

@@ -320,9 +320,73 @@ TEST(Trainer, AnUnreadableImageIsAnErrorOrSkippedAndCounted) {
   const std::string message = error_of([&] { train_to(testing::scratch_folder() / "stops", recipe); });
   EXPECT_TRUE(contains(message, "train/red/0")) << message;
   recipe.data.unreadable = data::Unreadable::replace;
+  testing::Warnings warnings;
   const TrainingResult result = train_to(testing::scratch_folder() / "skips", recipe);
   EXPECT_GT(result.skipped_images, 0);
   EXPECT_EQ(result.epoch, 3);
+  EXPECT_TRUE(warnings.any("train/red/07.png: cannot be read and is skipped") ||
+              warnings.any("1 image cannot be read and is left out of the accuracies"));
+}
+
+// The model would have a class that it never saw.
+TEST(Trainer, AClassWithoutAReadableImageIsAnError) {
+  const fs::path images = make_images();
+  for (const auto& entry : fs::directory_iterator(images / "train/red")) write_file(entry.path(), "not an image");
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"data.holdout=3", "data.unreadable=skip"});
+  const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
+  EXPECT_TRUE(contains(message, "images that can be read in every class, got none of the ")) << message;
+  EXPECT_TRUE(contains(message, "training images of red")) << message;
+}
+
+// One step of 32 of the 57 images cannot show all of a class.
+TEST(Trainer, AClassWithoutAReadableImageIsAnErrorAfterAnEpochThatShowsOnlySome) {
+  const fs::path images = make_images();
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json",
+                                     {"data.holdout=3", "data.unreadable=skip", "epochs=1", "batch_size=32"});
+  for (const auto& entry : fs::directory_iterator(images / "train/red"))
+    if (entry.path().filename() != "07.png") write_file(entry.path(), "not an image");
+  EXPECT_EQ(train_to(testing::scratch_folder() / "run", recipe).epoch, 1);
+  write_file(images / "train/red/07.png", "not an image");
+  const std::string message = error_of([&] { train_to(testing::scratch_folder() / "run", recipe); });
+  EXPECT_TRUE(contains(message, "images that can be read in every class, got none of the 19 training images of red"))
+      << message;
+}
+
+TEST(Trainer, HeldOutImagesThatCannotBeReadAreNotCounted) {
+  const fs::path images = make_images();
+  fs::copy(images / "train", images / "val", fs::copy_options::recursive);
+  for (const auto& entry : fs::directory_iterator(images / "val/red")) {
+    write_file(entry.path(), "not an image");
+    break;
+  }
+  const Recipe recipe =
+      parse_recipe(tiny_recipe(images), "r.json",
+                   {"data.holdout=null", "data.unreadable=skip", "data.val=\"" + images.string() + "\"", "epochs=1"});
+  testing::Warnings warnings;
+  const TrainingResult result = train_to(testing::scratch_folder() / "run", recipe);
+  const auto count = std::distance(fs::recursive_directory_iterator(images / "val"), {}) - 3;  // three folders
+  EXPECT_EQ(result.validation_images, count - 1);
+  EXPECT_TRUE(warnings.any("1 image cannot be read and is left out of the accuracies"));
+}
+
+TEST(Trainer, CountsOfImagesAreTheSameAfterAResumption) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  const auto spoil_one = [](const fs::path& folder) {
+    write_file(fs::directory_iterator(folder)->path(), "not an image");
+  };
+  for (const char* color : {"red", "green", "blue"}) {
+    for (int i = 10; i < 20; ++i) write_file(images / "train" / color / (std::to_string(i) + ".png"), "not an image");
+  }
+  spoil_one(images / "test/red");
+  const Recipe recipe =
+      parse_recipe(tiny_recipe(images), "r.json", {"data.unreadable=skip", "epochs=1", "data.holdout=24"});
+  const TrainingResult result = train_to(run, recipe);
+  const TrainingResult again = train_to(run, recipe, true);
+  EXPECT_LT(result.validation_images, 24);
+  EXPECT_EQ(result.test_images, 11);
+  EXPECT_EQ(again.validation_images, result.validation_images);
+  EXPECT_EQ(again.test_images, result.test_images);
+  EXPECT_EQ(again.skipped_images, result.skipped_images);
 }
 
 TEST(Trainer, AnImageThatVanishesDuringTrainingIsNamed) {

@@ -75,7 +75,9 @@ StrengthSearch search_strength(const Tensor& features, const std::vector<int64_t
                                const std::function<void(int64_t, int64_t)>& progress) {
   if (options.candidates.empty()) throw Error("strength search", "at least one value of C", "none");
   const Tensor values = features.to(DType::f64).contiguous();
-  StrengthSearch search{.folds = possible_folds(labels, options.folds), .c = options.candidates};
+  StrengthSearch search{.folds = possible_folds(labels, options.folds),
+                        .samples = static_cast<int64_t>(labels.size()),
+                        .c = options.candidates};
   if (search.folds == 0) return search;
   search.held_out.resize(search.c.size());
   const std::vector<int64_t> folds = stratified_folds(labels, search.folds);

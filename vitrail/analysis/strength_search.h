@@ -24,8 +24,9 @@ struct StrengthSearchOptions {
 };
 
 struct StrengthSearch {
-  double best = 1;    // the candidate with the lowest held-out loss, of equal ones the lowest
-  int64_t folds = 0;  // used; 0: a class has a single sample, and `best` is not a result of a search
+  double best = 1;      // the candidate with the lowest held-out loss, of equal ones the lowest
+  int64_t folds = 0;    // used; 0: a class has a single sample, and `best` is not a result of a search
+  int64_t samples = 0;  // number of samples in all folds
   size_t best_index = 0;
   std::vector<double> c{};      // the candidates
   std::vector<Fit> held_out{};  // for each candidate, the mean over the folds of how well held-out samples are fitted

@@ -216,7 +216,6 @@ void GradientReducer::finish() {
   add(self.total, stats);
 }
 
-size_t GradientReducer::num_buckets() const { return impl_->buckets.size(); }
 ReducerStats GradientReducer::last_pass() const { return impl_->last_pass; }
 ReducerStats GradientReducer::total() const { return impl_->total; }
 

@@ -50,7 +50,6 @@ class GradientReducer {
   // Rethrows the exception of a failed all-reduce.
   void finish();
 
-  size_t num_buckets() const;
   ReducerStats last_pass() const;
   ReducerStats total() const;
 

@@ -30,6 +30,19 @@ std::vector<int64_t> class_counts(const Subset& subset, size_t classes) {
   return counts;
 }
 
+std::string class_counts_text(const RunData& data) {
+  constexpr size_t kListed = 20;  // some lines of a terminal
+  const std::vector<int64_t> counts = class_counts(data.train, data.classes.size());
+  std::string text = "training images of each class: ";
+  if (counts.size() > kListed) {
+    const auto [smallest, largest] = std::minmax_element(counts.begin(), counts.end());
+    const auto name_of = [&](auto at) { return data.classes[static_cast<size_t>(at - counts.begin())]; };
+    return text + str(*smallest, " (", name_of(smallest), ") to ", *largest, " (", name_of(largest), ")");
+  }
+  for (size_t c = 0; c < counts.size(); ++c) text += str(c > 0 ? ", " : "", data.classes[c], " ", counts[c]);
+  return text;
+}
+
 Tensor class_weights(const LossRecipe& recipe, const RunData& data) {
   const auto classes = static_cast<int64_t>(data.classes.size());
   if (recipe.class_weighting == "inverse_frequency") return Tensor::from<float>({classes}, inverse_frequencies(data));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Weights of the classes in the loss.
+// Weights of the classes in the loss, and the numbers of images that they follow from.
 #include "vitrail/tensor/tensor.h"
 #include "vitrail/train/recipe.h"
 #include "vitrail/train/run_data_internal.h"
@@ -14,5 +14,9 @@ Tensor class_weights(const LossRecipe& recipe, const RunData& data);
 
 // The number of images of each class in a subset.
 std::vector<int64_t> class_counts(const Subset& subset, size_t classes);
+
+// "training images of each class: cat 20, dog 21", or of many classes the smallest and the largest: "training images of
+// each class: 5 (cat) to 100 (dog)".
+std::string class_counts_text(const RunData& data);
 
 }  // namespace vitrail::train

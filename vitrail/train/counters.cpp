@@ -32,9 +32,9 @@ RunningSums sums_from_json(const Json& json, const std::string& name) {
 Json epoch_to_json(const EpochResult& e) {
   return {
       {"epoch", e.epoch},       {"step", e.step},         {"train_loss", e.train_loss}, {"train_top1", e.train_top1},
-      {"val_loss", e.val_loss}, {"val_top1", e.val_top1}, {"val_top5", e.val_top5},     {"ema_loss", e.ema_loss},
-      {"ema_top1", e.ema_top1}, {"ema_top5", e.ema_top5}, {"validated", e.validated},   {"has_ema", e.has_ema},
-      {"best", e.best},         {"seconds", e.seconds}};
+      {"val_loss", e.val_loss}, {"val_top1", e.val_top1}, {"val_top5", e.val_top5},     {"val_images", e.val_images},
+      {"ema_loss", e.ema_loss}, {"ema_top1", e.ema_top1}, {"ema_top5", e.ema_top5},     {"validated", e.validated},
+      {"has_ema", e.has_ema},   {"best", e.best},         {"seconds", e.seconds}};
 }
 
 EpochResult epoch_from_json(const Json& json) {
@@ -47,6 +47,7 @@ EpochResult epoch_from_json(const Json& json) {
   e.val_loss = values.number("val_loss");
   e.val_top1 = values.number("val_top1", 0, 1);
   e.val_top5 = values.number("val_top5", 0, 1);
+  if (json.contains("val_images")) e.val_images = values.count("val_images");  // absent in old checkpoints
   e.ema_loss = values.number("ema_loss");
   e.ema_top1 = values.number("ema_top1", 0, 1);
   e.ema_top5 = values.number("ema_top5", 0, 1);
@@ -88,7 +89,8 @@ std::string Counters::to_json() const {
             {"event_name", event_name},
             {"tested", tested},
             {"exchange", {communication.seconds, communication.overlapped, communication.waited}},
-            {"test", {test_loss, test_top1, test_top5}}};
+            {"test", {test_loss, test_top1, test_top5}},
+            {"test_images", test_images}};
   for (const EpochResult& result : history) json["history"].push_back(epoch_to_json(result));
   return json.dump();
 }
@@ -122,6 +124,7 @@ Counters Counters::from_json(const std::string& text) {
     counters.test_loss = test.number(0);
     counters.test_top1 = test.number(1, 0, 1);
     counters.test_top5 = test.number(2, 0, 1);
+    if (json.contains("test_images")) counters.test_images = values.count("test_images");  // likewise
     return counters;
   } catch (const std::exception& error) {  // an Error, or the JSON library's exception
     throw Error("checkpoint", "the counters of a training run", error.what());

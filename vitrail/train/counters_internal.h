@@ -34,6 +34,7 @@ struct Counters {
   std::string event_name;                       // file name of the TensorBoard event file
   bool tested = false;
   double test_loss = 0, test_top1 = 0, test_top5 = 0;
+  int64_t test_images = 0;  // that the test could read
 
   std::string to_json() const;
   // Throws Error for other JSON, for a value out of its range, and for an event_name that is not the name of an event

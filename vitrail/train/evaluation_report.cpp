@@ -45,13 +45,16 @@ void add_classes(const EvaluationReport& evaluation, Report& report) {
 }
 
 void add_metrics(const EvaluationReport& evaluation, const data::ClassificationReport& metrics, Report& report) {
-  const data::Interval interval = data::wilson_interval(metrics.top1(), metrics.images());
-  report.facts = {
-      {str("top-1, 95 % interval ", percent(interval.low), " to ", percent(interval.high)), percent(metrics.top1(), 2)},
-      {"top-5", percent(metrics.top5(), 2)},
-      {"images", std::to_string(metrics.images())},
-      {"macro average of F1", percent(metrics.macro_average().f1, 2)},
-      {"calibration error", percent(metrics.calibration_error(), 2)}};
+  const auto fact_of = [&](const char* name, double fraction) {
+    const data::Interval interval = data::wilson_interval(fraction, metrics.images());
+    return std::pair(str(name, ", 95 % interval ", percent(interval.low), " to ", percent(interval.high)),
+                     percent(fraction, 2));
+  };
+  report.facts = {fact_of("top-1", metrics.top1()),
+                  fact_of("top-5", metrics.top5()),
+                  {"images", std::to_string(metrics.images())},
+                  {"macro average of F1", percent(metrics.macro_average().f1, 2)},
+                  {"calibration error", percent(metrics.calibration_error(), 2)}};
   report.confusion_of = str(metrics.images(), " images");
   add_classes(evaluation, report);
   report.misclassified = worst_images(evaluation);

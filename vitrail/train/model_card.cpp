@@ -7,6 +7,7 @@
 #include "vitrail/data/metrics.h"
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -36,16 +37,17 @@ std::string results_of(const ReportInput& input) {
   std::string text;
   if (counters.best.top1 >= 0 && input.data->validation.dataset) {
     text += str("- Held-out images: ", names.first_title, " ",
-                first_metric_text(several, std::max(0.0, counters.best.top1), input.data->validation.size()),
-                ", epoch ", counters.best_epoch, ". These images chose the weights.\n");
+                first_metric_text(several, std::max(0.0, counters.best.top1), input.data->validation.size()));
+    text += input.search ? ".\n" : str(", epoch ", counters.best_epoch, ". These images chose the weights.\n");
   }
   if (input.search && input.search->folds > 0) {
     text += str("- ", input.search->folds, "-fold cross-validation, which chose the L2 penalty: top-1 ",
-                data::accuracy_text(input.search->held_out_fit().top1, input.data->train.size()), ".\n");
+                data::accuracy_text(input.search->held_out_fit().top1, input.search->samples), ".\n");
   }
   if (counters.tested && input.data->test.dataset)
-    text += str("- Test images: ", names.first_title, " ",
-                first_metric_text(several, counters.test_top1, input.data->test.size()), ".\n");
+    text +=
+        str("- Test images: ", names.first_title, " ",
+            first_metric_text(several, counters.test_top1, tested_images(counters, input.data->test.size())), ".\n");
   for (const auto& [name, value] : input.environment) {
     if (name == kCrossValidation) text += "- " + value + ".\n";
   }
@@ -64,7 +66,8 @@ std::string training_of(const ReportInput& input) {
   if (input.search)
     return str("Logistic regression on features of `", input.recipe->data.train, "`, with C ", input.search->best,
                " (the inverse strength of the L2 penalty)");
-  return str(input.counters->history.size(), " epochs of `", input.recipe->data.train, "`");
+  const size_t epochs = input.counters->history.size();
+  return str(epochs, epochs == 1 ? " epoch of `" : " epochs of `", input.recipe->data.train, "`");
 }
 
 }  // namespace

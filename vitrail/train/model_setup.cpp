@@ -209,6 +209,26 @@ class WeightTransfer {
   std::vector<std::string> notes_, problems_;
 };
 
+// The result of a function, whose errors name the part of the recipe that has the model.
+template <class Function>
+auto in_recipe(const Function& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).starts_with("model")) throw;
+    throw Error(str("model: ", error.what()));
+  }
+}
+
+void read_args(const ModelRecipe& recipe, VisionTransformerConfig& config) {
+  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
+  in_recipe([&] { models::read_model_args(models::JsonFields(args, "model"), config); });
+}
+
+models::VisionTransformer random_model(const ModelConfig& config, RandomParams& params) {
+  return in_recipe([&] { return models::VisionTransformer(config.vit, ParamSource(params)); });
+}
+
 }  // namespace
 
 ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::string>& classes,
@@ -222,12 +242,11 @@ ModelConfig model_config(const ModelRecipe& recipe, const std::vector<std::strin
   }
   config.architecture = !recipe.architecture.empty() ? recipe.architecture : source ? source->architecture : "vit";
   const auto count = static_cast<int64_t>(classes.size());
-  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
   config.vit.num_classes = count;
   config.vit.projection_head = false;  // a dual model's image tower gets a classifier
   config.vit.head_bias.reset();
   config.text.reset();
-  models::read_model_args(models::JsonFields(args, "model"), config.vit);
+  read_args(recipe, config.vit);
   if (config.vit.num_classes != count)
     throw Error("model.num_classes", str(count, ", the classes of the data"), str(config.vit.num_classes));
   config.labels = classes;
@@ -248,8 +267,7 @@ VisionTransformerConfig architecture_of(const ModelRecipe& recipe) {
   VisionTransformerConfig config;
   if (!recipe.init.empty()) config = open_source(recipe).config.vit;
   if (!recipe.architecture.empty()) config = models::find_architecture(recipe.architecture)->config;
-  const Json args = Json::parse(recipe.model_args.empty() ? "{}" : recipe.model_args);
-  models::read_model_args(models::JsonFields(args, "model"), config);
+  read_args(recipe, config);
   return config;
 }
 
@@ -317,7 +335,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   if (recipe.init.empty()) {
     ModelConfig config = model_config(recipe, classes, nullptr);
     set_problem_type(config, multi_label);
-    models::VisionTransformer model(config.vit, ParamSource(random));
+    models::VisionTransformer model = random_model(config, random);
     if (recipe.positions == "sincos2d") init_sincos_positions(model);
     if (recipe.mimetic) init_mimetic(model, *recipe.mimetic, seed);
     return {std::move(config), std::move(model), {}};
@@ -326,7 +344,7 @@ PreparedModel prepare_model(const ModelRecipe& recipe, const std::vector<std::st
   const models::VisionTransformer source = models::build_model(opened);
   ModelConfig config = model_config(recipe, classes, &opened.config);
   set_problem_type(config, multi_label);
-  models::VisionTransformer model(config.vit, ParamSource(random));
+  models::VisionTransformer model = random_model(config, random);
   WeightTransfer transfer(opened.config, source, config, classes);
   for (const nn::NamedTensor& parameter : model.named_parameters()) transfer.initialize(parameter);
   std::vector<std::string> notes = transfer.finish(recipe.init);

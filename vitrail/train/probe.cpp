@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/probe.h"
 
-#include <cmath>
-
 #include "vitrail/analysis/strength_search.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/data/metrics.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/nn/copied_params.h"
+#include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/loader_setup_internal.h"
 #include "vitrail/train/model_setup_internal.h"
 #include "vitrail/train/multi_label_internal.h"
@@ -52,7 +52,7 @@ class Probe {
   image::EvalTransform set_preprocessing();
   void log(const std::string& message) const { callbacks_.message ? callbacks_.message(message) : void(); }
   void log_data() const;
-  void report_progress(Progress::Phase phase, int64_t done, int64_t total) const;
+  void report_progress(Progress progress, Clock::time_point start, int64_t images) const;
   Features compute_features();
   void fit(const Features& features);
   void set_head(const analysis::LinearClassifier& classifier);
@@ -75,6 +75,7 @@ class Probe {
   analysis::StrengthSearch search_;
   analysis::Fit training_;  // on the training images
   int64_t iterations_ = 0;
+  UnreadableImages unreadable_;
   Evaluation validation_, test_;  // without images if there are no such sets
   Counters counters_;
 };
@@ -101,12 +102,15 @@ void Probe::log_data() const {
   log(str(prepared_.config.architecture, ", ", prepared_.model.num_parameters(), " parameters, ", data_.classes.size(),
           " classes"));
   log("computing features of " + data_.train.name);
+  log(class_counts_text(data_));
   if (data_.validation.dataset) log("validating on " + data_.validation.name);
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
 }
 
-void Probe::report_progress(Progress::Phase phase, int64_t done, int64_t total) const {
-  if (callbacks_.progress) callbacks_.progress({.phase = phase, .epoch = 1, .epochs = 1, .step = done, .steps = total});
+void Probe::report_progress(Progress progress, Clock::time_point start, int64_t images) const {
+  progress.epoch = progress.epochs = 1;
+  fill(progress, start, images);
+  if (callbacks_.progress) callbacks_.progress(progress);
   if (callbacks_.stop && callbacks_.stop()) throw StopRequested{};
 }
 
@@ -118,11 +122,13 @@ Features Probe::compute_features() {
   const infer::Session session(models::VisionTransformer(config, ParamSource(params)),
                                {.threads = threads_, .precision = kernels::precision_from_name(recipe_.precision)});
   data::Loader loader = evaluation_loader(data_.train, loader_);
+  const Clock::time_point start = Clock::now();
   Features features;
   std::vector<float> values;
   loader.start(0);
   for (int64_t step = 1; auto batch = loader.next(); ++step) {
     counters_.skipped_images += static_cast<int64_t>(batch->skipped.size());
+    unreadable_.add(data_.train, *batch);
     const int64_t count = batch->images.size(0);
     if (count > 0) {
       const Tensor rows = session.logits(batch->images).contiguous();
@@ -130,10 +136,12 @@ Features Probe::compute_features() {
       features.labels.insert(features.labels.end(), batch->labels.data<int64_t>(),
                              batch->labels.data<int64_t>() + count);
     }
-    report_progress(Progress::Phase::features, step, loader.steps_per_epoch());
+    report_progress({.phase = Progress::Phase::features, .step = step, .steps = loader.steps_per_epoch()}, start,
+                    data_.train.size());
   }
   const auto count = static_cast<int64_t>(features.labels.size());
   if (count == 0) throw Error(recipe_.data.train, "readable images", "none");
+  unreadable_.require_classes(data_, recipe_.data);
   features.rows = Tensor::from<float>({count, static_cast<int64_t>(values.size()) / count}, values);
   return features;
 }
@@ -141,9 +149,11 @@ Features Probe::compute_features() {
 void Probe::fit(const Features& features) {
   const auto classes = static_cast<int64_t>(data_.classes.size());
   const analysis::StrengthSearchOptions options;
-  search_ = analysis::search_strength(
-      features.rows, features.labels, classes, options,
-      [&](int64_t done, int64_t total) { report_progress(Progress::Phase::search, done, total); });
+  const Clock::time_point start = Clock::now();
+  search_ =
+      analysis::search_strength(features.rows, features.labels, classes, options, [&](int64_t done, int64_t total) {
+        report_progress({.phase = Progress::Phase::search, .step = done, .steps = total}, start, 0);
+      });
   if (search_.folds == 0) warn("a class has a single image, so that the penalty is not chosen by cross-validation");
   analysis::LogisticRegressionOptions regression = options.regression;
   regression.c = search_.best;
@@ -173,8 +183,12 @@ void Probe::evaluate_sets() {
   const auto evaluate_set = [&](const Subset& subset, Progress::Phase phase) {
     if (!subset.dataset) return Evaluation{};
     data::Loader loader = evaluation_loader(subset, loader_);
-    return evaluate(prepared_.model, loader, classes,
-                    [&](int64_t done, int64_t total) { report_progress(phase, done, total); });
+    const Clock::time_point start = Clock::now();
+    Evaluation evaluation = evaluate(prepared_.model, loader, classes, [&](int64_t done, int64_t total) {
+      report_progress({.phase = phase, .step = done, .steps = total}, start, subset.size());
+    });
+    unreadable_.add_left_out(subset, evaluation.skipped);
+    return evaluation;
   };
   validation_ = evaluate_set(data_.validation, Progress::Phase::validate);
   test_ = evaluate_set(data_.test, Progress::Phase::test);
@@ -187,6 +201,7 @@ void Probe::evaluate_sets() {
   counters_.tested = true;
   counters_.test_loss = test_.loss;
   counters_.test_top1 = test_.top1;
+  counters_.test_images = test_.images;
   counters_.test_top5 = test_.top5;
 }
 
@@ -221,9 +236,10 @@ void Probe::write_files() {
 }
 
 TrainingResult Probe::result() const {
-  TrainingResult result{.epoch = 1, .step = iterations_, .best_epoch = 1};
-  if (counters_.best.top1 >= 0) result.best_top1 = counters_.best.top1;
-  result.validation_images = validation_.images > 0 ? validation_.images : data_.train.size();
+  TrainingResult result{.epoch = 1, .step = iterations_};
+  if (validation_.images > 0) result.best_top1 = validation_.top1;
+  result.validation_images = validation_.images;
+  if (search_.folds > 0) result.cross_validated = {search_.held_out_fit().top1, search_.samples, search_.folds};
   result.tested = test_.images > 0;
   result.test_images = test_.images;
   result.test_loss = test_.loss;
@@ -240,7 +256,7 @@ TrainingResult Probe::run() {
   fit(features);
   if (search_.folds > 0)
     log(str(search_.folds, "-fold cross-validation of ", search_.c.size(), " penalties: C ", search_.best, ", top-1 ",
-            std::round(10000 * search_.held_out_fit().top1) / 100, " %"));
+            data::accuracy_text(search_.held_out_fit().top1, search_.samples)));
   evaluate_sets();
   counters_.seconds = seconds_since(start_);
   write_files();

@@ -7,8 +7,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/base/installed_files.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/models/config_formats_internal.h"
 #include "vitrail/models/model_args_internal.h"
-#include "vitrail/models/registry.h"
 #include "vitrail/train/recipe_overrides_internal.h"
 #include "vitrail/train/schema_internal.h"
 #include "vitrail/train/segment_recipe_internal.h"
@@ -235,7 +235,8 @@ void describe(Schema& schema, Recipe& recipe) {
   schema.integer("epochs", recipe.epochs, 1, 1'000'000);
   schema.integer("batch_size", recipe.batch_size, 1, 1'000'000);
   schema.integer("accumulate", recipe.accumulate, 1, 1'000'000);
-  schema.choice("precision", recipe.precision, std::vector<std::string>{"fp32", "bf16"});
+  schema.choice("precision", recipe.precision, std::vector<std::string>{"fp32", "half", "bf16"});
+  if (recipe.precision == "half") recipe.precision = "bf16";  // the 16-bit precision of training
   auto seed = static_cast<int64_t>(recipe.seed);
   schema.integer("seed", seed, 0);
   recipe.seed = static_cast<uint64_t>(seed);
@@ -284,19 +285,20 @@ void read_model(const Json& json, ModelRecipe& model, std::vector<std::string>& 
   describe_model(reader, model);
   reader.finish();
   if (model.architecture == "vit") model.architecture.clear();
-  if (!model.architecture.empty() && !models::find_architecture(model.architecture)) {
-    std::string names;
-    for (const std::string& name : models::similar_architectures(model.architecture))
-      names += (names.empty() ? "" : ", ") + name;
-    problems.push_back(
-        str("model.architecture: expected a registered name (like ", names, "), got \"", model.architecture, "\""));
-  }
-  try {
+  const auto note_problem = [&](const auto& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      problems.push_back(error.what());
+    }
+  };
+  note_problem([&] {
+    if (!model.architecture.empty()) models::registered_config(model.architecture, "model.architecture");
+  });
+  note_problem([&] {
     models::VisionTransformerConfig ignored;
-    models::read_model_args(models::JsonFields(args, "model"), ignored);
-  } catch (const Error& error) {
-    problems.push_back(error.what());
-  }
+    models::read_model_args(models::JsonFields(args, "model"), ignored, kRecipeFields);
+  });
   model.model_args = args.dump();
 }
 
@@ -376,15 +378,14 @@ Recipe parse_recipe(const std::string& text, const std::string& where, const std
   expand_short_forms(json);  // again, because an override may be a short form
   Recipe recipe;
   std::vector<std::string> problems;
-  Json without_model = json;
   if (!json.is_object()) throw Error(where, "a JSON object", json.type_name());
   if (json.contains("model")) {
     read_model(json["model"], recipe.model, problems);
-    without_model.erase("model");
   } else {
     problems.push_back("model: expected a registered name or an object, got nothing");
   }
-  SchemaReader reader(without_model, "", problems);
+  SchemaReader reader(json, "", problems);
+  reader.accept("model");
   describe(reader, recipe);
   reader.finish();
   if (recipe.objective == "probe" && recipe.epochs == 0) recipe.epochs = 1;  // it reads the images once

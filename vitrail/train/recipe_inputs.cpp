@@ -61,9 +61,10 @@ std::vector<std::string> start_settings(const std::string& model) {
 std::filesystem::path find_dataset(const std::string& path) {
   if (const auto found = find_installed(path)) return *found;
   const std::string name = std::filesystem::path(path).filename().string();
-  const bool is_fetched = name == "cifar10" || name == "mnist";
+  const auto script = find_installed("scripts/get-data");
+  const bool is_fetched = script && (name == "cifar10" || name == "mnist");
   throw Error(path, "a dataset (a recipe takes another one with --data PATH)",
-              is_fetched ? str("nothing at this path; `scripts/get-data ", name, " ", path, "` fetches it")
+              is_fetched ? str("nothing at this path; `", script->string(), " ", name, " ", path, "` fetches it")
                          : "nothing at this path");
 }
 

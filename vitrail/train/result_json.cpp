@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "vitrail/data/interval_json_internal.h"
 #include "vitrail/train/multi_label_internal.h"
 
 namespace vitrail::train {
@@ -34,15 +35,26 @@ std::string result_json(const TrainingResult& result) {
   Json json{{"epochs", result.epoch},
             {"steps", result.step},
             {"held_out_" + first, nullptr},
-            {"best_epoch", result.best_epoch},
+            {"best_epoch", nullptr},
             {"seconds", result.seconds}};
+  // Only an accuracy has an interval that follows from the number of images.
+  const bool has_intervals = !result.segmentation && !result.multi_label;
+  const auto add = [&](const std::string& name, double value, int64_t images) {
+    json[name] = value;
+    if (has_intervals) json[name + "_interval"] = data::interval_json(value, images);
+  };
+  if (result.best_epoch > 0) json["best_epoch"] = result.best_epoch;
   if (result.best_top1) {
-    json["held_out_" + first] = *result.best_top1;
+    add("held_out_" + first, *result.best_top1, result.validation_images);
     json["held_out_images"] = result.validation_images;
   }
+  if (const auto& validated = result.cross_validated) {
+    add("cross_validated_top1", validated->top1, validated->images);
+    json["cross_validated_images"] = validated->images;
+  }
   if (result.tested) {
-    json["test_" + first] = result.test_top1;
-    json["test_" + second] = result.test_top5;
+    add("test_" + first, result.test_top1, result.test_images);
+    add("test_" + second, result.test_top5, result.test_images);
     json["test_images"] = result.test_images;
   }
   if (result.skipped_images > 0) json["skipped_images"] = result.skipped_images;

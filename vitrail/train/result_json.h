@@ -7,10 +7,11 @@
 
 namespace vitrail::train {
 
-// "epochs", "steps", "held_out_top1" (null: nothing was validated), "best_epoch", "seconds", and what the run has of
-// "held_out_images", "test_top1", "test_top5", "test_images", "skipped_images", "skipped_steps", "processes" and the
-// times of their exchange.  With several labels per image: "map" and "f1" instead of "top1" and "top5", and for
-// segmentation "click_iou" and "box_iou".
+// "epochs", "steps", "held_out_top1" (null: nothing was validated), "best_epoch" (null for a probe), "seconds", and
+// what the run has of "held_out_images", "cross_validated_top1" and "cross_validated_images" (of a probe), "test_top1",
+// "test_top5", "test_images", "skipped_images", "skipped_steps", "processes" and the times of their exchange.  An
+// accuracy has its 95 % Wilson interval beside it: "held_out_top1_interval".  With several labels per image: "map" and
+// "f1" instead of "top1" and "top5", and for segmentation "click_iou" and "box_iou".
 std::string result_json(const TrainingResult& result);
 
 // "phase" ("train", "validate", "test", "features" or "search"), "epoch", "epochs", "step", "steps", "loss", "accuracy"

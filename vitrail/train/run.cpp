@@ -76,6 +76,7 @@ void Run::log_setup() const {
           " classes"));
   for (const std::string& note : prepared_.notes) log("from " + recipe_.model.init + ": " + note);
   log("training on " + data_.train.name);
+  log(class_counts_text(data_));
   log(data_.validation.dataset ? "validating on " + data_.validation.name
                                : "no validation images: the last weights are kept");
   if (data_.test.dataset) log("testing at the end on " + data_.test.name);
@@ -165,10 +166,10 @@ TrainingResult Run::result(bool stopped) const {
   result.multi_label = data_.multi_label;
   if (!counters_.history.empty() && counters_.history.back().validated)
     result.last_top1 = counters_.history.back().val_top1;
-  result.validation_images = data_.validation.size();
+  result.validation_images = validated_images(counters_, data_.validation.size());
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test.dataset;
-  result.test_images = data_.test.size();
+  result.test_images = tested_images(counters_, data_.test.size());
   result.test_loss = counters_.test_loss;
   result.test_top1 = counters_.test_top1;
   result.test_top5 = counters_.test_top5;

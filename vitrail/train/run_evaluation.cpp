@@ -13,12 +13,16 @@ Evaluation Run::evaluate_subset(const Subset& subset, Progress::Phase phase) {
   data::Loader loader = evaluation_loader(subset, loader_.options());
   const auto classes = static_cast<int64_t>(data_.classes.size());
   Evaluation evaluation = evaluate(prepared_.model, loader, classes, [&](int64_t done, int64_t total) {
-    if (callbacks_.progress && group_.is_rank_zero())
-      callbacks_.progress(
-          {.phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total});
+    if (callbacks_.progress && group_.is_rank_zero()) {
+      Progress progress{
+          .phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total};
+      fill(progress, start, subset.size());
+      callbacks_.progress(progress);
+    }
     if (stop_requested()) throw StopRequested{};
   });
   evaluation = all_gather(group_, std::move(evaluation));
+  if (group_.is_rank_zero()) unreadable_.add_left_out(subset, evaluation.skipped);
   throughput_.add_evaluation(seconds_since(start));
   return evaluation;
 }
@@ -52,6 +56,7 @@ Run::Validation Run::validate(EpochResult& result) {
 
 // Validates, keeps the weights if they are the best so far, and saves.  Of equally good weights the later are kept.
 void Run::finish_epoch() {
+  unreadable_.require_classes(data_, recipe_.data);
   EpochResult result{.epoch = position_.epoch + 1, .step = position_.step, .multi_label = data_.multi_label};
   result.train_loss = counters_.epoch.mean_loss();
   result.train_top1 = counters_.epoch.accuracy();
@@ -113,6 +118,7 @@ void Run::final_evaluation() {
     counters_.test_loss = evaluation.loss;
     counters_.test_top1 = evaluation.top1;
     counters_.test_top5 = evaluation.top5;
+    counters_.test_images = evaluation.images;
     if (metrics_log_)
       metrics_log_->add({.event = "test",
                          .step = position_.step,

@@ -17,6 +17,7 @@
 #include "vitrail/train/throughput_meter_internal.h"
 #include "vitrail/train/trainer.h"
 #include "vitrail/train/training_step_internal.h"
+#include "vitrail/train/unreadable_images_internal.h"
 
 namespace vitrail::train {
 
@@ -91,6 +92,7 @@ class Run {
   ThroughputMeter throughput_;
   Clock::time_point saved_ = Clock::now();  // time of the last checkpoint
   int64_t saved_step_ = 0;                  // optimiser step of the last checkpoint
+  UnreadableImages unreadable_;             // that this process met
   int64_t skipped_locally_ = 0;             // images that this process has skipped in the current step
 };
 

@@ -10,12 +10,13 @@
 
 #include "vitrail/base/error.h"
 #include "vitrail/base/processor_name_internal.h"
-#include "vitrail/data/metrics.h"
+#include "vitrail/data/interval_json_internal.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/train/class_weights_internal.h"
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/multi_label_internal.h"
 #include "vitrail/train/run_folder_internal.h"
+#include "vitrail/train/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -74,10 +75,10 @@ std::vector<ClassRow> class_rows(const ReportInput& input) {
 }
 
 // "95 % interval 86.3 to 98.3 %, 60 images"
-std::string interval_text(double fraction, const Subset& subset, bool multi_label = false) {
-  if (multi_label) return str(subset.size(), " images");
-  const data::Interval interval = data::wilson_interval(fraction, subset.size());
-  return str("95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", subset.size(), " images");
+std::string interval_text(double fraction, int64_t images, bool multi_label = false) {
+  if (multi_label) return str(images, " images");
+  const data::Interval interval = data::wilson_interval(fraction, images);
+  return str("95 % interval ", percent(interval.low), " to ", percent(interval.high), ", ", images, " images");
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& input) {
@@ -86,20 +87,25 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   const bool tested = counters.tested && input.data->test.dataset, several = input.data->multi_label;
   const MetricNames names = metric_names(several);
   if (tested) {
+    const int64_t images = tested_images(counters, input.data->test.size());
     facts.push_back(
-        {str(names.first_title, " on the test images, ", interval_text(counters.test_top1, input.data->test, several)),
+        {str(names.first_title, " on the test images, ", interval_text(counters.test_top1, images, several)),
          percent(counters.test_top1, 2)});
-    facts.push_back({str(names.second_title, " on the test images"), percent(counters.test_top5, 2)});
+    facts.push_back(
+        {str(names.second_title, " on the test images, ", interval_text(counters.test_top5, images, several)),
+         percent(counters.test_top5, 2)});
   }
-  if (counters.best.top1 >= 0 && input.data->validation.dataset)
-    facts.push_back({str("best validation ", names.first_title, ", epoch ", counters.best_epoch,
-                         counters.best_is_average ? ", EMA weights, " : ", ",
-                         interval_text(counters.best.top1, input.data->validation, several)),
+  if (counters.best.top1 >= 0 && input.data->validation.dataset) {
+    const std::string name = input.search ? str(names.first_title, " on the validation images, ")
+                                          : str("best validation ", names.first_title, ", epoch ", counters.best_epoch,
+                                                counters.best_is_average ? ", EMA weights, " : ", ");
+    facts.push_back({name + interval_text(counters.best.top1, input.data->validation.size(), several),
                      percent(counters.best.top1, 2)});
+  }
   if (input.search && input.search->folds > 0) {
     const double top1 = input.search->held_out_fit().top1;
     facts.push_back(
-        {str("top-1 in ", input.search->folds, "-fold cross-validation, ", interval_text(top1, input.data->train)),
+        {str("top-1 in ", input.search->folds, "-fold cross-validation, ", interval_text(top1, input.search->samples)),
          percent(top1, 2)});
     facts.push_back({"C, the inverse strength of the L2 penalty", short_decimal(input.search->best)});
   }
@@ -116,11 +122,6 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
   return facts;
 }
 
-nlohmann::ordered_json interval_of(double fraction, int64_t images) {
-  const data::Interval interval = data::wilson_interval(fraction, images);
-  return {interval.low, interval.high};
-}
-
 void write_summary(const std::filesystem::path& path, const ReportInput& input) {
   const Counters& counters = *input.counters;
   const bool several = input.data->multi_label;
@@ -133,21 +134,29 @@ void write_summary(const std::filesystem::path& path, const ReportInput& input) 
                               {"skipped_images", counters.skipped_images},
                               {"skipped_steps", counters.skipped_steps}};
   if (input.data->validation.dataset) {
-    json["held_out"] = {{"images", input.data->validation.size()}, {names.first, std::max(0.0, counters.best.top1)}};
-    if (!several) json["held_out"]["top1_interval"] = interval_of(counters.best.top1, input.data->validation.size());
-    json["held_out"]["epoch"] = counters.best_epoch;
-    json["held_out"]["averaged_weights"] = counters.best_is_average;
+    const int64_t images = validated_images(counters, input.data->validation.size());
+    json["held_out"] = {{"images", images}, {names.first, std::max(0.0, counters.best.top1)}};
+    if (!several) json["held_out"]["top1_interval"] = data::interval_json(counters.best.top1, images);
+    if (!input.search) {
+      json["held_out"]["epoch"] = counters.best_epoch;
+      json["held_out"]["averaged_weights"] = counters.best_is_average;
+    }
   }
   if (counters.tested && input.data->test.dataset) {
-    json["test"] = {{"images", input.data->test.size()}, {names.first, counters.test_top1}};
-    if (!several) json["test"]["top1_interval"] = interval_of(counters.test_top1, input.data->test.size());
+    const int64_t images = tested_images(counters, input.data->test.size());
+    json["test"] = {{"images", images}, {names.first, counters.test_top1}};
+    if (!several) json["test"]["top1_interval"] = data::interval_json(counters.test_top1, images);
     json["test"][names.second] = counters.test_top5;
+    if (!several) json["test"]["top5_interval"] = data::interval_json(counters.test_top5, images);
     json["test"]["loss"] = counters.test_loss;
   }
   if (input.search) {
     json["probe"] = {{"c", input.search->best}, {"folds", input.search->folds}};
     if (input.search->folds > 0) {
-      json["probe"]["cross_validated_top1"] = input.search->held_out_fit().top1;
+      const double top1 = input.search->held_out_fit().top1;
+      json["probe"]["cross_validated_top1"] = top1;
+      json["probe"]["cross_validated_top1_interval"] = data::interval_json(top1, input.search->samples);
+      json["probe"]["cross_validated_images"] = input.search->samples;
       json["probe"]["cross_validated_loss"] = input.search->held_out_fit().loss;
     }
   }

@@ -17,6 +17,7 @@ bool Run::train_epoch() {
                              static_cast<double>(position_.step_in_epoch) / static_cast<double>(batches_));
     const BatchPosition batch_position{static_cast<uint64_t>(position_.epoch * batches_ + position_.step_in_epoch),
                                        position_.step_in_epoch - first, count};
+    unreadable_.add(data_.train, *batch);
     count_batch(training_step_.accumulate(*batch, batch_position), static_cast<int64_t>(batch->skipped.size()));
     ++position_.step_in_epoch;
     if (position_.step_in_epoch - first == count) {

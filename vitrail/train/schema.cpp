@@ -50,8 +50,12 @@ void SchemaReader::add_problem(const std::string& name, const std::string& expec
   problems_.push_back(str(path(name), ": expected ", expected, ", got ", shortened(got)));
 }
 
+void SchemaReader::accept(const std::string& name) {
+  if (std::find(known_.begin(), known_.end(), name) == known_.end()) known_.push_back(name);
+}
+
 const Json* SchemaReader::find(const char* name) {
-  known_.push_back(name);
+  accept(name);
   if (!object_.is_object()) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() ? nullptr : &*found;
@@ -63,9 +67,8 @@ void SchemaReader::finish() {
     if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;
     std::string names;
     for (const std::string& name : known_) names += (names.empty() ? "" : " ") + name;
-    const std::vector<std::string> near = near_names(item.key(), known_);
     problems_.push_back(str(path(item.key()), ": expected one of the fields ", names, ", got an unknown field",
-                            near.empty() ? "" : "; did you mean " + near.front() + "?"));
+                            did_you_mean(item.key(), known_)));
   }
 }
 

@@ -76,7 +76,8 @@ class Schema {
 class SchemaReader : public Schema {
  public:
   SchemaReader(const Json& object, std::string path, std::vector<std::string>& problems);
-  void finish();  // records the keys that the description does not have
+  void accept(const std::string& name);  // a field that is read elsewhere
+  void finish();                         // records the keys that the description does not have
 
   void integer(const char* name, int64_t& value, int64_t min, int64_t max) override;
   void integer(const char* name, std::optional<int64_t>& value, int64_t min) override;
@@ -101,7 +102,7 @@ class SchemaReader : public Schema {
   const Json& object_;
   std::string path_;  // path of object_ in the document
   std::vector<std::string>& problems_;
-  std::vector<std::string> known_;  // the fields of the description
+  std::vector<std::string> known_;  // the fields of the description, each once
 };
 
 // Writes one object, with the fields in the order of the description.

@@ -30,8 +30,10 @@ sam::MaskEvaluation SegmentRun::evaluate(const sam::InstanceDataset& dataset, Pr
   }
   options.progress = [&](int64_t done, int64_t total) {
     if (callbacks_.progress) {
-      callbacks_.progress(
-          {.phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total});
+      Progress progress{
+          .phase = phase, .epoch = position_.epoch + 1, .epochs = recipe_.epochs, .step = done, .steps = total};
+      fill(progress, start, total);
+      callbacks_.progress(progress);
     }
     if (stop_requested()) throw StopRequested{};
   };
@@ -116,6 +118,7 @@ void SegmentRun::final_evaluation() {
     counters_.test_loss = score_of(test).loss;
     counters_.test_top1 = test.click_best;
     counters_.test_top5 = test.box;
+    counters_.test_images = test.images;
     metrics_log_->add({.event = "test",
                        .step = position_.step,
                        .epoch = static_cast<double>(position_.epoch),

@@ -9,6 +9,7 @@
 #include "vitrail/train/html_internal.h"
 #include "vitrail/train/report_images_internal.h"
 #include "vitrail/train/segment_run_internal.h"
+#include "vitrail/train/unreadable_images_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -57,14 +58,14 @@ Json summary_of(const Counters& counters, const SegmentData& data, int64_t param
             {"skipped_images", counters.skipped_images},
             {"skipped_steps", counters.skipped_steps}};
   if (data.validation) {
-    json["held_out"] = {{"images", data.validation->size()},
+    json["held_out"] = {{"images", validated_images(counters, data.validation->size())},
                         {names.first, std::max(0.0, counters.best.top1)},
                         {"loss", counters.best.loss},
                         {"epoch", counters.best_epoch},
                         {"averaged_weights", counters.best_is_average}};
   }
   if (counters.tested && data.test) {
-    json["test"] = {{"images", data.test->size()},
+    json["test"] = {{"images", tested_images(counters, data.test->size())},
                     {names.first, counters.test_top1},
                     {names.second, counters.test_top5},
                     {"loss", counters.test_loss}};

@@ -102,10 +102,10 @@ TrainingResult SegmentRun::result(bool stopped) const {
   if (!counters_.history.empty() && counters_.history.back().validated) {
     result.last_top1 = counters_.history.back().val_top1;
   }
-  result.validation_images = data_.validation ? data_.validation->size() : 0;
+  result.validation_images = validated_images(counters_, data_.validation ? data_.validation->size() : 0);
   result.best_epoch = counters_.best_epoch;
   result.tested = counters_.tested && data_.test;
-  result.test_images = data_.test ? data_.test->size() : 0;
+  result.test_images = tested_images(counters_, data_.test ? data_.test->size() : 0);
   result.test_loss = counters_.test_loss;
   result.test_top1 = counters_.test_top1;
   result.test_top5 = counters_.test_top5;

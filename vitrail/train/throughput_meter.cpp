@@ -10,6 +10,12 @@ constexpr double kMinSeconds = 1e-9;  // avoids a division by zero
 
 }  // namespace
 
+void fill(Progress& progress, Clock::time_point start, int64_t images) {
+  const double per_step = std::max(kMinSeconds, seconds_since(start)) / static_cast<double>(progress.step);
+  progress.images_per_second = static_cast<double>(images) / (per_step * static_cast<double>(progress.steps));
+  progress.seconds_left = per_step * static_cast<double>(progress.steps - progress.step);
+}
+
 void ThroughputMeter::add_batch(int64_t images) {
   ++batches_;
   images_ += images;

@@ -14,6 +14,10 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Sets the throughput and the remaining time of a phase of `images` images.  progress.step of its progress.steps
+// batches are done since `start`.
+void fill(Progress& progress, Clock::time_point start, int64_t images);
+
 // `waited` is always the total time in seconds that training has waited for the data loader.
 class ThroughputMeter {
  public:

@@ -20,9 +20,9 @@ struct Progress {
   int64_t step = 0, steps = 0;    // batches done and in total, of the epoch or of the evaluated dataset
   // Means of the epoch so far; accuracy is NaN for images with several labels and for segmentation.
   double loss = 0, accuracy = 0;
-  double images_per_second = 0;
-  double data_wait = 0;     // fraction of the training time spent waiting for the data loader
-  double seconds_left = 0;  // estimate for the run
+  double images_per_second = 0;  // 0 for a phase without images of its own: search
+  double data_wait = 0;          // fraction of the training time spent waiting for the data loader
+  double seconds_left = 0;       // estimate: of training for the run, of another phase for its end
 };
 
 struct EpochResult {
@@ -69,13 +69,20 @@ struct CommunicationTimes {
   double waited = 0;      // waiting for all-reduces after backward passes
 };
 
+// The accuracy of a probe on the images that each fold of its cross-validation left out.
+struct CrossValidatedAccuracy {
+  double top1 = 0;
+  int64_t images = 0, folds = 0;
+};
+
 struct TrainingResult {
   bool stopped = false;                  // callbacks.stop ended the run early
   int64_t epoch = 0, step = 0;           // epochs and optimiser steps so far
   std::optional<double> best_top1 = {};  // validation accuracy of the kept weights; empty if nothing was validated
   std::optional<double> last_top1 = {};  // validation accuracy of the weights of the last epoch, if validated
   int64_t validation_images = 0;
-  int64_t best_epoch = 0;     // epoch of the kept weights: the last one if nothing was validated
+  std::optional<CrossValidatedAccuracy> cross_validated = {};  // only a probe has one
+  int64_t best_epoch = 0;     // epoch of the kept weights: the last one if nothing was validated; 0 for a probe
   bool multi_label = false;   // metrics are then those of EpochResult
   bool segmentation = false;  // likewise
   bool tested = false;        // whether there are test images and the run is finished
