@@ -199,6 +199,7 @@ TEST(AutomaticMasks, AreasOutsideTheLimitsAreLeftOut) {
 TEST(AutomaticMasks, OptionsOutsideTheirRangesAreErrors) {
   const auto error = [](const AutomaticOptions& options) { return error_of([&] { run(options); }); };
   EXPECT_TRUE(contains(error({.points_per_side = 0}), "points_per_side"));
+  EXPECT_TRUE(contains(error({.points_per_side = 100000}), "points_per_side: expected at most 1024, got 100000"));
   EXPECT_TRUE(contains(error({.points_per_side = 2, .crop_n_layers = 1, .crop_n_points_downscale_factor = 4}),
                        "at least one point per side in layer 1"));
   EXPECT_TRUE(contains(error({.points_per_batch = 0}), "points_per_batch"));

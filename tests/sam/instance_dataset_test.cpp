@@ -87,7 +87,7 @@ TEST(CocoInstances, ErrorsNameTheAnnotation) {
   EXPECT_TRUE(contains(error_of([&] { late->masks(0, 4, 3); }), "annotation 6"));
   const fs::path file = testing::scratch_folder() / "x.json";
   write(file, "{");
-  EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "not JSON"));
+  EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "expected COCO's JSON, got line 1, column 2: "));
   write(file, R"({"images": [{"id": 1, "file_name": "no.png", "width": 4, "height": 3}], "annotations":
                   [{"id": 1, "image_id": 1, "segmentation": [[0, 0, 2, 0, 2, 2]]}]})");
   EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "no.png"));

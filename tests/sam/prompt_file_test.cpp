@@ -59,8 +59,13 @@ TEST(PromptFile, MaskLogitsHaveTwoAxes) {
   const std::vector<float> values{1, 2, 3, 4, 5, 6};
   write_npy(file, std::array<int64_t, 3>{1, 2, 3}, values.data());
   EXPECT_EQ(read_mask_logits(file).shape(), (Shape{2, 3}));
-  write_npy(file, std::array<int64_t, 3>{2, 1, 3}, values.data());
-  EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "logits [h, w] or [1, h, w]"));
+  write_npy(file, std::array<int64_t, 4>{1, 1, 2, 3}, values.data());  // as segment --logits writes one mask
+  EXPECT_EQ(read_mask_logits(file).shape(), (Shape{2, 3}));
+  write_npy(file, std::array<int64_t, 4>{1, 2, 1, 3}, values.data());
+  EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "logits [h, w] of one mask")) << "of two masks";
+  EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got f32 [1,2,1,3]"));
+  write_npy(file, std::array<int64_t, 1>{6}, values.data());
+  EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got f32 [6]"));
   const std::vector<int64_t> binary{0, 1};
   write_npy(file, std::array<int64_t, 2>{1, 2}, binary.data());
   EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got i64"));

@@ -54,7 +54,9 @@ std::vector<Grid> grids_of(const AutomaticOptions& options) {
     return options.point_grids;
   }
   std::vector<Grid> grids;
+  constexpr double kMaxSide = 1024;  // a million points
   double side = static_cast<double>(options.points_per_side);
+  if (side > kMaxSide) throw Error("points_per_side", str("at most ", kMaxSide), str(options.points_per_side));
   for (size_t layer = 0; layer < layers; ++layer) {
     const double points = side / std::pow(static_cast<double>(options.crop_n_points_downscale_factor), layer);
     if (!(points >= 1)) throw Error("points_per_side", str("at least one point per side in layer ", layer), str(side));

@@ -208,8 +208,8 @@ std::unique_ptr<CocoInstances> parse(const std::string& text, const std::string&
   json document;
   try {
     document = json::parse(text);
-  } catch (const json::exception&) {
-    throw Error(where, "COCO's JSON", "text that is not JSON");
+  } catch (const json::exception& error) {
+    throw Error(where, "COCO's JSON", json_fault(text, error));
   }
   return std::make_unique<CocoInstances>(document, where, folder);
 }

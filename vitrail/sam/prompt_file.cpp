@@ -125,10 +125,12 @@ std::vector<PromptLine> read_prompts(const fs::path& file) {
 Tensor read_mask_logits(const fs::path& file) { return mask_logits_of(read_npy(file), file.string()); }
 
 Tensor mask_logits_of(NpyArray array, const std::string& where) {
-  const bool one_mask = array.shape.size() == 2 || (array.shape.size() == 3 && array.shape[0] == 1);
+  const auto axes = static_cast<std::ptrdiff_t>(array.shape.size());
+  const bool one_mask =
+      axes >= 2 && std::all_of(array.shape.begin(), array.shape.end() - 2, [](int64_t n) { return n == 1; });
   if (!one_mask || array.dtype == DType::i64) {
-    throw Error(where, "logits [h, w] or [1, h, w] in f32",
-                str(name_of(array.dtype), " with ", array.shape.size(), " axes"));
+    throw Error(where, "logits [h, w] of one mask in f32, with any number of axes of 1 in front",
+                str(name_of(array.dtype), " ", json(array.shape).dump()));
   }
   if (array.dtype == DType::f64) array.f32.assign(array.f64.begin(), array.f64.end());
   const size_t axis = array.shape.size() - 2;

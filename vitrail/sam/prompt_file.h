@@ -30,7 +30,7 @@ std::vector<PromptLine> parse_prompts(std::string_view text, const std::string& 
 // parse_prompts() of a file.
 std::vector<PromptLine> read_prompts(const std::filesystem::path& file);
 
-// Logits of a mask in a .npy file, [h, w] or [1, h, w], as f32.  Throws Error naming the path.
+// Logits [h, w] of a mask in a .npy file, which may have axes of 1 in front, as f32.  Throws Error naming the path.
 Tensor read_mask_logits(const std::filesystem::path& file);
 // The same for an array in memory; errors name `where`.
 Tensor mask_logits_of(NpyArray array, const std::string& where);

@@ -47,7 +47,7 @@ Json rle_json(const Rle& rle) { return {{"size", {rle.height, rle.width}}, {"cou
 
 Json difference_box(const PixelBox& box) { return {box.x0, box.y0, box.x1 - box.x0, box.y1 - box.y0}; }
 
-Json coco_box(const SegmentMask& mask) {
+std::array<int64_t, 4> coco_box(const SegmentMask& mask) {
   if (area(mask.rle) == 0) return {0, 0, 0, 0};
   const PixelBox& box = mask.box;
   return {box.x0, box.y0, box.x1 - box.x0 + 1, box.y1 - box.y0 + 1};

@@ -32,7 +32,7 @@ Json rle_json(const Rle& rle);  // {"size": [h, w], "counts": "…"}
 // [x, y, w, h] of segment_anything: w and h are differences of the first and the last column and row.
 Json difference_box(const PixelBox& box);
 // [x, y, w, h] of COCO: w and h are numbers of columns and rows.
-Json coco_box(const SegmentMask& mask);
+std::array<int64_t, 4> coco_box(const SegmentMask& mask);  // all 0 for an empty mask
 // The record of segment_anything's SamAutomaticMaskGenerator.
 Json automatic_record(const SegmentMask& mask);
 // {"image", "prompt", "masks": [{"iou": …, "area": …, "bbox": [x, y, w, h], "rle": …}, …]}
