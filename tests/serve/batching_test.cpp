@@ -25,6 +25,8 @@ TEST(ServeBatching, ImagesOfSeveralClientsRunTogether) {
     EXPECT_EQ(got["predictions"].at(0)["probability"].get<float>(), want.probability) << "whatever the batch";
   }
   EXPECT_EQ(server.metric("vitrail_batch_images_count"), 1) << "one batch";
+  EXPECT_EQ(server.metric(R"(vitrail_batch_images_bucket{le="2"})"), 0);
+  EXPECT_EQ(server.metric(R"(vitrail_batch_images_bucket{le="4"})"), 1) << "a bound belongs to its bucket";
   EXPECT_EQ(server.metric("vitrail_batch_images_sum"), 4);
 }
 

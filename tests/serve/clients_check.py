@@ -10,9 +10,7 @@ import base64
 import io
 import json
 import pathlib
-import shutil
-import signal
-import subprocess
+import re
 import sys
 import tempfile
 import unittest
@@ -22,9 +20,11 @@ import numpy
 import openai
 import tritonclient.http
 from PIL import Image
+from serve_program import Server, run, small_model
 
 PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 MODELS = REPOSITORY / "tests/fixtures/models"
+PAGE = (REPOSITORY / "docs/serving.md").read_text()
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="vitrail-serve-"))
 
 
@@ -35,33 +35,10 @@ def png(seed, size=(40, 36)):
     return file.getvalue()
 
 
-def run(*arguments, data=None):
-    return subprocess.run([str(a) for a in arguments], input=data, check=True, capture_output=True, timeout=60).stdout
-
-
-class Server:
-    """`vitrail serve` on a free port."""
-
-    def __init__(self, *arguments):
-        command = [PROGRAM, "serve", "--port", "0", *arguments]
-        self.process = subprocess.Popen([str(part) for part in command], stderr=subprocess.PIPE, text=True)
-        for line in self.process.stderr:
-            if "serving on" in line:
-                self.url = line.split()[-1]
-                return
-        raise RuntimeError("the server did not start")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(60)
-        self.process.stderr.close()
-        return status
-
-
 class Clients(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("-m", f"small={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}")
+        cls.server = Server(PROGRAM, "-m", small_model(REPOSITORY), "-m", f"clip={MODELS / 'hf_clip'}")
         cls.url = cls.server.url
 
     @classmethod
@@ -116,8 +93,9 @@ class Clients(unittest.TestCase):
         self.assertEqual(classes.shape, (1, 3))
         pixels = tritonclient.http.InferInput("pixels", [1, 3, 32, 32], "FP32")
         pixels.set_data_from_numpy(numpy.zeros((1, 3, 32, 32), numpy.float32))
-        compressed = client.infer("small", [pixels], request_compression_algorithm="gzip")
-        self.assertEqual(compressed.as_numpy("logits").shape, (1, 10))
+        for algorithm in ("gzip", "deflate"):
+            compressed = client.infer("small", [pixels], request_compression_algorithm=algorithm)
+            self.assertEqual(compressed.as_numpy("logits").shape, (1, 10))
         with self.assertRaises(tritonclient.utils.InferenceServerException):
             client.unload_model("small")
 
@@ -164,9 +142,28 @@ class Clients(unittest.TestCase):
         self.assertEqual([item["predictions"] for item in listed], [json.loads(want)["predictions"]] * 2)
 
     def test_metrics_pass_promtool(self):
-        if not shutil.which("promtool"):
-            self.skipTest("promtool is not installed (Debian: prometheus)")
         run("promtool", "check", "metrics", data=run("curl", "-sS", f"{self.url}/metrics"))
+
+    def test_metrics_are_those_of_the_page(self):
+        types = run("curl", "-sS", f"{self.url}/metrics").decode()
+        documented = set()
+        for before, names, after in re.findall(r"`(vitrail_\w*)(?:\{([\w,]+)\})?(\w*)`", PAGE):
+            documented |= {before + name + after for name in names.split(",")}
+        self.assertEqual(set(re.findall(r"^# TYPE (\w+) ", types, re.M)), documented)
+
+    def test_curl_lines_of_the_page(self):
+        lines = re.findall(r"`(curl [^`]*\$V[^`]*)`", PAGE)
+        self.assertGreater(len(lines), 10)
+        for name in ("x.jpg", "y.jpg"):
+            (FOLDER / name).write_bytes(png(1))
+        arguments = ["-m", f"photos={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
+        arguments += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
+        server = Server(PROGRAM, *arguments)
+        for line in lines:
+            command = f"cd {FOLDER} && V={server.url} && " + line.replace("curl", "curl -fsS", 1)
+            with self.subTest(line):
+                self.assertNotEqual(run("sh", "-c", command), b"")
+        self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":

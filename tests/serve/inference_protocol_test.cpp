@@ -203,6 +203,22 @@ TEST(ServeInference, SizesThatDoNotAgreeAreRefused) {
   }
 }
 
+// The limit holds before the names, so names of outputs that no model has get past it.
+TEST(ServeInference, OutputsAreLimited) {
+  serve::ServeOptions options = serve_options();
+  const auto reply = [&](int outputs) {
+    json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {""}}}}}};
+    for (int i = 0; i < outputs; ++i) body["outputs"].push_back({{"name", std::to_string(i)}});
+    return TestServer(options).post("/v2/models/small/infer", body.dump(), kJson);
+  };
+  EXPECT_EQ(reply(64).status, 400);
+  EXPECT_EQ(reply(65).status, 413);
+  EXPECT_TRUE(contains(reply(65).body, "at most 64 outputs in a request, got 65"));
+  serve::set_limit(options.limits, "outputs", "2");
+  EXPECT_EQ(reply(2).status, 400);
+  EXPECT_EQ(reply(3).status, 413);
+}
+
 TEST(ServeInference, AModelThatDoesNotLoadIsAnErrorWithoutPath) {
   const auto folder = scratch_folder() / "model";
   std::filesystem::copy(small_model(), folder);

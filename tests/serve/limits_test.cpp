@@ -3,18 +3,23 @@
 // large.
 #include <zlib.h>
 
+#include <fstream>
 #include <future>
 
 #include "tests/serve/serve_fixture.h"
+#include "tests/support/serve_process.h"
 
 namespace vitrail::testing {
 namespace {
 
-const std::string kGzip = "Content-Encoding: gzip\r\n";
+const std::string kGzip = "Content-Encoding: gzip\r\n", kDeflate = "Content-Encoding: deflate\r\n";
 
-std::string gzip(const std::string& text) {
+// What the encodings of a body are compressed with: zlib's window bits.
+constexpr int kGzipFormat = 15 + 16, kZlibFormat = 15, kRawFormat = -15;
+
+std::string compressed(const std::string& text, int format) {
   z_stream stream{};
-  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
+  EXPECT_EQ(::deflateInit2(&stream, 9, Z_DEFLATED, format, 9, Z_DEFAULT_STRATEGY), Z_OK);
   std::string out(::deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
@@ -24,6 +29,19 @@ std::string gzip(const std::string& text) {
   out.resize(stream.total_out);
   ::deflateEnd(&stream);
   return out;
+}
+
+std::string gzip(const std::string& text) { return compressed(text, kGzipFormat); }
+
+// The largest resident size of a process so far.
+size_t peak_memory(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  const std::string key = "VmHWM:";
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(key)) return std::stoul(line.substr(key.size())) << 10;  // in kB
+  }
+  ADD_FAILURE() << "no " << key;
+  return 0;
 }
 
 // An image file with zeros behind it, which decoders ignore.
@@ -36,25 +54,58 @@ TEST(ServeLimits, CompressedBodiesAreLimitedByTheirContent) {
   serve::ServeOptions options = serve_options();
   options.limits.body_bytes = 50'000;
   const TestServer server(options);
-  EXPECT_EQ(server.post("/v1/classify", gzip(padded_image(50'000)), kGzip).status, 200);
-  const HttpReply reply = server.post("/v1/classify", gzip(padded_image(50'001)), kGzip);
-  EXPECT_EQ(reply.status, 413);
-  EXPECT_TRUE(contains(reply.body, "50000")) << reply.body;
-  EXPECT_EQ(server.post("/v1/classify", gzip(std::string(size_t{1} << 26, '\0')), kGzip).status, 413) << "a bomb";
-  EXPECT_EQ(server.post("/v1/classify", gzip(gzip(padded_image(40'000))), kGzip).status, 422) << "one layer only";
+  for (const int format : {kGzipFormat, kZlibFormat, kRawFormat}) {
+    const std::string& encoding = format == kGzipFormat ? kGzip : kDeflate;
+    const auto post = [&](const std::string& body) {
+      return server.post("/v1/classify", compressed(body, format), encoding);
+    };
+    EXPECT_EQ(post(padded_image(50'000)).body, server.post("/v1/classify", padded_image(50'000)).body) << format;
+    const HttpReply reply = post(padded_image(50'001));
+    EXPECT_EQ(reply.status, 413) << format;
+    EXPECT_TRUE(contains(reply.body, "50000")) << reply.body;
+    EXPECT_EQ(post(gzip(padded_image(40'000))).status, 422) << "one layer only";
+  }
 }
 
 TEST(ServeLimits, DamagedAndUnknownEncodingsAreRefused) {
   const TestServer server;
-  const std::string body = gzip(png_of(noise_image(1)));
-  std::string wrong_check = body;
-  wrong_check[body.size() - 5] ^= 1;
-  for (const std::string& damaged : {body.substr(0, body.size() - 9), wrong_check, std::string("no gzip"), body + "x"})
-    EXPECT_EQ(server.post("/v1/classify", damaged, kGzip).status, 400);
-  for (const char* encoding : {"br", "deflate", "gzip, gzip", "x"})
-    EXPECT_EQ(server.post("/v1/classify", body, std::string("Content-Encoding: ") + encoding + "\r\n").status, 415)
-        << encoding;
-  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1)), "Content-Encoding: identity\r\n").status, 200);
+  const std::string image = png_of(noise_image(1)), body = gzip(image);
+  const auto status = [&](const std::string& data, const std::string& encoding) {
+    return server.post("/v1/classify", data, encoding).status;
+  };
+  for (const int format : {kGzipFormat, kZlibFormat, kRawFormat}) {
+    const std::string& encoding = format == kGzipFormat ? kGzip : kDeflate;
+    const std::string valid = compressed(image, format);
+    EXPECT_EQ(status(valid, encoding), 200) << format;
+    EXPECT_EQ(status(valid + "x", encoding), 400) << format;
+    EXPECT_EQ(status(valid.substr(0, valid.size() - 9), encoding), 400) << format;
+    EXPECT_EQ(status("\xff\xff\xff", encoding), 400) << format;
+    if (format == kRawFormat) continue;  // it has no check
+    std::string wrong_check = valid;
+    wrong_check[valid.size() - (format == kGzipFormat ? 5 : 1)] ^= 1;
+    EXPECT_EQ(status(wrong_check, encoding), 400) << format;
+  }
+  EXPECT_EQ(status("", kDeflate), 400);
+  EXPECT_EQ(status(compressed(image, kZlibFormat), kGzip), 400);
+  EXPECT_EQ(status(body, kDeflate), 400);
+  for (const char* encoding : {"br", "gzip, gzip", "deflate, gzip", "x"})
+    EXPECT_EQ(status(body, std::string("Content-Encoding: ") + encoding + "\r\n"), 415) << encoding;
+  EXPECT_EQ(status(image, "Content-Encoding: identity\r\n"), 200);
+}
+
+// A process of its own, because the client's memory is not of interest.
+TEST(ServeLimits, AnEncodedBombTakesNoMemory) {
+  const ServeProcess server({"-m", small_model(), "--limit", "body-bytes=1000000"});
+  const std::string zeros(size_t{1} << 26, '\0');
+  ASSERT_EQ(http(server.port(), "POST", "/v1/classify", png_of(noise_image(1))).status, 200);
+  const size_t before = peak_memory(server.pid());
+  for (const int format : {kGzipFormat, kZlibFormat}) {
+    const std::string bomb = compressed(zeros, format);
+    ASSERT_LT(bomb.size(), 1'000'000u);
+    const HttpReply reply = http(server.port(), "POST", "/v1/classify", bomb, format == kGzipFormat ? kGzip : kDeflate);
+    EXPECT_EQ(reply.status, 413) << reply.body;
+  }
+  EXPECT_LT(peak_memory(server.pid()), before + (size_t{1} << 25)) << "half of the content";
 }
 
 TEST(ServeLimits, BytesInFlightOfAllClients) {
@@ -140,18 +191,29 @@ TEST(ServeLimits, RequestsMuchTooLargeAreRefused) {
   for (int i = 0; i < 10'000 && open; ++i) open = endless.send(std::string(100'000, 'a'));
   EXPECT_FALSE(open) << "a header of a gigabyte";
   EXPECT_EQ(server.post("/v1/classify", std::string(100'000, '['), kJson).status, 400) << "nested 100,000 deep";
-  std::string chunks = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
-  for (int i = 0; i < 100'000; ++i) chunks += "1\r\na\r\n";
-  HttpConnection connection(server.port());
-  connection.send(chunks);
-  EXPECT_EQ(connection.receive().status, 413) << "100,000 chunks";
   json body{{"inputs", {{{"name", "images"}, {"datatype", "BYTES"}, {"shape", {1}}, {"data", {""}}}}}};
   for (int i = 0; i < 100'000; ++i) body["outputs"].push_back({{"name", std::to_string(i)}});
-  EXPECT_EQ(server.post("/v2/models/small/infer", body.dump(), kJson).status, 400) << "100,000 outputs";
+  EXPECT_EQ(server.post("/v2/models/small/infer", body.dump(), kJson).status, 413) << "100,000 outputs";
   const std::string huge = "POST /v1/classify HTTP/1.1\r\nHost: a\r\nContent-Length: 9223372036854775807\r\n\r\n";
   HttpConnection length(server.port());
   length.send(huge);
   EXPECT_EQ(length.receive().status, 413);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200) << "the server survives";
+}
+
+// The response is awaited before the other chunks are sent, so that it is not lost when the server closes.
+TEST(ServeLimits, AMillionChunksAreRefused) {
+  const TestServer server;
+  const std::string chunk = "1\r\na\r\n";
+  std::string chunks;
+  for (int i = 0; i < 1'000'000; ++i) chunks += chunk;
+  const size_t beyond = (serve::Limits{}.chunks + 1) * chunk.size();
+  HttpConnection connection(server.port());
+  connection.send("POST /v1/classify HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  connection.send(chunks.substr(0, beyond));
+  EXPECT_EQ(connection.receive().status, 413);
+  connection.send(chunks.substr(beyond));
+  EXPECT_TRUE(connection.closed_within(60));
   EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200) << "the server survives";
 }
 

@@ -9,19 +9,18 @@ import io
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import unittest
 
 import numpy
 from PIL import Image
 from playwright.sync_api import expect, sync_playwright
+from serve_program import Server, small_model
 
 PROGRAM, REPOSITORY = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SCREENSHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
 MODELS = REPOSITORY / "tests/fixtures/models"
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = shutil.which("chromium") or sys.exit("page_check: chromium is not installed: run scripts/setup")
 
 
 def image(seed):
@@ -32,14 +31,13 @@ def image(seed):
     return {"name": f"photo {seed}.png", "mimeType": "image/png", "buffer": file.getvalue()}
 
 
-@unittest.skipUnless(CHROMIUM, "chromium is not installed")
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        models = ["-m", f"small={MODELS / 'timm_token'}", "-m", f"clip={MODELS / 'hf_clip'}"]
+        models = ["-m", small_model(REPOSITORY), "-m", f"clip={MODELS / 'hf_clip'}"]
         models += ["-m", f"sam={REPOSITORY / 'tests/fixtures/sam/padded_windows/model.pth'}"]
-        cls.server = subprocess.Popen([PROGRAM, "serve", "--port", "0", *models], stderr=subprocess.PIPE, text=True)
-        cls.url = next(line.split()[-1] for line in cls.server.stderr if "serving on" in line)
+        cls.server = Server(PROGRAM, *models)
+        cls.url = cls.server.url
         cls.playwright = sync_playwright().start()
         camera = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
         cls.browser = cls.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *camera])
@@ -48,9 +46,7 @@ class Page(unittest.TestCase):
     def tearDownClass(cls):
         cls.browser.close()
         cls.playwright.stop()
-        cls.server.send_signal(signal.SIGTERM)
-        cls.server.wait(60)
-        cls.server.stderr.close()
+        cls.server.stop()
 
     def setUp(self):
         self.context = self.browser.new_context(viewport={"width": 1100, "height": 900})

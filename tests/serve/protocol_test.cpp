@@ -170,6 +170,22 @@ TEST(ServeProtocol, SlowClientsAreCutOffAndOthersServed) {
   EXPECT_EQ(idle.receive().status, 0) << "closed without a response";
 }
 
+// More responses than the buffers of the two sockets hold, so that the server cannot write them.
+TEST(ServeProtocol, AClientThatReadsNoResponsesIsCutOffAndOthersServed) {
+  serve::ServeOptions options = serve_options();
+  options.limits.request_seconds = 2;
+  options.limits.body_bytes_per_second = 1e9;
+  options.limits.idle_seconds = 1000;
+  const TestServer server(options);
+  const size_t size = server.get("/openapi.json").body.size();
+  std::string requests;
+  for (size_t sent = 0; sent < (size_t{64} << 20); sent += size) requests += http_request("GET", "/openapi.json");
+  HttpConnection client(server.port());
+  client.send(requests);
+  EXPECT_EQ(server.post("/v1/classify", png_of(noise_image(1))).status, 200);
+  wait_until([&] { return server.metric("vitrail_connections") == 1; });
+}
+
 TEST(ServeProtocol, MoreConnectionsThanTheLimitAreRefused) {
   serve::ServeOptions options = serve_options();
   options.limits.connections = 3;

@@ -24,16 +24,21 @@ std::string content_of(const std::string& file) {
 }  // namespace
 
 ServeProcess::ServeProcess(const std::vector<std::string>& arguments,
-                           const std::map<std::string, std::string>& environment) {
+                           const std::map<std::string, std::string>& environment, const std::string& ulimit) {
   const auto folder = scratch_folder();
-  const std::string errors = (folder / "err").string();
+  error_file_ = (folder / "err").string();
   output_file_ = (folder / "out").string();
   std::vector<std::string> all{"serve", "--port", "0"};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  pid_ = start_program(program(), all, {"/dev/null", output_file_, errors}, environment);
+  std::filesystem::path started = program();
+  if (!ulimit.empty()) {
+    all.insert(all.begin(), {"-c", "ulimit " + ulimit + " && exec \"$0\" \"$@\"", started.string()});
+    started = "/bin/sh";
+  }
+  pid_ = start_program(started, all, {"/dev/null", output_file_, error_file_}, environment);
   const std::string mark = "serving on ";
   for (int i = 0; i < 6000; ++i) {  // a minute
-    const std::string text = content_of(errors);
+    const std::string text = read_errors();
     const size_t at = text.find(mark), end = text.find('\n', at == text.npos ? 0 : at);
     if (at != text.npos && end != text.npos) {
       address_ = text.substr(at + mark.size(), end - at - mark.size());
@@ -42,11 +47,11 @@ ServeProcess::ServeProcess(const std::vector<std::string>& arguments,
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) == pid_) {
       pid_ = -1;
-      throw std::runtime_error("vitrail serve ended: " + content_of(errors));
+      throw std::runtime_error("vitrail serve ended: " + read_errors());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw std::runtime_error("vitrail serve does not serve: " + content_of(errors));
+  throw std::runtime_error("vitrail serve does not serve: " + read_errors());
 }
 
 ServeProcess::~ServeProcess() {
@@ -69,5 +74,7 @@ int ServeProcess::wait() {
 }
 
 std::string ServeProcess::read_output() const { return content_of(output_file_); }
+
+std::string ServeProcess::read_errors() const { return content_of(error_file_); }
 
 }  // namespace vitrail::testing

@@ -59,7 +59,6 @@ Call::Call(Engine& engine, std::string route, HttpRequest request, std::shared_p
       traceparent_(valid_traceparent(request_.header("traceparent"))) {}
 
 Call::~Call() {
-  engine_.inflated_bytes -= inflated_bytes_;
   if (responded_) return;
   respond(error_response(route_, 500, "internal error"));
 }
@@ -74,6 +73,7 @@ void Call::decompress() {
 
 void Call::respond(HttpResponse response) {
   if (responded_.exchange(true)) return;
+  engine_.inflated_bytes -= inflated_bytes_;  // before the client knows, which may send the next body at once
   if (departed()) return engine_.metrics.count_departed(route_);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
   {

@@ -76,7 +76,7 @@ class HttpTransport {
   virtual bool drain() = 0;
 };
 
-// The module: a table, whose version is incremented with every change of this file.
+// The module: a table, whose version is incremented with every change of this file and of Limits.
 struct HttpModule {
   int version;
   // `handler` outlives the transport.  If the endpoint cannot be used, returns null and sets `error`.
@@ -84,7 +84,7 @@ struct HttpModule {
                                            std::string& error);
 };
 
-constexpr int kHttpModuleVersion = 1;
+constexpr int kHttpModuleVersion = 2;
 using HttpModuleEntry = const HttpModule* (*)();
 constexpr const char* kHttpModuleEntry = "vitrail_serve_module";
 constexpr const char* kHttpModuleFile = "vitrail_serve.so";

@@ -18,7 +18,6 @@ using nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "binary tensors are little-endian");
 
-constexpr size_t kMaxOutputs = 64;
 constexpr size_t kLengthBytes = 4;  // in front of an element of BYTES
 
 const json& object_or_empty(const json& object, const std::string& name) {
@@ -137,12 +136,13 @@ InferenceInput parse_input(const json& given, std::string_view& binary) {
   return input;
 }
 
-std::vector<RequestedOutput> parse_outputs(const json& body, bool binary) {
+std::vector<RequestedOutput> parse_outputs(const json& body, bool binary, const Limits& limits) {
   std::vector<RequestedOutput> outputs;
   const auto given = body.find("outputs");
   if (given == body.end()) return outputs;
-  if (!given->is_array() || given->size() > kMaxOutputs)
-    throw Error("outputs", str("a list of at most ", kMaxOutputs, " outputs"), given->type_name());
+  if (!given->is_array()) throw Error("outputs", "a list", given->type_name());
+  if (given->size() > limits.outputs)
+    throw HttpError(413, str("at most ", limits.outputs, " outputs in a request, got ", given->size()));
   for (const json& output : *given) {
     const std::string name = text_member(output, "name", "");
     for (const RequestedOutput& other : outputs) {
@@ -179,7 +179,7 @@ InferenceRequest parse_inference(const HttpRequest& request, const Limits& limit
     throw Error("inputs", "one input: images (BYTES) or pixels (FP32)", str(inputs.size()));
   if (body.contains("id")) result.id = text_member(body, "id", "");
   result.binary = flag_in(object_or_empty(body, "parameters"), "binary_data_output", false);
-  result.outputs = parse_outputs(body, result.binary);
+  result.outputs = parse_outputs(body, result.binary, limits);
   result.input = parse_input(inputs.front(), binary);
   if (!binary.empty()) throw Error("body", "no bytes after the inputs", str(binary.size()));
   check_input(result.input, limits);

@@ -32,8 +32,8 @@ struct InferenceRequest {
   bool binary = false;                   // binary_data_output: all outputs, unless they say otherwise
 };
 
-// Throws Error or HttpError for a body that is not as the protocol, sizes that do not agree, and more elements than
-// limits.images in a BYTES input.
+// Throws Error or HttpError for a body that is not as the protocol, sizes that do not agree, and more images or
+// outputs than the limits.
 InferenceRequest parse_inference(const HttpRequest& request, const Limits& limits);
 
 // An output: values of FP32, or strings of BYTES.

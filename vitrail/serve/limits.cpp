@@ -20,6 +20,7 @@ const std::map<std::string, Field>& fields() {
                                                   {"chunks", &Limits::chunks},
                                                   {"json-depth", &Limits::json_depth},
                                                   {"images", &Limits::images},
+                                                  {"outputs", &Limits::outputs},
                                                   {"pixels", &Limits::pixels},
                                                   {"connections", &Limits::connections},
                                                   {"requests", &Limits::requests},

@@ -14,6 +14,7 @@ struct Limits {
   size_t chunks = 65'536;                   // chunks of a body: 413
   int json_depth = 64;                      // 400
   size_t images = 256;                      // images of a request: 413
+  size_t outputs = 64;                      // outputs that a request names: 413
   int64_t pixels = 64'000'000;              // pixels of an image: 422
   size_t connections = 1'024;               // more are refused by 503
   size_t requests = 512;                    // in flight: 429

@@ -76,9 +76,11 @@ std::string from_data_uri(std::string_view uri, const std::string& where) {
 bool decompress_body(HttpRequest& request, const Limits& limits) {
   const std::string encoding = media_type(request.header("content-encoding"));
   if (encoding.empty() || encoding == "identity") return false;
-  if (encoding != "gzip") throw HttpError(415, "Content-Encoding: expected gzip or identity");
+  if (encoding != "gzip" && encoding != "deflate")
+    throw HttpError(415, "Content-Encoding: expected gzip, deflate or identity");
   try {
-    const std::vector<std::byte> body = gunzip(bytes_of(request.body), limits.body_bytes, "body");
+    const auto decompress = encoding == "gzip" ? gunzip : inflate_all;
+    const std::vector<std::byte> body = decompress(bytes_of(request.body), limits.body_bytes, "body");
     request.body.assign(reinterpret_cast<const char*>(body.data()), body.size());
     return true;
   } catch (const Error& error) {

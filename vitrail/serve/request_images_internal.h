@@ -28,8 +28,8 @@ RequestImages take_images(HttpRequest& request, const Limits& limits, RequestOpt
 // The bytes of "data:image/png;base64,…".  Throws Error naming `where` for other text; no URL is fetched.
 std::string from_data_uri(std::string_view uri, const std::string& where);
 
-// Replaces a body with Content-Encoding gzip, and returns whether it had one.  Throws HttpError: 400 for damaged data,
-// 413 above the limit, 415 for another encoding.
+// Replaces a body with Content-Encoding gzip or deflate, and returns whether it had one.  Throws HttpError: 400 for
+// damaged data, 413 above the limit, 415 for another encoding.
 bool decompress_body(HttpRequest& request, const Limits& limits);
 
 // The type in a Content-Type header, in lower case and without parameters.

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/serve/worker_pool_internal.h"
 
+#include <system_error>
+
+#include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::serve {
 
 WorkerPool::WorkerPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { loop(); });
+  } catch (const std::system_error& failure) {
+    stop();  // a thread must end before its object does
+    throw Error("serve", str(threads, " threads that decode images"), failure.what());
+  }
 }
 
 void WorkerPool::post(std::function<void()> task, bool urgent) {
