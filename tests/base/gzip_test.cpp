@@ -2,6 +2,7 @@
 #include "vitrail/base/gzip_internal.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -48,6 +49,49 @@ TEST(Gzip, TruncatedAndCorruptedDataThrowsOrDecompresses) {
     try {
       gunzip(changed, 100, "changed.gz");
     } catch (const Error&) {
+    }
+  }
+}
+
+// Data as of zlib's compress(), or without its header of two bytes and its check of four.
+std::vector<std::byte> deflated(const std::string& text, bool with_header) {
+  uLongf size = ::compressBound(text.size());
+  std::vector<std::byte> bytes(size);
+  EXPECT_EQ(::compress(reinterpret_cast<Bytef*>(bytes.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
+                       text.size()),
+            Z_OK);
+  bytes.resize(size);
+  return with_header ? bytes : std::vector<std::byte>(bytes.begin() + 2, bytes.end() - 4);
+}
+
+TEST(InflateAll, ReadsDataWithAndWithoutZlibsHeader) {
+  for (const std::string& text : {std::string(), std::string("deflated"), std::string(200'000, 'a')}) {
+    for (const bool with_header : {false, true}) {
+      auto bytes = deflated(text, with_header);
+      const auto content = inflate_all(bytes, text.size(), "body");
+      EXPECT_EQ(std::string(reinterpret_cast<const char*>(content.data()), content.size()), text);
+      if (!text.empty()) {
+        EXPECT_THROW(inflate_all(bytes, text.size() - 1, "body"), Error);
+      }
+      bytes.push_back(std::byte{0});
+      EXPECT_THROW(inflate_all(bytes, text.size(), "body"), Error) << "a byte after the data";
+    }
+  }
+}
+
+TEST(InflateAll, TruncatedAndCorruptedDataThrowsOrDecompresses) {
+  for (const bool with_header : {false, true}) {
+    const auto bytes = deflated("first and second, first and second", with_header);
+    for (size_t length = 0; length < bytes.size(); ++length)
+      EXPECT_THROW(inflate_all(std::span(bytes).first(length), 100, "body"), Error) << length;
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      auto changed = bytes;
+      changed[at] ^= std::byte{0xff};
+      try {
+        inflate_all(changed, 100, "body");
+        EXPECT_FALSE(with_header && at > 1) << "the check does not notice byte " << at;
+      } catch (const Error&) {
+      }
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 namespace vitrail {
 namespace {
 
@@ -36,6 +38,20 @@ TEST(JsonContent, TakesLinearTime) {
   std::string text = "[{}";
   for (int i = 1; i < 1'000'000; ++i) text += ",{}";
   EXPECT_EQ(json_content(text + "]", 2'000'000).values, 1'000'001u);
+}
+
+TEST(JsonFault, SaysWhereAndWhyWithoutTheParsersNumbers) {
+  const auto fault = [](const std::string& text) {
+    try {
+      return nlohmann::json::parse(text).dump();
+    } catch (const nlohmann::json::exception& error) {
+      return json_fault(text, error);
+    }
+  };
+  EXPECT_EQ(fault(""), "nothing");
+  EXPECT_EQ(fault(" \n\t"), "nothing");
+  EXPECT_TRUE(fault("{\n\"a\": ,}").starts_with("line 2, column 6: syntax error while parsing value"));
+  EXPECT_TRUE(fault("[1e999]").starts_with("number overflow parsing '1e999'")) << fault("[1e999]");
 }
 
 }  // namespace

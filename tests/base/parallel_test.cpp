@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -92,6 +95,67 @@ TEST(ParallelForBalanced, OtherThreadsStealTheWorkOfABlockedThread) {
       done += last - first;
     });
     EXPECT_EQ(done, length);
+  }
+}
+
+// Threads of given speeds, in virtual time: an element takes thread i `costs[i]` units, and no thread begins one while
+// another thread is behind it.  So the schedule does not depend on the machine.
+class ThreadsOfUnequalSpeed {
+ public:
+  explicit ThreadsOfUnequalSpeed(std::vector<int> costs) : costs_(std::move(costs)), clocks_(costs_.size()) {}
+
+  // Returns the number of elements that each thread computed.
+  std::vector<int64_t> run(int64_t length, int64_t grain) {
+    std::vector<int64_t> elements(costs_.size());
+    not_taken_ = length;
+    const ThreadCount count(static_cast<int>(costs_.size()));
+    parallel_for_balanced(0, length, grain, [&](int64_t first, int64_t last) {
+      const size_t thread = index_of_this_thread();
+      not_taken_ -= last - first;
+      for (int64_t i = first; i < last; ++i) {
+        while (not_taken_ > 0 && is_ahead(thread)) std::this_thread::yield();
+        clocks_[thread] += costs_[thread];
+        ++elements[thread];
+      }
+    });
+    return elements;
+  }
+
+ private:
+  // In the order of their first calls, which wait for each other.
+  size_t index_of_this_thread() {
+    size_t index = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto [found, is_new] = threads_.try_emplace(std::this_thread::get_id(), threads_.size());
+      index = found->second;
+      if (is_new) ++started_;
+    }
+    while (started_ < costs_.size()) std::this_thread::yield();
+    return index;
+  }
+  bool is_ahead(size_t thread) const { return clocks_[thread] > *std::min_element(clocks_.begin(), clocks_.end()); }
+
+  std::vector<int> costs_;
+  std::vector<std::atomic<int64_t>> clocks_;
+  std::atomic<int64_t> not_taken_ = 0;
+  std::mutex mutex_;
+  std::map<std::thread::id, size_t> threads_;
+  std::atomic<size_t> started_ = 0;
+};
+
+// Equal shares would end at 1.5 to 1.67 times the ideal time.
+TEST(ParallelForBalanced, IsCloseToTheIdealScheduleWhereSpeedsDifferByTwo) {
+  constexpr int64_t kLength = 240, kGrain = 1;
+  for (const std::vector<int>& costs : {std::vector<int>{2, 1}, {2, 1, 1}, {2, 2, 1, 1}}) {
+    const std::vector<int64_t> elements = ThreadsOfUnequalSpeed(costs).run(kLength, kGrain);
+    double speed = 0;  // elements per unit of time
+    for (const int cost : costs) speed += 1.0 / cost;
+    for (size_t i = 0; i < costs.size(); ++i) {
+      EXPECT_LE(static_cast<double>(elements[i]) * costs[i], 1.3 * kLength / speed)
+          << elements[i] << " elements of thread " << i << " of " << costs.size();
+    }
+    EXPECT_EQ(std::accumulate(elements.begin(), elements.end(), int64_t{0}), kLength);
   }
 }
 

@@ -11,6 +11,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/hub/file_list_internal.h"
 #include "vitrail/hub/layout_internal.h"
+#include "vitrail/hub/snapshot_internal.h"
+#include "vitrail/text/tokenizer_files_internal.h"
 
 namespace vitrail::hub {
 namespace {
@@ -30,8 +32,10 @@ TEST(Layout, ARevisionIsACommitOrTheOneInItsFile) {
   EXPECT_FALSE(layout.commit_of("main"));
   write(layout.ref("main"), kCommit + "\n");
   EXPECT_EQ(layout.commit_of("main"), kCommit);
-  write(layout.ref("bad"), "../../x");
-  EXPECT_THROW(layout.commit_of("bad"), Error);
+  for (const std::string& text : {std::string("../../x"), std::string(39, 'c'), std::string(41, 'c'), std::string()}) {
+    write(layout.ref("bad"), text);
+    EXPECT_THROW(layout.commit_of("bad"), Error) << text;
+  }
 }
 
 TEST(Layout, FoldersOfModelsNameTheRepository) {
@@ -60,6 +64,14 @@ TEST(FileList, IsTheSameAfterWritingAndReading) {
   EXPECT_EQ(read->at("a/b").size, 3);
 }
 
+TEST(FileList, WhatTokenizersReadIsNeededAndNothingElseOfThem) {
+  for (const char* name : text::kTokenizerFiles) EXPECT_TRUE(is_needed_beside_weights(name)) << name;
+  for (const char* name : text::kTokenizerCompanions) EXPECT_TRUE(is_needed_beside_weights(name)) << name;
+  for (const char* name : {"tokenizer.model", "special_tokens_map.json", "added_tokens.json"}) {
+    EXPECT_FALSE(is_needed_beside_weights(name)) << name;
+  }
+}
+
 TEST(FileList, OtherRepliesAreErrors) {
   FileList files;
   for (const char* reply : {"", "{}", "[1]", R"([{"type":"file"}])", R"([{"type":"file","path":1,"size":1,"oid":""}])",
@@ -77,6 +89,46 @@ TEST(Layout, LinksHaveToStayInTheCache) {
   EXPECT_NO_THROW(require_in_cache(cache / "inside", cache));
   EXPECT_THROW(require_in_cache(cache / "outside", cache), Error);
   EXPECT_THROW(require_in_cache(cache / "absent", cache), Error);
+}
+
+// A file of two bytes whose blob is in the cache.
+HubFile cached_file(const Layout& layout) {
+  const HubFile file{.size = 2, .blob_id = std::string(40, 'a'), .lfs_sha256 = {}, .xet_hash = {}};
+  write(layout.blobs() / file.etag(), "ok");
+  return file;
+}
+
+TEST(Snapshot, LinksToTheBlobFromAnyDepth) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  const HubFile file = cached_file(layout);
+  for (const std::string path : {"w", "a/w", "a/b/w"}) {
+    EXPECT_FALSE(is_in_snapshot(layout, kCommit, path, file));
+    add_to_snapshot(layout, kCommit, path, file, true);
+    const fs::path added = layout.snapshot(kCommit) / path;
+    EXPECT_TRUE(fs::read_symlink(added).is_relative());
+    EXPECT_TRUE(fs::equivalent(added, layout.blobs() / file.etag())) << path;
+    EXPECT_TRUE(is_in_snapshot(layout, kCommit, path, file));
+  }
+}
+
+TEST(Snapshot, WithoutLinksTheBlobIsMoved) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  const HubFile file = cached_file(layout);
+  add_to_snapshot(layout, kCommit, "a/w", file, false);
+  EXPECT_FALSE(fs::is_symlink(layout.snapshot(kCommit) / "a/w"));
+  EXPECT_TRUE(is_in_snapshot(layout, kCommit, "a/w", file));
+  EXPECT_FALSE(has_blob(layout, file));
+}
+
+TEST(Snapshot, ABlobOfAnotherSizeIsDeleted) {
+  const Layout layout(testing::scratch_folder(), "org/name");
+  const HubFile file = cached_file(layout);
+  EXPECT_TRUE(has_blob(layout, file));
+  for (const char* content : {"", "o", "ok!"}) {
+    write(layout.blobs() / file.etag(), content);
+    EXPECT_FALSE(has_blob(layout, file)) << content;
+    EXPECT_FALSE(fs::exists(layout.blobs() / file.etag())) << content;
+  }
 }
 
 }  // namespace

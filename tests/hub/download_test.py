@@ -8,11 +8,13 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -208,13 +210,64 @@ class Faults(HubTest):
         self.assertEqual(starts, sorted(starts))
         self.assertGreaterEqual(starts[-1], 900_000)
 
+    def partial_size(self):
+        partial = self.blob().with_name(self.blob().name + ".vitrail-partial")
+        return partial.stat().st_size if partial.exists() else 0
+
     def wait_for_part(self, size):
         """Waits until `size` bytes of the weights are on the disk: a slow machine only makes the test longer."""
-        partial = self.blob().with_name(self.blob().name + ".vitrail-partial")
         deadline = time.monotonic() + 60
-        while not partial.exists() or partial.stat().st_size < size:
+        while self.partial_size() < size:
             self.assertLess(time.monotonic(), deadline, "the download does not advance")
-            time.sleep(0.005)
+            time.sleep(0.001)
+
+    def test_a_pull_killed_at_50_points_fetches_at_most_a_megabyte_again(self):
+        """At each point the server waits with all but 256 kB beyond it: a program that keeps more than that in memory
+        never has the bytes before the point on the disk, and the test fails."""
+        ahead, allowed, draws = 262_144, 1_000_000, random.Random(8)
+        self.weights = self.files["model.safetensors"] = random.Random(9).randbytes(25_000_000)
+        point, sent, killed = 0, 0, threading.Event()
+
+        def wait_at_the_point(position):
+            nonlocal sent
+            while position > point + ahead and not killed.is_set():
+                time.sleep(0.001)
+            sent = position
+
+        self.hub.before_chunk = wait_at_the_point
+        sent_at_kills = []
+        for _ in range(50):
+            point = self.partial_size() + draws.randint(20_000, 200_000)
+            killed.clear()
+            environment = self.environment(HF_HUB_DOWNLOAD_TIMEOUT="60")  # a waiting server is no stall
+            with subprocess.Popen([PROGRAM, "pull", NAME], env=environment, stdout=subprocess.DEVNULL) as process:
+                self.wait_for_part(point)
+                sent_at_kills.append(sent)
+                process.send_signal(signal.SIGKILL)
+            killed.set()
+        self.hub.before_chunk = None
+        self.pull()
+        self.assert_complete()
+        starts = [int(headers.get("Range", "bytes=0-")[6:-1]) for headers in self.hub.contents_requested()]
+        self.assertEqual(len(starts), 51)
+        again = [at_kill - start for at_kill, start in zip(sent_at_kills, starts[1:], strict=True)]
+        self.assertLessEqual(max(again), allowed)
+        self.assertEqual(starts, sorted(starts))
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    def test_offline_opens_no_connection(self):
+        def sockets(*arguments, **variables):
+            trace = self.folder / "trace"
+            command = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", trace, PROGRAM, *arguments]
+            subprocess.run(command, env=self.environment(**variables), capture_output=True, timeout=120)
+            return [line for line in trace.read_text().splitlines() if "AF_INET" in line]
+
+        self.assertTrue(sockets("pull", NAME), "strace shows no connection, so nothing was tested")
+        self.hub.requests.clear()
+        offline = {"HF_HUB_OFFLINE": "1"}
+        for arguments in (["inspect", "-m", NAME], ["pull", NAME], ["pull", "org/none"], ["inspect", "-m", "org/none"]):
+            self.assertEqual(sockets(*arguments, **offline), [], arguments)
+        self.assertEqual(self.hub.requests, [])
 
     def test_errors_say_what_to_do(self):
         self.repository.gated = True
@@ -346,4 +399,8 @@ class Shared(HubTest):
 
 
 if __name__ == "__main__":
+    if shutil.which("strace") is None:
+        print("download_test: strace is not installed: an offline program is not traced", file=sys.stderr)
+    if huggingface_hub is None:
+        print("download_test: huggingface_hub is not installed: the cache is not shared with it", file=sys.stderr)
     unittest.main()

@@ -150,16 +150,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.flush()
             time.sleep(hub.stall_s)
             self.close_connection = True
-        elif hub.bytes_per_s:
-            self.throttled(status, body, headers)
+        elif hub.bytes_per_s or hub.before_chunk:
+            self.throttled(status, body, headers, start)
         else:
             self.reply(status, body, headers)
 
-    def throttled(self, status, body, headers):
-        chunk, rate = 65_536, self.server.hub.bytes_per_s
+    def throttled(self, status, body, headers, position):
+        hub, chunk = self.server.hub, 65_536
         self.reply(status, body[:chunk], headers, length=len(body))
         for start in range(chunk, len(body), chunk):
-            time.sleep(chunk / rate)
+            if hub.before_chunk:
+                hub.before_chunk(position + start)
+            else:
+                time.sleep(chunk / hub.bytes_per_s)
             self.wfile.write(body[start : start + chunk])
 
 
@@ -175,12 +178,14 @@ class Hub:
 
     faults: taken one by one, by requests for contents ("cut 1000", "stall", "corrupt", "longer", "416", "ignore range",
     "other range") or by requests to the hub ("429", "500").
+    before_chunk: called with the number of bytes that were sent of a file, before more of them are.
     """
 
     def __init__(self, repositories):
         self.repositories = repositories
         self.requests, self.faults, self.contents = [], [], {}
         self.listing, self.page, self.stall_s, self.bytes_per_s, self.storage_version = None, 1000, 3, 0, "1"
+        self.before_chunk = None
         self.servers = [Server(("127.0.0.1", 0), Handler) for _ in range(2)]
         for server in self.servers:
             server.hub = self

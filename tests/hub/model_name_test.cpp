@@ -30,6 +30,7 @@ TEST(ModelName, OtherTextIsNone) {
                            "org/.name",
                            "org/name.",
                            "org/na--me",
+                           "org/na..me",
                            "org/na me",
                            "org/name@",
                            "org/name@../x",

@@ -111,6 +111,8 @@ TEST(Decode, FilesThatAreNotReadAreNamed) {
       {media("isom\0\0\0\0mp41mp42"s), "a video"},
       {"\0\0\0\x0cJXL \r\n\x87\n"s, "JPEG XL"},
       {"\xff\x0a\xfa\x7f", "JPEG XL"},
+      {"\0\0\x02\0\0\0\0\0\0\0\0\0"s, "TGA"},
+      {"\0\0\x02\0\x01\0\x10\x10"s, "CUR"},
       {"<!DOCTYPE html><html>", "an HTML page"},
       {"\n\n  <HTML lang=en>", "an HTML page"},
       {"\xef\xbb\xbf<!-- x --><html>", "an HTML page"},
@@ -125,6 +127,18 @@ TEST(Decode, FilesThatAreNotReadAreNamed) {
     const std::string message = failure({bytes.begin(), bytes.end()});
     EXPECT_NE(message.find("got " + name), std::string::npos) << message;
   }
+}
+
+// A literal of six pixels is three bytes, and a byte that pads them to two words.
+TEST(Decode, ALiteralOfARunLengthBmpIsPaddedToWords) {
+  constexpr uint8_t kWidth = 6, kHeight = 2, kColours = 16, kData = 14 + 40 + 4 * kColours;
+  std::vector<uint8_t> bmp(kData, 0);
+  bmp[0] = 'B', bmp[1] = 'M', bmp[10] = kData, bmp[14] = 40, bmp[18] = kWidth, bmp[22] = kHeight, bmp[26] = 1;
+  bmp[28] = 4, bmp[30] = 2;  // 4 bits, run lengths
+  for (uint8_t i = 0; i < kColours; ++i) std::fill_n(bmp.begin() + 54 + 4 * i, 3, static_cast<uint8_t>(10 * i));
+  for (const uint8_t byte : {0, 6, 0x12, 0x34, 0x56, 0, 0, 0, 6, 0x77, 0, 1}) bmp.push_back(byte);  // then a run of 6
+  const Image image = decode_bytes(bmp, {.mode = ColorMode::grey});
+  EXPECT_EQ(image.pixels, (std::vector<uint8_t>{70, 70, 70, 70, 70, 70, 10, 20, 30, 40, 50, 60}));
 }
 
 // Cut at each length, or with a changed byte, these give an image or an Error.

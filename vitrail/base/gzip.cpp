@@ -13,11 +13,14 @@ namespace {
 constexpr uint64_t kMaxBytesPerCall = uint64_t{1} << 30;  // zlib counts bytes in 32 bits
 constexpr uint64_t kInitialSize = 1 << 16;
 
+constexpr int kWindowBits = 15;               // zlib format with a window of 32 KiB
+constexpr int kGzipWindowBits = 15 + 16;      // +16 selects the gzip format
+constexpr int kRawWindowBits = -kWindowBits;  // negative selects data without a header
+
 struct Inflater {
   z_stream stream{};
-  explicit Inflater(const std::string& where) {
-    constexpr int kGzipWindowBits = 15 + 16;  // 32 KiB window; +16 selects the gzip format
-    if (::inflateInit2(&stream, kGzipWindowBits) != Z_OK) throw Error(where + ": zlib cannot be started");
+  Inflater(int window_bits, const std::string& where) {
+    if (::inflateInit2(&stream, window_bits) != Z_OK) throw Error(where + ": zlib cannot be started");
   }
   ~Inflater() { ::inflateEnd(&stream); }
 };
@@ -30,6 +33,46 @@ void grow_if_full(std::vector<std::byte>& content, uint64_t produced, uint64_t m
   content.resize(std::min(limit, std::max<uint64_t>(kInitialSize, content.size() * 2)));
 }
 
+struct Content {
+  std::vector<std::byte> bytes;
+  uint64_t produced = 0;  // how many of them are content
+};
+
+// Adds the content of one stream, and removes the stream from the front of `compressed`.  format: for errors.
+void inflate_stream(z_stream& stream, std::span<const std::byte>& compressed, Content& content, uint64_t max_size,
+                    const std::string& where, const std::string& format) {
+  auto& [bytes, produced] = content;
+  for (int status = Z_OK; status != Z_STREAM_END;) {
+    grow_if_full(bytes, produced, max_size, where);
+    const uint64_t in = std::min<uint64_t>(kMaxBytesPerCall, compressed.size());
+    const uint64_t out = std::min(kMaxBytesPerCall, bytes.size() - produced);
+    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));
+    stream.avail_in = static_cast<uInt>(in);
+    stream.next_out = reinterpret_cast<Bytef*>(bytes.data() + produced);
+    stream.avail_out = static_cast<uInt>(out);
+    status = ::inflate(&stream, Z_NO_FLUSH);
+    compressed = compressed.subspan(in - stream.avail_in);
+    produced += out - stream.avail_out;
+    if (status != Z_OK && status != Z_STREAM_END)
+      throw Error(where, format + " data",
+                  str(compressed.empty() ? "truncated" : "damaged", " data after ", produced, " bytes"));
+  }
+  if (produced > max_size) throw Error(where, str("at most ", max_size, " bytes of content"), "more");
+}
+
+std::vector<std::byte> taken(Content content) {
+  content.bytes.resize(content.produced);
+  return std::move(content.bytes);
+}
+
+// A header of RFC 1950: the method deflate with a window of at most 32 KiB, and a check.  Data without a header would
+// begin with a stored block and padding that is not zero, which no compressor writes.
+bool has_zlib_header(std::span<const std::byte> bytes) {
+  if (bytes.size() < 2) return false;
+  const int first = std::to_integer<int>(bytes[0]), second = std::to_integer<int>(bytes[1]);
+  return (first & 15) == Z_DEFLATED && (first >> 4) <= 7 && (first * 256 + second) % 31 == 0;
+}
+
 }  // namespace
 
 bool is_gzip(std::span<const std::byte> bytes) {
@@ -38,38 +81,26 @@ bool is_gzip(std::span<const std::byte> bytes) {
 
 std::vector<std::byte> gunzip(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where) {
   if (!is_gzip(compressed)) throw Error(where, "a gzip file", "a file of another kind");
-  std::vector<std::byte> content;
-  Inflater inflater(where);
-  z_stream& stream = inflater.stream;
-  uint64_t consumed = 0, produced = 0;  // bytes of compressed input and of content
+  Content content;
+  Inflater inflater(kGzipWindowBits, where);
+  std::span<const std::byte> trailing = compressed;
   while (true) {
-    grow_if_full(content, produced, max_size, where);
-    const uint64_t in = std::min(kMaxBytesPerCall, compressed.size() - consumed);
-    const uint64_t out = std::min(kMaxBytesPerCall, content.size() - produced);
-    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data() + consumed));
-    stream.avail_in = static_cast<uInt>(in);
-    stream.next_out = reinterpret_cast<Bytef*>(content.data() + produced);
-    stream.avail_out = static_cast<uInt>(out);
-    const int status = ::inflate(&stream, Z_NO_FLUSH);
-    consumed += in - stream.avail_in;
-    produced += out - stream.avail_out;
-    if (status == Z_STREAM_END) {
-      const auto trailing = compressed.subspan(consumed);
-      if (!is_gzip(trailing)) {
-        if (std::any_of(trailing.begin(), trailing.end(), [](std::byte b) { return b != std::byte{0}; })) {
-          throw Error(where, "nothing after the gzip data", str(trailing.size(), " bytes"));
-        }
-        break;
-      }
-      ::inflateReset(&stream);  // another member follows
-    } else if (status != Z_OK) {
-      throw Error(where, "gzip data",
-                  str(consumed == compressed.size() ? "truncated" : "damaged", " data after ", produced, " bytes"));
+    inflate_stream(inflater.stream, trailing, content, max_size, where, "gzip");
+    if (!is_gzip(trailing)) {
+      if (std::any_of(trailing.begin(), trailing.end(), [](std::byte b) { return b != std::byte{0}; }))
+        throw Error(where, "nothing after the gzip data", str(trailing.size(), " bytes"));
+      return taken(std::move(content));
     }
+    ::inflateReset(&inflater.stream);  // another member follows
   }
-  if (produced > max_size) throw Error(where, str("at most ", max_size, " bytes of content"), "more");
-  content.resize(produced);
-  return content;
+}
+
+std::vector<std::byte> inflate_all(std::span<const std::byte> compressed, uint64_t max_size, const std::string& where) {
+  Content content;
+  Inflater inflater(has_zlib_header(compressed) ? kWindowBits : kRawWindowBits, where);
+  inflate_stream(inflater.stream, compressed, content, max_size, where, "deflated");
+  if (!compressed.empty()) throw Error(where, "nothing after the deflated data", str(compressed.size(), " bytes"));
+  return taken(std::move(content));
 }
 
 }  // namespace vitrail

@@ -74,4 +74,13 @@ JsonContent json_content(std::string_view text, size_t max_values) {
   return reader.content();
 }
 
+std::string json_fault(std::string_view text, const std::exception& error) {
+  if (text.find_first_not_of(" \t\r\n") == text.npos) return "nothing";
+  const std::string message = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+  for (const std::string_view prefix : {" parse error at ", "] "}) {
+    if (const size_t found = message.find(prefix); found != message.npos) return message.substr(found + prefix.size());
+  }
+  return message;
+}
+
 }  // namespace vitrail

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Checks of JSON text before it is parsed, in linear time.  With a callback, nlohmann's parser visits the siblings
-// after each object, so that its time grows with the square of their number.
+// Checks of JSON text before it is parsed, in linear time, and the words for what is wrong with it.  With a callback,
+// nlohmann's parser visits the siblings after each object, so that its time grows with the square of their number.
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,5 +20,8 @@ struct JsonContent {
 
 // Reads up to the first fault: a repeated key, more than `max_values` values, or text that is not JSON.
 JsonContent json_content(std::string_view text, size_t max_values);
+
+// What a parser that threw `error` got, for Error: the position and the reason, or "nothing" for white space alone.
+std::string json_fault(std::string_view text, const std::exception& error);
 
 }  // namespace vitrail

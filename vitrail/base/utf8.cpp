@@ -63,11 +63,17 @@ std::string escape_non_utf8(std::string_view text) {
 std::string escape_unprintable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
-    const size_t size = text.front() == '\n' ? 1 : printable_bytes(text);
+    const size_t size = printable_bytes(text);
     result += size == 0 ? hex_escape(text.front(), "\\x%02x") : std::string(text.substr(0, size));
     text.remove_prefix(std::max<size_t>(size, 1));
   }
   return result;
+}
+
+std::string escape_message(std::string_view text) {
+  const size_t end = text.find("\n  ");
+  if (end == text.npos) return escape_unprintable(text);
+  return escape_unprintable(text.substr(0, end)) + "\n" + escape_message(text.substr(end + 1));
 }
 
 }  // namespace vitrail

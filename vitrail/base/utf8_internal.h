@@ -15,7 +15,11 @@ bool is_utf8(std::string_view text);  // without overlong forms and surrogates, 
 // Replaces each byte that is not part of a UTF-8 character by \xNN.
 std::string escape_non_utf8(std::string_view text);
 
-// Likewise, and control characters (C0 except newline, DEL, C1), which a terminal would interpret.
+// Likewise, and control characters (C0, DEL, C1), which a terminal would interpret.  For names.
 std::string escape_unprintable(std::string_view text);
+
+// Likewise, but a newline before two spaces remains: messages list details in indented lines.  The newline of a name in
+// a message would look like the end of the message.
+std::string escape_message(std::string_view text);
 
 }  // namespace vitrail

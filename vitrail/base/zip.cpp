@@ -166,9 +166,18 @@ std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size)
   const std::string where = where_ + ": " + entry.name;
   if (entry.size > max_size) throw Error(where, str("at most ", max_size, " bytes"), str(entry.size));
   std::vector<std::byte> content = extract(entry, entry.size);
-  const uLong crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
-  if (crc != entry.crc32) throw Error(where, str("a CRC of ", entry.crc32), str(crc, ": the entry is damaged"));
+  check_crc(entry, content);
   return content;
+}
+
+void ZipReader::check_stored(const ZipEntry& entry) const {
+  if (entry.crc32 != 0) check_crc(entry, stored(entry));
+}
+
+void ZipReader::check_crc(const ZipEntry& entry, std::span<const std::byte> content) const {
+  const uLong crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  if (crc == entry.crc32) return;
+  throw Error(where_ + ": " + entry.name, str("a CRC of ", entry.crc32), str(crc, ": the entry is damaged"));
 }
 
 }  // namespace vitrail

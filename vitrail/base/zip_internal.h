@@ -38,6 +38,9 @@ class ZipReader {
 
   // Returns the content of a stored entry as a view of the archive, without checking its CRC.
   std::span<const std::byte> stored(const ZipEntry& entry) const;
+  // Throws Error if the content of a stored entry is damaged.  An entry with a CRC of 0 has none: torch.save can omit
+  // them.
+  void check_stored(const ZipEntry& entry) const;
   // Returns the content of any entry after checking its CRC.  Throws Error for damaged data, and before allocating
   // memory if the size exceeds `max_size` or the maximum ratio of deflate.
   std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size) const;
@@ -52,6 +55,7 @@ class ZipReader {
   Directory find_directory64(uint64_t end_record) const;
   uint64_t read_entry(uint64_t offset, uint64_t end);
   void read_zip64_field(std::span<const std::byte> extra, ZipEntry& entry) const;
+  void check_crc(const ZipEntry& entry, std::span<const std::byte> content) const;
   std::vector<std::byte> extract(const ZipEntry& entry, uint64_t count) const;
   std::span<const std::byte> compressed(const ZipEntry& entry) const;
 

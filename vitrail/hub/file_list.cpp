@@ -24,11 +24,11 @@ constexpr const char* kNeededFiles[] = {"config.json",
                                         "open_clip_config.json",
                                         "tokenizer.json",
                                         "tokenizer_config.json",
-                                        "special_tokens_map.json",
                                         "vocab.json",
                                         "merges.txt",
                                         "spiece.model",
-                                        "tokenizer.model",
+                                        "sentencepiece.model",
+                                        "bpe_simple_vocab_16e6.txt",
                                         "bpe_simple_vocab_16e6.txt.gz"};
 
 // A path below the snapshot's folder, on every system.

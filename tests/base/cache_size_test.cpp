@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cache sizes, from files as the kernel writes them (Documentation/ABI/testing/sysfs-devices-system-cpu).
+#include "vitrail/base/cache_size_internal.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/paths.h"
+
+namespace vitrail {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write_cache(const fs::path& folder, int index, const std::string& size) {
+  const fs::path cache = folder / ("index" + std::to_string(index));
+  std::error_code error;
+  fs::create_directories(cache, error);
+  std::ofstream(cache / "size") << size << '\n';
+}
+
+TEST(CacheSize, IsThatOfTheLargestCache) {
+  const fs::path folder = testing::scratch_folder();
+  write_cache(folder, 0, "32K");
+  write_cache(folder, 2, "1024K");
+  EXPECT_EQ(largest_cache_bytes(folder), size_t{1} << 20);
+  write_cache(folder, 3, "16M");
+  EXPECT_EQ(largest_cache_bytes(folder), size_t{16} << 20);
+  write_cache(folder, 4, "20000000");
+  EXPECT_EQ(largest_cache_bytes(folder), 20'000'000u);
+}
+
+TEST(CacheSize, HasADefaultWithoutUsableFiles) {
+  const fs::path folder = testing::scratch_folder();
+  EXPECT_EQ(largest_cache_bytes(folder), size_t{32} << 20);
+  write_cache(folder, 0, "unknown");
+  EXPECT_EQ(largest_cache_bytes(folder), size_t{32} << 20);
+  EXPECT_GT(last_level_cache_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace vitrail
