@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/output_checks.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/image/encode.h"
 #include "vitrail/pipeline/attention_view.h"
@@ -54,26 +55,34 @@ void add_attention(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_to(*command);
   CLI::Option* output = command->add_option("-o,--output", options->output,
                                             "FILE.png: the image beside its attention map, with scale and caption");
-  command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")
-      ->capture_default_str();
-  command->add_option("--head", options->attention.head, "Head index, mean, or all")->capture_default_str();
+  CLI::Option* layer =
+      command->add_option("--layer", options->attention.layer, "Block index (negative: from the end), or all")
+          ->capture_default_str();
+  CLI::Option* head =
+      command->add_option("--head", options->attention.head, "Head index, mean, or all")->capture_default_str();
   CLI::Option* query = command
                            ->add_option("--query", options->attention.query,
                                         "Attention of the patch at pixel X,Y of the image (default: the class token)")
                            ->delimiter(',')
                            ->allow_extra_args(false);
   command->add_option("--labels", options->labels, "Class names for the caption, as for classify");
-  command->add_flag("--rollout", options->attention.rollout, "Attention rollout over all blocks");
+  command
+      ->add_flag("--rollout", options->attention.rollout,
+                 "Attention rollout over all blocks and the mean of their heads")
+      ->excludes(layer)
+      ->excludes(head);
   CLI::Option* raw =
       command->add_option("--raw", options->raw, "FILE.npy: all attention weights, float32 [layers, heads, N, N]");
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->callback([=, &global, &run] {
     if (!output->empty() && options->output != "-" && std::filesystem::path(options->output).extension() != ".png")
-      throw CLI::ValidationError("-o", "expected FILE.png, got " + options->output);
+      throw CLI::ValidationError("-o", "expected FILE.png, got '" + options->output + "'");
     if (!query->empty() && options->attention.query.size() != 2)
-      throw CLI::ValidationError("--query", "expected X,Y in pixels");
+      throw CLI::ValidationError("--query", "expected X,Y in pixels, got another number of values");
     if (options->output == "-") options->output = "/dev/stdout";
-    if (output->empty() && raw->empty()) throw CLI::RequiredError("-o FILE.png or --raw FILE.npy");
+    check_outputs({{"-o", options->output}, {"--raw", options->raw}}, {options->image, options->labels});
+    if (output->empty() && raw->empty())
+      throw CLI::ValidationError("-o", "expected FILE.png, or --raw FILE.npy instead, got none");
     run = [options, &global] { return visualise_attention(*options, global); };
   });
 }

@@ -4,6 +4,7 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
@@ -69,7 +70,10 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   options->images.add_to(*command);
-  command->callback([options, &global, &run] { run = [options, &global] { return classify(*options, global); }; });
+  command->callback([options, &global, &run] {
+    check_outputs({{"--logits", options->logits}}, options->images.inputs);
+    run = [options, &global] { return classify(*options, global); };
+  });
 }
 
 }  // namespace vitrail::app

@@ -4,16 +4,19 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/convert_dual.h"
 #include "apps/vitrail/convert_int8.h"
 #include "apps/vitrail/convert_onnx.h"
+#include "apps/vitrail/convert_tensors.h"
 #include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/check_weights.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/models/text_tower.h"
-#include "vitrail/weights/finite_check_internal.h"
 #include "vitrail/weights/hub_layout.h"
 
 namespace vitrail::app {
@@ -25,25 +28,6 @@ struct Options {
   Int8Options int8;
   OnnxFileOptions onnx;
 };
-
-// A tensor with values beyond the range of `dtype` stays as it is, which is said once.
-NamedTensors tensors_as(const nn::Module& model, DType dtype) {
-  NamedTensors tensors;
-  std::vector<std::string> kept;
-  for (const nn::NamedTensor& parameter : model.named_parameters()) {
-    const Tensor converted = parameter.tensor.to(dtype).contiguous();
-    const bool fits = !weights::first_non_finite(converted);
-    if (!fits) kept.push_back(parameter.name);
-    tensors.emplace_back(parameter.name, fits ? converted : parameter.tensor);
-  }
-  if (!kept.empty()) {
-    std::string names;
-    for (const std::string& name : kept) names += (names.empty() ? "" : ", ") + name;
-    warn(str(kept.size(), kept.size() == 1 ? " tensor" : " tensors", " kept in fp32, with values beyond the range of ",
-             dtype == DType::f16 ? "fp16 (65504)" : name_of(dtype), ": ", names));
-  }
-  return tensors;
-}
 
 void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
@@ -88,11 +72,22 @@ int convert_segmentation_model(const Options& options, const GlobalOptions& glob
     throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
   check_segmentation_options(options.model);
   const models::Sam sam = models::load_sam(options.model.path());
-  const NamedTensors tensors = tensors_as(sam, dtype_from_name(options.dtype));
+  const NamedTensors tensors = tensors_as(parameters_of(sam), dtype_from_name(options.dtype));
   weights::write_hub_folder(options.output, models::write_sam_config(sam.config()), tensors);
   if (!global.quiet) {
     print_note(fmt::format("{}: {} tensors, {} parameters, {}", options.output, tensors.size(), sam.num_parameters(),
                            options.dtype));
+  }
+  return 0;
+}
+
+int convert_dual(const models::OpenedModel& opened, const Options& options, const GlobalOptions& global) {
+  models::check_weights(opened);
+  const NamedTensors tensors = tensors_as(dual_tensors(*opened.checkpoint), dtype_from_name(options.dtype));
+  write_dual_folder(opened, tensors, options.output);
+  if (!global.quiet) {
+    note_source(opened,
+                fmt::format("{}: {} tensors of both towers, {}", options.output, tensors.size(), options.dtype));
   }
   return 0;
 }
@@ -102,10 +97,18 @@ int convert(const Options& options, const GlobalOptions& global) {
   if (!int8 && !options.int8.calibration_inputs.empty())
     throw CLI::ValidationError("--calibrate", "requires --dtype int8");
   check_output_kind(options.onnx, options.output, options.dtype);
+  const std::filesystem::path folder = options.output, source = options.model.path();
+  check_outputs({{"-o", (folder / "model.safetensors").string()}},
+                {source.string(), (source / "model.safetensors").string()});
   if (is_onnx_file(options.output)) return convert_to_onnx(options, global);
   if (is_segmentation_model(options.model.path())) return convert_segmentation_model(options, global);
   models::OpenedModel opened = options.model.open();
-  if (opened.config.text) warn(options.model.model + ": the text tower is left out: the output is the image tower");
+  if (models::has_text_tower(opened)) {
+    const std::string reason = why_image_tower_alone(opened, options.model, int8);
+    if (reason.empty()) return convert_dual(opened, options, global);
+    warn(options.model.model + ": the text tower is left out: the output is the image tower, because of " + reason +
+         (int8 ? "; zeroshot needs both, which --dtype fp16 keeps" : ""));
+  }
   models::VisionTransformer model = models::build_model(opened);
   opened.config.int8.reset();
   Int8Conversion conversion;
@@ -114,8 +117,7 @@ int convert(const Options& options, const GlobalOptions& global) {
     opened.config.int8 = conversion.config;
   }
   const NamedTensors tensors =
-      int8 ? int8_tensors(model, conversion) : tensors_as(model, dtype_from_name(options.dtype));
-  const std::filesystem::path folder = options.output;
+      int8 ? int8_tensors(model, conversion) : tensors_as(parameters_of(model), dtype_from_name(options.dtype));
   weights::write_hub_folder(folder, models::write_model_config(opened.config), tensors,
                             models::write_preprocessor_config(opened.config.preprocessing));
   if (!global.quiet) {
@@ -146,16 +148,18 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Data type of the weights: fp32, bf16, fp16, or int8 for the linear layers of the blocks")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "bf16", "fp16", "int8"}));
-  command
-      ->add_option(
-          "--calibrate", options->int8.calibration_inputs,
-          "With --dtype int8: representative images or folders, for smoothing, GPTQ rounding and the choice of "
-          "layers that stay in 16 bits")
-      ->type_name("IMAGES");
+  CLI::Option* calibrate =
+      command
+          ->add_option(
+              "--calibrate", options->int8.calibration_inputs,
+              "With --dtype int8: representative images or folders, for smoothing, GPTQ rounding and the choice of "
+              "layers that stay in 16 bits")
+          ->type_name("IMAGES");
   command
       ->add_option("--tolerance", options->int8.tolerance, "With --calibrate: maximum relative L2 error of the logits")
       ->capture_default_str()
-      ->check(kPositiveNumber);
+      ->check(kPositiveNumber)
+      ->needs(calibrate);
   options->onnx.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }

@@ -41,6 +41,11 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
       throw CLI::ValidationError("--dtype", "an ONNX file is fp32 or int8; other types are for a folder");
     return;
   }
+  const std::string extension = std::filesystem::path(output).extension().string();
+  for (const char* file : {".ONNX", ".safetensors", ".pth", ".pt", ".bin", ".npz"}) {
+    if (extension == file)
+      throw CLI::ValidationError("-o", "expected a folder, or a file that ends in .onnx, got " + output);
+  }
   const char* given = options.opset           ? "--opset"
                       : options.input         ? "--input"
                       : options.dynamic_batch ? "--dynamic-batch"

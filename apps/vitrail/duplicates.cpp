@@ -5,7 +5,10 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/analysis/nearest.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/digest_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -23,7 +26,8 @@ struct Options {
 // The images that could be read.
 struct Images {
   std::vector<std::string> paths, digests;
-  Tensor features;  // [n, D], of length 1
+  size_t repeated = 0;  // further names of a file, or mentions
+  Tensor features;      // [n, D], of length 1
   size_t failures = 0;
 };
 
@@ -49,12 +53,19 @@ Images read_images(const Model& model, const Options& options, const GlobalOptio
   const ImageSource source = image_source(
       options.images, model, [&](size_t i, std::span<const std::byte> bytes) { digests.set(i, sha256(bytes)); });
   Images images;
+  FileSet files({});
   std::vector<float> values;
   images.failures =
       run_images(source, model, model.request_of({}), options.images.batch, global, [&](const Outcome& outcome) {
         if (!outcome.error.empty()) return;
+        std::string digest = digests.take(outcome.index);
+        if (files.contains(outcome.path)) {  // who deletes the duplicates would delete the only copy
+          ++images.repeated;
+          return;
+        }
+        files.add(outcome.path);
         images.paths.push_back(outcome.path);
-        images.digests.push_back(digests.take(outcome.index));
+        images.digests.push_back(std::move(digest));
         const Tensor row = outcome.result.contiguous();
         values.insert(values.end(), row.data<float>(), row.data<float>() + row.numel());
         analysis::normalize_row(values.data() + std::ssize(values) - row.numel(), row.numel());
@@ -137,6 +148,9 @@ int duplicates(const Options& options, const GlobalOptions& global) {
   const auto groups = groups_of(images, options.threshold);
   for (const auto& group : groups)
     print_group(images, group, format_from_name(options.format), &group == &groups.front());
+  if (images.repeated > 0)
+    warn(str(images.repeated, images.repeated == 1 ? " image is" : " images are",
+             " named several times and counted once"));
   if (!global.quiet) print_note(fmt::format("{} images, {} groups", images.paths.size(), groups.size()));
   return images.failures == 0 ? 0 : 1;
 }
@@ -154,7 +168,7 @@ void add_duplicates(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "Cosine similarity of features from which two images are near-identical; files with the same bytes "
                    "always are")
       ->capture_default_str()
-      ->check(CLI::Range(-1.0, 1.0));
+      ->check(number_in(-1, 1));
   command->add_option("--format", options->format, "Output format: text, or json (an object for each group)")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

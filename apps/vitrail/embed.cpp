@@ -8,6 +8,7 @@
 #include "apps/vitrail/feature_file.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/output_folder.h"
 #include "apps/vitrail/shard_images.h"
 #include "apps/vitrail/zero_shot_options.h"
@@ -27,7 +28,7 @@ struct Options {
   StreamOptions images;
   std::string output, text, tokens = "pooled", dtype = "fp32";
   std::vector<int64_t> layers{-1};
-  bool no_norm = false, normalize = false;
+  bool no_norm = false, normalize = false, has_text = false;
 };
 
 pipeline::FeatureOptions features_of(const Options& options) {
@@ -47,12 +48,19 @@ Shape row_shape(const Model& model, const infer::Request& request) {
   return model.session().run(blank, request)[0].select(0, 0).shape();
 }
 
+// The files beside the array.
+std::vector<OutputFile> files_of(const std::string& output) {
+  if (output == "-") return {};
+  const auto beside = [&](const char* extension) { return fs::path(output).replace_extension(extension).string(); };
+  if (!output.ends_with(".npy")) return {{"-o", output}};
+  return {{"-o", output}, {"-o (paths)", beside(".txt")}, {"-o (model)", beside(".json")}};
+}
+
 // A row for each text, under the text where images have their path.
 int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile& rows) {
   if (!options.images.inputs.empty()) throw CLI::ValidationError("--text", "either images or --text");
-  std::error_code unknown;
-  const bool is_file = fs::is_regular_file(options.text, unknown);
-  const std::vector<std::string> texts = is_file ? read_lines(options.text) : std::vector{options.text};
+  const std::vector<std::string> texts =
+      is_text_file(options.text) ? read_lines(options.text) : std::vector{options.text};
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor embeddings = model.embed_texts(texts, options.normalize);
   for (size_t i = 0; i < texts.size(); ++i) rows.add(texts[i], embeddings.select(0, static_cast<int64_t>(i)));
@@ -64,9 +72,8 @@ int embed_texts(const Options& options, const GlobalOptions& global, FeatureFile
 size_t embed_images(const ImageSource& source, const Model& model, const Options& options, const GlobalOptions& global,
                     FeatureFile& rows, const EmbeddingInfo& info) {
   const infer::Request request = pipeline::feature_request(model, features_of(options));
-  size_t failures = 0, images = 0;
+  size_t failures = 0;
   failures += run_images(source, model, request, options.images.batch, global, [&](const Outcome& outcome) {
-    ++images;
     if (!outcome.error.empty()) return rows.add_failure(outcome.path, outcome.error);
     try {
       rows.add(outcome.path, options.normalize ? analysis::normalized_rows(outcome.result) : outcome.result);
@@ -76,7 +83,6 @@ size_t embed_images(const ImageSource& source, const Model& model, const Options
       rows.add_failure(outcome.path, error.what());
     }
   });
-  if (images == 0) print_warning("no images: the array has no rows");
   rows.finish([&] { return row_shape(model, request); }, to_json(info));
   return failures;
 }
@@ -135,7 +141,7 @@ int embed(const Options& options, const GlobalOptions& global) {
   if (are_shards(options.images.inputs)) return embed_shards(options, global);
   // Fails before the model is loaded.
   const std::unique_ptr<FeatureFile> rows = make_feature_file(options.output, dtype_from_name(options.dtype));
-  if (!options.text.empty()) return embed_texts(options, global, *rows);
+  if (options.has_text) return embed_texts(options, global, *rows);
   if (options.images.inputs.empty()) throw CLI::ValidationError("INPUT", "images, or --text");
   const Model model = load_model(options.model, global);
   const EmbeddingInfo info = info_of(model, options);
@@ -149,7 +155,8 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
   CLI::App* command = program.add_subcommand("embed", "Extract features");
   command->footer("Example: vitrail embed -m MODEL photos/ -o features.npy --normalize");
   options->images.add_inputs_to(*command);
-  command->add_option("--text", options->text, "Embed a text instead, or each line of a text file (CLIP, SigLIP)");
+  CLI::Option* text =
+      command->add_option("--text", options->text, "Embed a text instead, or each line of a text file (CLIP, SigLIP)");
   options->texts.add_tokenizer_to(*command);
   options->model.add_to(*command);
   options->model.add_merging_to(*command);
@@ -166,21 +173,29 @@ void add_embed(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--tokens", options->tokens,
                    "Tokens: pooled (the input of the head; the embedding of a dual model), cls, patch or all")
       ->capture_default_str()
-      ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}));
+      ->check(CLI::IsMember({"pooled", "cls", "patch", "all"}))
+      ->excludes(text);
   command
       ->add_option("--layer", options->layers,
                    "Index of the block whose output is written; negative counts from the end.  Several, as -1,-4, are "
                    "computed in one pass")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->capture_default_str();
-  command->add_flag("--no-norm", options->no_norm, "Skip the final norm");
+      ->capture_default_str()
+      ->excludes(text);
+  command->add_flag("--no-norm", options->no_norm, "Skip the final norm")->excludes(text);
   command->add_option("--dtype", options->dtype, "Type of the values in an array: fp32 or fp16")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "fp16"}));
   command->add_flag("--normalize", options->normalize, "L2-normalise each feature vector");
   options->images.add_to(*command);
-  command->callback([options, &global, &run] { run = [options, &global] { return embed(*options, global); }; });
+  command->callback([=, &global, &run] {
+    options->has_text = text->count() > 0;  // also of an empty text
+    std::vector<std::string> inputs = options->images.inputs;
+    inputs.push_back(options->text);
+    check_outputs(files_of(options->output), inputs);
+    run = [options, &global] { return embed(*options, global); };
+  });
 }
 
 }  // namespace vitrail::app

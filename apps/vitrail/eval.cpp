@@ -12,6 +12,7 @@
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/zero_shot_options.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -78,10 +79,11 @@ class Evaluation {
     if (predictions_) predictions_->add(outcome.path, label, row);
   }
 
-  // Writes the files and prints the results.
+  // Writes the files and prints the results.  Without any image that could be read there are none.
   void finish(double seconds) {
     if (logits_) logits_->finish();
     if (predictions_) predictions_->finish();
+    if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
     output_.images_per_second = static_cast<double>(report_.images()) / seconds;
     std::stable_sort(output_.wrong.begin(), output_.wrong.end(), [](const WrongImage& a, const WrongImage& b) {
       return a.prediction.prediction_probability < b.prediction.prediction_probability;
@@ -187,7 +189,7 @@ int evaluate_zero_shot(const Options& options, const GlobalOptions& global) {
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   data::DatasetOptions settings = dataset_options(options, model.images());
   settings.multi_label = false;
-  if (!options.labels.empty()) settings.labels = read_lines(options.labels);
+  if (!options.labels.empty()) settings.labels = labels_of(options.labels);
   const auto dataset = data::open_dataset(options.dataset, settings);
   const std::vector<std::string>& names = settings.labels.empty() ? dataset->class_names() : settings.labels;
   if (names.empty()) {
@@ -253,8 +255,9 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
   options->model.add_merging_to(*command);
   command->add_option("--split", options->split,
                       "Dataset split (default: test, else val; \".\": none, the folders are classes)");
-  command->add_flag("--zeroshot", options->zeroshot, "Classify by the names of the classes as texts (CLIP, SigLIP)");
-  options->texts.add_to(*command);
+  CLI::Option* zeroshot = command->add_flag("--zeroshot", options->zeroshot,
+                                            "Classify by the names of the classes as texts (CLIP, SigLIP)");
+  for (CLI::Option* text : options->texts.add_to(*command)) text->needs(zeroshot);
   command->add_option("--labels", options->labels, "Text file with one class name per line, in index order");
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   command->add_option("--predictions", options->predictions, "FILE.csv: label, prediction and probabilities by image");
@@ -263,7 +266,12 @@ void add_eval(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->check(CLI::IsMember({"table", "json"}));
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));
   command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
-  command->callback([options, &global, &run] { run = [options, &global] { return evaluate(*options, global); }; });
+  command->callback([options, &global, &run] {
+    check_outputs(
+        {{"--logits", options->logits}, {"--predictions", options->predictions}, {"--report", options->report}},
+        {options->dataset, options->labels});
+    run = [options, &global] { return evaluate(*options, global); };
+  });
 }
 
 }  // namespace vitrail::app

@@ -9,6 +9,8 @@
 #include "vitrail/base/error.h"
 #include "vitrail/train/evaluation_report.h"
 
+#include "vitrail/data/interval_json_internal.h"
+
 namespace vitrail::app {
 namespace {
 
@@ -87,6 +89,7 @@ void LabelEvaluation::fail(const Outcome& outcome, const std::string& error, con
 void LabelEvaluation::finish(double seconds) {
   if (logits_) logits_->finish();
   if (predictions_) predictions_->commit();
+  if (report_.images() == 0) throw Error(options_.dataset, "images that can be read", "none");
   if (!options_.report.empty()) write_report();
   const double images_per_second = static_cast<double>(report_.images()) / seconds;
   if (options_.format == "json") {
@@ -121,13 +124,12 @@ void LabelEvaluation::print_table(double images_per_second) const {
 }
 
 void LabelEvaluation::print_json_object(double images_per_second) const {
-  const data::Interval interval = data::wilson_interval(report_.exact(), report_.images());
   nlohmann::ordered_json json{{"images", report_.images()},
                               {"activation", "sigmoid"},
                               {"map", report_.macro_average_precision()},
                               {"map_micro", report_.micro_average_precision()},
                               {"exact", report_.exact()},
-                              {"exact_interval", {interval.low, interval.high}},
+                              {"exact_interval", data::interval_json(report_.exact(), report_.images())},
                               {"macro", json_of(report_.macro_average())},
                               {"micro", json_of(report_.micro_average())},
                               {"images_per_second", images_per_second}};

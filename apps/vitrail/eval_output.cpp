@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "apps/vitrail/output.h"
+#include "vitrail/data/interval_json_internal.h"
 
 namespace vitrail::app {
 namespace {
@@ -77,16 +78,6 @@ void print_wrong(const EvaluationOutput& output) {
 
 }  // namespace
 
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xC0U) != 0x80U; }));
-}
-
-std::string padded(const std::string& text, size_t width) {
-  const size_t used = width_of(text);
-  return used < width ? text + std::string(width - used, ' ') : text;
-}
-
 nlohmann::ordered_json json_of(const data::ClassMetrics& metrics) {
   return {
       {"precision", metrics.precision}, {"recall", metrics.recall}, {"f1", metrics.f1}, {"images", metrics.support}};
@@ -94,9 +85,9 @@ nlohmann::ordered_json json_of(const data::ClassMetrics& metrics) {
 
 void print_evaluation_table(const EvaluationOutput& output) {
   const data::ClassificationReport& report = *output.report;
-  print_output("top-1 {}\ntop-5 {:.2f} %\ncalibration error {:.4f}\n{:.1f} images/s\n",
-               data::accuracy_text(report.top1(), report.images()), 100 * report.top5(), report.calibration_error(),
-               output.images_per_second);
+  print_output("top-1 {}\ntop-5 {}\ncalibration error {:.4f}\n{:.1f} images/s\n",
+               data::accuracy_text(report.top1(), report.images()), data::accuracy_text(report.top5(), report.images()),
+               report.calibration_error(), output.images_per_second);
   print_classes(output);
   const std::vector<int64_t> classes = report.classes();
   if (classes.size() <= kMaxMatrixClasses) {
@@ -109,11 +100,11 @@ void print_evaluation_table(const EvaluationOutput& output) {
 
 void print_evaluation_json(const EvaluationOutput& output) {
   const data::ClassificationReport& report = *output.report;
-  const data::Interval interval = data::wilson_interval(report.top1(), report.images());
   nlohmann::ordered_json json{{"images", report.images()},
                               {"top1", report.top1()},
-                              {"top1_interval", {interval.low, interval.high}},
+                              {"top1_interval", data::interval_json(report.top1(), report.images())},
                               {"top5", report.top5()},
+                              {"top5_interval", data::interval_json(report.top5(), report.images())},
                               {"calibration_error", report.calibration_error()},
                               {"macro", json_of(report.macro_average())},
                               {"weighted", json_of(report.weighted_average())},

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/vitrail/text_width.h"
 #include "vitrail/base/atomic_file.h"
 #include "vitrail/data/classification_report.h"
 #include "vitrail/train/evaluation_report.h"
@@ -23,10 +24,6 @@ struct EvaluationOutput {
   std::vector<WrongImage> wrong{};
   double images_per_second = 0;
 };
-
-// The number of code points: the width of a name on a terminal, but for wide and combining characters.
-size_t width_of(const std::string& text);
-std::string padded(const std::string& text, size_t width);
 
 nlohmann::ordered_json json_of(const data::ClassMetrics& metrics);
 

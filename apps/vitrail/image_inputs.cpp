@@ -29,19 +29,43 @@ std::optional<size_t> ImageInputs::count() const {
 }
 
 std::optional<data::InputPath> ImageInputs::at(size_t i) {
-  if (auto input = known(i)) return input;  // without waiting for those after it
-  const std::lock_guard lock(expand_mutex_);
-  while (!known(i) && next_argument_ < arguments_.size()) expand_next_argument();
+  while (begin_expanding(i)) {
+    try {
+      expand_next_argument();
+    } catch (...) {
+      end_expanding();
+      throw;
+    }
+    end_expanding();
+  }
   return known(i);
 }
 
+// Whether this thread is to expand the next argument: the i-th image is not known, and there are further arguments.
+// Waits while another thread expands, but no longer than until the i-th image is known.
+bool ImageInputs::begin_expanding(size_t i) {
+  std::unique_lock lock(mutex_);
+  expanded_.wait(lock, [&] { return i < inputs_.size() || !expanding_; });
+  if (i < inputs_.size() || next_argument_ == arguments_.size()) return false;
+  expanding_ = true;
+  return true;
+}
+
+void ImageInputs::end_expanding() {
+  {
+    const std::lock_guard lock(mutex_);
+    expanding_ = false;
+  }
+  expanded_.notify_all();
+}
+
 std::optional<data::InputPath> ImageInputs::known(size_t i) const {
-  const std::lock_guard lock(list_mutex_);
+  const std::lock_guard lock(mutex_);
   return i < inputs_.size() ? std::optional(inputs_[i]) : std::nullopt;
 }
 
 void ImageInputs::add(std::vector<data::InputPath> inputs) {
-  const std::lock_guard lock(list_mutex_);
+  const std::lock_guard lock(mutex_);
   for (data::InputPath& input : inputs) inputs_.push_back(std::move(input));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The images that the arguments of a command name, in order: files, folders, pipes and standard input.
+#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -41,15 +42,18 @@ class ImageInputs {
 
  private:
   std::optional<data::InputPath> known(size_t i) const;
+  bool begin_expanding(size_t i);
+  void end_expanding();
   void expand_next_argument();
   void expand_standard_input();
   void add(std::vector<data::InputPath> inputs);
 
   std::vector<std::string> arguments_;
   bool reads_standard_input_;
-  mutable std::mutex list_mutex_;  // protects inputs_
+  mutable std::mutex mutex_;  // protects inputs_ and expanding_
+  std::condition_variable expanded_;
   std::deque<data::InputPath> inputs_;
-  std::mutex expand_mutex_;  // protects the members below; held while standard input is awaited
+  bool expanding_ = false;  // one thread, without the mutex, uses the members below and may await standard input
   size_t next_argument_ = 0;
   StandardInput standard_input_;
   std::vector<std::byte> image_;  // on standard input; written before its entry is in the list

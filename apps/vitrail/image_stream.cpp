@@ -5,6 +5,7 @@
 
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/progress.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/file_guard.h"
 #include "vitrail/data/ordered_prefetch.h"
@@ -33,6 +34,7 @@ class Batcher {
     flush();
     check_mapped_files();  // the image may be part of an archive that was cut short
     deliver_failure({index, path, with_path(path, message), {}});
+    flush_output();
   }
 
   void flush() {
@@ -95,7 +97,8 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
   // Two batches in flight: one is decoded while the other runs.
   const data::PrefetchOptions prefetch{.threads = threads, .in_flight = static_cast<size_t>(2 * batch + threads)};
   data::OrderedPrefetch<std::optional<Tensor>> images(source.count.value_or(SIZE_MAX), preprocess, prefetch);
-  for (size_t i = 0;; ++i) {
+  size_t i = 0;
+  for (;; ++i) {
     while (source.waiting && !images.ready_within(kPatience)) {
       if (source.waiting()) batcher.flush();
     }
@@ -109,6 +112,7 @@ size_t run_images(const ImageSource& source, const Model& model, const infer::Re
     progress.step();
   }
   batcher.flush();
+  if (i == 0) warn("no images");
   return batcher.failures();
 }
 

@@ -3,8 +3,10 @@
 #include "apps/vitrail/embedding_info.h"
 #include "apps/vitrail/embedding_rows.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/path_list.h"
 #include "apps/vitrail/progress.h"
+#include "apps/vitrail/table_format.h"
 #include "vitrail/analysis/flat_index.h"
 #include "vitrail/analysis/nearest.h"
 #include "vitrail/base/error.h"
@@ -20,6 +22,7 @@ constexpr int64_t kRowsPerBlock = 1024;
 struct Options {
   std::vector<std::string> embeddings;
   std::string output, dtype = "fp32";
+  TableFormat format;
 };
 
 // Calls on_block(rows, count) with all rows, in order.
@@ -89,15 +92,26 @@ void write_index(const EmbeddingRows& rows, const Options& options, const Global
   AtomicFile::commit_together(files);
 }
 
+// The index, its names and its record may not replace the embeddings or what is beside them.
+void check_no_input(const EmbeddingRows& rows, const std::string& output) {
+  std::vector<std::string> inputs;
+  for (const fs::path& file : rows.files()) {
+    for (const char* extension : {".npy", ".txt", ".json", ".jsonl"})
+      inputs.push_back(fs::path(file).replace_extension(extension).string());
+  }
+  check_outputs({{"-o", output}, {"-o (paths)", output + ".txt"}, {"-o (model)", output + ".json"}}, inputs);
+}
+
 int index(const Options& options, const GlobalOptions& global) {
   const ComputeTeam team(global.threads > 0 ? global.threads : available_threads());
   const EmbeddingRows rows(options.embeddings);
+  check_no_input(rows, options.output);
   if (rows.count() == 0) throw Error("EMBEDDINGS", "at least one vector", "none");
   write_index(rows, options, global);
   nlohmann::ordered_json report{
       {"vectors", rows.count()}, {"width", rows.width()}, {"dtype", options.dtype}, {"failed_images", rows.failed()}};
   if (options.dtype == "int8") report["recall_at_10"] = recall_of(analysis::FlatIndex(options.output), rows);
-  print_json(report);
+  print_result(report, options.format);
   return 0;
 }
 
@@ -119,6 +133,7 @@ void add_index(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "fp32, or int8 for a quarter of the size, which reports its recall against fp32")
       ->capture_default_str()
       ->check(CLI::IsMember({"fp32", "int8"}));
+  options->format.add_to(*command);
   command->callback([options, &global, &run] { run = [options, &global] { return index(*options, global); }; });
 }
 

@@ -11,10 +11,11 @@ namespace {
 
 int print_info(const GlobalOptions& global) {
   const auto line = [](const char* name, const std::string& value) { print_output("{:16s}{}\n", name, value); };
+  const std::string instruction_set = instruction_set_text();  // its error comes before any output
   line("version", VITRAIL_VERSION);
   line("commit", kCommit);
   line("compiler", VITRAIL_COMPILER);
-  line("instruction set", instruction_set_text());
+  line("instruction set", instruction_set);
   for (const auto precision : {kernels::Precision::fp32, kernels::Precision::half, kernels::Precision::int8}) {
     line(kernels::name_of(precision), kernels::arithmetic_of(precision));
   }

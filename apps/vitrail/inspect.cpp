@@ -4,11 +4,17 @@
 #include <filesystem>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/convert_onnx.h"
 #include "apps/vitrail/inspect_layer.h"
+#include "apps/vitrail/inspect_segment.h"
+#include "apps/vitrail/inspect_tree.h"
 #include "apps/vitrail/inspect_values.h"
+#include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
+#include "vitrail/models/check_weights.h"
 #include "vitrail/models/registry.h"
+#include "vitrail/models/sam/architectures.h"
 
 namespace vitrail::app {
 namespace {
@@ -24,7 +30,8 @@ struct Options {
 bool is_configuration(const std::string& text) {
   std::error_code unreadable;
   return std::filesystem::path(text).extension() == ".json" ||
-         (models::find_architecture(text) && !std::filesystem::exists(text, unreadable));
+         ((models::find_architecture(text) || models::find_sam_architecture(text)) &&
+          !std::filesystem::exists(text, unreadable));
 }
 
 // Whether the options name a configuration alone.
@@ -51,12 +58,12 @@ std::string size_text(const std::array<int64_t, 2>& size) { return fmt::format("
 void print_summary(const InspectedModel& inspected) {
   const auto& vit = inspected.config.vit;
   const models::VisionTransformer shapes = inspected.build(Device::meta);
-  print_output("architecture  {}\n", inspected.config.architecture);
+  print_output("architecture  {}\n", escaped(inspected.config.architecture));
   if (inspected.opened) {
-    print_output("weights       {} ({}), {} keys\n", inspected.opened->checkpoint->path(),
+    print_output("weights       {} ({}), {} keys\n", escaped(inspected.opened->checkpoint->path()),
                  inspected.opened->checkpoint->format(), inspected.opened->key_map.name());
     const std::string& about = inspected.opened->key_map.about();
-    if (!about.empty()) print_output("names         {}\n", about);
+    if (!about.empty()) print_output("names         {}\n", escaped(about));
   } else {
     print_output("weights       none\n");
   }
@@ -71,30 +78,6 @@ void print_summary(const InspectedModel& inspected) {
   print_output("parameters    {}\n", shapes.num_parameters());
 }
 
-void print_parameters(const InspectedModel& inspected) {
-  for (const nn::NamedTensor& p : inspected.build(Device::meta).named_parameters()) {
-    print_output("{:50s} {:5s} {}\n", p.name, name_of(p.tensor.dtype()), p.tensor.shape().to_string());
-  }
-}
-
-// Prints the tensors of the weights file under their own keys, before the key map applies.
-void print_keys(const weights::Checkpoint& checkpoint) {
-  for (const weights::TensorInfo& info : checkpoint.tensors()) {
-    const std::string dtype = info.unsupported_dtype.empty() ? name_of(info.dtype) : info.unsupported_dtype;
-    print_output("{:50s} {:5s} {}\n", info.name, dtype, info.shape.to_string());
-  }
-}
-
-// Prints the module tree in PyTorch's format, then the parameter count of each module.
-void print_tree(const InspectedModel& inspected) {
-  const models::VisionTransformer model = inspected.build(Device::meta);
-  print_output("{}\n\n{:50s} {:>12s}\n", model.to_string(), "module", "parameters");
-  for (const auto& [name, module] : model.named_modules()) {
-    const int64_t count = module->num_parameters();
-    if (count > 0) print_output("{:50s} {:>12d}\n", name.empty() ? module->type() : name, count);
-  }
-}
-
 int inspect(const Options& options, const GlobalOptions& global) {
   const ValueOptions& values = options.values;
   if (options.model.model.starts_with(kLayerPrefix)) {
@@ -107,13 +90,21 @@ int inspect(const Options& options, const GlobalOptions& global) {
     print_keys(*models::open_weights(options.model.path()));  // whatever they are: a key map may be still to be written
     return 0;
   }
+  if (names_segmentation(options.model.model)) {
+    check_segmentation_options(options.model);
+    inspect_segmentation({options.model.model, options.tree, options.keys, values}, global.quiet);
+    return 0;
+  }
   const InspectedModel inspected = open(options);
   if (has_values && !inspected.opened && !global.quiet)
     print_note("vitrail: " + inspected.source + " has no weights; parameters are random (seed 0)");
-  if (!options.tree && !options.keys && !has_values) print_summary(inspected);
-  if (options.tree) print_tree(inspected);
+  if (!options.tree && !options.keys && !has_values) {
+    print_summary(inspected);
+    if (inspected.opened) models::check_weights(*inspected.opened);
+  }
+  if (options.tree) print_tree(inspected.build(Device::meta));
   if (options.keys && inspected.opened) print_keys(*inspected.opened->checkpoint);
-  if (options.keys && !inspected.opened) print_parameters(inspected);
+  if (options.keys && !inspected.opened) print_parameters(inspected.build(Device::meta));
   if (has_values) print_values(values, inspected);
   return 0;
 }

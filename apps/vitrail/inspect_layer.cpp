@@ -98,7 +98,7 @@ void multihead_attention(LayerRun& run) {
   config.bias = set.flag("bias", true);
   const int64_t queries = set.integer("queries", 17), keys = set.integer("keys", queries);
   const std::string mask = set.text("mask", "none");
-  const int64_t padding = set.integer("padding", 0);
+  const int64_t padding = set.integer("padding", 0, 0);
   const bool need_weights = set.flag("need_weights", true), average = set.flag("average_weights", true);
   const Tensor query = run.input("query", {run.batch(), queries, config.embed_dim});
   const Tensor memory = keys == queries ? query : run.input("key_value", {run.batch(), keys, config.embed_dim});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/inspect_values.h"
 
-#include "apps/vitrail/value_listing.h"
 #include "vitrail/image/decode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/nn/trace.h"
@@ -22,17 +21,21 @@ Tensor trace_input(const ValueOptions& options, const InspectedModel& inspected)
   return image.unsqueeze(0).expand({options.batch, image.size(0), image.size(1), image.size(2)}).contiguous();
 }
 
-// Parameters under timm's names, and the tensors of the file under their own.
-void offer_weights(const InspectedModel& inspected, const models::VisionTransformer& model, ValueListing& listing) {
+}  // namespace
+
+void offer_weights(const nn::Module& model, const weights::Checkpoint* checkpoint, ValueListing& listing) {
   if (listing.prints_rows()) return;
   for (const nn::NamedTensor& parameter : model.named_parameters()) listing.offer(parameter.name, parameter.tensor);
-  if (listing.complete() || !inspected.opened) return;
-  for (const weights::TensorInfo& info : inspected.opened->checkpoint->tensors()) {
-    if (info.unsupported_dtype.empty()) listing.offer(info.name, inspected.opened->checkpoint->tensor(info.name));
+  if (listing.complete() || !checkpoint) return;
+  for (const weights::TensorInfo& info : checkpoint->tensors()) {
+    if (info.unsupported_dtype.empty()) listing.offer(info.name, checkpoint->tensor(info.name));
   }
 }
 
-}  // namespace
+std::string expected_names(bool traced) {
+  return traced ? "a name that --trace or --keys lists"
+                : "a parameter of the model, or --trace IMAGE or --trace random for a value of the forward pass";
+}
 
 models::VisionTransformer InspectedModel::build(Device device) const {
   if (opened && device == Device::cpu) return models::build_model(*opened);
@@ -43,7 +46,7 @@ models::VisionTransformer InspectedModel::build(Device device) const {
 void print_values(const ValueOptions& options, const InspectedModel& inspected) {
   const models::VisionTransformer model = inspected.build(Device::cpu);
   ValueListing listing(options.slices, inspected.opened ? &inspected.opened->key_map : nullptr);
-  offer_weights(inspected, model, listing);
+  offer_weights(model, inspected.opened ? inspected.opened->checkpoint.get() : nullptr, listing);
   const bool forward = !options.trace.empty() && (listing.prints_rows() || !listing.complete());
   if (forward) {
     const Tensor images = trace_input(options, inspected);
@@ -51,9 +54,7 @@ void print_values(const ValueOptions& options, const InspectedModel& inspected) 
     listing.add("images", images);
     model.forward(images);
   }
-  listing.finish(forward
-                     ? "a name that --trace or --keys lists"
-                     : "a parameter of the model, or --trace IMAGE or --trace random for a value of the forward pass");
+  listing.finish(expected_names(forward));
 }
 
 }  // namespace vitrail::app

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "apps/vitrail/common.h"
+#include "apps/vitrail/value_listing.h"
 
 namespace vitrail::app {
 
@@ -22,6 +23,12 @@ struct InspectedModel {
 
   models::VisionTransformer build(Device device) const;
 };
+
+// Offers parameters under their native names, and the tensors of the file (may be null) under their own.
+void offer_weights(const nn::Module& model, const weights::Checkpoint* checkpoint, ValueListing& listing);
+
+// What names of slices may be, for the error: with a forward pass or without.
+std::string expected_names(bool traced);
 
 void print_values(const ValueOptions& options, const InspectedModel& inspected);
 

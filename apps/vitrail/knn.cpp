@@ -9,7 +9,7 @@
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
 #include "vitrail/data/dataset.h"
-#include "vitrail/data/metrics.h"
+#include "vitrail/data/interval_json_internal.h"
 #include "vitrail/data/shared_images.h"
 
 namespace vitrail::app {
@@ -35,6 +35,15 @@ std::unique_ptr<data::Dataset> open_split(const std::string& path, const std::st
   options.split = requested;
   options.default_splits = std::move(default_splits);
   return data::open_dataset(path, options);
+}
+
+// The classes of TRAIN by index.  A list of class indices names none; its indices are then the names of folders.
+std::vector<std::string> classes_of(const data::Dataset& train) {
+  std::vector<std::string> names = train.class_names();
+  for (int64_t i = 0; train.class_names().empty() && i < train.size(); ++i) {
+    while (static_cast<int64_t>(names.size()) <= train.label(i)) names.push_back(std::to_string(names.size()));
+  }
+  return names;
 }
 
 Features features_of(const data::Dataset& dataset, const Model& model, const Options& options,
@@ -65,7 +74,7 @@ int knn(const Options& options, const GlobalOptions& global) {
   dataset_options.decode.mode = model.color_mode();
   dataset_options.decode.apply_exif = options.exif;
   const auto train = open_split(options.train, options.train_split, {"train"}, dataset_options);
-  dataset_options.labels = train->class_names();
+  dataset_options.labels = classes_of(*train);
   dataset_options.num_classes = static_cast<int64_t>(dataset_options.labels.size());
   const auto test = open_split(options.test, options.test_split, {"test", "val"}, dataset_options);
   if (!global.quiet) print_note("vitrail: training set: " + data::summary(*train, options.train));
@@ -89,7 +98,9 @@ int knn(const Options& options, const GlobalOptions& global) {
               {"training_images", train_features.rows.size(0)},
               {"k", options.knn.k},
               {"top1", accuracy.top1()},
-              {"top5", accuracy.top5()}});
+              {"top1_interval", data::interval_json(accuracy.top1(), accuracy.images())},
+              {"top5", accuracy.top5()},
+              {"top5_interval", data::interval_json(accuracy.top5(), accuracy.images())}});
   return train_features.failures + test_features.failures == 0 ? 0 : 1;
 }
 
@@ -106,11 +117,12 @@ void add_knn(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->required();
   options->model.add_to(*command);
   command->add_option("--k", options->knn.k, "Number of neighbours")->capture_default_str()->check(kPositiveInteger);
-  command
-      ->add_option("--temperature", options->knn.temperature, "Vote weight of a neighbour: exp(cosine / temperature)")
-      ->capture_default_str()
-      ->check(kPositiveNumber);
-  command->add_flag("--uniform,--plain", options->knn.plain, "Uniform vote weights");
+  CLI::Option* temperature = command
+                                 ->add_option("--temperature", options->knn.temperature,
+                                              "Vote weight of a neighbour: exp(cosine / temperature)")
+                                 ->capture_default_str()
+                                 ->check(kPositiveNumber);
+  command->add_flag("--uniform,--plain", options->knn.plain, "Uniform vote weights")->excludes(temperature);
   command->add_option("--train-split", options->train_split, "Split of TRAIN (default: train, else all images)");
   command->add_option("--test-split", options->test_split, "Split of TEST (default: test, else val, else all images)");
   command->add_option("--batch", options->batch, "Batch size")->capture_default_str()->check(CLI::Range(1, 1024));

@@ -14,7 +14,7 @@ namespace vitrail::app {
 namespace {
 
 template <class T>
-T parsed(const std::string& name, const std::string& text, const char* kind) {
+T parsed(const std::string& name, const std::string& text, const std::string& kind) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < 0)
@@ -43,12 +43,13 @@ const std::string* LayerSettings::find(const std::string& name, const std::strin
   return found == given_.end() ? nullptr : &found->second;
 }
 
-int64_t LayerSettings::integer(const std::string& name, int64_t default_value) {
+int64_t LayerSettings::integer(const std::string& name, int64_t default_value, int64_t min) {
   constexpr int64_t kMax = 1 << 20;  // far above every layer's sizes, and products of three fit 64 bits
   const std::string* text = find(name, std::to_string(default_value));
   if (!text) return default_value;
-  const auto value = parsed<int64_t>(name, *text, "an integer");
-  if (value > kMax) throw Error("--set " + name, str("at most ", kMax), *text);
+  const std::string kind = str("an integer from ", min, " to ", kMax);
+  const auto value = parsed<int64_t>(name, *text, kind);
+  if (value < min || value > kMax) throw Error("--set " + name, kind, *text);
   return value;
 }
 

@@ -13,7 +13,7 @@ class LayerSettings {
  public:
   explicit LayerSettings(const std::vector<std::string>& assignments);  // throws Error unless each is NAME=VALUE
 
-  int64_t integer(const std::string& name, int64_t default_value);  // at least 0
+  int64_t integer(const std::string& name, int64_t default_value, int64_t min = 1);
   double number(const std::string& name, double default_value);
   bool flag(const std::string& name, bool default_value);
   std::string text(const std::string& name, const std::string& default_value);

@@ -49,6 +49,7 @@ int run_guarded(Function run) {
 int finish_parse(const CLI::App& program, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
   if (error.get_exit_code() != 0) {
     app::print_error(app::usage_error(program, arguments, error));
+    app::print_note("Run vitrail --help, or vitrail COMMAND --help, for more information.");
     return kUsageError;
   }
   std::ostringstream out, unused;
@@ -130,6 +131,7 @@ int run_program(int argc, char** argv) {
   }
   try {
     program.parse(argc, argv);
+    app::refuse_empty_arguments(program);
   } catch (const CLI::ParseError& error) {
     return finish_parse(program, {argv + 1, argv + argc}, error);
   }
@@ -155,7 +157,7 @@ int main(int argc, char** argv) {
   app::ignore_file_size_signal();
   app::remove_temporary_files_on_signals();
   guard_mapped_files();
-  const int status = run_guarded([&] { return run_program(argc, argv); });
+  const int status = app::run_with_enough_stack([&] { return run_guarded([&] { return run_program(argc, argv); }); });
   if (std::ferror(stdout)) return kFailure;  // reported when it occurred
   const int flushed = run_guarded([] {
     app::flush_output();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/vitrail/output.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "apps/vitrail/text_width.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/utf8_internal.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
@@ -46,19 +46,7 @@ bool has_colors() {
 void print_labelled(const char* label, const char* color, const std::string& message) {
   const std::string shown = has_colors() ? std::string(color) + label + kPlain : label;
   clear_status();
-  write_to_stderr("vitrail: " + shown + " " + escaped(message) + "\n");
-}
-
-// The first `columns` characters of UTF-8 text.
-std::string_view first_columns(std::string_view text, size_t columns) {
-  size_t end = 0;
-  while (end < text.size() && columns-- > 0) end += std::max<size_t>(1, utf8_length(text.substr(end)));
-  return text.substr(0, end);
-}
-
-size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+  write_to_stderr("vitrail: " + shown + " " + escape_message(message) + "\n");
 }
 
 }  // namespace
@@ -73,18 +61,17 @@ void flush_output() {
   if (std::fflush(stdout) != 0) throw Error(str("standard output: write failed: ", std::strerror(errno)));
 }
 
-std::string escaped(std::string_view text) { return escape_unprintable(text); }
+std::string escaped(std::string_view name) { return escape_unprintable(name); }
 
 void print_note(std::string_view text) {
   clear_status();
   // One call, so that lines of several processes do not mix.  There is nobody to tell if it fails.
-  write_to_stderr(escaped(text) + "\n");
+  write_to_stderr(escape_message(text) + "\n");
 }
 
 void draw_status(std::string_view text) {
   const std::lock_guard lock(status_mutex);
-  // A line of the full width would put the cursor into the next one.
-  write_to_stderr("\r\033[K" + std::string(first_columns(text, terminal_width() - 1)));
+  write_to_stderr("\r\033[K" + std::string(first_columns(escaped(text), status_width())));
   std::fflush(stderr);
   status_drawn = true;
 }

@@ -23,12 +23,12 @@ void print_output(fmt::format_string<Args...> format, Args&&... args) {
   write_output(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Writes a line of `text` to standard error, with control characters escaped.  Does nothing if that fails.
+// Writes a line of `text` to standard error, escaped as a message.  Does nothing if that fails.
 void print_note(std::string_view text);
 
-// `text` with control characters (C0 except newline, DEL, C1) and bytes that are not UTF-8 as \xNN.  A terminal would
-// interpret them, and they may come from a file name.
-std::string escaped(std::string_view text);
+// A name with control characters (C0, DEL, C1) and bytes that are not UTF-8 as \xNN.  They would break lines, a
+// terminal would interpret them, and they may come from a file.  JSON and CSV output have the names as they are.
+std::string escaped(std::string_view name);
 
 // JSON on one line.  Bytes that are not UTF-8 (in a path) become U+FFFD.
 std::string json_text(const nlohmann::ordered_json& value);

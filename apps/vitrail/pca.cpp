@@ -5,7 +5,9 @@
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/output_folder.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/analysis/pca.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
@@ -48,6 +50,19 @@ void write_raw(const fs::path& file, const Tensor& scores) {
   write_npy(file, std::span(shape.begin(), static_cast<size_t>(shape.rank())), scores.data<float>());
 }
 
+// The overlays' paths without their extension.  Throws Error if one would replace an image.
+std::vector<fs::path> outputs_of(const std::vector<std::string>& images, const std::string& folder) {
+  const FileSet inputs(images);
+  UniqueNames names;
+  std::vector<fs::path> outputs;
+  for (const std::string& image : images) {
+    outputs.push_back(fs::path(folder) / names.name_of(image));
+    const std::string overlay = outputs.back().string() + ".png";
+    if (inputs.contains(overlay)) throw Error("-o", "another folder than that of the images", overlay);
+  }
+  return outputs;
+}
+
 int pca(const Options& options, const analysis::Foreground& foreground, const GlobalOptions& global) {
   create_folder(options.output, "the overlays");
   const Model model = load_model(options.model, global);
@@ -66,9 +81,9 @@ int pca(const Options& options, const analysis::Foreground& foreground, const Gl
   if (features.grids.empty())
     throw Error("pca", "at least one image", failures == 0 ? "none" : "none that is readable");
   const std::vector<analysis::PcaMaps> maps = analysis::pca_maps(features.grids, foreground);
-  UniqueNames names;
+  const std::vector<fs::path> bases = outputs_of(features.paths, options.output);
   for (size_t i = 0; i < maps.size(); ++i) {
-    const fs::path base = fs::path(options.output) / names.name_of(features.paths[i]);
+    const fs::path& base = bases[i];
     const image::Image photo = source.read(features.index[i]);
     image::write_png(base.string() + ".png", pipeline::pca_overlay(photo, maps[i], options.opacity, model.transform()));
     if (options.raw) write_raw(base.string() + ".npy", maps[i].scores);
@@ -102,7 +117,7 @@ void add_pca(CLI::App& program, const GlobalOptions& global, Run& run) {
                     "Write NAME.npy too: the unscaled scores, float32 [rows, columns, 3], NaN in the background");
   command->add_option("--opacity", options->opacity, "Opacity of the colours over the image")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_in(0, 1));
   options->images.add_to(*command);
   command->callback([options, &global, &run] {
     const analysis::Foreground foreground = foreground_of(*options);

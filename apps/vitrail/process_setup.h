@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The state of the process that a shell, a daemon or a batch system may leave unusual.
+#include <functional>
 
 namespace vitrail::app {
 
@@ -13,5 +14,10 @@ void ignore_file_size_signal();
 
 // Deletes temporary files when a signal ends the process (SIGHUP, SIGINT, SIGQUIT, SIGTERM).
 void remove_temporary_files_on_signals();
+
+// Returns body(), which must not throw.  If the limit of stacks (ulimit -s) is small, `body` runs on a thread whose
+// stack has the usual size, and the threads that start later have such stacks too: image decoders, kernels and
+// generated code use more than a small limit permits.
+int run_with_enough_stack(const std::function<int()>& body);
 
 }  // namespace vitrail::app

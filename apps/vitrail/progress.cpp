@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "apps/vitrail/output.h"
+#include "apps/vitrail/status_text.h"
+#include "apps/vitrail/text_width.h"
 
 namespace vitrail::app {
 
@@ -13,20 +15,6 @@ std::string duration_text(double seconds) {
   return total >= 3600 ? fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60)
                        : fmt::format("{}:{:02}", total / 60, total % 60);
 }
-
-namespace {
-
-std::string bar(int64_t done, int64_t total) {
-  constexpr int kCells = 20;
-  const int filled = total > 0 ? static_cast<int>(static_cast<double>(done) / static_cast<double>(total) * kCells) : 0;
-  std::string text;
-  for (int i = 0; i < kCells; ++i) text += i < filled ? "━" : "╌";
-  return text;
-}
-
-}  // namespace
-
-std::string progress_bar(int64_t done, int64_t total) { return fmt::format("{} {}/{}", bar(done, total), done, total); }
 
 std::string byte_count_text(int64_t bytes) {
   constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
@@ -62,10 +50,13 @@ void Progress::step(int64_t count) {
   if (!line_.due(done_ == total)) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = static_cast<double>(done_) / seconds;
-  std::string text = fmt::format("{} {}  {:.1f} {}/s", what_,
-                                 total_ ? progress_bar(done_, total) : std::to_string(done_), rate, what_);
-  if (total_) text += fmt::format("  {} left", duration_text(static_cast<double>(total - done_) / rate));
-  line_.draw(text);
+  Status status{.what = what_, .done = done_, .total = total, .count = std::to_string(done_)};
+  if (total_) {
+    status.count += fmt::format("/{}", total);
+    status.parts.push_back(time_left_text(static_cast<double>(total - done_) / rate));
+  }
+  status.parts.push_back(fmt::format("{:.1f} {}/s", rate, what_));
+  line_.draw(status_text(status, status_width()));
 }
 
 void ByteProgress::update(int64_t done, int64_t total) {
@@ -76,12 +67,13 @@ void ByteProgress::update(int64_t done, int64_t total) {
   if (!line_.due(done == total)) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   const double rate = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
-  std::string text = fmt::format("{} {} {}/{}", what_, bar(done, total), byte_count_text(done), byte_count_text(total));
+  Status status{.what = what_, .done = done, .total = total};
+  status.count = byte_count_text(done) + "/" + byte_count_text(total);
   if (rate > 0) {
-    text += fmt::format("  {}/s  {} left", byte_count_text(static_cast<int64_t>(rate)),
-                        duration_text(static_cast<double>(total - done) / rate));
+    status.parts = {time_left_text(static_cast<double>(total - done) / rate),
+                    byte_count_text(static_cast<int64_t>(rate)) + "/s"};
   }
-  line_.draw(text);
+  line_.draw(status_text(status, status_width()));
 }
 
 }  // namespace vitrail::app

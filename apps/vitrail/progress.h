@@ -11,9 +11,6 @@ namespace vitrail::app {
 // "m:ss" or "h:mm:ss"
 std::string duration_text(double seconds);
 
-// "━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480"
-std::string progress_bar(int64_t done, int64_t total);
-
 // "512 B", "1.5 MB": decimal units
 std::string byte_count_text(int64_t bytes);
 
@@ -34,7 +31,7 @@ class StatusLine {
   std::chrono::steady_clock::time_point last_draw_{};
 };
 
-// Counts items: "images ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480  45.1 images/s  0:08 left".  A single item has no line.
+// Counts items: "images ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 120/480  0:08 left  45.1 images/s".  A single item has no line.
 class Progress {
  public:
   // what: the plural of the items.  No total: it is not known.
@@ -51,7 +48,7 @@ class Progress {
   StatusLine line_;
 };
 
-// Counts bytes: "model.safetensors ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 5.7 MB/22.9 MB  11.2 MB/s  0:02 left".
+// Counts bytes: "model.safetensors ━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 5.7 MB/22.9 MB  0:02 left  11.2 MB/s".
 class ByteProgress {
  public:
   explicit ByteProgress(std::string what, bool quiet) : what_(std::move(what)), line_(quiet) {}

@@ -60,8 +60,9 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
       inputs_(options),
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
-      predictor_(options.model, {.threads = global.threads, .precision = precision_of(global)}) {
-  if (!options.cache.empty()) cache_.emplace(options.cache, sam::embedding_model(options.model, precision_of(global)));
+      predictor_(options.model_path(), {.threads = global.threads, .precision = precision_of(global)}) {
+  if (!options.cache.empty())
+    cache_.emplace(options.cache, sam::embedding_model(options.model_path(), precision_of(global)));
   if (options.everything || !options.makes_masks()) return;
   const int64_t masks = inputs_.any_multimask() ? predictor_.multimask_count() : 1;
   results_.emplace(options.logits, masks, predictor_.mask_size());
@@ -163,8 +164,9 @@ void Segmentation::deliver(size_t i, const GivenPrompt& given, const sam::Prompt
   } else {
     result.text = escaped(image_->path()) + (inputs_.prompts_in_file() ? "  " + given.where : "") + "\n";
     for (const SegmentMask& mask : found) {
+      const auto [x, y, width, height] = sam::coco_box(mask);
       result.text += fmt::format("  IoU {:.3f}  {} pixels  box {},{},{},{}\n", mask.predicted_iou, sam::area(mask.rle),
-                                 mask.box.x0, mask.box.y0, mask.box.x1 + 1, mask.box.y1 + 1);
+                                 x, y, x + width, y + height);
     }
   }
   results_->add(order(i, given), std::move(result));

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <span>
 
+#include "apps/vitrail/output_checks.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/sam/prompt_text.h"
 
 namespace vitrail::app {
@@ -52,10 +54,9 @@ kernels::Precision precision_of(const GlobalOptions& global) {
 
 void SegmentOptions::add_to(CLI::App& command) {
   command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
-  command
-      .add_option("-m,--model", model,
-                  "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one")
-      ->required();
+  command.add_option("-m,--model", model,
+                     "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one (default: the "
+                     "bundled model)");
   add_prompts_to(command);
   add_outputs_to(command);
   add_automatic_to(command);
@@ -93,7 +94,7 @@ void SegmentOptions::add_outputs_to(CLI::App& command) {
       ->check(CLI::IsMember({"overlay", "masks", "csv", "coco", "sa1b", "polygons"}));
   command.add_option("--opacity", opacity, "Opacity of the overlay's colours")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(number_in(0, 1));
   command.add_option("--format", format, "Output format: text, or json (one object per line)")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
@@ -135,7 +136,14 @@ void SegmentOptions::add_automatic_to(CLI::App& command) {
       ->default_str("none");
 }
 
+std::string SegmentOptions::model_path() const {
+  if (!model.empty()) return model;
+  if (models::find_bundled(models::kDefaultSegmenter)) return models::kDefaultSegmenter;
+  throw CLI::RequiredError("--model");
+}
+
 void SegmentOptions::check() const {
+  static_cast<void>(model_path());
   check_prompts();
   check_outputs();
   if (inputs.empty() && prompts.empty()) throw CLI::RequiredError("INPUT");
@@ -169,6 +177,10 @@ void SegmentOptions::check_outputs() const {
   });
   require_npy("--logits", logits);
   require_npy("--embedding", embedding);
+  std::vector<std::string> files = inputs;
+  files.insert(files.end(), {mask, prompts});
+  const std::string list = embedding.empty() ? "" : std::filesystem::path(embedding).replace_extension(".txt").string();
+  app::check_outputs({{"--logits", logits}, {"--embedding", embedding}, {"--embedding (paths)", list}}, files);
 }
 
 sam::Prompt SegmentOptions::prompt() const {

@@ -26,6 +26,8 @@ struct SegmentOptions {
   // Throws CLI::Error for options that exclude each other or have no effect.
   void check() const;
 
+  std::string model_path() const;  // by default of the bundled model; throws CLI::RequiredError without one
+
   // --point and --box.  Throw CLI::Error for text that is no point or box, and for a second box.
   sam::Prompt prompt() const;
   bool has_prompt() const { return !points.empty() || !boxes.empty() || !mask.empty(); }

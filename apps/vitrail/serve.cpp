@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "apps/vitrail/commands.h"
+#include "apps/vitrail/open_files.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/env_internal.h"
@@ -83,12 +84,24 @@ void wait_for_end(const sigset_t& signals, serve::Server& server) {
   }
 }
 
+// Without enough files, further connections would wait without a response.  With fewer connections they are refused.
+void fit_to_open_files(size_t& connections) {
+  const size_t fitting = fit_connections(connections);
+  if (fitting < connections) {
+    print_warning(fmt::format(
+        "the limit of open files (ulimit -Hn) permits {} connections, not {}: raise it, or give --limit connections={}",
+        fitting, connections, fitting));
+  }
+  connections = fitting;
+}
+
 int serve_models(const Options& options, const GlobalOptions& global) {
   sigset_t signals;
   ::sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // also in the threads that start below
-  const serve::ServeOptions settings = server_options(options, global);
+  serve::ServeOptions settings = server_options(options, global);
+  fit_to_open_files(settings.limits.connections);
   serve::Server server(settings);
   server.load();
   if (!global.quiet) print_note("vitrail: serving on " + address_of(settings, server));
@@ -101,7 +114,9 @@ int serve_models(const Options& options, const GlobalOptions& global) {
 
 void add_endpoint_to(CLI::App& command, Options& options) {
   command.add_option("--host", options.server.host, "Address to listen on")->capture_default_str();
-  command.add_option("--port", options.server.port, "Port; 0 takes a free one")->capture_default_str();
+  command.add_option("--port", options.server.port, "Port; 0 takes a free one")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 65535));
   command.add_option("--unix", options.server.unix_path, "Unix socket to listen on instead of an address");
   command.add_option("--api-key-file", options.api_key_file,
                      "File with the key that requests must carry (default: VITRAIL_API_KEY; without, none)");
@@ -129,7 +144,7 @@ void add_serve(CLI::App& program, const GlobalOptions& global, Run& run) {
       ->add_option("--delay", options->server.delay_ms,
                    "Time in ms for which an image waits for others to fill a batch; 0: what waits is batched")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 10000.0));
+      ->check(number_in(0, 10000));
   command
       ->add_option("--decode-threads", options->server.decode_threads,
                    "Number of threads that decode images (default: all cores)")

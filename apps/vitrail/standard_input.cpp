@@ -22,6 +22,14 @@ bool is_control(char c) {
   return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
 }
 
+// Whether these bytes begin with a path that has ended, rather than with an image whose signature has not arrived yet.
+bool begins_with_path(const std::string& bytes) {
+  const size_t end = bytes.find_first_of(std::string_view("\n\0", 2));
+  return end != bytes.npos && std::all_of(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(end), [](char c) {
+           return !is_control(c) && static_cast<unsigned char>(c) < 0x80;
+         });
+}
+
 }  // namespace
 
 // Adds the bytes that have arrived.  False at the end.
@@ -46,7 +54,7 @@ bool StandardInput::read_more() {
 
 bool StandardInput::is_image() {
   if (started_) return false;
-  while (buffer_.size() < kSignatureBytes && read_more()) {
+  while (buffer_.size() < kSignatureBytes && !begins_with_path(buffer_) && read_more()) {
   }
   // The signature of some formats is text, with which a path could begin.
   const auto first = std::span(buffer_).first(std::min(buffer_.size(), kSignatureBytes));
@@ -66,6 +74,8 @@ std::vector<std::byte> StandardInput::image() {
 }
 
 std::optional<std::string> StandardInput::next_path() {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // in front of lists that PowerShell writes
+  if (!started_ && buffer_.compare(begin_, kByteOrderMark.size(), kByteOrderMark) == 0) begin_ += kByteOrderMark.size();
   started_ = true;
   while (true) {
     const size_t end = separator_known_ ? buffer_.find(separator_, begin_)

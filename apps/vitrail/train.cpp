@@ -9,14 +9,17 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <numeric>
 
 #include "apps/vitrail/bench_train.h"
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/progress.h"
+#include "apps/vitrail/status_text.h"
+#include "apps/vitrail/text_width.h"
+#include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/file_guard.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/data/metrics.h"
 #include "vitrail/train/cross_validation.h"
@@ -27,6 +30,23 @@
 namespace vitrail::app {
 namespace {
 
+constexpr int64_t kMaxEpochs = 1'000'000;
+
+// "90s", "20m" or "1.5h" becomes the number of seconds.
+const CLI::Validator kDuration(
+    [](std::string& text) {
+      constexpr std::pair<char, double> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+      for (const auto& [unit, seconds] : kUnits) {
+        if (!text.ends_with(unit)) continue;
+        const std::string number = text.substr(0, text.size() - 1);
+        if (!kPositiveNumber(number).empty()) continue;
+        text = fmt::format("{}", std::stod(number) * seconds);
+        return std::string();
+      }
+      return "expected a time, such as 90s, 20m or 1.5h, got '" + text + "'";
+    },
+    "");
+
 using Processes = std::shared_ptr<dist::Communicator>;
 
 struct Options {
@@ -35,7 +55,7 @@ struct Options {
   std::optional<int64_t> epochs, folds;
   std::optional<double> seconds;
   std::vector<std::string> settings;
-  bool resume = false, allow_changes = false;
+  bool exif = false, resume = false, allow_changes = false;
 };
 
 std::atomic<bool> stop_requested{false};
@@ -71,12 +91,18 @@ const char* name_of(train::Progress::Phase phase) {
   return "";
 }
 
-std::string status_text(const train::Progress& p) {
-  const std::string bar = progress_bar(p.step, p.steps);
-  if (p.phase != train::Progress::Phase::train) return fmt::format("{} {}", name_of(p.phase), bar);
-  const std::string top1 = std::isnan(p.accuracy) ? "" : fmt::format("  top-1 {:.1f} %", 100 * p.accuracy);
-  return fmt::format("epoch {}/{} {}  loss {:.4f}{}  {:.0f} images/s  {} left  data wait {:.0f} %", p.epoch, p.epochs,
-                     bar, p.loss, top1, p.images_per_second, duration_text(p.seconds_left), 100 * p.data_wait);
+Status status_of(const train::Progress& p) {
+  const bool trains = p.phase == train::Progress::Phase::train;
+  Status status{.what = trains ? fmt::format("epoch {}/{}", p.epoch, p.epochs) : name_of(p.phase),
+                .done = p.step,
+                .total = p.steps,
+                .count = fmt::format("{}/{}", p.step, p.steps)};
+  status.parts.push_back(time_left_text(p.seconds_left));
+  if (trains) status.parts.push_back(fmt::format("loss {:.4f}", p.loss));
+  if (trains && !std::isnan(p.accuracy)) status.parts.push_back(fmt::format("top-1 {:.1f} %", 100 * p.accuracy));
+  if (p.images_per_second > 0) status.parts.push_back(fmt::format("{:.0f} images/s", p.images_per_second));
+  if (trains) status.parts.push_back(fmt::format("data wait {:.0f} %", 100 * p.data_wait));
+  return status;
 }
 
 // The end of an epoch's line for a segmentation model.
@@ -90,6 +116,13 @@ std::string segmentation_text(const train::EpochResult& e) {
   return text + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
 
+// "95.00 % (86.3 to 98.3 of 60)", with the 95 % interval
+std::string short_accuracy(double fraction, int64_t images) {
+  const data::Interval interval = data::wilson_interval(fraction, images);
+  return fmt::format("{:5.2f} % ({:.1f} to {:.1f} of {})", 100 * fraction, 100 * interval.low, 100 * interval.high,
+                     images);
+}
+
 std::string epoch_line(const train::EpochResult& e) {
   std::string line = fmt::format("epoch {:>3}  step {:>6}  loss {:.4f}", e.epoch, e.step, e.train_loss);
   if (e.segmentation) return line + segmentation_text(e);
@@ -98,12 +131,10 @@ std::string epoch_line(const train::EpochResult& e) {
     line += fmt::format("  validation: loss {:.4f}  mAP {:.4f}  F1 {:.4f} of {}", e.val_loss, e.val_top1, e.val_top5,
                         e.val_images);
   } else if (e.validated) {
-    const data::Interval interval = data::wilson_interval(e.val_top1, e.val_images);
-    line += fmt::format("  validation: loss {:.4f}  top-1 {:5.2f} % ({:.1f} to {:.1f} of {})", e.val_loss,
-                        100 * e.val_top1, 100 * interval.low, 100 * interval.high, e.val_images);
+    line += fmt::format("  validation: loss {:.4f}  top-1 {}", e.val_loss, short_accuracy(e.val_top1, e.val_images));
   }
-  if (e.has_ema)
-    line += e.multi_label ? fmt::format("  EMA {:.4f}", e.ema_top1) : fmt::format("  EMA {:5.2f} %", 100 * e.ema_top1);
+  if (e.has_ema && e.multi_label) line += fmt::format("  EMA {:.4f}", e.ema_top1);
+  if (e.has_ema && !e.multi_label) line += "  EMA " + short_accuracy(e.ema_top1, e.val_images);
   return line + fmt::format("  {}{}", duration_text(e.seconds), e.best ? "  best" : "");
 }
 
@@ -124,6 +155,13 @@ void require_dataset(const Options& options) {
     throw CLI::ValidationError(given, "belongs to a dataset; a recipe takes --set, as --set epochs=N");
 }
 
+// --exif and --set, for a dataset and a recipe alike.  The last setting of a field counts.
+std::vector<std::string> common_settings(const Options& options) {
+  std::vector<std::string> settings = options.settings;
+  if (options.exif) settings.insert(settings.begin(), "data.exif=true");
+  return settings;
+}
+
 // --data and -m are settings of a recipe too; --set may override them.
 std::vector<std::string> settings_of(const Options& options) {
   std::vector<std::string> settings;
@@ -132,7 +170,8 @@ std::vector<std::string> settings_of(const Options& options) {
     const std::vector<std::string> start = train::start_settings(options.model);
     settings.insert(settings.end(), start.begin(), start.end());
   }
-  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  const std::vector<std::string> common = common_settings(options);
+  settings.insert(settings.end(), common.begin(), common.end());
   return settings;
 }
 
@@ -163,7 +202,7 @@ int64_t epochs_within(double seconds, const train::DefaultRecipe& chosen, int th
   const double image = total / static_cast<double>(times.milliseconds.size()) / 1000 / static_cast<double>(batch);
   const double epoch = image * (static_cast<double>(chosen.training_images) +
                                 kForwardShare * static_cast<double>(chosen.validation_images));
-  return std::max<int64_t>(1, static_cast<int64_t>(seconds / epoch));
+  return static_cast<int64_t>(std::clamp(seconds / epoch, 1.0, static_cast<double>(kMaxEpochs)));
 }
 
 // The number of trainings among which --time is divided.
@@ -190,7 +229,7 @@ train::Recipe recipe_of(const Options& options, int threads, const std::function
   if (options.folds) request.cross_validated = true;
   const train::DefaultRecipe chosen = train::default_recipe(request);
   for (const std::string& reason : chosen.reasons) print("recipe: " + reason);
-  return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, options.settings);
+  return train::parse_recipe(train::write_recipe(chosen.recipe), options.source, common_settings(options));
 }
 
 // The part of --time that is left for each training after choosing the recipe; at least a millisecond, because 0 is no
@@ -213,13 +252,16 @@ void print_end(const Options& options, const train::TrainingResult& result,
   const std::string folder = std::filesystem::path(options.folder).lexically_normal().string();
   const auto in_folder = [&](const char* name) { return (std::filesystem::path(folder) / name).string(); };
   if (result.best_top1) {
-    print(fmt::format("best weights: epoch {}, held-out {}", result.best_epoch,
-                      metric_text(result, *result.best_top1, result.validation_images)));
+    const std::string weights = result.best_epoch > 0 ? fmt::format("best weights: epoch {}, ", result.best_epoch) : "";
+    print(weights + "held-out " + metric_text(result, *result.best_top1, result.validation_images));
   }
+  if (const auto& validated = result.cross_validated)
+    print("cross-validated " + metric_text(result, validated->top1, validated->images));
   if (result.tested) print("test " + metric_text(result, result.test_top1, result.test_images));
   const char* const next = result.segmentation ? "segment -m {} IMAGE --point X,Y" : "classify -m {} IMAGE";
-  print(fmt::format("model: {}\nreport: {}\nnext: vitrail {}", in_folder("model"), in_folder("report.html"),
-                    fmt::format(fmt::runtime(next), in_folder("model"))));
+  print("model: " + in_folder("model"));
+  print("report: " + in_folder("report.html"));
+  print("next: vitrail " + fmt::format(fmt::runtime(next), in_folder("model")));
 }
 
 nlohmann::ordered_json json_of(const Options& options, const train::TrainingResult& result) {
@@ -255,13 +297,15 @@ int train_model(const Options& options, const GlobalOptions& global, const Proce
       .time_limit = time_left(options, start),
       .communicator = processes,
       .environment = {{"command", global.command_line}, {"version", "vitrail " VITRAIL_VERSION}}};
-  const auto show = [&](const train::Progress& p) {
-    if (status.due(p.step == p.steps)) status.draw(status_text(p));
+  const auto end_epoch = [&](const train::EpochResult& e) {
+    check_mapped_files();  // the dataset may be an archive
+    print_message(epoch_line(e));
   };
-  const train::TrainerCallbacks callbacks{.progress = show,
-                                          .epoch = [&](const train::EpochResult& e) { print_message(epoch_line(e)); },
-                                          .message = print_message,
-                                          .stop = [] { return stop_requested.load(); }};
+  const auto show = [&](const train::Progress& p) {
+    if (status.due(p.step == p.steps)) status.draw(status_text(status_of(p), status_width()));
+  };
+  const train::TrainerCallbacks callbacks{
+      .progress = show, .epoch = end_epoch, .message = print_message, .stop = [] { return stop_requested.load(); }};
   train::CrossValidationResult validated;
   const train::TrainingResult result =
       options.folds ? (validated = cross_validate(recipe, *options.folds, trainer, callbacks)).final
@@ -311,23 +355,25 @@ void add_train(CLI::App& program, const GlobalOptions& global, Run& run) {
                    "finetune, probe for a new head on frozen features, or scratch for a new model (default: finetune)")
       ->check(CLI::IsMember({"finetune", "probe", "scratch"}));
   CLI::Option* epochs = command->add_option("--epochs", options->epochs, "Number of epochs (default: by dataset size)")
-                            ->check(CLI::Range(1, 1'000'000));
+                            ->check(CLI::Range(int64_t{1}, kMaxEpochs));
   command
       ->add_option(
           "--time", options->seconds,
           "Training time, as 90s, 20m or 1.5h, from which the number of epochs follows; on a machine that becomes "
           "slower, the run has fewer")
-      ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
-                                        CLI::AsNumberWithUnit::UNIT_REQUIRED, "TIME"))
+      ->type_name("TIME")
+      ->transform(kDuration)
       ->excludes(epochs);
   command
       ->add_option("--folds", options->folds,
                    "Measure by K-fold cross-validation, then train on all images (K+1 trainings)")
       ->check(CLI::Range(int64_t{2}, train::kMaxFolds));
+  command->add_flag("--exif", options->exif, "Apply the EXIF orientation");
   command->add_option("--set", options->settings, "Override a field of the recipe: key.path=value; repeatable")
       ->allow_extra_args(false);
-  command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");
-  command->add_flag("--allow-changes", options->allow_changes, "Resume even if the recipe has changed");
+  CLI::Option* resume =
+      command->add_flag("--resume", options->resume, "Resume the run in the output folder, or start it");
+  command->add_flag("--allow-changes", options->allow_changes, "Resume even if the recipe has changed")->needs(resume);
   command->callback(
       [options, &global, &run] { run = [options, &global] { return train_processes(*options, global); }; });
 }

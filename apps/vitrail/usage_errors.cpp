@@ -5,10 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 
+#include "apps/vitrail/parser_messages.h"
 #include "vitrail/base/error.h"
-#include "vitrail/base/near_names_internal.h"
 
 namespace vitrail::app {
 namespace {
@@ -35,17 +36,21 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-std::string suggestion(const std::string& name, const std::vector<std::string>& candidates) {
-  const std::vector<std::string> near = near_names(name, candidates);
-  std::string text;
-  for (const std::string& candidate : near) text += (text.empty() ? "; did you mean " : " or ") + candidate;
-  return text;
-}
-
-std::string unknown_command(const CLI::App& program, const std::vector<std::string>& arguments) {
-  for (const std::string& argument : arguments) {
+std::string unknown_command(const CLI::App& program) {
+  for (const std::string& argument : program.remaining()) {  // what is no option with its value
     if (argument.starts_with('-')) continue;
     return "unknown command '" + argument + "'" + suggestion(argument, command_names(program));
+  }
+  return "";
+}
+
+// A file whose name begins with "-" is taken for options.
+std::string file_as_option(const std::vector<std::string>& arguments) {
+  for (const std::string& argument : arguments) {
+    std::error_code error;
+    if (argument == "--") break;
+    if (argument.size() > 1 && argument.starts_with('-') && std::filesystem::exists(argument, error))
+      return "expected options, got the file '" + argument + "'; write ./" + argument;
   }
   return "";
 }
@@ -77,14 +82,39 @@ const CLI::Validator kPositiveNumber(
     },
     "");
 
+CLI::Validator number_in(double low, double high) {
+  const auto check = [low, high](const std::string& text) {
+    double number{};
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, number);
+    const bool fits = parsed.ec == std::errc() && parsed.ptr == end && number >= low && number <= high;
+    return fits ? std::string() : str("expected a number from ", low, " to ", high, ", got '", text, "'");
+  };
+  return {check, str("FLOAT in [", low, " - ", high, "]")};
+}
+
 std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
                         const CLI::ParseError& error) {
   std::string message;
-  if (program.get_subcommands().empty()) message = unknown_command(program, arguments);
+  if (program.get_subcommands().empty()) message = unknown_command(program);
+  if (message.empty()) message = file_as_option(arguments);
   if (message.empty() && error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
     message = unknown_option(program, arguments);
-  if (message.empty()) message = error.what();
-  return message + "\nRun vitrail --help, or vitrail COMMAND --help, for more information.";
+  if (message.empty()) message = parser_message(program, error);
+  return message;
+}
+
+void refuse_empty_arguments(const CLI::App& command) {
+  const auto is_path = [](const CLI::Option& option) {
+    return option.get_positional() || option.check_lname("model") || option.check_lname("output");
+  };
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->check_lname("text")) continue;  // its error says which of the texts has no words
+    if (option->count() == 0 || std::ranges::count(option->results(), "") == 0) continue;
+    throw CLI::ValidationError(option->get_name(), is_path(*option) ? "expected a path, got '' (the path is empty)"
+                                                                    : "expected a value, got '' (it is empty)");
+  }
+  for (const CLI::App* subcommand : command.get_subcommands()) refuse_empty_arguments(*subcommand);
 }
 
 }  // namespace vitrail::app

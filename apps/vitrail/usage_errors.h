@@ -11,8 +11,15 @@ namespace vitrail::app {
 extern const CLI::Validator kPositiveInteger;
 extern const CLI::Validator kPositiveNumber;
 
+// For a number from `low` to `high`.  Unlike CLI::Range it refuses NaN.
+CLI::Validator number_in(double low, double high);
+
 // The message of a failed parse.  For an unknown command or option it names the ones that are spelled alike.
 std::string usage_error(const CLI::App& program, const std::vector<std::string>& arguments,
                         const CLI::ParseError& error);
+
+// Throws CLI::ValidationError if an argument of the command, or of its subcommand, is empty: it is the value of a shell
+// variable that is not set, and would stand for the current folder or for a default.
+void refuse_empty_arguments(const CLI::App& command);
 
 }  // namespace vitrail::app

@@ -71,7 +71,7 @@ void ValueListing::finish(const std::string& expected) const {
   }
   for (const Request& request : requests_) {
     const Tensor part = sliced(request.tensor, request.slice);
-    print_output("{} {}\n{}\n", request.text, part.shape().to_string(), values_text(part));
+    print_output("{} {}\n{}\n", escaped(request.text), part.shape().to_string(), values_text(part));
   }
 }
 

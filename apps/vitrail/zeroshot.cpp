@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-
 #include "apps/vitrail/commands.h"
 #include "apps/vitrail/image_stream.h"
 #include "apps/vitrail/prediction_printer.h"
 #include "apps/vitrail/usage_errors.h"
 #include "apps/vitrail/zero_shot_options.h"
+#include "vitrail/base/callbacks.h"
 #include "vitrail/pipeline/prediction_json_internal.h"
 
 namespace vitrail::app {
@@ -19,17 +18,12 @@ struct Options {
   std::string labels;
 };
 
-// A file's lines, or names that are separated by commas.
-std::vector<std::string> labels_of(const std::string& labels) {
-  std::error_code unknown;
-  if (std::filesystem::is_regular_file(labels, unknown)) return read_lines(labels);
-  return pipeline::split_labels(labels);
-}
-
 int zeroshot(const Options& options, const GlobalOptions& global) {
   const std::vector<std::string> labels = labels_of(options.labels), templates = options.texts.templates();
   const DualModel model = load_dual_model(options.model, global, options.texts.tokenizer);
   const Tensor texts = model.embed_labels(labels, templates);
+  if (labels.size() == 1 && !model.independent_scores())
+    warn("--labels: one label: its probability among all labels is always 100 %");
   const PredictionPrinter printer(format_from_name(options.predictions.format), model.independent_scores());
   const ImageSource source = image_source(options.images, model.images());
   const infer::Request request = model.images().request_of({});
@@ -51,7 +45,8 @@ void add_zeroshot(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->footer("Example: vitrail zeroshot -m MODEL photo.jpg --labels \"cat,dog,bicycle\"");
   options->images.add_inputs_to(*command)->required();
   command
-      ->add_option("--labels", options->labels, "Names of the classes: \"cat,dog\", or a text file with one per line")
+      ->add_option("--labels", options->labels,
+                   "Names of the classes: \"cat,dog\", or a file with one per line or in JSON")
       ->required();
   options->model.add_to(*command);
   options->texts.add_to(*command);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bundled models, which are opened by name.
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/support/models.h"
+#include "vitrail/base/random.h"
+#include "vitrail/image/encode.h"
 #include "vitrail/kernels/isa/isa.h"
 
 namespace vitrail::testing {
@@ -44,6 +49,9 @@ TEST(Bundled, WithoutBundledModelsTheErrorAsksForAModel) {
   const ProgramResult result = run_program({"classify", "x.png"}, "", {}, copied_program);
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "-m MODEL")) << result.err;
+  const ProgramResult segmented = run_program({"segment", "x.png", "--point", "1,1"}, "", {}, copied_program);
+  EXPECT_EQ(segmented.status, 2);
+  EXPECT_TRUE(contains(segmented.err, "--model: expected a value, got none")) << segmented.err;
 }
 
 TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {
@@ -51,6 +59,37 @@ TEST(Bundled, TheDefaultModelClassifiesAPhotograph) {
       run_program({"classify", source("examples/photographs/chelsea.png"), "--format", "json"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(json_lines(result.out).at(0)["predictions"][0]["label"], "cat");
+}
+
+// A red disc of 60 pixels' radius around 170,110 on grey noise.
+std::string photo_of_a_disc() {
+  image::Image photo = image::make_image(320, 240, 3);
+  RandomStream random(random_key("noise"));
+  for (uint8_t& pixel : photo.pixels) pixel = static_cast<uint8_t>(100 + 50 * random.uniform());
+  for (int64_t y = 0; y < photo.height; ++y) {
+    for (int64_t x = 0; x < photo.width; ++x) {
+      constexpr std::array<uint8_t, 3> kRed{200, 30, 40};
+      if ((x - 170) * (x - 170) + (y - 110) * (y - 110) < 60 * 60) std::ranges::copy(kRed, photo.row(y) + 3 * x);
+    }
+  }
+  const fs::path file = scratch_folder() / "disc.png";
+  image::write_png(file, photo);
+  return file.string();
+}
+
+TEST(Bundled, TheDefaultSegmenterFindsADisc) {
+  const std::string photo = photo_of_a_disc();
+  for (const auto& [option, value] : {std::pair{"--point", "170,110"}, {"--box", "110,50,231,171"}}) {
+    SCOPED_TRACE(option);
+    const ProgramResult result = run_program({"segment", photo, option, value, "--format", "json"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const auto masks = json_lines(result.out).at(0)["masks"];
+    EXPECT_TRUE(std::ranges::any_of(masks, [](const auto& mask) {
+      constexpr double kArea = 11310, kSide = 120;
+      return std::abs(mask["area"].template get<double>() - kArea) < 0.15 * kArea &&
+             std::abs(mask["bbox"][2].template get<double>() - kSide) < 0.15 * kSide;
+    })) << masks;
+  }
 }
 
 // Instruction sets accumulate in different orders, so the prediction of one or two of the 10,000 images may change.

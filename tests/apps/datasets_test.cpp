@@ -54,6 +54,19 @@ TEST(Datasets, KnnTellsOfTestImagesAmongTheTrainingImages) {
   EXPECT_FALSE(contains(run_program({"knn", "-m", small_model(), root, other, "--k", "1"}).err, "are also training"));
 }
 
+// The indices name the classes: folders of other names may not be numbered from 0 beside them.
+TEST(Datasets, KnnTakesTheClassesOfAListOfIndices) {
+  const fs::path root = dataset_of({"2/1.png", "5/2.png"}), list = root / "train.csv";
+  write_text(list, "2/1.png,2\n5/2.png,5\n");
+  const ProgramResult numbers = run_program({"knn", "-m", small_model(), list, root, "--k", "1"});
+  ASSERT_EQ(numbers.status, 0) << numbers.err;
+  EXPECT_EQ(json_lines(numbers.out).at(0)["top1"], 1.0);
+  const fs::path named = dataset_of({"cat/1.png", "dog/2.png"});
+  const ProgramResult names = run_program({"knn", "-m", small_model(), list, named, "--k", "1"});
+  EXPECT_EQ(names.status, 1);
+  EXPECT_TRUE(contains(names.err, "got 2 class folders: 'cat', 'dog'")) << names.err;
+}
+
 TEST(Datasets, FilesThatAreLeftOutAreCountedByKind) {
   const fs::path root = dataset_of({"x/a.png", "y/b.PNG"});
   for (const char* name : {"x/1.heic", "x/2.HEIC", "y/3.svg", "x/._a.png", "__MACOSX/x/._a.png", "x/.DS_Store"}) {

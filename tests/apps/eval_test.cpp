@@ -58,6 +58,7 @@ TEST_F(EvalOutput, JsonIsTheReportOfTheLogits) {
   EXPECT_EQ(json["images"], kImages);
   EXPECT_EQ(json["top1"], report.top1());
   EXPECT_EQ(json["top5"], report.top5());
+  EXPECT_EQ(json["top5_interval"][0], data::wilson_interval(report.top5(), kImages).low);
   EXPECT_EQ(json["top1_interval"][1], data::wilson_interval(report.top1(), kImages).high);
   EXPECT_EQ(json["calibration_error"], report.calibration_error());
   EXPECT_EQ(json["macro"]["f1"], report.macro_average().f1);
@@ -80,6 +81,7 @@ TEST_F(EvalOutput, TheTableHasEachClassAndTheWrongImagesInOrder) {
   ASSERT_EQ(result.status, 0) << result.err;
   const data::ClassificationReport report = expected();
   EXPECT_TRUE(contains(result.out, "top-1 " + data::accuracy_text(report.top1(), kImages))) << result.out;
+  EXPECT_TRUE(contains(result.out, "top-5 " + data::accuracy_text(report.top5(), kImages))) << result.out;
   EXPECT_TRUE(contains(result.out, "macro average")) << result.out;
   EXPECT_TRUE(contains(result.out, "confusion (a row for each label")) << result.out;
   const std::vector<std::string> lines = lines_of(result.out);

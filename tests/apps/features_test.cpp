@@ -46,6 +46,12 @@ TEST(Embed, ShardsGiveAnArrayAndAListEach) {
   const ProgramResult again = run_program({"embed", "-m", small_model(), shard, "-o", out});
   EXPECT_EQ(again.status, 0);
   EXPECT_TRUE(contains(again.err, "1 shards are complete already")) << again.err;
+  for (const char* file : {"00001.npy", "00001.jsonl"}) {  // one alone, as a kill between both leaves it
+    const std::string before = content_of_file(out / file);
+    fs::remove(out / file);
+    EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, "-o", out}).status, 1) << "has a broken image";
+    EXPECT_EQ(content_of_file(out / file), before);
+  }
   EXPECT_EQ(run_program({"embed", "-m", small_model(), shard, folder, "-o", out}).status, 2);
 }
 

@@ -20,6 +20,13 @@ TEST(Info, NamesTheBuildAndWhatTheMachineRuns) {
   EXPECT_TRUE(has("libpng16[.]so[.]16[.][0-9]+")) << result.out;  // with its version
 }
 
+TEST(Info, AnInstructionSetThatTheMachineLacksIsTheErrorAlone) {
+  const ProgramResult result = run_program({"info"}, "", {{"VITRAIL_CPU", "neither"}});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "VITRAIL_CPU")) << result.err;
+}
+
 TEST(License, NamesThoseOfTheLibraries) {
   const ProgramResult result = run_program({"--license"});
   ASSERT_EQ(result.status, 0) << result.err;

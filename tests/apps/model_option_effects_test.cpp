@@ -47,8 +47,10 @@ namespace {
 // The steps of a program as `bench --profile` lists them, without their times.
 std::string steps_of(const std::string& profile) {
   std::string steps;
+  size_t column = std::string::npos;
   for (const std::string& line : lines_of(profile)) {
-    if (line.size() > 36 && line.starts_with("  ")) steps += line.substr(36) + "\n";
+    if (line.starts_with("  ") && line.size() > column) steps += line.substr(column) + "\n";
+    if (line.ends_with("  step")) column = line.size() - 4;
   }
   return steps;
 }

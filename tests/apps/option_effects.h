@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/apps/cli_fixture.h"
+#include "tests/apps/shell.h"
 
 namespace vitrail::testing {
 
@@ -43,11 +43,6 @@ inline ProgramResult run(const Arguments& arguments, const std::map<std::string,
 }
 
 inline nlohmann::json json_of(const Arguments& arguments) { return json_lines(run(arguments).out).at(0); }
-
-inline std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // Writes an image of noise, which depends on `seed`.
 void write_noise(const std::filesystem::path& file, int64_t width, int64_t height, uint64_t seed);

@@ -35,6 +35,17 @@ void check_dtype_of_index() {
   EXPECT_EQ(json_of(arguments + Arguments{"--dtype", "fp32"}), fp32);
 }
 
+void check_format_of_index() {
+  const fs::path features = scratch_folder() / "f.npy", index = scratch_folder() / "f.index";
+  run({"embed", "-m", small_model(), noise_folder(), "-o", features});
+  const Arguments arguments{"index", features, "-o", index, "--dtype", "int8"};
+  const nlohmann::json json = json_of(arguments + Arguments{"--format", "json"});
+  EXPECT_EQ(json_of(arguments), json) << "the default without a terminal";
+  EXPECT_EQ(run(arguments + Arguments{"--format", "table"}).out,
+            "vectors        2\nwidth          " + json["width"].dump() +
+                "\ndtype          int8\nfailed images  0\nrecall at 10   1.0000\n");
+}
+
 void check_top() {
   EXPECT_EQ(json_of(search({"--format", "json"}))["results"].size(), 2u);
   EXPECT_EQ(json_of(search({"--format", "json", "--top", "1"}))["results"].size(), 1u);
@@ -117,6 +128,7 @@ void check_format_of_duplicates() {
 OptionEffects search_option_effects() {
   return {{"index", "-o,--output", check_output_of_index},
           {"index", "--dtype", check_dtype_of_index},
+          {"index", "--format", check_format_of_index},
           {"search", "--text", check_text},
           {"search", "--tokenizer", check_tokenizer},
           {"search", "--top", check_top},

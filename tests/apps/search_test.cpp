@@ -100,8 +100,10 @@ TEST(Search, RefusesDamagedFiles) {
   write_file(index, content.substr(0, content.size() - 1));
   EXPECT_TRUE(contains(refusal({"search", index, noise_folder()}), "truncated"));
   write_file(index, content);
-  write_file(index + ".txt", "one\n");
-  EXPECT_TRUE(contains(refusal({"search", index, noise_folder()}), "2 lines, as the index's vectors"));
+  for (const std::string paths : {"one\n", "one\ntwo\nthree\n"}) {
+    write_file(index + ".txt", paths);
+    EXPECT_TRUE(contains(refusal({"search", index, noise_folder()}), "2 lines, as the index's vectors")) << paths;
+  }
   write_file(index + ".json", "{}");
   EXPECT_EQ(run_program({"search", index, noise_folder()}).status, 1);
 }

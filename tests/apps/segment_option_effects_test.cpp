@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of segment, compared with the library's results.
+#include <fstream>
 #include <set>
 
 #include "tests/apps/option_effects.h"
@@ -71,9 +72,15 @@ void expect_prompt(const Arguments& options, const sam::Prompt& prompt) {
 
 void check_model() {
   expect_prompt({"--point", "30,20"}, {.points = {{30, 20, 1}}});
-  const ProgramResult without = run_program({"segment", photo_file(), "--point", "30,20"});
-  EXPECT_EQ(without.status, 2);
-  EXPECT_TRUE(contains(without.err, "--model is required")) << without.err;
+  // Without -m: the bundled model, here that of another installation.
+  const fs::path home = scratch_folder() / "home", bundled = home / "models" / "segment-tiny";
+  fs::create_directories(bundled);
+  fs::copy_file(sam_fixture(kModel).model, bundled / "model.pth");
+  std::ofstream(bundled / "config.json") << "{}";
+  const ProgramResult without = run_program({"segment", photo_file(), "--point", "30,20", "--format", "json"}, "",
+                                            {{"VITRAIL_HOME", home.string()}});
+  ASSERT_EQ(without.status, 0) << without.err;
+  EXPECT_EQ(measures_of(json_lines(without.out).at(0)["masks"]), library_masks({.points = {{30, 20, 1}}}));
 }
 
 void check_point() {

@@ -11,6 +11,8 @@
 #include "vitrail/image/encode.h"
 #include "vitrail/sam/predictor.h"
 #include "vitrail/sam/rle.h"
+#include "vitrail/weights/checkpoint.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
 namespace {
@@ -222,7 +224,7 @@ TEST(Segment, WrongPromptsNameTheirLineAndTheOthersRun) {
 TEST(Segment, WrongUsageIsRefusedBeforeTheModelIsLoaded) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"a.png"}, "a prompt: --point, --box"},
-      {{"--point", "1,2"}, "INPUT is required"},
+      {{"--point", "1,2"}, "INPUT: expected a value, got none"},
       {{"a.png", "--point", "1,2,2"}, "expected X,Y or X,Y,LABEL"},
       {{"a.png", "--point", "1"}, "expected X,Y or X,Y,LABEL"},
       {{"a.png", "--point", "1,nan"}, "expected X,Y or X,Y,LABEL"},
@@ -283,6 +285,65 @@ TEST(Segment, MasksOfImagesAreRefinedAtTheSizeOfTheImage) {
   image::write_png(files.folder / "other.png", mask);
   EXPECT_TRUE(contains(with(files.folder / "other.png").err, "the image's size 90×60, got 90×59"));
   EXPECT_TRUE(contains(with(files.image).err, "a mask with two values"));
+}
+
+// The fixture's model with logits of 0, which are outside the object.
+fs::path model_of_empty_masks() {
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(sam().model);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const std::string& name : checkpoint.names()) {
+    const bool last = contains(name, "output_hypernetworks_mlps") && contains(name, "layers.2");
+    const Tensor tensor = checkpoint.tensor(name);
+    tensors.emplace_back(name, last ? Tensor::zeros(tensor.shape()) : tensor);
+  }
+  const fs::path file = scratch_folder() / "model.safetensors";
+  weights::write_safetensors(file, tensors);
+  return file;
+}
+
+TEST(Segment, TheBoxesOfTextAreThoseOfJson) {
+  const PromptFolder files;
+  const json masks = json_lines(segmented({files.image, "--point", "36,33", "--format", "json"}).out).at(0)["masks"];
+  const std::vector<std::string> lines = lines_of(segmented({files.image, "--point", "36,33"}).out);
+  ASSERT_EQ(lines.size(), masks.size() + 1);
+  for (size_t m = 0; m < masks.size(); ++m) {
+    const auto box = masks[m]["bbox"].get<std::array<int64_t, 4>>();
+    const std::array<int64_t, 4> corners{box[0], box[1], box[0] + box[2], box[1] + box[3]};
+    std::string text = "  box ";
+    for (const int64_t& corner : corners) text += std::to_string(corner) + (&corner == &corners.back() ? "" : ",");
+    EXPECT_TRUE(lines[m + 1].ends_with(text)) << lines[m + 1] << text;
+  }
+  const ProgramResult empty = run_program({"segment", "-m", model_of_empty_masks(), files.image, "--point", "36,33"});
+  EXPECT_EQ(empty.status, 0) << empty.err;
+  EXPECT_TRUE(contains(empty.out, "  0 pixels  box 0,0,0,0\n")) << empty.out;
+}
+
+// What --logits writes for one mask is a mask prompt, without NumPy in between.
+TEST(Segment, LogitsOfOneMaskAreAMaskPrompt) {
+  const PromptFolder files;
+  const fs::path logits = files.folder / "logits.npy", flat = files.folder / "flat.npy";
+  segmented({files.image, "--point", "36,33", "--single", "--logits", logits});
+  const NpyArray array = read_npy(logits);
+  ASSERT_EQ(array.shape, (std::vector<int64_t>{1, 1, 40, 40}));
+  write_npy(flat, std::array<int64_t, 2>{40, 40}, array.f32.data());
+  EXPECT_EQ(segmented({files.image, "--mask", logits, "--format", "json"}).out,
+            segmented({files.image, "--mask", flat, "--format", "json"}).out);
+  std::ofstream(files.prompts, std::ios::trunc) << R"({"image": "photo.png", "mask_logits": "logits.npy"})";
+  EXPECT_EQ(json_lines(segmented({"--prompts", files.prompts, "--format", "json"}).out).at(0)["masks"].size(), 3u);
+}
+
+// Classifiers' commands name the one that runs Segment Anything.
+TEST(Segment, OtherCommandsNameThisOne) {
+  const fs::path image = image_folder(1) / "a.png", file = scratch_folder() / "out.npy",
+                 png = scratch_folder() / "o.png";
+  const std::vector<std::vector<std::string>> commands{{"classify", "-m", sam().model, image},
+                                                       {"embed", "-m", sam().model, image, "-o", file},
+                                                       {"attention", "-m", sam().model, image, "-o", png}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramResult result = run_program(command);
+    EXPECT_EQ(result.status, 1) << command[0];
+    EXPECT_TRUE(contains(result.err, "a Segment Anything Model, which `vitrail segment`")) << result.err;
+  }
 }
 
 TEST(Segment, StandardInputNamesImages) {

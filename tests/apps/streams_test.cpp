@@ -2,7 +2,6 @@
 // Standard streams that are closed or full, images and lists on standard input, and outputs that are not plain files.
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -10,26 +9,13 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "tests/apps/cli_fixture.h"
+#include "tests/apps/shell.h"
 #include "vitrail/base/npy.h"
 
 namespace vitrail::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The exit status of a shell command in which $V is the program and $M the small model; 128 + n for signal n.
-int shell(const std::string& command) {
-  ::setenv("V", program().c_str(), 1);
-  ::setenv("M", small_model().c_str(), 1);
-  const int status = std::system(("exec 3>&-; " + command).c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class StreamsTest : public ::testing::Test {
  protected:
@@ -47,7 +33,7 @@ TEST_F(StreamsTest, MessagesNeverGoToAnOutputFile) {
   const int open = shell("$V embed -m $M $I -o $D/open.npy 2>/dev/null");
   for (const std::string closed : {"2>&-", "1>&- 2>&-", "0>&- 1>&- 2>&-"}) {
     EXPECT_EQ(shell("$V embed -m $M $I -o $D/closed.npy " + closed), open) << closed;
-    EXPECT_EQ(content(folder_ / "closed.npy"), content(folder_ / "open.npy")) << closed;
+    EXPECT_EQ(content_of(folder_ / "closed.npy"), content_of(folder_ / "open.npy")) << closed;
   }
 }
 
@@ -57,11 +43,11 @@ TEST_F(StreamsTest, AFullOrClosedStandardOutputIsOneError) {
         "$V classify -m $M $I --format csv", "$V classify -m $M $I --format json", "$V bench $M --seconds 0.01"}) {
     for (const std::string output : {">/dev/full", ">&-"}) {
       EXPECT_EQ(shell(command + " " + output + " 2>$D/err"), 1) << command << output;
-      const std::vector<std::string> lines = lines_of(content(folder_ / "err"));
+      const std::vector<std::string> lines = lines_of(content_of(folder_ / "err"));
       EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
                               [](auto& line) { return contains(line, "standard output: write failed"); }),
                 1)
-          << command << output << content(folder_ / "err");
+          << command << output << content_of(folder_ / "err");
     }
   }
 }
@@ -69,7 +55,7 @@ TEST_F(StreamsTest, AFullOrClosedStandardOutputIsOneError) {
 TEST_F(StreamsTest, AFullStandardErrorChangesNothing) {
   std::ofstream(folder_ / "broken.png") << "no image";
   EXPECT_EQ(shell("$V classify -m $M $D/broken.png $I/a.png >$D/out 2>/dev/full"), 1);
-  EXPECT_TRUE(contains(content(folder_ / "out"), "a.png"));
+  EXPECT_TRUE(contains(content_of(folder_ / "out"), "a.png"));
   EXPECT_EQ(shell("$V classify -m $M $I/a.png >$D/out 2>/dev/full"), 0);
 }
 
@@ -81,7 +67,7 @@ TEST_F(StreamsTest, AnImageOnStandardInputOrInAPipeIsClassified) {
        {"cat $I/b.png | $V classify -m $M - --format json", "$V classify -m $M - --format json <$I/b.png",
         "mkfifo $D/pipe; (cat $I/b.png >$D/pipe &); $V classify -m $M $D/pipe --format json"}) {
     EXPECT_EQ(shell(command + " >$D/out"), 0) << command;
-    EXPECT_EQ(predictions_of(content(folder_ / "out")), expected) << command;
+    EXPECT_EQ(predictions_of(content_of(folder_ / "out")), expected) << command;
   }
 }
 
@@ -112,12 +98,33 @@ TEST_F(StreamsTest, ResultsAppearBeforeTheListEnds) {
                   "echo $I/a.png >&4; n=0; while ! grep -q a.png $D/out && [ $n -lt 200 ]; do sleep 0.1; n=$((n+1)); "
                   "done; [ $n -lt 200 ] || exit 9; echo $I/b.png >&4; exec 4>&-; wait $pid"),
             0);
-  EXPECT_TRUE(contains(content(folder_ / "out"), "b.png"));
+  EXPECT_TRUE(contains(content_of(folder_ / "out"), "b.png"));
+}
+
+// A path may be shorter than the bytes that tell an image from a list.
+TEST_F(StreamsTest, AShortPathDoesNotWaitForTheNext) {
+  ASSERT_EQ(::mkfifo((folder_ / "list").c_str(), 0600), 0);
+  for (const std::string end : {"\\n", "\\0"}) {
+    EXPECT_EQ(shell("cd $I; : >$D/out; $V classify -m $M - --format csv <$D/list >>$D/out & exec 4>$D/list; "
+                    "printf 'a.png" +
+                    end + "' >&4; while kill -0 $! && ! grep -q a.png $D/out; do sleep 0.1; done; exec 4>&-; wait $!"),
+              0);
+  }
+}
+
+// Two threads ask for the next path and the one after it, in either order.  Missing files take no time, so that each of
+// many paths is another try.
+TEST_F(StreamsTest, NoPathWaitsForTheNext) {
+  for (const char* name : {"list", "results"}) ASSERT_EQ(::mkfifo((folder_ / name).c_str(), 0600), 0);
+  EXPECT_EQ(shell("timeout 60 $V classify -m $M - --threads 2 --format json <$D/list >$D/results 2>$D/err & "
+                  "exec 4>$D/list 5<$D/results; n=0; while [ $n -lt 2000 ]; do echo missing$n.png >&4; "
+                  "read -r result <&5 || exit 9; n=$((n+1)); done; exec 4>&-; wait $!"),
+            1);
 }
 
 TEST_F(StreamsTest, AFailedReadOfStandardInputIsAnError) {
   EXPECT_EQ(shell("$V classify -m $M - <$D >$D/../out 2>$D/err"), 1);
-  EXPECT_TRUE(contains(content(folder_ / "err"), "standard input: read failed")) << content(folder_ / "err");
+  EXPECT_TRUE(contains(content_of(folder_ / "err"), "standard input: read failed")) << content_of(folder_ / "err");
   EXPECT_EQ(shell("$V classify -m $M - <&- 2>$D/err"), 1);
 }
 
@@ -139,6 +146,36 @@ TEST_F(StreamsTest, ControlCharactersAreEscapedInMessagesAndText) {
   EXPECT_TRUE(contains(result.out, "good\\x1b[2J.png")) << result.out;
 }
 
+// A name cannot end a line: what follows would look like another result or another message.
+TEST_F(StreamsTest, ANameWithLineEndsStaysOnItsLine) {
+  const std::string name = "a\nvitrail: error: \tb\r";
+  for (const std::string& folder :
+       std::vector<std::string>{"images", "labelled/" + name, "labelled/other", "train/" + name, "train/other"}) {
+    fs::create_directories(folder_ / folder);
+    fs::copy_file(images_ / "a.png", folder_ / folder / (name + ".png"));
+    if (!folder.starts_with("train")) std::ofstream(folder_ / folder / (name + "2.png")) << "no image";
+  }
+  const std::string shown = "a\\x0avitrail: error: \\x09b\\x0d";
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"classify", "-m", small_model(), folder_ / "images"},
+           {"classify", "-m", small_model(), folder_ / ("absent" + name)},
+           {"classify", "-m", folder_ / ("absent" + name), folder_ / "images"},
+           {"eval", "-m", small_model(), folder_ / "labelled"},
+           {"duplicates", "-m", small_model(), folder_ / "images"},
+           {"knn", "-m", small_model(), folder_ / "train", folder_ / "train"},
+           {"train", folder_ / "train", "-m", small_model(), "-o", folder_ / ("run" + name), "--epochs", "1"}}) {
+    const ProgramResult result = run_program(arguments);
+    EXPECT_TRUE(contains(result.err + result.out, shown)) << arguments[0] << result.err << result.out;
+    for (const std::string& text : {result.out, result.err}) {
+      if (text.starts_with("{")) continue;  // JSON escapes names itself
+      for (const char* raw : {"\t", "\r", "\nvitrail: error: \\x09"})
+        EXPECT_FALSE(contains(text, raw)) << arguments[0] << text;
+    }
+  }
+  const ProgramResult json = run_program({"classify", "-m", small_model(), folder_ / "images", "--format", "json"});
+  EXPECT_EQ(json_lines(json.out).at(0)["path"], (folder_ / "images" / (name + ".png")).string());
+}
+
 TEST_F(StreamsTest, EmbedFailsBeforeTheFirstImage) {
   const ProgramResult result = run_program({"embed", "-m", small_model(), images_, "-o", folder_ / "absent" / "x.npy"});
   EXPECT_EQ(result.status, 1);
@@ -147,9 +184,24 @@ TEST_F(StreamsTest, EmbedFailsBeforeTheFirstImage) {
   EXPECT_EQ(run_program({"embed", "-m", small_model(), images_, "-o", folder_ / "x.txt"}).status, 2);
 }
 
+// photos.txt beside photos.npy gets the paths.
+TEST_F(StreamsTest, EmbedDoesNotReplaceTheListThatItReads) {
+  std::ofstream(folder_ / "photos.txt") << "the list\n";
+  EXPECT_EQ(shell("$V embed -m $M - -o $D/photos.npy <$D/photos.txt 2>$D/err"), 2);
+  EXPECT_TRUE(contains(content_of(folder_ / "err"), "expected another file than the input"));
+  EXPECT_EQ(content_of(folder_ / "photos.txt"), "the list\n");
+}
+
+TEST_F(StreamsTest, LabelsAreReadFromAPipe) {
+  ::setenv("C", fixture("models/hf_clip").c_str(), 1);
+  EXPECT_EQ(shell("printf 'cat\\ndog\\n' | $V zeroshot -m $C $I/a.png --labels /dev/stdin --format csv >$D/out"), 0);
+  EXPECT_TRUE(contains(content_of(folder_ / "out"), ",cat,"));
+  EXPECT_TRUE(contains(content_of(folder_ / "out"), ",dog,"));
+}
+
 TEST_F(StreamsTest, EmbedWritesARowForEveryImageOfAnyList) {
   EXPECT_EQ(shell("$V embed -m $M - -o $D/none.npy </dev/null 2>$D/err"), 0);
-  EXPECT_TRUE(contains(content(folder_ / "err"), "no images"));
+  EXPECT_TRUE(contains(content_of(folder_ / "err"), "no images"));
   const NpyArray none = read_npy(folder_ / "none.npy");
   ASSERT_EQ(none.shape.size(), 2u);
   EXPECT_EQ(none.shape[0], 0);
@@ -158,16 +210,16 @@ TEST_F(StreamsTest, EmbedWritesARowForEveryImageOfAnyList) {
   const NpyArray failed = read_npy(folder_ / "nan.npy");
   EXPECT_EQ(failed.shape, (std::vector<int64_t>{2, none.shape[1]}));
   for (const float value : failed.f32) EXPECT_TRUE(std::isnan(value));
-  EXPECT_EQ(lines_of(content(folder_ / "nan.txt")).size(), 2u);
+  EXPECT_EQ(lines_of(content_of(folder_ / "nan.txt")).size(), 2u);
 }
 
 TEST_F(StreamsTest, FeaturesGoToStandardOutput) {
   ASSERT_EQ(shell("$V embed -m $M $I -o $D/file.npy"), 0);
   for (const std::string output : {"-", "/dev/stdout"}) {
     EXPECT_EQ(shell("$V embed -m $M $I -o " + output + " | cat >$D/piped.npy"), 0);
-    EXPECT_EQ(content(folder_ / "piped.npy"), content(folder_ / "file.npy"));
+    EXPECT_EQ(content_of(folder_ / "piped.npy"), content_of(folder_ / "file.npy"));
     EXPECT_EQ(shell("$V embed -m $M $I -o " + output + " >$D/redirected.npy"), 0);
-    EXPECT_EQ(content(folder_ / "redirected.npy"), content(folder_ / "file.npy"));
+    EXPECT_EQ(content_of(folder_ / "redirected.npy"), content_of(folder_ / "file.npy"));
   }
   EXPECT_FALSE(fs::exists("-"));
 }
@@ -176,7 +228,7 @@ TEST_F(StreamsTest, PathsWithLineBreaksKeepTheLinesOfTheList) {
   fs::copy_file(images_ / "a.png", folder_ / "two\nlines.png");
   fs::copy_file(images_ / "a.png", folder_ / "back\\slash.png");
   ASSERT_EQ(shell("$V embed -m $M $D -o $D/x.npy"), 0);
-  const std::vector<std::string> lines = lines_of(content(folder_ / "x.txt"));
+  const std::vector<std::string> lines = lines_of(content_of(folder_ / "x.txt"));
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], (folder_ / "back\\slash.png").string());
   EXPECT_EQ(lines[1], "\\" + folder_.string() + "/two\\nlines.png");
@@ -204,7 +256,7 @@ TEST_F(StreamsTest, TheFileSizeLimitIsAnError) {
   EXPECT_EQ(shell("ulimit -f 1; for i in 1 2 3 4; do cp $I/a.png $I/x$i.png; done; "
                   "$V attention -m $M $I/a.png --raw $D/x.npy 2>$D/err"),
             1);
-  EXPECT_TRUE(contains(content(folder_ / "err"), "File too large")) << content(folder_ / "err");
+  EXPECT_TRUE(contains(content_of(folder_ / "err"), "File too large")) << content_of(folder_ / "err");
   EXPECT_FALSE(fs::exists(folder_ / "x.npy"));
 }
 
@@ -217,7 +269,7 @@ TEST(Usage, MisspelledCommandsAndOptionsGetASuggestion) {
       {"expected an integer of at least 1, got '224x224'", {"classify", "x.png", "--image-size", "224x224"}},
       {"--threads", {"classify", "x.png", "--threads", "5000"}},
       {"--threads", {"classify", "x.png", "--threads", "0"}},
-      {"expected FILE.png, got x.jpg", {"attention", "-m", small_model(), "x.png", "-o", "x.jpg"}}};
+      {"expected FILE.png, got 'x.jpg'", {"attention", "-m", small_model(), "x.png", "-o", "x.jpg"}}};
   for (const auto& [message, arguments] : expected) {
     const ProgramResult result = run_program(arguments);
     EXPECT_EQ(result.status, 2) << result.err;

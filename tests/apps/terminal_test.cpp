@@ -30,9 +30,9 @@ class TerminalTest : public ::testing::Test {
 TEST_F(TerminalTest, InferenceShowsBarRateAndTimeLeft) {
   const TerminalResult result = run_in_terminal(classify());
   EXPECT_EQ(result.status, 0);
-  EXPECT_TRUE(finds(result.transcript, "images (━|╌)* 1/7  [0-9.]+ images/s  [0-9]+:[0-9]{2} left"))
+  EXPECT_TRUE(finds(result.transcript, "images (━|╌)* 1/7  [0-9]+:[0-9]{2} left  [0-9.]+ images/s"))
       << result.transcript;
-  EXPECT_TRUE(finds(result.transcript, "images ━━━━━━━━━━━━━━━━━━━━ 7/7  [0-9.]+ images/s  0:00 left"));
+  EXPECT_TRUE(finds(result.transcript, "images ━━━━━━━━━━ 7/7  0:00 left  [0-9.]+ images/s"));
 }
 
 // The status line is removed before each result and at the end, so that the screen shows what a file would contain.
@@ -78,6 +78,15 @@ TEST_F(TerminalTest, QuietAndPipesShowNoStatusLine) {
   EXPECT_FALSE(contains(piped.out, "\033"));
 }
 
+TEST_F(TerminalTest, MeasurementsAreATableForPeopleAndJsonForScripts) {
+  const std::vector<std::string> bench{"bench", small_model(), "--batch", "1,2", "--seconds", "0.001"};
+  const std::vector<std::string> screen = run_in_terminal(bench, {.columns = 400}).screen(400);
+  ASSERT_EQ(screen.size(), 4u);
+  EXPECT_TRUE(finds(screen[1], "batch +precision +median ms")) << screen[1];
+  EXPECT_TRUE(finds(screen[3], "^ +2 +fp32 +[0-9]+\\.[0-9]{3} ")) << screen[3];
+  EXPECT_EQ(json_lines(run_program(bench).out).size(), 2u);
+}
+
 TEST_F(TerminalTest, ErrorsAreColoredOnATerminalUnlessNoColor) {
   const std::vector<std::string> failing{"classify", "-m", small_model(), "/nowhere.png"};
   EXPECT_TRUE(contains(run_in_terminal(failing).transcript, kRedError));
@@ -98,7 +107,7 @@ TEST_F(TerminalTest, TrainingShowsBarRateAndTimeLeftAndALineForEachEpoch) {
   EXPECT_EQ(result.status, 0) << result.transcript;
   EXPECT_TRUE(
       finds(result.transcript,
-            "epoch 1/2 (━|╌)* [0-9]+/[0-9]+  loss [0-9.]+  top-1 [0-9.]+ %  [0-9]+ images/s  [0-9]+:[0-9]{2} left"))
+            "epoch 1/2 (━|╌)* [0-9]+/[0-9]+  [0-9]+:[0-9]{2} left  loss [0-9.]+  top-1 [0-9.]+ %  [0-9]+ images/s"))
       << result.transcript;
   int epochs = 0;
   for (const std::string& line : result.screen(120)) {
@@ -106,6 +115,46 @@ TEST_F(TerminalTest, TrainingShowsBarRateAndTimeLeftAndALineForEachEpoch) {
     epochs += finds(line, "^epoch +[12]  step +[0-9]+  loss");
   }
   EXPECT_EQ(epochs, 2) << result.transcript;
+}
+
+// The texts that the status line had, one after the other.
+std::vector<std::string> drawn_lines(const std::string& transcript) {
+  const std::string start = "\r\033[K";
+  std::vector<std::string> lines;
+  for (size_t at = transcript.find(start); at != std::string::npos; at = transcript.find(start, at + 1)) {
+    const size_t text = at + start.size();
+    std::string line = transcript.substr(text, transcript.find_first_of("\r\n", text) - text);
+    if (contains(line, "━") || contains(line, "╌")) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+size_t columns_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// A part of the status line is shown as a whole or left out: a time left of 0:25 must not become 0:2.
+TEST_F(TerminalTest, NoNumberOfTheStatusLineIsCut) {
+  const fs::path dataset = train::make_images();
+  const std::string count = " (━|╌)+ [0-9]+/[0-9]+", left = "  [0-9]+:[0-9]{2} left";
+  const std::regex training("epoch [12]/2" + count + "(" + left +
+                            "(  loss [0-9]+\\.[0-9]{4}(  top-1 [0-9]+\\.[0-9] %(  [0-9]+ images/s(  data wait [0-9]+ "
+                            "%)?)?)?)?)?");
+  const std::regex evaluation("(validating|testing)" + count + "(" + left + "(  [0-9]+ images/s)?)?");
+  for (const int columns : {80, 64, 48, 40, 30}) {
+    const fs::path run = scratch_folder() / ("run" + std::to_string(columns));
+    const TerminalResult result =
+        run_in_terminal({"train", dataset, "-o", run, "-m", small_model(), "--epochs", "2"}, {.columns = columns});
+    EXPECT_EQ(result.status, 0) << result.transcript;
+    const std::vector<std::string> lines = drawn_lines(result.transcript);
+    EXPECT_GE(lines.size(), 5u) << "two epochs, their validation and the test";
+    for (const std::string& line : lines) {
+      EXPECT_LT(columns_of(line), static_cast<size_t>(columns)) << line;
+      EXPECT_TRUE(std::regex_match(line, training) || std::regex_match(line, evaluation)) << line;
+      EXPECT_TRUE(columns < 40 || finds(line, left)) << line;
+      EXPECT_TRUE(columns < 80 || !std::regex_match(line, evaluation) || finds(line, "images/s")) << line;
+    }
+  }
 }
 
 }  // namespace

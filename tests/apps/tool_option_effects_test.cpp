@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options of the program, inspect, bench, convert and train.
+#include <set>
+
 #include "tests/apps/option_effects.h"
 #include "tests/support/onnx_file.h"
 #include "tests/support/sam_fixture.h"
 #include "tests/train/training_fixture.h"
+#include "vitrail/base/digest_internal.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/image/decode.h"
+#include "vitrail/image/encode.h"
 #include "vitrail/infer/preprocess.h"
 #include "vitrail/infer/session.h"
 #include "vitrail/kernels/gemm/linear.h"
@@ -158,6 +163,19 @@ void check_batch_of_bench() {
   EXPECT_EQ(json_lines(run({"bench", small_model(), "--seconds", "0.001"}).out).at(1)["batch"], 8) << "the default";
 }
 
+void check_format_of_bench() {
+  const std::vector<std::string> lines =
+      lines_of(run(bench({"--format", "table", "--precision", "int8,fp32", "--threads", "1"})).out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with(small_model() + ", 1 thread, ")) << lines[0];
+  for (const char* title : {"batch", "precision", "median ms", "min ms", "images/s", "GFLOP/s", "peak MiB"})
+    EXPECT_TRUE(contains(lines[1], title)) << lines[1];
+  EXPECT_TRUE(contains(lines[2], "int8") && lines[3].ends_with("  fp32")) << lines[2] << lines[3];
+  EXPECT_EQ(lines_of(run(bench({"--train", "--format", "table"})).out).size(), 3u);
+  EXPECT_EQ(json_of(bench({"--format", "json"}))["batch"], 1);
+  EXPECT_EQ(json_of(bench({}))["batch"], 1) << "the default without a terminal";
+}
+
 void check_precision_of_bench() {
   const auto objects = json_lines(run(bench({"--precision", "int8,fp32,half"})).out);
   ASSERT_EQ(objects.size(), 3u);
@@ -176,10 +194,51 @@ void check_seconds() {
   EXPECT_GT(json_of(bench_for("0.5", {}))["runs"], 5);
 }
 
+void check_steps_of_profile(const std::string& cpu) {
+  const auto environment =
+      cpu.empty() ? std::map<std::string, std::string>{} : std::map<std::string, std::string>{{"VITRAIL_CPU", cpu}};
+  const auto profiles =
+      json_lines(run(bench({"--profile", "--format", "json", "--precision", "fp32,int8"}), environment).out);
+  ASSERT_EQ(profiles.size(), 2u);
+  for (const auto& profile : profiles) {
+    for (const char* key : {"model", "batch", "images_per_pass", "arithmetic", "threads", "total_ms", "share"})
+      EXPECT_TRUE(profile.contains(key)) << key;
+    EXPECT_GT(profile["bounds"]["gemm_gflop_per_s"].size(), 0u);
+    EXPECT_GT(profile["bounds"]["cache_gb_per_s"], 0);
+    EXPECT_GT(profile["bounds"]["memory_gb_per_s"], 0);
+    const std::string isa = profile["isa"];
+    if (!cpu.empty()) {
+      EXPECT_EQ(isa, cpu);
+    }
+    for (const auto& step : profile["steps"]) {
+      for (const char* key : {"step", "ms", "percent", "gflop_per_s", "gb_per_s"})
+        EXPECT_TRUE(step.contains(key)) << key;
+      EXPECT_NE(step["kernel"], "") << step;
+      EXPECT_TRUE(step["isa"] == isa || step["isa"] == "scalar" || step["isa"] == "oneDNN") << step;
+      EXPECT_TRUE(step["bound"] == "compute" || step["bound"] == "cache" || step["bound"] == "memory") << step;
+      EXPECT_GT(step["share"], 0) << step;
+    }
+  }
+  const auto kernels_of = [](const nlohmann::json& profile) {
+    std::set<std::string> names;
+    for (const auto& step : profile["steps"]) names.insert(step["kernel"]);
+    return names;
+  };
+  EXPECT_TRUE(kernels_of(profiles[0]).contains("fp32 GEMM"));
+  EXPECT_TRUE(kernels_of(profiles[0]).contains("attention fp32"));
+  EXPECT_TRUE(kernels_of(profiles[1]).contains("int8 GEMM"));
+}
+
 void check_profile() {
+  check_steps_of_profile("");
+  check_steps_of_profile("scalar");
   const std::string profile = run(bench({"--profile"})).out;
   EXPECT_TRUE(contains(profile, "patchify 8×8 input [1, 3, 32, 32]")) << profile;
   EXPECT_TRUE(profile.ends_with(" total\n")) << profile;
+  for (const char* part : {"\nbounds: fp32 GEMM ", " copy in cache ", ", in memory ", " share % bound ", " kernel ",
+                           " isa ", "  layer norm ", "  fp32 GEMM "})
+    EXPECT_TRUE(contains(profile, part)) << profile;
+  EXPECT_FALSE(contains(run(bench({})).out, "bound")) << "measured for --profile only";
   const std::string training = run(bench({"--profile", "--train"})).out;
   EXPECT_TRUE(contains(training, "  backward of linear\n")) << training;
 }
@@ -189,6 +248,14 @@ void check_train_of_bench() {
   EXPECT_EQ(result["train"], true);
   EXPECT_EQ(result["activation_checkpointing"], false);
   EXPECT_FALSE(json_of(bench({})).contains("train"));
+  for (const char* half : {"half", "bf16"}) {  // two names of one precision
+    const auto trained = json_of(bench({"--train", "--precision", half}));
+    EXPECT_EQ(trained["precision"], half);
+    EXPECT_TRUE(contains(trained["arithmetic"], "bf16")) << trained;
+  }
+  const ProgramResult refused = run_program(bench({"--train", "--precision", "int8"}));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "training takes fp32 or half")) << refused.err;
 }
 
 void check_checkpointing() {
@@ -405,6 +472,26 @@ void check_data() {
   EXPECT_EQ(recipe_of(small.folder())["data"]["train"], images.string());
 }
 
+// The digest of the weights after an epoch on all images of a dataset; those of one class are `file`.
+std::string weights_after(const fs::path& file, const Arguments& more) {
+  const SmallRun small;
+  const fs::path images = train::make_images(8, 2);
+  for (const auto& entry : fs::directory_iterator(images / "train/red"))
+    fs::copy_file(file, entry.path(), fs::copy_options::overwrite_existing);
+  run(small.arguments(Arguments{"--data", images, "--set", "data.val=null", "--set", "data.holdout=0"} + more));
+  const std::string weights = content_of(small.folder() / "model/model.safetensors");
+  return sha256(std::as_bytes(std::span(weights)));
+}
+
+void check_exif_of_train() {
+  const fs::path turned = fixture("image/decode/exif_6.png"), upright = scratch_folder() / "upright.png";
+  image::write_png(upright, image::read_image(turned, {.apply_exif = true}));
+  const std::string stored = weights_after(turned, {}), applied = weights_after(turned, {"--exif"});
+  EXPECT_EQ(applied, weights_after(upright, {}));
+  EXPECT_NE(applied, stored);
+  EXPECT_EQ(stored, weights_after(turned, {"--exif", "--set", "data.exif=false"})) << "--set has the last word";
+}
+
 // A run on a folder of images: what its options choose.
 nlohmann::json chosen_recipe(const Arguments& more) {
   const fs::path folder = scratch_folder() / "run";
@@ -415,6 +502,7 @@ nlohmann::json chosen_recipe(const Arguments& more) {
 void check_preset_of_train() {
   EXPECT_EQ(chosen_recipe({"--preset", "probe"})["objective"], "probe");
   EXPECT_NE(chosen_recipe({"--preset", "finetune", "--epochs", "1"}).value("objective", ""), "probe");
+  EXPECT_EQ(chosen_recipe({"--preset", "probe", "--exif"})["data"]["exif"], true);
 }
 
 void check_epochs() {
@@ -452,6 +540,7 @@ OptionEffects tool_option_effects() {
           {"inspect", "--set", check_set_of_inspect},
           {"bench", "--batch", check_batch_of_bench},
           {"bench", "--precision", check_precision_of_bench},
+          {"bench", "--format", check_format_of_bench},
           {"bench", "--seconds", check_seconds},
           {"bench", "--profile", check_profile},
           {"bench", "--train", check_train_of_bench},
@@ -473,6 +562,7 @@ OptionEffects tool_option_effects() {
           {"train", "--epochs", check_epochs},
           {"train", "--folds", check_folds},
           {"train", "--time", check_time},
+          {"train", "--exif", check_exif_of_train},
           {"train", "--set", check_set},
           {"train", "--resume", check_resume},
           {"train", "--allow-changes", check_allow_changes}};

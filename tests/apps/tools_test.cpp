@@ -5,6 +5,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/weights/checkpoint.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
@@ -15,6 +16,23 @@ TEST(Inspect, SummaryNamesTheKeyFamilyAndTheModelSize) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.out, "huggingface_vit keys")) << result.out;
   EXPECT_TRUE(contains(result.out, "depth 2")) << result.out;
+}
+
+TEST(Inspect, WeightsThatDoNotFitTheModelAreListed) {
+  const std::filesystem::path folder = scratch_folder(), source = fixture("models/timm_token");
+  std::filesystem::copy(source / "config.json", folder);
+  const weights::Checkpoint checkpoint = weights::Checkpoint::open(source / "model.safetensors");
+  std::vector<std::pair<std::string, Tensor>> tensors{{"extra", Tensor::zeros({3})}};
+  for (const std::string& name : checkpoint.names()) {
+    if (name != "norm.weight") tensors.emplace_back(name, checkpoint.tensor(name));
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  const ProgramResult result = run_program({"inspect", folder});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.out, "architecture")) << "what is there is shown all the same";
+  EXPECT_TRUE(contains(result.err, "missing (1):\n    norm.weight")) << result.err;
+  EXPECT_TRUE(contains(result.err, "not expected (1):\n    extra [3]")) << result.err;
+  EXPECT_EQ(run_program({"inspect", folder, "--keys"}).status, 0) << "whatever they are";
 }
 
 TEST(Inspect, TreeHasPyTorchsFormat) {
@@ -137,6 +155,11 @@ TEST(InspectLayer, ASettingThatTheLayerDoesNotHaveIsAnError) {
   result = run_program({"inspect", "layer:mpl"});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "did you mean layer:mlp?")) << result.err;
+  for (const std::string value : {"-1", "0", "1048577", "wide"}) {
+    result = run_program({"inspect", "layer:mlp", "--set", "in_features=" + value});
+    EXPECT_EQ(result.status, 1);
+    EXPECT_TRUE(contains(result.err, "--set in_features: expected an integer from 1 to 1048576, got")) << result.err;
+  }
   EXPECT_EQ(run_program({"inspect", small_model(), "--set", "dim=3"}).status, 2);
 }
 
@@ -151,6 +174,14 @@ TEST(Bench, EachBatchSizeGivesAnObjectWithTheDocumentedKeys) {
   }
   EXPECT_EQ(objects[1]["batch"], 2);
   EXPECT_EQ(objects[1]["arithmetic"], "fp32");
+}
+
+TEST(Bench, AnArchitectureTakesNoOptionsOfWeights) {
+  for (const char* option : {"--config", "--key-map"}) {
+    const ProgramResult result = run_program({"bench", "cifar_vit_d192", option, "timm", "--seconds", "0.01"});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_TRUE(contains(result.err, "cifar_vit_d192 is an architecture")) << result.err;
+  }
 }
 
 TEST(Bench, HalfPrecisionIsAlsoCalledBf16) {

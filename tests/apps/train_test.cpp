@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
 #include "tests/support/models.h"
 #include "tests/train/training_fixture.h"
+#include "vitrail/data/metrics.h"
 #include "vitrail/train/checkpoint.h"
 
 namespace vitrail::testing {
@@ -39,31 +41,70 @@ std::vector<std::string> train_command(const std::string& recipe, const fs::path
   return command;
 }
 
+// A training of 1000 epochs that saves when it is stopped.
+std::vector<std::string> long_training(const std::string& recipe, const fs::path& run) {
+  std::vector<std::string> command = train_command(recipe, run);
+  command.insert(command.end(), {"--set", "epochs=1000", "--set", "checkpoint.every_steps=0"});
+  return command;
+}
+
 // The number of rows of a file; 0 if it does not exist.
 size_t rows_of(const fs::path& csv) { return fs::exists(csv) ? lines_of(read_text(csv)).size() : 0; }
 
-// Starts the program, waits until metrics.csv has `rows` rows, waits for `delay` and sends `signal`.  Returns the exit
-// status, or 128 + n if signal n killed it.
-int run_and_signal(std::vector<std::string> command, const fs::path& run, size_t rows, std::chrono::microseconds delay,
-                   int signal) {
+// The program, training in the background.
+class Training {
+ public:
+  // `ignored`: a signal that the program ignores from its start, as nohup does with SIGHUP; 0: none.
+  explicit Training(std::vector<std::string> command, int ignored = 0);
+  // Waits until metrics.csv has `rows` rows or the program ends.
+  void wait_for(const fs::path& run, size_t rows);
+  void send(int signal) const { ::kill(child_, signal); }
+  // The exit status, or 128 + n if signal n killed it.
+  int status();
+
+ private:
+  pid_t child_ = -1;
+  std::optional<int> status_;  // set when it has ended
+};
+
+Training::Training(std::vector<std::string> command, int ignored) {
   const std::string name = program().string();
   command.insert(command.begin(), name);
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);
   std::fflush(stdout);  // otherwise the child writes the buffered output again
-  const pid_t child = ::fork();
-  if (child == 0) {
+  child_ = ::fork();
+  if (child_ == 0) {
+    if (ignored != 0) ::signal(ignored, SIG_IGN);
     const bool quiet = std::freopen("/dev/null", "w", stderr) && std::freopen("/dev/null", "w", stdout);
     if (quiet) ::execv(name.c_str(), argv.data());
     ::_exit(127);
   }
+}
+
+void Training::wait_for(const fs::path& run, size_t rows) {
   int status = 0;
-  while (rows_of(run / "metrics.csv") < rows && ::waitpid(child, &status, WNOHANG) == 0)
+  while (!status_ && rows_of(run / "metrics.csv") < rows) {
+    if (::waitpid(child_, &status, WNOHANG) != 0) status_ = status;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+int Training::status() {
+  int status = 0;
+  if (!status_ && ::waitpid(child_, &status, 0) == child_) status_ = status;
+  return WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
+}
+
+// Starts the program, waits until metrics.csv has `rows` rows, waits for `delay` and sends `signal`.
+int run_and_signal(const std::vector<std::string>& command, const fs::path& run, size_t rows,
+                   std::chrono::microseconds delay, int signal) {
+  Training training(command);
+  training.wait_for(run, rows);
   std::this_thread::sleep_for(delay);
-  if (::kill(child, signal) == 0) ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  training.send(signal);
+  return training.status();
 }
 
 void expect_same_checkpoints(const fs::path& a, const fs::path& b) {
@@ -105,12 +146,25 @@ TEST(Train, AKilledAndResumedRunEqualsAnUninterruptedOne) {
 
 TEST(Train, ASignalStopsAfterTheStepAndSavesACheckpoint) {
   const std::string recipe = recipe_file(make_images(200));
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
     const fs::path run = scratch_folder() / "run";
-    std::vector<std::string> command = train_command(recipe, run);
-    command.insert(command.end(), {"--set", "epochs=1000", "--set", "checkpoint.every_steps=0"});
-    EXPECT_EQ(run_and_signal(command, run, 4, std::chrono::microseconds(500), signal), 1);
-    EXPECT_GT(train::load_checkpoint(run / "checkpoints/last.safetensors").position.step, 0);
+    EXPECT_EQ(run_and_signal(long_training(recipe, run), run, 4, std::chrono::microseconds(500), signal), 1);
+    EXPECT_GT(train::load_checkpoint(run / "checkpoints/last.safetensors").position.step, 0) << strsignal(signal);
+  }
+}
+
+TEST(Train, ASignalThatIsIgnoredFromTheStartStaysIgnored) {
+  const std::string recipe = recipe_file(make_images(200));
+  for (const int signal : {SIGHUP, SIGUSR1}) {
+    const fs::path run = scratch_folder() / "run";
+    Training training(long_training(recipe, run), signal);
+    training.wait_for(run, 4);
+    training.send(signal);
+    training.wait_for(run, 100);  // an epoch has 75 steps; a stop would come after one
+    EXPECT_GE(rows_of(run / "metrics.csv"), 100u) << strsignal(signal);
+    training.send(SIGTERM);
+    EXPECT_EQ(training.status(), 1);
+    EXPECT_GT(train::load_checkpoint(run / "checkpoints/last.safetensors").position.step, 75);
   }
 }
 
@@ -140,6 +194,10 @@ TEST(Train, AFolderNeedsNoRecipe) {
   ProgramResult result = run_program(command);
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "recipe: batch size 4, 10 steps an epoch of 40 images")) << result.err;
+  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue 13, green 13, red 14\n") ||
+              contains(result.err, "\ntraining images of each class: blue 14, green 13, red 13\n") ||
+              contains(result.err, "\ntraining images of each class: blue 13, green 14, red 13\n"))
+      << result.err;
   EXPECT_TRUE(contains(result.err, "next: vitrail classify -m " + (run / "model").string())) << result.err;
   EXPECT_TRUE(contains(result.err, "% of 20 images (95 % interval ")) << result.err;
   EXPECT_EQ(json_lines(result.out)[0]["epochs"], 2);
@@ -152,6 +210,25 @@ TEST(Train, AFolderNeedsNoRecipe) {
 
   for (const char* folder : {"model", "last"}) {
     EXPECT_EQ(run_program({"classify", "-m", run / folder, dataset / "test/red/00.png"}).status, 0) << folder;
+  }
+}
+
+// Nothing is held out: the accuracy is that of cross-validation, with its interval and number of images.
+TEST(Train, AProbeTellsItsCrossValidatedAccuracy) {
+  const fs::path dataset = make_images(), run = scratch_folder() / "run";
+  const std::string model = model_fixture("timm_token").parent_path().string();
+  const ProgramResult result = run_program({"train", dataset, "-o", run, "-m", model, "--preset", "probe"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto json = json_lines(result.out).at(0);
+  const double top1 = json["cross_validated_top1"];
+  EXPECT_TRUE(contains(result.err, "\ntraining images of each class: blue 20, green 20, red 20\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "\ncross-validated top-1 " + data::accuracy_text(top1, 60))) << result.err;
+  for (const char* untrue : {"best weights", "held-out"}) EXPECT_FALSE(contains(result.err, untrue)) << result.err;
+  EXPECT_TRUE(json["held_out_top1"].is_null() && json["best_epoch"].is_null()) << json;
+  EXPECT_EQ(json["cross_validated_images"], 60);
+  for (const auto& [name, images] : {std::pair{"cross_validated_top1", 60}, {"test_top1", 12}, {"test_top5", 12}}) {
+    const data::Interval interval = data::wilson_interval(json[name], images);
+    EXPECT_EQ(json[std::string(name) + "_interval"], (nlohmann::json{interval.low, interval.high})) << name;
   }
 }
 

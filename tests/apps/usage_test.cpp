@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <fstream>
+#include <regex>
 
 #include "tests/apps/cli_fixture.h"
 #include "vitrail/base/parallel.h"
@@ -32,12 +33,87 @@ TEST(Usage, UsageErrorsExitWithStatusTwo) {
   }
 }
 
+// The sentences of the option parser do not reach a user: errors say where, what was expected and what was given.
+TEST(Usage, ErrorsOfTheCommandLineHaveOneForm) {
+  for (const auto& [arguments, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"classify", "x", "--format", "jso"}, "--format: expected text, json or csv, got 'jso'; did you mean json"},
+           {{"classify", "x", "--format", "xyz"}, "--format: expected text, json or csv, got 'xyz'"},
+           {{"classify", "x", "--format"}, "--format: expected a value, got none"},
+           {{"classify", "x", "--batch", "0"}, "--batch: expected an integer from 1 to 1024, got '0'"},
+           {{"classify", "x", "--batch", "4.5"}, "--batch: expected an integer from 1 to 1024, got '4.5'"},
+           {{"classify", "x", "--top", "1", "--top", "2"}, "--top: expected one value, got 2"},
+           {{"classify", "x", "--tome", "-1"}, "--tome: expected an integer of at least 0, got '-1'"},
+           {{"classify", "x", "--crop-pct", "half"}, "--crop-pct: expected a number, got 'half'"},
+           {{"classify", "x", "--mean", "0.5,b"}, "--mean: expected a number, got '0.5,b'"},
+           {{"classify", "x", "--quiet=abc"}, "--quiet: expected true or false, got 'abc'"},
+           {{"classify", "x", "-y"}, "unexpected argument: -y"},
+           {{"--threads", "0", "info"}, "--threads: expected an integer from 1 to 1024, got '0'"},
+           {{"--threads", "2"}, "expected a command, got none"},
+           {{"pca", "x", "-o", "y", "--opacity", "1.5"}, "--opacity: expected a number from 0 to 1, got '1.5'"},
+           {{"cache", "lst"}, "action: expected ls, verify, rm or prune, got 'lst'; did you mean ls"},
+           {{"train", "x"}, "--output: expected a value, got none"},
+           {{"train", "x", "-o", "y", "--time", "4d"}, "--time: expected a time, such as 90s, 20m or 1.5h, got '4d'"},
+           {{"train", "x", "-o", "y", "--time", "4m", "--epochs", "2"}, "--epochs: expected without --time, got both"},
+           {{"serve", "--port", "99999"}, "--port: expected an integer from 0 to 65535, got '99999'"},
+           {{"segment", "-m", "m", "x", "--max-area", "2"}, "--max-area: requires --everything"}}) {
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_EQ(lines_of(result.err).at(0), "vitrail: error: " + message) << ::testing::PrintToString(arguments);
+  }
+}
+
+// Such as "$MODEL" without the variable.
+TEST(Usage, AnEmptyPathIsNamed) {
+  const std::string images = image_folder(1);
+  for (const auto& [where, arguments] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"INPUT", {"classify", ""}},
+           {"INPUT", {"classify", images, ""}},
+           {"--model", {"classify", "-m", "", images}},
+           {"--output", {"embed", images, "-o", ""}},
+           {"--output", {"pca", images, "-o", ""}},
+           {"IMAGE", {"attention", "", "-o", "x.png"}},
+           {"INPUT", {"duplicates", ""}},
+           {"DATASET", {"eval", ""}},
+           {"TEST", {"knn", images, ""}},
+           {"DATA", {"train", "", "-o", "run"}},
+           {"--output", {"train", images, "-o", ""}},
+           {"MODEL", {"convert", "", "-o", "x"}},
+           {"ARCH_OR_MODEL", {"bench", ""}},
+           {"--model", {"segment", "-m", "", images, "--everything"}},
+           {"model", {"pull", ""}}}) {
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 2) << ::testing::PrintToString(arguments);
+    EXPECT_EQ(lines_of(result.err).at(0), "vitrail: error: " + where + ": expected a path, got '' (the path is empty)");
+  }
+  EXPECT_EQ(lines_of(run_program({"classify", images, "--labels", ""}).err).at(0),
+            "vitrail: error: --labels: expected a value, got '' (it is empty)");
+}
+
+TEST(Usage, AFileWhoseNameBeginsWithADashIsNamed) {
+  const std::filesystem::path folder = scratch_folder();
+  std::ofstream(folder / "-cat.png") << "x";
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  const ProgramResult result = run_program({"classify", "-cat.png"});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(lines_of(result.err).at(0), "vitrail: error: expected options, got the file '-cat.png'; write ./-cat.png");
+}
+
+TEST(Usage, AModelThatIsABrokenLinkIsSaidToBeOne) {
+  const std::filesystem::path link = scratch_folder() / "model";
+  std::filesystem::create_symlink("absent", link);
+  const ProgramResult result = run_program({"inspect", link});
+  EXPECT_TRUE(contains(result.err, "got a link to nothing\n")) << result.err;
+}
+
 TEST(Usage, MoreThreadsThanCoresAreSaidToBeUseless) {
   const std::string cores = std::to_string(available_threads()), more = std::to_string(available_threads() + 1);
   EXPECT_EQ(run_program({"inspect", "-m", small_model(), "--threads", cores}).err, "");
   const ProgramResult result = run_program({"inspect", "-m", small_model(), "--threads", more});
   EXPECT_EQ(result.status, 0);
   EXPECT_TRUE(contains(result.err, "--threads " + more)) << result.err;
+  EXPECT_EQ(lines_of(result.err).size(), 1u) << "said once";
 }
 
 // The first words of the lines below "Subcommands:" in the program's help.
@@ -61,6 +137,25 @@ TEST(Usage, EverySubcommandsHelpHasAnExample) {
     EXPECT_TRUE(contains(result.out, "Example: vitrail " + name)) << result.out;
   }
   EXPECT_TRUE(run_program({"--version"}).out.starts_with("vitrail "));
+}
+
+// Every option whose value is not free text.
+TEST(Usage, EveryOptionSaysWhatItExpectedAndWhatItGot) {
+  const std::regex option("  (-[a-z],)?(--[a-z0-9-]+) (TEXT:\\{|INT|UINT|FLOAT|TIME|\\[).*");
+  int checked = 0;
+  for (const std::string& command : subcommands()) {
+    for (const std::string& line : lines_of(run_program({command, "--help"}).out)) {
+      std::smatch parts;
+      if (!std::regex_match(line, parts, option)) continue;
+      const std::string name = parts[2];
+      const ProgramResult result = run_program({command, name + "=@@"});
+      const std::string error = lines_of(result.err + "\n").at(0), start = "vitrail: error: " + name + ": expected ";
+      EXPECT_EQ(result.status, 2) << command << " " << name << ": " << error;
+      EXPECT_TRUE(error.starts_with(start) && error.ends_with(", got '@@'")) << command << " " << name << ": " << error;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 60) << "options in the help";
 }
 
 TEST(Usage, ListOptionsDoNotConsumeTheInputs) {

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/apps/cli_fixture.h"
+#include "tests/support/golden.h"
 #include "vitrail/base/npy.h"
 #include "vitrail/pipeline/dual_model.h"
 
@@ -67,6 +68,35 @@ TEST(ZeroShot, ErrorsNameWhatIsMissing) {
   EXPECT_TRUE(contains(error_with({"-m", clip(), "--labels", "a\xff"}), "expected UTF-8"));
 }
 
+// Anything that is not read as a file would be the only label, with a probability of 100 %.
+TEST(ZeroShot, LabelsMayBeAnyKindOfFile) {
+  const fs::path image = image_folder(1) / "a.png", folder = scratch_folder();
+  const auto labels_from = [&](const std::string& labels) {
+    const ProgramResult result = run_program({"zeroshot", "-m", clip(), image, "--format", "json", "--labels", labels});
+    std::vector<std::string> names(2);
+    if (result.status != 0) return result.err;
+    const nlohmann::json predictions = json_lines(result.out).at(0)["predictions"];
+    for (const auto& prediction : predictions)
+      names.at(prediction["index"].get<size_t>()) = prediction["label"].get<std::string>();
+    return names[0] + "|" + names[1];
+  };
+  std::ofstream(folder / "l.json") << "[\"cat\", \"dog\"]";
+  std::ofstream(folder / "l.txt") << "\xef\xbb\xbf"
+                                     "cat\r\n\r\ndog";
+  std::ofstream(folder / "cr.txt") << "cat\rdog\r";
+  for (const char* name : {"l.json", "l.txt", "cr.txt"}) EXPECT_EQ(labels_from((folder / name).string()), "cat|dog");
+  for (const std::string labels : {"absent.txt", "names/absent.json", "-"})
+    EXPECT_TRUE(contains(labels_from(labels), labels + ": expected a text file")) << labels_from(labels);
+  EXPECT_TRUE(contains(labels_from("/dev/null"), "expected at least one name, got none"));
+  EXPECT_EQ(run_program({"embed", "-m", clip(), "--text", "absent.txt", "-o", folder / "x.npy"}).status, 1);
+}
+
+TEST(ZeroShot, OneLabelIsAWarning) {
+  const fs::path image = image_folder(1) / "a.png";
+  EXPECT_TRUE(contains(run_program({"zeroshot", "-m", clip(), image, "--labels", "cat"}).err, "always 100 %"));
+  EXPECT_EQ(run_program({"zeroshot", "-m", clip(), image, "--labels", "cat,dog"}).err, "");
+}
+
 TEST(EmbedText, RowsAreTheTextsEmbeddings) {
   const fs::path texts = scratch_folder() / "texts.txt", output = scratch_folder() / "texts.npy";
   std::ofstream(texts) << "a photo of a cat\n\nthe dog\n";
@@ -85,6 +115,44 @@ TEST(EmbedText, NeedsTextsOrImagesButNotBoth) {
   EXPECT_NE(run_program({"embed", "-m", clip(), image, "--text", "a cat", "-o", output}).status, 0);
   const ProgramResult alone = run_program({"embed", "-m", small_model(), "--text", "a cat", "-o", output});
   EXPECT_TRUE(contains(alone.err, "a dual model with a text tower")) << alone.err;
+  const ProgramResult empty = run_program({"embed", "-m", clip(), "--text", "", "-o", output});
+  EXPECT_EQ(empty.status, 1);
+  EXPECT_TRUE(contains(empty.err, "text 0: expected words, got \"\"")) << empty.err;
+}
+
+// The folder has both towers, in the form of its source, and the files of the tokenizer.
+TEST(ConvertDual, KeepsTheTextTowerAndTheTokenizer) {
+  const fs::path folder = scratch_folder(), image = image_folder(1) / "a.png";
+  for (const std::string name : {"hf_clip", "open_clip"}) {
+    const fs::path source = fixture("models/" + name);
+    const DualModel want(source);
+    const Tensor texts = want.embed_texts({"a photo of a cat"}), images = want.embed_image(want.images().read(image));
+    for (const std::string dtype : {"fp32", "fp16"}) {
+      const fs::path copy = folder / (name + dtype);
+      const ProgramResult result = run_program({"convert", source, "-o", copy, "--dtype", dtype});
+      ASSERT_EQ(result.status, 0) << result.err;
+      EXPECT_FALSE(contains(result.err, "left out")) << result.err;
+      const DualModel got(copy);
+      // Weights in fp16 are rounded to 2⁻¹¹; the errors of some ten layers add, in embeddings of length 1.
+      const double tolerance = dtype == "fp32" ? 0 : 10.0 / 2048;
+      EXPECT_TRUE(close(got.embed_texts({"a photo of a cat"}), texts, tolerance, 0)) << name << dtype;
+      EXPECT_TRUE(close(got.embed_image(got.images().read(image)), images, tolerance, 0)) << name << dtype;
+      EXPECT_EQ(got.logits(images, texts).item<float>(), want.logits(images, texts).item<float>());
+    }
+    EXPECT_LT(fs::file_size(folder / (name + "fp16") / "model.safetensors"),
+              0.6 * static_cast<double>(fs::file_size(folder / (name + "fp32") / "model.safetensors")));
+  }
+}
+
+TEST(ConvertDual, WhatItsFormCannotHaveLeavesTheImageTowerAndSaysWhy) {
+  const fs::path folder = scratch_folder();
+  for (const auto& [option, value] :
+       {std::pair("--dtype", "int8"), {"--image-size", "32"}, {"--mean", "0.5,0.5,0.5"}}) {
+    const ProgramResult result = run_program({"convert", clip(), "-o", folder / option, option, value});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_TRUE(contains(result.err, "the text tower is left out")) << result.err;
+    EXPECT_EQ(contains(result.err, "--dtype fp16 keeps"), std::string(value) == "int8") << result.err;
+  }
 }
 
 // The class folders name the classes; the accuracy is that of the largest probability.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outputs that would destroy an input or each other, and options that would have no effect.
+#include <fstream>
+
+#include "tests/apps/cli_fixture.h"
+
+namespace vitrail::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The arguments are refused as a usage error that has `part`.
+void expect_refusal(const Arguments& arguments, const std::string& part) {
+  const ProgramResult result = run_program(arguments);
+  EXPECT_EQ(result.status, 2) << arguments[0] << result.err;
+  EXPECT_TRUE(contains(result.err, part)) << arguments[0] << result.err;
+}
+
+TEST(Outputs, DoNotReplaceAnInput) {
+  const fs::path images = image_folder(2), list = images / "l.csv", link = images / "link.png";
+  const std::string a = images / "a.png", before = content_of(a), model = small_model();
+  std::ofstream(list) << "a.png,0\nb.png,1\n";
+  fs::create_symlink("a.png", link);
+  expect_refusal({"attention", "-m", model, a, "-o", a}, "-o: expected another file than the input " + a);
+  expect_refusal({"attention", "-m", model, a, "-o", link}, "-o: expected another file than the input");
+  expect_refusal({"classify", "-m", model, images / "b.png", a, "--logits", a}, "--logits: expected another file");
+  expect_refusal({"eval", "-m", model, list, "--predictions", list}, "--predictions: expected another file");
+  EXPECT_EQ(content_of(list), "a.png,0\nb.png,1\n");
+  EXPECT_EQ(content_of(a), before);
+}
+
+TEST(Outputs, PcaDoesNotReplaceItsImages) {
+  const fs::path images = image_folder(2);
+  const std::string before = content_of(images / "a.png");
+  const ProgramResult result = run_program({"pca", "-m", small_model(), images, "-o", images});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(contains(result.err, "another folder than that of the images")) << result.err;
+  EXPECT_EQ(content_of(images / "a.png"), before);
+}
+
+TEST(Outputs, AnIndexDoesNotReplaceItsEmbeddings) {
+  const fs::path folder = scratch_folder();
+  ASSERT_EQ(run_program({"embed", "-m", small_model(), image_folder(2), "-o", folder / "x.npy"}).status, 0);
+  const std::string before = content_of(folder / "x.npy"), names = content_of(folder / "x.txt");
+  for (const char* output : {"x.npy", "x.txt", "x"})
+    expect_refusal({"index", folder / "x.npy", "-o", folder / output}, "expected another file than the input");
+  EXPECT_EQ(content_of(folder / "x.npy"), before);
+  EXPECT_EQ(content_of(folder / "x.txt"), names);
+}
+
+TEST(Outputs, AModelIsNotConvertedOntoItself) {
+  const fs::path folder = scratch_folder() / "m";
+  ASSERT_EQ(run_program({"convert", small_model(), "-o", folder}).status, 0);
+  const std::string before = content_of(folder / "model.safetensors");
+  expect_refusal({"convert", folder, "-o", folder, "--dtype", "fp16"}, "expected another file than the input");
+  EXPECT_EQ(content_of(folder / "model.safetensors"), before);
+}
+
+TEST(Outputs, DoNotReplaceEachOther) {
+  const fs::path images = image_folder(1), folder = scratch_folder();
+  const std::string a = images / "a.png", same = folder / "x.png", again = folder / "." / "x.png",
+                    model = small_model();
+  expect_refusal({"attention", "-m", model, a, "-o", same, "--raw", again},
+                 "--raw: expected another file than that of");
+  expect_refusal({"eval", "-m", model, images, "--predictions", same, "--report", same}, "--report: expected another");
+  EXPECT_FALSE(fs::exists(same));
+}
+
+TEST(Outputs, StandardOutputIsForTheResults) {
+  const std::string images = image_folder(1), model = small_model();
+  expect_refusal({"classify", "-m", model, images, "--logits", "-"}, "--logits: expected a file, got -");
+  expect_refusal({"eval", "-m", model, images, "--predictions", "-"}, "--predictions: expected a file, got -");
+  expect_refusal({"attention", "-m", model, images + "/a.png", "--raw", "-"}, "--raw: expected a file, got -");
+}
+
+TEST(Outputs, AFolderIsNotCalledAsAFileOfWeights) {
+  for (const char* name : {"m.pth", "m.safetensors", "m.ONNX"})
+    expect_refusal({"convert", small_model(), "-o", scratch_folder() / name}, "-o: expected a folder, or a file that");
+}
+
+TEST(Options, WithoutEffectBesideOthersAreRefused) {
+  const std::string images = image_folder(1), model = small_model(), out = scratch_folder() / "x.png";
+  const Arguments attention{"attention", "-m", model, images + "/a.png", "-o", out, "--rollout"};
+  for (const auto& [option, value] : {std::pair{"--layer", "0"}, {"--head", "0"}}) {
+    Arguments arguments = attention;
+    arguments.insert(arguments.end(), {option, value});
+    expect_refusal(arguments, option);
+  }
+  expect_refusal({"knn", "-m", model, images, images, "--plain", "--temperature", "1"}, "--temperature");
+  expect_refusal({"eval", "-m", model, images, "--template", "a {}"}, "--zeroshot");
+  expect_refusal({"convert", model, "-o", out, "--tolerance", "1"}, "--calibrate");
+  expect_refusal({"train", images, "-o", out, "--allow-changes"}, "--resume");
+  expect_refusal({"embed", "-m", model, "--text", "cat", "-o", out + ".npy", "--tokens", "patch"}, "--text");
+}
+
+TEST(Options, NanIsNoNumberInARange) {
+  const std::string images = image_folder(1);
+  expect_refusal({"duplicates", images, "--threshold", "nan"},
+                 "--threshold: expected a number from -1 to 1, got 'nan'");
+  expect_refusal({"pca", images, "-o", "x", "--opacity", "nan"}, "--opacity: expected a number from 0 to 1");
+}
+
+// Who deletes the duplicates would delete the only copy.
+TEST(Duplicates, AnImageIsNotItsOwn) {
+  const fs::path images = image_folder(2);
+  fs::create_symlink("a.png", images / "link.png");
+  const ProgramResult result = run_program(
+      {"duplicates", "-m", small_model(), images, images / "a.png", images / "." / "b.png", "--threshold", "1"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "3 images are named several times and counted once")) << result.err;
+  EXPECT_TRUE(contains(result.err, "2 images, 0 groups")) << result.err;
+}
+
+TEST(Eval, WithoutAReadableImageIsAnError) {
+  const fs::path root = scratch_folder();
+  for (const char* name : {"0/a.png", "1/b.png"}) {
+    fs::create_directories((root / name).parent_path());
+    std::ofstream(root / name) << "no image";
+  }
+  const fs::path predictions = root / "p.csv";
+  const ProgramResult result =
+      run_program({"eval", "-m", small_model(), root, "--format", "json", "--predictions", predictions});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(contains(result.err, "expected images that can be read, got none")) << result.err;
+  EXPECT_TRUE(contains(content_of(predictions), "b.png,"));
+}
+
+TEST(Classify, AnEmptyListIsSaid) {
+  const ProgramResult result = run_program({"classify", "-m", small_model(), "-"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_TRUE(contains(result.err, "no images")) << result.err;
+}
+
+TEST(Classify, AListMayBeginWithAByteOrderMark) {
+  const std::string image = image_folder(1) / "a.png";
+  const ProgramResult result =
+      run_program({"classify", "-m", small_model(), "-", "--format", "json"}, "\xef\xbb\xbf" + image + "\n");
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(json_lines(result.out).at(0)["path"], image);
+}
+
+}  // namespace
+}  // namespace vitrail::testing
