@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the library with its headers, the program, the bundled models, the recipes, the dataset of
-# recipes/digits.json, the licences, and the packages of find_package(vitrail) and pkg-config.  The target `uninstall`
-# removes what the last installation wrote.  The components are runtime, models, mpi and development.
+# recipes/digits.json, the script that fetches others, the licences, and the packages of find_package(vitrail) and
+# pkg-config.  The target `uninstall` removes what the last installation wrote.  The components are runtime, models, mpi
+# and development.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 
@@ -39,6 +40,8 @@ else()
 endif()
 install(DIRECTORY ${VITRAIL_MODELS} DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT models)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail COMPONENT runtime)
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/get-data DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/scripts
+        COMPONENT runtime)
 install(FILES ${PROJECT_SOURCE_DIR}/examples/digits.zip DESTINATION ${CMAKE_INSTALL_DATADIR}/vitrail/examples
         COMPONENT runtime)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR}

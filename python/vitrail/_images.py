@@ -19,9 +19,19 @@ def is_one_image(images) -> bool:
         return False
     if isinstance(images, np.ndarray):
         return images.ndim in (2, 3)
-    if hasattr(images, "__array_interface__") or hasattr(images, "__array__") or hasattr(images, "__dlpack__"):
+    if hasattr(images, "__array_interface__") or hasattr(images, "__array__"):
         return np.ndim(images) in (2, 3)
+    if hasattr(images, "__dlpack__"):
+        return _from_dlpack(images).ndim in (2, 3)
     return True  # a path, bytes, or an image of Pillow
+
+
+def _from_dlpack(image) -> np.ndarray:
+    try:
+        return np.from_dlpack(image)
+    except (BufferError, RuntimeError) as error:  # memory of a GPU, or a type that NumPy does not have
+        expected = "a DLPack object that NumPy reads"
+        raise Error(f"image: expected {expected}, got {error}", "image", expected, str(error)) from error
 
 
 def _array(image) -> np.ndarray:
@@ -32,7 +42,7 @@ def _array(image) -> np.ndarray:
     if hasattr(image, "__array__"):
         return np.asarray(image)
     if hasattr(image, "__dlpack__"):
-        return np.from_dlpack(image)
+        return _from_dlpack(image)
     raise Error(
         f"image: expected a path, bytes, a Pillow image or a uint8 array, got {type(image).__name__}",
         "image",
@@ -75,6 +85,8 @@ def _open(model, image, exif: bool):
 @contextlib.contextmanager
 def opened(model, images, exif: bool = False):
     """The handles of images as a C array, and their number."""
+    if not is_one_image(images) and not hasattr(images, "__iter__"):
+        images = _array(images)  # it has only __array__ or __dlpack__
     images = [images] if is_one_image(images) else list(images)
     handles, owners = (ctypes.c_void_p * len(images))(), []
     try:

@@ -14,6 +14,7 @@
 
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/read_file.h"
+#include "vitrail/image/decode.h"
 #include "vitrail/pipeline/dual_model.h"
 #include "vitrail/pipeline/model.h"
 #include "vitrail/sam/binary_mask.h"
@@ -90,9 +91,9 @@ TEST(CApi, GivesTheResultsOfModelBitForBit) {
       grid,
       model.embed(in.views, {.tokens = infer::Tokens::grid, .layer = 0, .final_norm = false, .l2_normalize = true}));
   vitrail_attention_options attention = VITRAIL_ATTENTION_OPTIONS_INIT;
-  attention.head = 1;
+  attention.head = 0;
   EXPECT_OK(vitrail_attention(handle, in.a, &attention, &map));
-  expect_same(map, model.attention(in.views[0], {.head = 1}));
+  expect_same(map, model.attention(in.views[0], {.head = 0}));
   EXPECT_OK(vitrail_preprocess(handle, in.handles.data(), 2, &input));
   expect_same(input, model.preprocess(in.views));
   EXPECT_OK(vitrail_forward(handle, vitrail_tensor_data(input), vitrail_tensor_shape(input), &output));
@@ -151,6 +152,48 @@ TEST(CApi, ReadsFilesBytesAndPixelsAlike) {
   const std::string message = message_of(vitrail_image_view(padded.data(), padded.size() - 1, pixels.width,
                                                             pixels.height, stride, VITRAIL_RGBA, &too_small));
   EXPECT_TRUE(contains(message, str("expected ", padded.size(), " bytes"))) << message;
+}
+
+TEST(CApi, ReadsTheOrderOfTheChannels) {
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), nullptr, &handle)), "");
+  const Model model(small_model());
+  const Inputs in(model, handle);
+  const image::Image& pixels = in.pixels[0];
+  struct Order {
+    vitrail_pixel_format format;
+    size_t channels, red, blue;
+  };
+  for (const Order& order :
+       {Order{VITRAIL_RGB, 3, 0, 2}, {VITRAIL_BGR, 3, 2, 0}, {VITRAIL_RGBA, 4, 0, 2}, {VITRAIL_BGRA, 4, 2, 0}}) {
+    std::vector<uint8_t> values(pixels.pixels.size() / 3 * order.channels, 77);
+    for (size_t i = 0; i < pixels.pixels.size() / 3; ++i) {
+      values[i * order.channels + order.red] = pixels.pixels[3 * i];
+      values[i * order.channels + 1] = pixels.pixels[3 * i + 1];
+      values[i * order.channels + order.blue] = pixels.pixels[3 * i + 2];
+    }
+    OwnedImage view;
+    OwnedTensor logits;
+    EXPECT_OK(vitrail_image_view(values.data(), values.size(), pixels.width, pixels.height,
+                                 pixels.width * static_cast<int64_t>(order.channels), order.format, &view));
+    const vitrail_image* const image = view;
+    EXPECT_OK(vitrail_logits(handle, &image, 1, &logits));
+    expect_same(logits, model.logits({in.views.data(), 1}));
+  }
+}
+
+TEST(CApi, AppliesTheExifOrientationIfAsked) {
+  const fs::path file = fixture("image/decode/exif_6.png");
+  const std::string bytes = read_text_file(file);
+  const image::Image stored = image::read_image(file), upright = image::read_image(file, {.apply_exif = true});
+  ASSERT_NE(stored.width, upright.width);
+  for (const int exif : {0, 1}) {
+    OwnedImage read, decoded;
+    EXPECT_OK(vitrail_image_read(nullptr, file.c_str(), exif, &read));
+    EXPECT_OK(vitrail_image_decode(nullptr, bytes.data(), bytes.size(), exif, &decoded));
+    for (const vitrail_image* image : {read.handle, decoded.handle})
+      EXPECT_EQ(vitrail_image_width(image), exif ? upright.width : stored.width);
+  }
 }
 
 TEST(CApi, EmbedsAndComparesTexts) {

@@ -40,7 +40,7 @@ class TextTowers(OnnxTest):
         self.assertGreater(count, 8)
 
     def test_one_text_without_dynamic_batch(self):
-        for name in ("hf_clip", "hf_clip_old_eos", "hf_siglip"):
+        for name in ("hf_clip", "hf_clip_old_eos", "hf_siglip", "open_clip_coca"):
             folder = FIXTURES / name
             golden, _ = read_safetensors(folder / "golden.safetensors")
             text = OnnxRuntime(self.convert(weights_of(folder)).with_suffix(".text.onnx"))

@@ -116,8 +116,11 @@ class Classifier(unittest.TestCase):
             padded[:, :-5],
             np.asfortranarray(pixels),
             Foreign(pixels),
+            OnlyDLPack(pixels),
         ):
             np.testing.assert_array_equal(self.model.logits(image), want)
+        for batch in (Foreign(np.stack([pixels] * 2)), OnlyDLPack(np.stack([pixels] * 2)), [OnlyDLPack(pixels)] * 2):
+            np.testing.assert_array_equal(self.model.logits(batch), np.stack([want] * 2))
         np.testing.assert_array_equal(self.model.logits([pixels, PHOTO])[1], want)
         flipped = np.ascontiguousarray(pixels[::-1])
         np.testing.assert_array_equal(self.model.logits(pixels[::-1]), self.model.logits(flipped))
@@ -295,6 +298,19 @@ class Foreign:
 
     def __array__(self, *_, **__):
         return self.array
+
+
+class OnlyDLPack:
+    """An object whose memory is exchanged by DLPack alone: no sequence, and no array for NumPy's functions."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
 
 
 def decoded(path):

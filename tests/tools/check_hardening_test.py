@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_hardening.py accepts a program with all flags and names the flag of each missing property."""
+"""tools/check_hardening.py accepts files with all flags and names the flag of each missing property."""
 
 import pathlib
 import platform
@@ -26,6 +26,8 @@ FLAGS = (
     "-O2 -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -D_GLIBCXX_ASSERTIONS "
     "-Wl,-z,relro -Wl,-z,now"
 ).split()
+# A module that calls none of the checked functions.
+MODULE = "".join(f'extern "C" int function_{i}(int x) {{ return x + {i}; }}\n' for i in range(4))
 WITHOUT = {
     "-pie": ["-no-pie"],
     "-Wl,-z,relro": ["-Wl,-z,norelro"],
@@ -41,10 +43,10 @@ if platform.machine() == "x86_64":
 
 
 class CheckHardeningTest(unittest.TestCase):
-    def missing(self, flags):
+    def missing(self, flags, name="program", source=PROGRAM):
         with tempfile.TemporaryDirectory() as folder:
-            program = pathlib.Path(folder) / "program"
-            subprocess.run(["g++", "-x", "c++", "-", "-o", program, *flags], input=PROGRAM.encode(), check=True)
+            program = pathlib.Path(folder) / name
+            subprocess.run(["g++", "-x", "c++", "-", "-o", program, *flags], input=source.encode(), check=True)
             return check_hardening.missing_properties(program)
 
     def test_all_flags_are_accepted(self):
@@ -54,6 +56,14 @@ class CheckHardeningTest(unittest.TestCase):
         for flag, without in WITHOUT.items():
             missing = self.missing(FLAGS + without)
             self.assertEqual([flag in entry for entry in missing], [True], f"{flag}: {missing}")
+
+    def test_modules_lack_signs_of_functions_that_they_do_not_have(self):
+        flags = [flag for flag in FLAGS if flag not in ("-fPIE", "-pie")] + ["-fPIC", "-shared"]
+        for name, expected in {"vitrail_curl.so": 0, "vitrail_mpi.so": 1, "vitrail_serve.so": 3}.items():
+            missing = self.missing(flags, name, MODULE)
+            self.assertEqual(len(missing), expected, f"{name}: {missing}")
+        lazy = self.missing([*flags, "-Wl,-z,lazy", "-Wl,-z,norelro"], "vitrail_curl.so", MODULE)
+        self.assertEqual(len(lazy), 2, lazy)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,16 @@ class ResultsTables(unittest.TestCase):
         self.assertIn("| Test CPU, 2 cores | 1.20 (1.20 to 1.20) | 1.80 (1.80 to 1.80) |", readme.read_text())
         self.assertIn("| Other CPU, 2 cores | 2.40 (2.40 to 2.40) | not run |", readme.read_text())
 
+    def test_column_without_any_value_is_left_out(self):
+        record = ACCURACY | {"columns": ACCURACY["columns"] | {"share": "{share}"}}
+        self.write_record("test", record)
+        self.run_tool()
+        self.assertIn("| model | fp32 |\n", self.page.read_text())
+        self.write_record("test", record | {"rows": [*record["rows"], {"model": "large", "fp32": 95, "share": 80}]})
+        self.run_tool()
+        self.assertIn("| model | fp32 | share |\n", self.page.read_text())
+        self.assertIn("| small | 91.5 |  |\n| large | 95 | 80 |\n", self.page.read_text())
+
     def test_accuracy_of_a_model_card_is_written_and_checked(self):
         self.write_record("accuracy-cifar10", ACCURACY)
         card = self.write("models/small/README.md", CARD)
