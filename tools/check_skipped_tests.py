@@ -12,13 +12,28 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "expected_skips.toml"
 SKIPPED = re.compile(r"Test\s+#\d+: (\S+) \.*\*\*\*Skipped")
 RUN = re.compile(r"Test\s+#\d+: (\S+) \.*")
+
+
+def mounts_files():
+    """Whether this process may mount a file over another one, in a mount namespace of its own."""
+    if not shutil.which("unshare"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder, "source"), pathlib.Path(folder, "target")
+        source.touch()
+        target.touch()
+        command = ["unshare", "-m", "mount", "--bind", source, target]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def conditions_of_this_machine():
@@ -31,6 +46,7 @@ def conditions_of_this_machine():
         "no assets": not (assets / "weights").is_dir(),
         "no AVX-512 BF16": not bf16,
         "AVX-512 BF16 is not used": not bf16 or "VITRAIL_CPU" in os.environ,
+        "files cannot be mounted": not mounts_files(),
         "scalar kernels": scalar,
     }
 

@@ -224,10 +224,10 @@ def table_body(record):
             return str(row[fields[0]]) if known and known[0] else ""
         return template.format_map(row)
 
-    return markdown_table(
-        list(record["columns"]),
-        [[cell(template, row) for template in record["columns"].values()] for row in record["rows"]],
-    )
+    # A column that no row has a value for is left out.
+    columns = {title: [cell(template, row) for row in record["rows"]] for title, template in record["columns"].items()}
+    columns = {title: cells for title, cells in columns.items() if any(cells)}
+    return markdown_table(list(columns), [list(row) for row in zip(*columns.values(), strict=True)])
 
 
 BODIES = {"inference": inference_body, "training": training_body, "agreement": agreement_body, "table": table_body}
