@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's classifier around LitServe, as its documentation builds one: litserve_server.py ARCHITECTURE PORT.
+"""A classifier around LitServe, as its documentation builds one: litserve_server.py ARCHITECTURE PORT torch|openvino.
 
 A POST request to /predict has {"image": the file's bytes in base64}.  The preprocessing is timm's.
 """
@@ -14,7 +14,18 @@ import timm
 import torch
 from PIL import Image
 
-ARCHITECTURE, PORT = sys.argv[1], int(sys.argv[2])
+ARCHITECTURE, PORT, BACKEND = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+
+
+def openvino_function(model, size):
+    """The logits of a batch, computed by OpenVINO on all cores."""
+    import openvino
+
+    graph = openvino.convert_model(model, example_input=torch.zeros(1, *size), input=[-1, *size])
+    compiled = openvino.Core().compile_model(
+        graph, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": os.cpu_count()}
+    )
+    return lambda batch: torch.from_numpy(compiled(batch.numpy())[0])
 
 
 class Classifier(litserve.LitAPI):
@@ -23,7 +34,7 @@ class Classifier(litserve.LitAPI):
         model = timm.create_model(ARCHITECTURE, pretrained=False).eval()
         data = timm.data.resolve_model_data_config(model)
         self.transform = timm.data.create_transform(**data, is_training=False)
-        self.model = model
+        self.model = openvino_function(model, data["input_size"]) if BACKEND == "openvino" else model
 
     def decode_request(self, request):
         return base64.b64decode(request["image"])

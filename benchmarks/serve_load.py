@@ -4,8 +4,9 @@
 
 usage: benchmarks/serve_load.py IMAGE [--program build/release/vitrail --model MODEL [--threads N] [--precision P]
                                        [--limit NAME=N]…]
-                                      [--peer litserve --python PYTHON --architecture NAME]
+                                      [--peer litserve|litserve-openvino --python PYTHON --architecture NAME]
                                       [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--record FILE]
+                                      [--slow N] [--memory N]
 
 Starts `vitrail serve`, or a peer around LitServe in the environment of PYTHON, and sends the image's bytes in POST
 requests over persistent connections.
@@ -15,17 +16,21 @@ loop (--rates): requests arrive at random times, at these shares of the largest 
 counts from the time of arrival, also where no connection was free.  For vitrail, `vitrail bench` and `vitrail classify`
 measure the same model without a server.
 
+--slow N: a closed loop of 8 connections without and with N clients beside it that send a header byte by byte.
+--memory N: the server's resident size after 1000 mixed requests, after N more, and after SIGHUPs.
+
 Prints a table: images per second, latency in ms, responses that are not 200, and the processor time of the client as a
-share of one core, which the server does not have.
+share of one core, which the server does not have.  One connection: the median time beside decoding and the model,
+within vitrail serve, and with HTTP and the client.
 """
 
 import argparse
 import asyncio
 import base64
+import gzip
 import json
 import os
 import pathlib
-import random
 import resource
 import shutil
 import signal
@@ -35,98 +40,11 @@ import tempfile
 import time
 import urllib.request
 
+from serve_client import Connection, closed_loop, closed_loop_beside_slow_clients, open_loop, send_mixed
+
 HERE = pathlib.Path(__file__).resolve().parent
-MAX_CONNECTIONS = 256  # the largest number in an open loop
-
-
-class Connection:
-    """A persistent connection that sends one request at a time."""
-
-    def __init__(self, port, request):
-        self.port, self.request = port, request
-        self.reader = self.writer = None
-
-    async def send(self):
-        """The status of the response."""
-        if not self.writer:
-            self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
-        self.writer.write(self.request)
-        head = await self.reader.readuntil(b"\r\n\r\n")
-        fields = head.lower()
-        length = int(fields.split(b"content-length:")[1].split(b"\r\n")[0])
-        await self.reader.readexactly(length)
-        if b"connection: close" in fields:
-            self.close()
-        return int(head.split(None, 2)[1])
-
-    def close(self):
-        if self.writer:
-            self.writer.close()
-        self.reader = self.writer = None
-
-
-def percentile(seconds, share):
-    """In milliseconds."""
-    return sorted(seconds)[min(len(seconds) - 1, int(share * len(seconds)))] * 1e3 if seconds else None
-
-
-def summary(mode, results, seconds, processor_seconds):
-    latencies = [latency for status, latency in results if status == 200]
-    refused = [latency for status, latency in results if status != 200]
-    return {
-        "mode": mode,
-        "images_per_second": len(latencies) / seconds,
-        "p50": percentile(latencies, 0.5),
-        "p99": percentile(latencies, 0.99),
-        "refused": len(refused),
-        "refused_p99": percentile(refused, 0.99),
-        "client_cores": processor_seconds / seconds,
-    }
-
-
-def processor_time():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
-
-async def closed_loop(port, request, connections, seconds):
-    results, end = [], time.perf_counter() + seconds
-
-    async def run():
-        connection = Connection(port, request)
-        while (start := time.perf_counter()) < end:
-            status = await connection.send()
-            results.append((status, time.perf_counter() - start))
-        connection.close()
-
-    began, used = time.perf_counter(), processor_time()
-    await asyncio.gather(*(run() for _ in range(connections)))
-    return summary(f"{connections} connections", results, time.perf_counter() - began, processor_time() - used)
-
-
-async def open_loop(port, request, share, rate, seconds):
-    results, free = [], [Connection(port, request) for _ in range(MAX_CONNECTIONS)]
-    available = asyncio.Semaphore(MAX_CONNECTIONS)
-    arrivals = random.Random(1)
-
-    async def run(arrival):
-        async with available:
-            connection = free.pop()
-            status = await connection.send()
-            results.append((status, time.perf_counter() - arrival))
-            free.append(connection)
-
-    began, used = time.perf_counter(), processor_time()
-    arrival, tasks = began, []
-    while arrival < began + seconds:
-        await asyncio.sleep(max(0, arrival - time.perf_counter()))
-        tasks.append(asyncio.create_task(run(arrival)))
-        arrival += arrivals.expovariate(rate)
-    await asyncio.gather(*tasks)
-    for connection in free:
-        connection.close()
-    name = f"{share:.0%} of it, {rate:.0f} a second"
-    return summary(name, results, time.perf_counter() - began, processor_time() - used)
+RELOADS = 100
+FIRST_RELOADS = 10  # after which the allocator has what it needs
 
 
 def vitrail_command(options):
@@ -140,7 +58,8 @@ def start(options):
     """The process of the server, its port and the path of classification."""
     if options.peer:
         script = HERE / "litserve_server.py"
-        command = [options.python, script, options.architecture, str(options.port)]
+        backend = "openvino" if options.peer == "litserve-openvino" else "torch"
+        command = [options.python, script, options.architecture, str(options.port), backend]
         server = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(240):
             try:
@@ -148,6 +67,7 @@ def start(options):
                 return server, options.port, "/predict"
             except OSError:
                 time.sleep(0.5)
+        stop(options, server)
         raise SystemExit(f"serve_load: {options.peer} does not respond")
     server = subprocess.Popen(vitrail_command(options), stderr=subprocess.PIPE, text=True)
     line = next((line for line in server.stderr if "serving on" in line), None)
@@ -178,13 +98,16 @@ def without_a_server(options):
     return rows
 
 
+def http_request(path, body, headers=""):
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
 def request_of(options, path):
     """The image's bytes; for LitServe, which takes no other body, in JSON."""
     body, kind = options.image.read_bytes(), "image/jpeg"
     if options.peer:
         body, kind = json.dumps({"image": base64.b64encode(body).decode()}).encode(), "application/json"
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    return http_request(path, body, f"Content-Type: {kind}\r\n")
 
 
 def stop(options, server):
@@ -194,15 +117,63 @@ def stop(options, server):
     server.wait(60)
 
 
+def resident_megabytes(server):
+    status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def mixed_requests(options):
+    """Requests of every kind of body and of some errors."""
+    image = options.image.read_bytes()
+    uri = "data:image/jpeg;base64," + base64.b64encode(image).decode()
+    part = b'--b\r\nContent-Disposition: form-data; name="image"; filename="a"\r\n\r\n' + image + b"\r\n"
+    form = "Content-Type: multipart/form-data; boundary=b\r\n"
+    text = "Content-Type: application/json\r\n"
+    return [
+        http_request("/v1/classify?top=5", image),
+        http_request("/v1/embed?tokens=patch", image),
+        http_request("/v1/attention", image),
+        http_request("/v1/pca", image),
+        http_request("/v1/classify", part * 3 + b"--b--\r\n", form),
+        http_request("/v1/classify", json.dumps({"images": [uri] * 2}).encode(), text),
+        http_request("/v1/classify", gzip.compress(image, 1), "Content-Encoding: gzip\r\n"),
+        http_request("/v1/classify", image[: len(image) // 2], "Content-Type: image/jpeg\r\n"),
+        http_request("/v1/embed?layer=99", image),
+        http_request("/none", b"x"),
+    ]
+
+
+def reload_models(server, count):
+    for _ in range(count):
+        server.send_signal(signal.SIGHUP)
+        if not any("loaded again" in line for line in server.stderr):
+            raise SystemExit("serve_load: the server ended")
+
+
+async def measure_memory(options, server, port):
+    """The resident size after 1,000 and more requests, and after reloads."""
+    rows, requests = [], mixed_requests(options)
+    for count, name in ((1000, "1000 mixed requests"), (options.memory, f"{options.memory} more")):
+        print(f"serve_load: {name}: {await send_mixed(port, requests, count)}", file=sys.stderr)
+        rows.append({"mode": name, "resident_mb": resident_megabytes(server)})
+    for count, name in ((FIRST_RELOADS, "reloads"), (RELOADS - FIRST_RELOADS, "more reloads")):
+        reload_models(server, count)
+        rows.append({"mode": f"{count} {name}", "resident_mb": resident_megabytes(server)})
+    return rows
+
+
 async def measure(options, port, path):
     request = request_of(options, path)
-    if (status := await Connection(port, request).send()) != 200:
+    if (status := (await Connection(port, request).send())[0]) != 200:
         raise SystemExit(f"serve_load: expected status 200, got {status}")
     await closed_loop(port, request, 8, 1)  # warm-up
     rows = [await closed_loop(port, request, count, options.seconds) for count in options.connections]
-    largest = max(row["images_per_second"] for row in rows)
-    for share in options.rates:
+    largest = max((row["images_per_second"] for row in rows), default=0)
+    for share in options.rates if rows else []:
         rows.append(await open_loop(port, request, share, share * largest, options.seconds))
+    if options.slow:
+        rows.append(await closed_loop(port, request, 8, options.seconds))
+        rows.append(await closed_loop_beside_slow_clients(port, request, 8, options.seconds, options.slow))
     return rows
 
 
@@ -214,6 +185,9 @@ def print_table(rows):
         "refused": "refused",
         "refused_p99": "their p99",
         "client_cores": "client",
+        "overhead": "overhead",
+        "client_overhead": "with HTTP",
+        "resident_mb": "MB",
     }
     print(" " * 32, *(name.rjust(9) for name in columns.values()))
     for row in rows:
@@ -229,19 +203,26 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--limit", action="append", default=[], help="of vitrail serve, such as requests=16")
-    parser.add_argument("--peer", choices=["litserve"])
+    parser.add_argument("--peer", choices=["litserve", "litserve-openvino"])
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--architecture", default="deit_tiny_patch16_224")
     parser.add_argument("--port", type=int, default=18080, help="of a peer")
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 8, 32])
     parser.add_argument("--rates", type=float, nargs="*", default=[0.7, 1.5])
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
+    parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")
     parser.add_argument("--record", type=pathlib.Path)
     options = parser.parse_args()
-    rows = [] if options.peer else without_a_server(options)
+    if options.peer and options.memory:
+        raise SystemExit("serve_load: --memory is for vitrail serve")
+    files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(files, options.slow + 1024)), hard))
+    rows = without_a_server(options) if options.connections and not options.peer else []
     server, port, path = start(options)
     try:
         rows += asyncio.run(measure(options, port, path))
+        rows += asyncio.run(measure_memory(options, server, port)) if options.memory else []
     finally:
         stop(options, server)
     print_table(rows)
