@@ -37,6 +37,7 @@ TEST(CacheSize, HasADefaultWithoutUsableFiles) {
   write_cache(folder, 0, "unknown");
   EXPECT_EQ(largest_cache_bytes(folder), size_t{32} << 20);
   EXPECT_GT(last_level_cache_bytes(), 0u);
+  EXPECT_GT(first_level_cache_ways(), 0);
 }
 
 }  // namespace

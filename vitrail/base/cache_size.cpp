@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/base/cache_size_internal.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -20,6 +22,15 @@ size_t largest_cache_bytes(const std::filesystem::path& folder) {
     largest = std::max(largest, size << shift);
   }
   return largest > 0 ? largest : size_t{32} << 20;
+}
+
+int first_level_cache_ways() {
+  constexpr int kUsual = 8;
+#ifdef _SC_LEVEL1_DCACHE_ASSOC
+  static const long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC);
+  if (ways > 0) return static_cast<int>(ways);
+#endif
+  return kUsual;
 }
 
 size_t last_level_cache_bytes() {

@@ -50,7 +50,8 @@ struct Bf16Dot {
 
 // register_tile of register_tile-inl.h in these instructions.
 template <class Arithmetic, bool transposed_x, bool left_half, size_t... row>
-HWY_NOINLINE void dot_tile(std::index_sequence<row...>, const DotMicrokernelArgs& args, int64_t first) {
+HWY_NOINLINE void dot_tile(std::index_sequence<row...>, const DotMicrokernelArgs& args, int64_t first,
+                           PrefetchInSteps& prefetch) {
   using V = typename Arithmetic::V;
   const int64_t ldc = args.ld_accumulators;
   int32_t* const c = static_cast<int32_t*>(args.accumulators) + first * ldc;
@@ -62,8 +63,9 @@ HWY_NOINLINE void dot_tile(std::index_sequence<row...>, const DotMicrokernelArgs
   [[maybe_unused]] V right[] = {(left_half ? Arithmetic::zero() : begin(row, 16))...};
   const int64_t row_stride = transposed_x ? 4 : 4 * args.ldx, k_stride = transposed_x ? 4 * args.ldx : 4;  // bytes
   RowPointers<sizeof...(row)> rows(reinterpret_cast<const char*>(args.x) + first * row_stride, row_stride);
-  const int32_t *panel = args.panel, *const end = panel + args.k_groups * kAvx512Columns;
-  for (; panel < end; panel += kAvx512Columns) {
+  const int32_t* panel = args.panel;
+  for (int64_t k = 0; k < args.k_groups; ++k, panel += kAvx512Columns) {
+    if (k % kPrefetchDepth == 0) prefetch.step();
     const __m512i w0 = _mm512_load_si512(panel), w1 = left_half ? w0 : _mm512_load_si512(panel + 16);
     auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) VITRAIL_DOT_ATTR {
       const __m512i x = _mm512_set1_epi32(rows.template load<int32_t>(r));
@@ -79,8 +81,9 @@ HWY_NOINLINE void dot_tile(std::index_sequence<row...>, const DotMicrokernelArgs
 
 template <class Arithmetic, bool transposed_x, bool left_half>
 void dot_panel(const DotMicrokernelArgs& args) {
+  PrefetchInSteps prefetch(args.next, args.rows, kDotTileRows, args.k_groups);
   for_each_register_tile<kDotTileRows>(args.rows, [&](auto tile_rows, int64_t first) VITRAIL_DOT_ATTR {
-    dot_tile<Arithmetic, transposed_x, left_half>(tile_rows, args, first);
+    dot_tile<Arithmetic, transposed_x, left_half>(tile_rows, args, first, prefetch);
   });
 }
 

@@ -10,16 +10,17 @@
 
 namespace vitrail::kernels {
 
-// While a block of K passes through an output block, the panel's part, 384 × 64 B = 24 KiB, stays in the first-level
-// cache; the rows of x, 192 × 1.5 KiB, and the accumulators, 192 × 512 B, stay in the second (512 KiB on Zen 3).
-constexpr int64_t kMaxBlockRows = 192;
-constexpr int64_t kMaxBlockDepth = 384;  // along K, in units of 4 bytes of x
+// While a block of K passes through an output block, the panel's part, 192 × 128 B = 24 KiB with AVX-512 and less
+// without, stays in the first-level cache; the rows of x, 192 × 768 B, and the accumulators, 192 × 512 B, stay in the
+// second (512 KiB on Zen 3).
+constexpr int64_t kMaxBlockDepth = 192;  // along K, in units of 4 bytes of x
 constexpr int64_t kMaxBlockColumns = 128;
+constexpr int64_t kLargestBlockRows = std::max(RowBlocking{}.max, kAmxRows.max);
 
-// The rows of a block, so that blocks are about equally long and consist of complete register tiles (6 or 12 rows).
-inline int64_t block_rows(int64_t rows, int64_t max_rows = kMaxBlockRows) {
-  const int64_t blocks = (rows + max_rows - 1) / max_rows, even_split = (rows + blocks - 1) / blocks;
-  return std::min(max_rows, (even_split + 5) / 6 * 6);
+// The rows of a block, so that blocks are about equally long.
+inline int64_t block_rows(int64_t rows, int64_t max = RowBlocking{}.max, int64_t tile = RowBlocking{}.tile) {
+  const int64_t blocks = (rows + max - 1) / max, even_split = (rows + blocks - 1) / blocks;
+  return std::min(max, (even_split + tile - 1) / tile * tile);
 }
 
 // A block of y, with the part of the epilogue that belongs to its rows and columns.
@@ -36,6 +37,22 @@ inline OutputBlock output_block(const GemmArgs& args, int64_t row, int64_t rows,
   if (residual.scale) residual.scale += column;
   return {rows, columns, {args.y.data + row * args.y.ld + column, args.y.ld}, epilogue};
 }
+
+// The panels of an output block: each [depth][width] in units of 4 bytes, one after another.
+struct BlockPanels {
+  const void* data;
+  int64_t columns, depth, width;
+
+  // What is multiplied after the part [first, last) along K of the panel at `column`: the same part of the next panel,
+  // after the last panel the first one's next part, and at the end the next output block, whose panels follow.
+  NextPanel after(int64_t column, int64_t first, int64_t last) const {
+    const int64_t next_column = column + width;
+    const int64_t begin = next_column < columns ? next_column * depth + first * width
+                          : last < depth        ? last * width
+                                                : next_column * depth;
+    return {static_cast<const char*>(data) + 4 * begin, 4 * (last - first) * width};
+  }
+};
 
 struct BlockGrid {
   int64_t rows, block_rows;

@@ -15,6 +15,13 @@ struct PanelLayout {
   int64_t interleaved_groups = 1;  // adjacent K groups of a column; k_groups is a multiple of it
 };
 
+// The part of a packed weight that the next call multiplies by.  A microkernel may prefetch it: a weight that exceeds
+// the second-level cache is then read while the processor computes.
+struct NextPanel {
+  const void* data = nullptr;
+  int64_t bytes = 0;  // 0: nothing is prefetched
+};
+
 struct DotMicrokernelArgs {
   const int32_t* x;  // [rows][k_groups], row stride ldx; with transposed_x [k_groups][rows], stride ldx of a K group
   int64_t ldx;
@@ -25,6 +32,7 @@ struct DotMicrokernelArgs {
   int64_t columns = kAvx512Columns;  // used ones: int16 and bf16 do half of the work if the panel's left half has them
   bool accumulate = false;           // adds to the accumulators instead of overwriting them
   bool transposed_x = false;         // bf16 only
+  NextPanel next = {};
 };
 
 using DotMicrokernel = void (*)(const DotMicrokernelArgs&);

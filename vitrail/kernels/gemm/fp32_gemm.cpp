@@ -85,24 +85,27 @@ template <bool accumulate>
 HWY_INLINE void multiply_depth_block(const Fp32Block& block, int64_t first, int64_t last, float* accumulators) {
   const int64_t width = panel_columns();
   const OutputBlock& out = block.out;
+  const BlockPanels panels{block.panels, out.columns, block.depth, width};
   const bool finish = last == block.depth && out.epilogue.activation == Activation::none;
   for (int64_t column = 0; column < out.columns; column += width) {
     const float* const panel = block.panels + column * block.depth + first * width;
     const StoredAccumulators<accumulate> stored{accumulators + column, kMaxBlockColumns};
+    const NextPanel next = panels.after(column, first, last);
     if (finish && column + width <= out.columns) {
       const Residual& residual = out.epilogue.residual;
       multiply_panel(block.x.data + first, block.x.ld, panel, last - first, out.rows,
                      FinishedAccumulators<accumulate>{
                          stored, block.bias + column, residual.scale ? residual.scale + column : nullptr,
-                         residual.data ? residual.data + column : nullptr, residual.ld, out.y.data + column, out.y.ld});
+                         residual.data ? residual.data + column : nullptr, residual.ld, out.y.data + column, out.y.ld},
+                     next);
     } else {
-      multiply_panel(block.x.data + first, block.x.ld, panel, last - first, out.rows, stored);
+      multiply_panel(block.x.data + first, block.x.ld, panel, last - first, out.rows, stored, next);
     }
   }
 }
 
 void multiply_block(const Fp32Block& block) {
-  HWY_ALIGN float accumulators[kMaxBlockRows * kMaxBlockColumns];
+  HWY_ALIGN float accumulators[RowBlocking{}.max * kMaxBlockColumns];
   const int64_t depth_blocks = std::max<int64_t>(1, (block.depth + kMaxBlockDepth - 1) / kMaxBlockDepth);
   multiply_depth_block<false>(block, 0, block.depth / depth_blocks, accumulators);
   for (int64_t i = 1; i < depth_blocks; ++i) {

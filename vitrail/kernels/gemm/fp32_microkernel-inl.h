@@ -104,8 +104,8 @@ struct Fp32Arithmetic {
 // does.
 template <bool transposed_a = false, bool left_half = false, class Accumulators>
 HWY_INLINE void multiply_panel(const float* a, int64_t lda, const float* panel, int64_t k, int64_t rows,
-                               Accumulators accumulators) {
-  multiply_panel_by<Fp32Arithmetic, transposed_a, left_half>(a, lda, panel, k, rows, accumulators);
+                               Accumulators accumulators, const NextPanel& next = {}) {
+  multiply_panel_by<Fp32Arithmetic, transposed_a, left_half>(a, lda, panel, k, rows, accumulators, next);
 }
 
 // The same if only the first `columns` columns are used: half of the work if these are in the panel's left half.  What

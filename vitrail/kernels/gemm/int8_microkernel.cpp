@@ -62,7 +62,7 @@ HWY_INLINE void int8_panel_dot(const DotMicrokernelArgs& args) {
   const int64_t ldc = args.ld_accumulators;
   const auto multiply = [&](auto accumulators) HWY_ATTR {
     multiply_panel_by<Int8Arithmetic<widen>, false, false>(args.x, args.ldx, args.panel, args.k_groups, args.rows,
-                                                           accumulators);
+                                                           accumulators, args.next);
   };
   if (args.accumulate) {
     multiply(StoredAccumulators<true, int32_t>{c, ldc});

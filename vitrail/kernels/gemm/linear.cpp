@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "vitrail/base/cache_size_internal.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 #include "vitrail/kernels/gemm/gemm_tiles_internal.h"
@@ -18,11 +19,11 @@ namespace vitrail::kernels {
 namespace {
 
 // Our own GEMM applies the epilogue while the accumulators are in registers or cache, and uses work stealing, because
-// cores can differ in speed.  oneDNN's packed matmul is used where rows of x are a multiple of 4 KiB apart: there the
-// 12 rows of a register tile compete for the 8 ways of one set of the first-level cache.  Not below AVX-512, where
-// oneDNN's sgemm packs both operands in each call.
+// cores can differ in speed.  oneDNN's packed matmul is used where rows of x are a multiple of 4 KiB apart and the 12
+// rows of a register tile compete for fewer ways of one set of the first-level cache (8 on Zen; Intel's have 12).  Not
+// below AVX-512, where oneDNN's sgemm packs both operands in each call.
 std::unique_ptr<PackedGemm> make_avx512_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
-  const bool rows_conflict_in_cache = in > 0 && in % 1024 == 0;
+  const bool rows_conflict_in_cache = in > 0 && in % 1024 == 0 && first_level_cache_ways() < 12;
   if (rows_conflict_in_cache && onednn::available() && out > 0) {
     if (auto gemm = make_onednn_gemm(weight, bias, out, in)) return gemm;
   }
@@ -34,8 +35,10 @@ std::unique_ptr<PackedGemm> make_vector_int8_gemm(const Int8WeightSource& weight
   const FeatureSet features = active_features();
   if (features.has(Feature::neon_i8mm))
     return make_int8_gemm(weight, bias, out, in, neon_i8mm_microkernel(), kNeonMatrixPanel);
-  const DotMicrokernel microkernel = features.has(Feature::amx)            ? amx_int8_microkernel()
-                                     : features.has(Feature::avx512_vnni)  ? vnni_microkernel()
+  if (features.has(Feature::amx)) {
+    return make_int8_gemm(weight, bias, out, in, amx_int8_microkernel(), {kAvx512Columns}, kAmxRows);
+  }
+  const DotMicrokernel microkernel = features.has(Feature::avx512_vnni)    ? vnni_microkernel()
                                      : features.has(Feature::neon_dotprod) ? neon_dotprod_microkernel()
                                                                            : int8_microkernel();
   return make_int8_gemm(weight, bias, out, in, microkernel);
@@ -51,7 +54,9 @@ constexpr KernelTable<MakeInt8Gemm> kInt8Gemms{make_scalar_int8_gemm, make_vecto
 
 std::unique_ptr<PackedGemm> make_half_gemm(const float* weight, const float* bias, int64_t out, int64_t in) {
   const FeatureSet features = active_features();
-  if (features.has(Feature::amx)) return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel());
+  if (features.has(Feature::amx)) {
+    return make_bf16_gemm(weight, bias, out, in, amx_bf16_microkernel(), {kAvx512Columns}, kAmxRows);
+  }
   if (features.has(Feature::neon_bf16))
     return make_bf16_gemm(weight, bias, out, in, neon_bf16_microkernel(), kNeonMatrixPanel);
   if (features.has(Feature::avx512_vnni)) return make_int16_gemm(weight, bias, out, in, int16_microkernel());

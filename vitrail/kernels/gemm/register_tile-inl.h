@@ -57,7 +57,7 @@ struct StoredAccumulators {
 // `accumulators` is passed by value: through a reference its members would be read again after every store.
 template <class Arithmetic, bool transposed_a, bool left_half, class T, class Accumulators, size_t... row>
 HWY_NOINLINE void register_tile(std::index_sequence<row...>, int64_t first, const T* a, int64_t lda, const T* panel,
-                                int64_t k, Accumulators accumulators) {
+                                int64_t k, Accumulators accumulators, PrefetchInSteps& prefetch) {
   const typename Arithmetic::D d;
   using V = hn::Vec<typename Arithmetic::D>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -69,6 +69,7 @@ HWY_NOINLINE void register_tile(std::index_sequence<row...>, int64_t first, cons
   const int64_t row_stride = kBytes * (transposed_a ? 1 : lda), k_stride = kBytes * (transposed_a ? lda : 1);
   RowPointers<sizeof...(row)> rows(a + first * (transposed_a ? 1 : lda), row_stride);
   for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
+    if (p % kPrefetchDepth == 0) prefetch.step();
     const V b0 = hn::Load(d, panel), b1 = left_half ? b0 : hn::Load(d, panel + lanes);
     auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) HWY_ATTR {
       const V value = hn::Set(d, rows.template load<T>(r));
@@ -88,9 +89,10 @@ HWY_NOINLINE void register_tile(std::index_sequence<row...>, int64_t first, cons
 // Any number of rows.  Each accumulator runs over k in order: a row's bits do not depend on the tile that it falls in.
 template <class Arithmetic, bool transposed_a, bool left_half, class T, class Accumulators>
 HWY_INLINE void multiply_panel_by(const T* a, int64_t lda, const T* panel, int64_t k, int64_t rows,
-                                  Accumulators accumulators) {
+                                  Accumulators accumulators, const NextPanel& next = {}) {
+  PrefetchInSteps prefetch(next, rows, kTileRows, k);
   for_each_register_tile<kTileRows>(rows, [&](auto tile_rows, int64_t first) HWY_ATTR {
-    register_tile<Arithmetic, transposed_a, left_half>(tile_rows, first, a, lda, panel, k, accumulators);
+    register_tile<Arithmetic, transposed_a, left_half>(tile_rows, first, a, lda, panel, k, accumulators, prefetch);
   });
 }
 

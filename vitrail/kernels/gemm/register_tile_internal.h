@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hwy/base.h"
+#include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 
 namespace vitrail::kernels {
 
@@ -49,6 +50,31 @@ template <size_t max_rows, class Tile, size_t... n>
 HWY_INLINE void last_register_tile(std::index_sequence<n...>, int64_t rows, int64_t first, const Tile& tile) {
   (void)((rows == static_cast<int64_t>(n + 1) && (tile(std::make_index_sequence<n + 1>(), first), true)) || ...);
 }
+
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kPrefetchDepth = 8;  // values or K groups of a register tile that make a step
+
+// Prefetches what is multiplied next into the second-level cache, an equal part in each step: a load waits while all
+// fill buffers of the first-level cache are taken.
+class PrefetchInSteps {
+ public:
+  PrefetchInSteps(const NextPanel& panel, int64_t steps)
+      : next_(static_cast<const char*>(panel.data)),
+        lines_(steps > 0 ? (panel.bytes / kCacheLine + steps - 1) / steps : 0) {}
+  // For register tiles of `tile_rows` rows, and steps of kPrefetchDepth.
+  PrefetchInSteps(const NextPanel& panel, int64_t rows, int64_t tile_rows, int64_t depth)
+      : PrefetchInSteps(panel, ((rows + tile_rows - 1) / tile_rows) * (depth / kPrefetchDepth)) {}
+
+  HWY_INLINE void step() {
+    for (const char* const end = next_ + lines_ * kCacheLine; next_ < end; next_ += kCacheLine) {
+      __builtin_prefetch(next_, 0, 2);
+    }
+  }
+
+ private:
+  const char* next_;
+  int64_t lines_;  // per step
+};
 
 // Covers `rows` rows by register tiles: calls tile(std::index_sequence<0, …, n − 1>, first row) with n = max_rows for
 // all but the last.  A row's result must not depend on n.
