@@ -80,25 +80,28 @@ struct Problem {
 
   static std::vector<double> wide(const float* p, int64_t n) { return {p, p + n}; }
 
-  // The definition in double, row by row: weights [B, H, T, S], outputs in the layout of args.out.
+  // The definition in double, row by row: weights [B, H, T, S], outputs in the layout of args.out.  With AMX, q and the
+  // scaled k are what they are in bf16.
   void expected(std::vector<double>* want_out, std::vector<double>* want_weights) const {
     want_out->assign(out.size(), 0);
     want_weights->assign(s.batch * s.heads * s.queries * s.keys, 0);
     for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row) {
       const int64_t t = row % s.queries, h = row / s.queries % s.heads, b = row / s.queries / s.heads;
       auto head = [&](const auto& view) { return view.data + b * view.batch_stride + h * view.head_stride; };
-      std::vector<double> key, value;
+      std::vector<double> query, key, value;
+      const auto rounded = [this](float x) { return rounds_scores() ? static_cast<float>(BFloat16(x)) : x; };
+      const float key_scale = rounds_scores() ? args.scale : 1;
+      for (int64_t e = 0; e < s.head_dim; ++e) query.push_back(rounded(head(args.q)[t * args.q.token_stride + e]));
       for (int64_t j = 0; j < s.keys; ++j) {
         for (int64_t e = 0; e < s.head_dim; ++e) {
-          key.push_back(head(args.k)[j * args.k.token_stride + e]);
+          key.push_back(rounded(key_scale * head(args.k)[j * args.k.token_stride + e]));
           value.push_back(head(args.v)[j * args.v.token_stride + e]);
         }
       }
-      const auto query = wide(head(args.q) + t * args.q.token_stride, s.head_dim);
       std::vector<double> mask;
       if (args.bias.data) mask = wide(head(args.bias) + t * args.bias.query_stride, s.keys);
       scalar::attention_row<double>(query.data(), key.data(), s.head_dim, value.data(), s.head_dim, s.keys, s.head_dim,
-                                    args.scale, mask.empty() ? nullptr : mask.data(),
+                                    args.scale / key_scale, mask.empty() ? nullptr : mask.data(),
                                     want_weights->data() + row * s.keys,
                                     want_out->data() + (head(args.out) - out.data()) + t * args.out.token_stride);
     }
@@ -113,7 +116,7 @@ struct Problem {
     // norm of the columns' maxima, 5 √D.  A value is off by half a scale, a score by Σ|q| and Σ|k| of these, and a
     // weight by the error of two scores.
     const double root = std::sqrt(depth);
-    const double rounding = rounds() ? std::expm1((root + 4) * (6 * root + 4) / 32700) : 0;
+    const double rounding = rounds() && !rounds_scores() ? std::expm1((root + 4) * (6 * root + 4) / 32700) : 0;
     return kEps / 2 * (depth + 4) * sum + kEps * (8 + static_cast<double>(s.keys) / 8) + rounding;
   }
   // The error of an output when v < 5 and the weights are rounded to bf16.
@@ -123,6 +126,7 @@ struct Problem {
 
  private:
   bool rounds() const { return args.precision == Precision::half && active_features().has(Feature::avx512_bf16); }
+  bool rounds_scores() const { return rounds() && active_features().has(Feature::amx); }  // q and k, to bf16
 };
 
 void check(const Sizes& sizes, bool with_bias, bool with_weights) {
@@ -151,8 +155,8 @@ TEST(Attention, MatchesTheDoubleReferenceOnEveryIsaAndSize) {
 
 // AMX has q and k in bf16.  Here bf16 represents them exactly, and the scale is a power of two.
 TEST(Attention, MatchesTheDoubleReferenceOnEmulatedAmxTiles) {
-  constexpr AttentionMicrokernels kEmulated{&testing::emulated_amx, &testing::emulated_amx, &testing::emulated_amx,
-                                            false};
+  constexpr AttentionMicrokernels kEmulated{
+      &testing::emulated_amx, &testing::emulated_amx, &testing::emulated_amx, false, 32, 16};
   testing::for_each_isa([&](Isa isa) {
     if (!features_of(isa).has(Feature::avx512)) return;  // packs panels of its vectors
     for (const Sizes& sizes : {Sizes{1, 2, 33, 33, 64}, Sizes{2, 1, 197, 197, 64}, Sizes{1, 3, 7, 70, 16},
@@ -257,10 +261,11 @@ TEST(Attention, EveryKeyHasItsWeight) {
 }
 
 TEST(Attention, HalfPrecisionIsTestedHere) {
-  if (!features_of(available_isas().back()).has(Feature::avx512_bf16)) GTEST_SKIP() << "needs AVX-512 BF16";
+  const FeatureSet features = features_of(available_isas().back());
+  if (!features.has(Feature::avx512_bf16)) GTEST_SKIP() << "needs AVX-512 BF16";
   int kernels = 0;
   for_each_kernel([&kernels] { kernels += precision == Precision::half; });
-  EXPECT_EQ(kernels, 1);
+  EXPECT_EQ(kernels, features.has(Feature::amx) ? 2 : 1);
 }
 
 TEST(Attention, TakesMoreKeysOrMoreQueries) {

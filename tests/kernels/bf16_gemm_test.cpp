@@ -17,12 +17,13 @@ using testing::run;
 struct TestedMicrokernel {
   DotMicrokernel run;
   PanelLayout panel{kAvx512Columns};
+  RowBlocking rows = {};
 };
 
 std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
-  std::vector<TestedMicrokernel> all{{emulated_bf16}, {emulated_amx}};
+  std::vector<TestedMicrokernel> all{{emulated_bf16}, {emulated_amx, {kAvx512Columns}, kAmxRows}};
   if (features_of(isa).has(Feature::avx512_bf16)) all.push_back({bf16_microkernel()});
-  if (features_of(isa).has(Feature::amx)) all.push_back({amx_bf16_microkernel()});
+  if (features_of(isa).has(Feature::amx)) all.push_back({amx_bf16_microkernel(), {kAvx512Columns}, kAmxRows});
   if (features_of(isa).has(Feature::neon_bf16)) all.push_back({neon_bf16_microkernel(), kNeonMatrixPanel});
   return all;
 }
@@ -41,8 +42,8 @@ TEST(Bf16Gemm, EqualsTheExactGemmOfTheRoundedOperands) {
     const std::vector<double> want = problem.expected(Activation::none);
     testing::for_each_isa([&, in = in, out = out](Isa isa) {
       if (isa == Isa::scalar) return;
-      for (const auto& [microkernel, panel] : microkernels_of(isa)) {
-        const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel, panel);
+      for (const auto& [microkernel, panel, blocking] : microkernels_of(isa)) {
+        const auto gemm = make_bf16_gemm(given.weight.data(), given.bias.data(), out, in, microkernel, panel, blocking);
         // Twice: vdpbf16ps and tdpbf16ps round the product of a pair too.  BFMMLA rounds each pair's sum and each
         // accumulator to odd, that is by up to eps instead of eps / 2.
         testing::expect_close(run(*gemm, given), want, [&](int64_t i) { return 2 * problem.tolerance(i); });

@@ -61,6 +61,7 @@ void emulated_amx(const DotMicrokernelArgs& args) { amx_dot<Int8Tiles<EmulatedTi
 struct TestedMicrokernel {
   DotMicrokernel run;
   PanelLayout panel;
+  RowBlocking rows = {};
 };
 
 // Those of the active instruction set, `isa`, and emulated ones.
@@ -72,9 +73,9 @@ std::vector<TestedMicrokernel> microkernels_of(Isa isa) {
                                                                 : emulated_dot<8>;
   std::vector<TestedMicrokernel> all{
       {int8_microkernel(), usual}, {emulated, usual}, {emulated_dot<16, 2>, {.columns = 16, .interleaved_groups = 2}}};
-  if (features.has(Feature::avx512)) all.push_back({emulated_amx, usual});
+  if (features.has(Feature::avx512)) all.push_back({emulated_amx, usual, kAmxRows});
   if (features.has(Feature::avx512_vnni)) all.push_back({vnni_microkernel(), usual});
-  if (features.has(Feature::amx)) all.push_back({amx_int8_microkernel(), usual});
+  if (features.has(Feature::amx)) all.push_back({amx_int8_microkernel(), usual, kAmxRows});
   if (features.has(Feature::neon_dotprod)) all.push_back({neon_dotprod_microkernel(), usual});
   if (features.has(Feature::neon_i8mm)) all.push_back({neon_i8mm_microkernel(), kNeonMatrixPanel});
   return all;
@@ -85,8 +86,8 @@ template <class Body>
 void for_each_int8_gemm(const Problem& problem, const float* bias, const Body& body) {
   testing::for_each_isa([&](Isa isa) {
     if (isa == Isa::scalar) return;
-    for (const auto& [microkernel, panel] : microkernels_of(isa)) {
-      body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel, panel));
+    for (const auto& [microkernel, panel, rows] : microkernels_of(isa)) {
+      body(*make_int8_gemm(problem.weight.data(), bias, problem.out, problem.in, microkernel, panel, rows));
     }
   });
 }

@@ -124,8 +124,8 @@ void attend_backward_bf16(const HeadGrad<T>& head, const Bf16GradScratch& scratc
     round_to_groups(grad_scores, head.keys, scratch.grad_score_rows + r * scratch.key_groups);
   }
   write_query_gradients(head, scratch, first, queries);
-  pack_groups_along(q, head.q_stride, queries, head.head_dim, scratch.queries_along);
-  pack_groups_along(grad, head.grad_stride, queries, head.head_dim, scratch.grads_along);
+  pack_groups_along(q, head.q_stride, queries, head.head_dim, (queries + 1) / 2, scratch.queries_along);
+  pack_groups_along(grad, head.grad_stride, queries, head.head_dim, (queries + 1) / 2, scratch.grads_along);
   add_transposed_gemm(head, scratch, scratch.grad_scores, queries, scratch.queries_along, scratch.grad_keys);
   add_transposed_gemm(head, scratch, scratch.weights, queries, scratch.grads_along, scratch.grad_values);
 }
@@ -134,7 +134,7 @@ template <class T>
 void head_backward_bf16(const HeadGrad<T>& head, const Bf16GradScratch& scratch) {
   pack_groups_across(head.k, head.k_stride, head.keys, head.head_dim, head.scale, scratch.packing, scratch.keys_across);
   pack_groups_across(head.v, head.v_stride, head.keys, head.head_dim, 1.0f, scratch.packing, scratch.values_across);
-  pack_groups_along(head.k, head.k_stride, head.keys, head.head_dim, scratch.keys_along);
+  pack_groups_along(head.k, head.k_stride, head.keys, head.head_dim, scratch.key_groups, scratch.keys_along);
   std::fill_n(scratch.grad_keys, head.keys * scratch.depth, 0.0f);
   std::fill_n(scratch.grad_values, head.keys * scratch.depth, 0.0f);
   for (int64_t query = 0; query < head.queries; query += scratch.block) {

@@ -68,7 +68,7 @@ HWY_INLINE hn::Vec<D> score_of(D d, hn::Vec<D> v) {
 }
 
 // Writes e^(scale · x − max) for |max| ≤ kMaxShift as bf16 groups, and returns their sum before rounding (NaN if x has
-// a NaN).  Up to kStorePadding groups after the last are written too.  If n is odd, the last group ends with a zero.
+// a NaN).  After the last, zeros are written up to a multiple of two vectors, at most kStorePadding groups.
 template <bool is_int32>
 HWY_INLINE float exp_to_groups(const float* x, float scale, float max, int32_t* groups, int64_t n) {
   const hn::ScalableTag<float> d;
@@ -100,19 +100,26 @@ HWY_INLINE float exp_to_groups(const float* x, float scale, float max, int32_t* 
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(low_sum, high_sum)));
 }
 
+// Weights [keys] → groups, zeros after the last.
+HWY_INLINE void round_weights(const float* weights, int64_t keys, int32_t* groups, int64_t key_groups) {
+  std::fill(groups + keys / 2, groups + key_groups, 0);
+  round_to_groups(weights, keys, groups);
+}
+
 // Softmax of a row of scores: exponentials as bf16 groups, the inverse of their sum, and weights if args ask for them.
 template <class T>
-HWY_INLINE void softmax_to_groups(const Head<T>& head, int64_t query, float* scores, int32_t* groups, float* inverse) {
+HWY_INLINE void softmax_to_groups(const Head<T>& head, int64_t query, float* scores, int32_t* groups,
+                                  int64_t key_groups, float* inverse) {
   if (head.weights) {
     softmax_row_fp32(head, query, scores, inverse);
-    return round_to_groups(scores, head.keys, groups);
+    return round_weights(scores, head.keys, groups, key_groups);
   }
   if (head.bias) add_row(head.bias + query * head.bias_stride, scores, head.keys);
   const float max = row_max(scores, head.keys);
   if (!(std::abs(max) <= kMaxShift)) {  // all masked, or not finite
     const float sum = exp_row(scores, max, scores, head.keys);
     *inverse = sum == 0 ? 0.0f : 1.0f / sum;
-    return round_to_groups(scores, head.keys, groups);
+    return round_weights(scores, head.keys, groups, key_groups);
   }
   *inverse = 1.0f / exp_to_groups<false>(scores, 1, max, groups, head.keys);  // the sum is at least 1
 }
@@ -144,7 +151,7 @@ HWY_INLINE void scale_int32(float* accumulators, float scale, int64_t n) {
 
 // The same for int32 scores with a scale.
 HWY_INLINE void softmax_int32_to_groups(const Head<float>& head, int64_t query, float* accumulators, float scale,
-                                        int32_t* groups, float* inverse) {
+                                        int32_t* groups, int64_t key_groups, float* inverse) {
   if (!head.weights && !head.bias && head.keys > 0) {
     const float max = scale * static_cast<float>(max_int32(accumulators, head.keys));
     if (std::abs(max) <= kMaxShift) {
@@ -153,7 +160,7 @@ HWY_INLINE void softmax_int32_to_groups(const Head<float>& head, int64_t query, 
     }
   }
   scale_int32(accumulators, scale, head.keys);
-  softmax_to_groups(head, query, accumulators, groups, inverse);
+  softmax_to_groups(head, query, accumulators, groups, key_groups, inverse);
 }
 
 // One int16 scale for all rows: that of the row of column-wise maxima, whose norm no row exceeds.  NaN if a value is
@@ -210,21 +217,22 @@ HWY_INLINE void softmax_row(const Head<float>& head, int64_t query, int64_t r, c
   float* const scores = scratch.scores + r * scratch.ld_scores;
   int32_t* const groups = scratch.weights + r * scratch.key_groups;
   if (scratch.int16_scores && !head.positions.rows) {
-    return softmax_int32_to_groups(head, query, scores, scratch.score_scales[r], groups, scratch.inverses + r);
+    return softmax_int32_to_groups(head, query, scores, scratch.score_scales[r], groups, scratch.key_groups,
+                                   scratch.inverses + r);
   }
   if (scratch.int16_scores) scale_int32(scores, scratch.score_scales[r], head.keys);
   if (head.positions.rows) add_relative_positions(head, scratch.relative, query, r, scores);
-  softmax_to_groups(head, query, scores, groups, scratch.inverses + r);
+  softmax_to_groups(head, query, scores, groups, scratch.key_groups, scratch.inverses + r);
 }
 HWY_INLINE void softmax_row(const Head<BFloat16>& head, int64_t query, int64_t r, const Bf16HeadScratch& scratch) {
   softmax_to_groups(head, query, scratch.scores + r * scratch.ld_scores, scratch.weights + r * scratch.key_groups,
-                    scratch.inverses + r);
+                    scratch.key_groups, scratch.inverses + r);
 }
 
 template <class T>
 HWY_INLINE void pack_bf16(const Head<T>& head, const Bf16HeadScratch& scratch) {
   pack_keys(head, scratch);
-  pack_groups_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.values);
+  pack_groups_along(head.v, head.v_stride, head.keys, head.head_dim, scratch.key_groups, scratch.values);
 }
 
 template <class T>
@@ -298,7 +306,7 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, const AttentionMicr
                     .max_norm = max_int16_norm(args.head_dim),
                     .ld_scores = round_up(args.keys, kAvx512Columns),
                     .dim_groups = (args.head_dim + 1) / 2,
-                    .key_groups = (args.keys + 1) / 2,
+                    .key_groups = round_up((args.keys + 1) / 2, microkernels.tile_groups),
                     .relative = RelativeScratch(args.positions, VITRAIL_DISPATCH(table_panel_columns)()),
                     .add_scores = is_fp32 ? microkernels.scores_of_fp32 : microkernels.scores_of_bf16,
                     .add_values = microkernels.values};
@@ -330,13 +338,13 @@ Bf16HeadScratch bf16_scratch(const AttentionArgsOf<T>& args, const AttentionMicr
 template <class T>
 void attend_all(const AttentionArgsOf<T>& args, const AttentionMicrokernels& microkernels,
                 decltype(Bf16Worker<T>::pack_head) pack, decltype(Bf16Worker<T>::attend_head) attend) {
-  constexpr int64_t kTile = 12;                 // rows of bf16_microkernel()'s register tile; AMX has 16 or 32
   constexpr int64_t kScoreElements = 20 << 10;  // 80 KiB in fp32, and half of it rounded: an eighth of L2
   const int64_t ld_scores = round_up(args.keys, kAvx512Columns);
-  const int64_t block = std::max<int64_t>(1, kScoreElements / (ld_scores + 1) / kTile) * kTile;
-  for_each_attention_task(args, kTile, 400000, [&](uint64_t call, int64_t first, int64_t last) {
+  const int64_t tile = microkernels.tile_rows;
+  const int64_t block = std::max<int64_t>(1, kScoreElements / (ld_scores + 1) / tile) * tile;
+  for_each_attention_task(args, tile, 400000, [&](uint64_t call, int64_t first, int64_t last) {
     const Bf16Worker<T> worker{pack, attend, bf16_scratch(args, microkernels, block)};
-    attend_by_blocks(args, call, kTile, block, worker, first, last);
+    attend_by_blocks(args, call, tile, block, worker, first, last);
   });
 }
 
@@ -345,10 +353,19 @@ void attend_all(const AttentionArgsOf<T>& args, const AttentionMicrokernels& mic
 AttentionMicrokernels attention_microkernels(const FeatureSet& features) {
   if (features.has(Feature::amx)) {
     const DotMicrokernel amx = amx_bf16_microkernel();
-    return {.scores_of_fp32 = amx, .scores_of_bf16 = amx, .values = amx, .int16_scores = false};
+    return {.scores_of_fp32 = amx,
+            .scores_of_bf16 = amx,
+            .values = amx,
+            .int16_scores = false,
+            .tile_rows = 32,
+            .tile_groups = 16};
   }
   const DotMicrokernel bf16 = bf16_microkernel();
-  return {.scores_of_fp32 = int16_microkernel(), .scores_of_bf16 = bf16, .values = bf16, .int16_scores = true};
+  return {.scores_of_fp32 = int16_microkernel(),
+          .scores_of_bf16 = bf16,
+          .values = bf16,
+          .int16_scores = true,
+          .tile_rows = 12};
 }
 
 template <>

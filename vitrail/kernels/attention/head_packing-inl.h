@@ -81,13 +81,14 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> pair_groups(D /*d*/, hn::Vec<D> low, h
   return hn::BitCast(hn::RebindToSigned<D>(), hn::Or(lower, upper));
 }
 
-// Rows [rows, columns] as panels [panel][pairs of rows][kAvx512Columns], zeros beyond the last row and column.
+// Rows [rows, columns] as panels [panel][groups][kAvx512Columns], zeros beyond the last row and column.  groups: at
+// least the pairs of rows.
 template <class T>
-HWY_INLINE void pack_groups_along(const T* from, int64_t stride, int64_t rows, int64_t columns, int32_t* to) {
+HWY_INLINE void pack_groups_along(const T* from, int64_t stride, int64_t rows, int64_t columns, int64_t groups,
+                                  int32_t* to) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> groups_d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t groups = (rows + 1) / 2;
   auto part = [&](int64_t row, int64_t column) HWY_ATTR {
     return row < rows ? load_wide(d, from + row * stride + column, columns - column) : hn::Zero(d);
   };

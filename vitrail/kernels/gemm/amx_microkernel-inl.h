@@ -5,6 +5,7 @@
 
 #include "vitrail/kernels/gemm/amx_tiles_internal.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
+#include "vitrail/kernels/gemm/register_tile_internal.h"
 
 namespace vitrail::kernels {
 
@@ -49,14 +50,14 @@ class AmxBlock {
     return config;
   }
 
-  // k_groups is a multiple of kTileGroups.
-  HWY_INLINE void multiply(int64_t k_groups, bool accumulate) const {
-    two_ ? multiply<true>(k_groups, accumulate) : multiply<false>(k_groups, accumulate);
+  // k_groups is a multiple of kTileGroups.  Prefetches one step for kTileGroups of them.
+  HWY_INLINE void multiply(int64_t k_groups, bool accumulate, PrefetchInSteps& prefetch) const {
+    two_ ? multiply<true>(k_groups, accumulate, prefetch) : multiply<false>(k_groups, accumulate, prefetch);
   }
 
  private:
   template <bool two>
-  HWY_INLINE void multiply(int64_t k_groups, bool accumulate) const {
+  HWY_INLINE void multiply(int64_t k_groups, bool accumulate, PrefetchInSteps& prefetch) const {
     begin<two>(accumulate);
     const int32_t *x = x_, *panel = panel_;
     constexpr int64_t kPanelStride = kAvx512Columns * 4;
@@ -66,6 +67,7 @@ class AmxBlock {
       Tiles::template load<7>(panel + kTileGroups, kPanelStride);
       Tiles::template multiply_add<0, 4, 6>();
       Tiles::template multiply_add<1, 4, 7>();
+      prefetch.step();
       if constexpr (two) {
         Tiles::template load<5>(lower_half(x, x_stride_), x_stride_);
         Tiles::template multiply_add<2, 5, 6>();
@@ -124,10 +126,11 @@ template <class Tiles>
 void amx_dot(const DotMicrokernelArgs& args, DotMicrokernel remainder) {
   constexpr int64_t kBlockRows = 2 * kTileRows;
   const int64_t complete = args.k_groups / kTileGroups * kTileGroups;
+  PrefetchInSteps prefetch(args.next, (args.rows + kBlockRows - 1) / kBlockRows * (complete / kTileGroups));
   for (int64_t first = 0; complete > 0 && first < args.rows; first += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, args.rows - first);
     if (first == 0 || rows < kBlockRows) Tiles::configure(AmxBlock<Tiles>::config(rows));
-    AmxBlock<Tiles>(args, first, rows).multiply(complete, args.accumulate);
+    AmxBlock<Tiles>(args, first, rows).multiply(complete, args.accumulate, prefetch);
   }
   if (complete > 0) Tiles::release();
   if (complete > 0 && complete == args.k_groups) return;

@@ -15,12 +15,14 @@ QuantizationParams round_row(const float* x, int64_t in, float /*max_norm*/, int
 }  // namespace
 
 std::unique_ptr<PackedGemm> make_bf16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel, const PanelLayout& panel) {
+                                           DotMicrokernel microkernel, const PanelLayout& panel,
+                                           const RowBlocking& row_blocking) {
   const QuantizedFormat format{.values_per_group = 2,
                                .panel = panel,
                                .microkernel = microkernel,
                                .quantize_row = &round_row,
-                               .float_accumulators = true};
+                               .float_accumulators = true,
+                               .row_blocking = row_blocking};
   const auto round_channel = [&](int64_t c, int32_t* groups) -> QuantizedChannel {
     return {.scale = round_row(weight + c * in, in, 0, groups).scale};
   };

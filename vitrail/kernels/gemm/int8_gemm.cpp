@@ -140,13 +140,15 @@ bool can_saturate(const int8_t* values, int64_t in) {
 }  // namespace
 
 std::unique_ptr<PackedGemm> make_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel, const PanelLayout& panel) {
+                                           DotMicrokernel microkernel, const PanelLayout& panel,
+                                           const RowBlocking& row_blocking) {
   std::atomic<bool> saturates = false;
   const QuantizedFormat format{.values_per_group = 4,
                                .panel = panel,
                                .microkernel = microkernel,
                                .quantize_row = &VITRAIL_DISPATCH(quantize_uint8_row),
-                               .quantize_low_term = &VITRAIL_DISPATCH(quantize_low_term)};
+                               .quantize_low_term = &VITRAIL_DISPATCH(quantize_low_term),
+                               .row_blocking = row_blocking};
   const auto quantize_channel = [&](int64_t c, int32_t* groups) -> QuantizedChannel {
     auto* const values = reinterpret_cast<int8_t*>(groups);
     const float scale = weight.row(c, in, &quantize_weight_row, values);

@@ -21,6 +21,17 @@ struct GemmArgs {
   std::byte* scratch = nullptr;
 };
 
+// The rows of an output block (cache_blocking_internal.h): at most `max`, or `few` if the weight stays in the
+// second-level cache, and a multiple of `tile`, that is complete register tiles (6 or 12 rows).
+struct RowBlocking {
+  int64_t max = 192;
+  int64_t few = 48;
+  int64_t tile = 6;
+};
+// AMX multiplies 32 rows at a time, faster than the outer caches deliver a weight: blocks have more rows, so that it is
+// read less often.  Processors with AMX have 2 MiB of second-level cache.
+constexpr RowBlocking kAmxRows{.max = 256, .few = 64, .tile = 32};
+
 class PackedGemm {
  public:
   virtual ~PackedGemm() = default;
@@ -63,7 +74,8 @@ std::unique_ptr<PackedGemm> make_scalar_int8_gemm(const Int8WeightSource& weight
 std::unique_ptr<PackedGemm> make_fp32_gemm(const float* weight, const float* bias, int64_t out, int64_t in);
 // microkernel: with panels of this layout.
 std::unique_ptr<PackedGemm> make_bf16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
-                                           DotMicrokernel microkernel, const PanelLayout& panel = {kAvx512Columns});
+                                           DotMicrokernel microkernel, const PanelLayout& panel = {kAvx512Columns},
+                                           const RowBlocking& row_blocking = {});
 // microkernel: int16_microkernel() or an equivalent.
 std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bias, int64_t out, int64_t in,
                                             DotMicrokernel microkernel);
@@ -71,7 +83,8 @@ std::unique_ptr<PackedGemm> make_int16_gemm(const float* weight, const float* bi
 // vnni_microkernel(), or an equivalent with panels of this layout.
 std::unique_ptr<PackedGemm> make_int8_gemm(const Int8WeightSource& weight, const float* bias, int64_t out, int64_t in,
                                            DotMicrokernel microkernel,
-                                           const PanelLayout& panel = {int8_panel_columns()});
+                                           const PanelLayout& panel = {int8_panel_columns()},
+                                           const RowBlocking& row_blocking = {});
 
 // oneDNN's matmul.  Null if oneDNN has no fast implementation whose weight layout fits every number of rows.  Throws
 // std::logic_error in a build without oneDNN.

@@ -49,17 +49,20 @@ HWY_INLINE void accumulate(const QuantizedBlock& block, int32_t* accumulators) {
     const int64_t together = block.panel.interleaved_groups;
     return block.k_groups * i / depth_blocks / together * together;
   };
+  const int64_t width = block.panel.columns;
+  const BlockPanels panels{block.panels, block.out.columns, block.k_groups, width};
   for (int64_t i = 0; i < depth_blocks; ++i) {
     const int64_t first = edge(i), last = edge(i + 1);
-    for (int64_t column = 0; column < block.out.columns; column += block.panel.columns) {
+    for (int64_t column = 0; column < block.out.columns; column += width) {
       block.microkernel({.x = block.x + first,
                          .ldx = block.ldx,
-                         .panel = block.panels + column * block.k_groups + first * block.panel.columns,
+                         .panel = block.panels + column * block.k_groups + first * width,
                          .k_groups = last - first,
                          .rows = block.out.rows + count_before(block.two_term, block.out.rows),
                          .accumulators = accumulators + column,
                          .ld_accumulators = kMaxBlockColumns,
-                         .accumulate = i > 0});
+                         .accumulate = i > 0,
+                         .next = panels.after(column, first, last)});
     }
   }
 }
@@ -109,7 +112,7 @@ HWY_INLINE void finish_rows(const QuantizedBlock& block, const int32_t* accumula
 }
 
 void multiply_quantized_block(const QuantizedBlock& block) {
-  HWY_ALIGN int32_t accumulators[kMaxBlockRows * kMaxBlockColumns];
+  HWY_ALIGN int32_t accumulators[kLargestBlockRows * kMaxBlockColumns];
   accumulate(block, accumulators);
   const int32_t* const done = accumulators;
   with_activation(block.out.epilogue.activation, [&block, done](auto kind) HWY_ATTR {
@@ -170,9 +173,9 @@ size_t QuantizedGemm::packed_bytes() const {
 // accumulators stay in the first.
 QuantizedRows QuantizedGemm::layout_of(const LinearRows& rows) const {
   constexpr int64_t kSmallWeight = (256 << 10) / sizeof(int32_t);
-  constexpr int64_t kFewRows = 48;
-  return {rows.count, format_.is_int8() ? rows.two_term : TwoTermRows{},
-          columns() * k_groups_ <= kSmallWeight ? kFewRows : kMaxBlockRows};
+  RowBlocking blocking = format_.row_blocking;
+  if (columns() * k_groups_ <= kSmallWeight) blocking.max = blocking.few;
+  return {rows.count, format_.is_int8() ? rows.two_term : TwoTermRows{}, blocking};
 }
 
 size_t QuantizedGemm::quantized_bytes(const QuantizedRows& rows) const {

@@ -29,6 +29,7 @@ struct QuantizedFormat {
   QuantizationParams (*quantize_low_term)(const float* x, int64_t in, QuantizationParams high, const int32_t* high_row,
                                           int32_t* low_row) = nullptr;
   bool float_accumulators = false;  // bf16
+  RowBlocking row_blocking = {};
 
   int64_t k_groups(int64_t in) const {  // complete groups of interleaved ones
     const int64_t values = values_per_group * panel.interleaved_groups;
@@ -64,8 +65,8 @@ class QuantizedGemm : public PackedGemm {
   bool takes_correction() const override { return format_.is_int8(); }
 
  private:
-  int64_t columns() const { return panels_ * format_.panel.columns; }           // out, rounded up to complete panels
-  int64_t quantized_row_stride() const { return kMetadataGroups + k_groups_; }  // in groups
+  int64_t columns() const { return panels_ * format_.panel.columns; }  // out, rounded up to complete panels
+  int64_t quantized_row_stride() const { return kernels::quantized_row_stride(k_groups_); }
   QuantizedRows layout_of(const LinearRows& rows) const;
   size_t quantized_bytes(const QuantizedRows& rows) const;
   void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, const WeightCorrectionPass& correction,

@@ -11,8 +11,12 @@
 
 namespace vitrail::kernels {
 
-// Per-row metadata is directly before the row's K groups.
-constexpr int64_t kMetadataGroups = sizeof(QuantizationParams) / sizeof(int32_t);
+// Per-row metadata has the cache line before the row's K groups, which begin at a cache line: AMX loads 64 bytes of a
+// row at a time, and a load across two lines takes twice as long.
+constexpr int64_t kMetadataGroups = 16;
+inline int64_t quantized_row_stride(int64_t k_groups) {  // in groups
+  return kMetadataGroups + (k_groups + kMetadataGroups - 1) / kMetadataGroups * kMetadataGroups;
+}
 
 inline QuantizationParams load_metadata(const int32_t* row) {
   QuantizationParams params;
@@ -40,9 +44,11 @@ inline TwoTermRows starting_at(const TwoTermRows& rows, int64_t row) {
 // that these are further rows of the same register tiles.
 class QuantizedRows {
  public:
-  // max_slots: of a block with its low terms, at most kMaxBlockRows.
-  QuantizedRows(int64_t rows, const TwoTermRows& two_term, int64_t max_slots)
-      : rows_(rows), two_term_(two_term), block_(kernels::block_rows(rows, max_rows(two_term.stride, max_slots))) {}
+  // blocking.max: of a block with its low terms, at most kLargestBlockRows.
+  QuantizedRows(int64_t rows, const TwoTermRows& two_term, const RowBlocking& blocking)
+      : rows_(rows),
+        two_term_(two_term),
+        block_(kernels::block_rows(rows, max_rows(two_term.stride, blocking.max), blocking.tile)) {}
 
   int64_t block_rows() const { return block_; }
   int64_t num_slots() const { return rows_ + count_before(two_term_, rows_); }
