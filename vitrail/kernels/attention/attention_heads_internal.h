@@ -150,7 +150,7 @@ void for_each_head_gradient(const AttentionGradArgsOf<T>& args, void (*backward)
 struct AttentionMicrokernels {
   DotMicrokernel scores_of_fp32, scores_of_bf16, values;
   bool int16_scores;        // fp32 q and k become int16, else bf16
-  int64_t tile_rows;        // of a register tile
+  int64_t tile_rows;        // A register tile has this many
   int64_t tile_groups = 1;  // K groups that are multiplied at a time
 };
 // AMX, or AVX-512 with VNNI and BF16.
