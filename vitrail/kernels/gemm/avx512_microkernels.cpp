@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dot-product microkernels of AVX-512 VNNI (vpdpbusd, vpdpwssd) and BF16 (vdpbf16ps): one instruction multiplies
 // and adds a K group.  Written in intrinsics because Highway 1.0 has no such operations.
+#include <algorithm>
 #include <stdexcept>
 
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
@@ -64,16 +65,19 @@ HWY_NOINLINE void dot_tile(std::index_sequence<row...>, const DotMicrokernelArgs
   const int64_t row_stride = transposed_x ? 4 : 4 * args.ldx, k_stride = transposed_x ? 4 * args.ldx : 4;  // bytes
   RowPointers<sizeof...(row)> rows(reinterpret_cast<const char*>(args.x) + first * row_stride, row_stride);
   const int32_t* panel = args.panel;
-  for (int64_t k = 0; k < args.k_groups; ++k, panel += kAvx512Columns) {
-    if (k % kPrefetchDepth == 0) prefetch.step();
-    const __m512i w0 = _mm512_load_si512(panel), w1 = left_half ? w0 : _mm512_load_si512(panel + 16);
-    auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) VITRAIL_DOT_ATTR {
-      const __m512i x = _mm512_set1_epi32(rows.template load<int32_t>(r));
-      l = Arithmetic::multiply_add(l, x, w0);
-      if constexpr (!left_half) right_accumulator = Arithmetic::multiply_add(right_accumulator, x, w1);
-    };
-    (multiply_add_row(row, left[row], right[row]), ...);
-    rows.advance(k_stride);
+  for (int64_t k = 0; k < args.k_groups;) {
+    prefetch.step();
+    const int64_t end = std::min(k + kPrefetchDepth, args.k_groups);
+    for (; k < end; ++k, panel += kAvx512Columns) {
+      const __m512i w0 = _mm512_load_si512(panel), w1 = left_half ? w0 : _mm512_load_si512(panel + 16);
+      auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) VITRAIL_DOT_ATTR {
+        const __m512i x = _mm512_set1_epi32(rows.template load<int32_t>(r));
+        l = Arithmetic::multiply_add(l, x, w0);
+        if constexpr (!left_half) right_accumulator = Arithmetic::multiply_add(right_accumulator, x, w1);
+      };
+      (multiply_add_row(row, left[row], right[row]), ...);
+      rows.advance(k_stride);
+    }
   }
   (Arithmetic::store(c + static_cast<int64_t>(row) * ldc, left[row]), ...);
   if constexpr (!left_half) (Arithmetic::store(c + static_cast<int64_t>(row) * ldc + 16, right[row]), ...);

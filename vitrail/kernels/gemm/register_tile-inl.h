@@ -2,6 +2,7 @@
 // The register tile of the microkernels that Highway compiles, in any arithmetic whose operands have 4 bytes: fp32
 // values, or packed 32-bit K groups of int8.  Included once for each target (no #pragma once: Highway toggles the
 // guard).
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -68,16 +69,18 @@ HWY_NOINLINE void register_tile(std::index_sequence<row...>, int64_t first, cons
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
   const int64_t row_stride = kBytes * (transposed_a ? 1 : lda), k_stride = kBytes * (transposed_a ? lda : 1);
   RowPointers<sizeof...(row)> rows(a + first * (transposed_a ? 1 : lda), row_stride);
-  for (int64_t p = 0; p < k; ++p, panel += 2 * lanes) {
-    if (p % kPrefetchDepth == 0) prefetch.step();
-    const V b0 = hn::Load(d, panel), b1 = left_half ? b0 : hn::Load(d, panel + lanes);
-    auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) HWY_ATTR {
-      const V value = hn::Set(d, rows.template load<T>(r));
-      l = Arithmetic::multiply_add(d, value, b0, l);
-      if constexpr (!left_half) right_accumulator = Arithmetic::multiply_add(d, value, b1, right_accumulator);
-    };
-    (multiply_add_row(row, left[row], right[row]), ...);
-    rows.advance(k_stride);
+  for (int64_t p = 0; p < k;) {
+    prefetch.step();
+    for (const int64_t end = std::min(p + kPrefetchDepth, k); p < end; ++p, panel += 2 * lanes) {
+      const V b0 = hn::Load(d, panel), b1 = left_half ? b0 : hn::Load(d, panel + lanes);
+      auto multiply_add_row = [&](size_t r, V& l, V& right_accumulator) HWY_ATTR {
+        const V value = hn::Set(d, rows.template load<T>(r));
+        l = Arithmetic::multiply_add(d, value, b0, l);
+        if constexpr (!left_half) right_accumulator = Arithmetic::multiply_add(d, value, b1, right_accumulator);
+      };
+      (multiply_add_row(row, left[row], right[row]), ...);
+      rows.advance(k_stride);
+    }
   }
   if constexpr (left_half) {
     (accumulators.end(d, first + static_cast<int64_t>(row), left[row]), ...);
