@@ -12,7 +12,7 @@
 namespace vitrail::kernels {
 
 // Per-row metadata has the cache line before the row's K groups, which begin at a cache line: AMX loads 64 bytes of a
-// row at a time, and a load across two lines takes twice as long.
+// row at a time, and each load across two lines reads both.
 constexpr int64_t kMetadataGroups = 16;
 inline int64_t quantized_row_stride(int64_t k_groups) {  // in groups
   return kMetadataGroups + (k_groups + kMetadataGroups - 1) / kMetadataGroups * kMetadataGroups;
