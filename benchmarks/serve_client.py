@@ -96,10 +96,10 @@ async def closed_loop(port, request, connections, seconds):
     return row | overhead(results) if connections == 1 else row
 
 
-async def open_loop(port, request, share, rate, seconds):
+async def open_loop(port, request, share, rate, seconds, random_arrivals):
     results, free = [], [Connection(port, request) for _ in range(MAX_CONNECTIONS)]
     available = asyncio.Semaphore(MAX_CONNECTIONS)
-    arrivals = random.Random(1)
+    intervals = random.Random(1)
 
     async def run(arrival):
         async with available:
@@ -113,11 +113,11 @@ async def open_loop(port, request, share, rate, seconds):
     while arrival < began + seconds:
         await asyncio.sleep(max(0, arrival - time.perf_counter()))
         tasks.append(asyncio.create_task(run(arrival)))
-        arrival += arrivals.expovariate(rate)
+        arrival += intervals.expovariate(rate) if random_arrivals else 1 / rate
     await asyncio.gather(*tasks)
     for connection in free:
         connection.close()
-    name = f"{share:.0%} of it, {rate:.0f} a second"
+    name = f"{share:.0%} of it, {rate:.0f} a second, {'random' if random_arrivals else 'constant'}"
     return summary(name, results, time.perf_counter() - began, processor_time() - used)
 
 

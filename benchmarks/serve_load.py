@@ -12,9 +12,9 @@ Starts `vitrail serve`, or a peer around LitServe in the environment of PYTHON, 
 requests over persistent connections.
 
 Closed loop (--connections): each connection sends its next request when the response of the last one has come.  Open
-loop (--rates): requests arrive at random times, at these shares of the largest rate of the closed loop.  A latency
-counts from the time of arrival, also where no connection was free.  For vitrail, `vitrail bench` and `vitrail classify`
-measure the same model without a server.
+loop (--rates): requests arrive at these shares of the largest rate of the closed loop, at random times (a Poisson
+process) or at constant intervals, as wrk2 and vegeta send them.  A latency counts from the time of arrival, also where
+no connection was free.  For vitrail, `vitrail bench` and `vitrail classify` measure the same model without a server.
 
 --slow N: a closed loop of 8 connections without and with N clients beside it that send a header byte by byte.
 --memory N: the server's resident size after 1000 mixed requests, after N more, and after SIGHUPs.
@@ -170,7 +170,8 @@ async def measure(options, port, path):
     rows = [await closed_loop(port, request, count, options.seconds) for count in options.connections]
     largest = max((row["images_per_second"] for row in rows), default=0)
     for share in options.rates if rows else []:
-        rows.append(await open_loop(port, request, share, share * largest, options.seconds))
+        for arrivals in options.arrivals:
+            rows.append(await open_loop(port, request, share, share * largest, options.seconds, arrivals == "random"))
     if options.slow:
         rows.append(await closed_loop(port, request, 8, options.seconds))
         rows.append(await closed_loop_beside_slow_clients(port, request, 8, options.seconds, options.slow))
@@ -189,10 +190,10 @@ def print_table(rows):
         "client_overhead": "with HTTP",
         "resident_mb": "MB",
     }
-    print(" " * 32, *(name.rjust(9) for name in columns.values()))
+    print(" " * 36, *(name.rjust(9) for name in columns.values()))
     for row in rows:
         values = [row.get(key) for key in columns]
-        print(row["mode"].ljust(32), *("-".rjust(9) if value is None else f"{value:9.4g}" for value in values))
+        print(row["mode"].ljust(36), *("-".rjust(9) if value is None else f"{value:9.4g}" for value in values))
 
 
 def main():
@@ -209,6 +210,7 @@ def main():
     parser.add_argument("--port", type=int, default=18080, help="of a peer")
     parser.add_argument("--connections", type=int, nargs="*", default=[1, 8, 32])
     parser.add_argument("--rates", type=float, nargs="*", default=[0.7, 1.5])
+    parser.add_argument("--arrivals", nargs="+", choices=["random", "constant"], default=["random"])
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
     parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")

@@ -11,6 +11,7 @@
 #include "apps/vitrail/model_kind.h"
 #include "apps/vitrail/output.h"
 #include "apps/vitrail/output_checks.h"
+#include "apps/vitrail/segment_options.h"
 #include "apps/vitrail/usage_errors.h"
 #include "vitrail/base/callbacks.h"
 #include "vitrail/base/error.h"
@@ -70,8 +71,10 @@ int convert_to_onnx(const Options& options, const GlobalOptions& global) {
 int convert_segmentation_model(const Options& options, const GlobalOptions& global) {
   if (options.dtype == "int8")
     throw CLI::ValidationError("--dtype", "Segment Anything is quantised when it is loaded (segment --precision int8)");
-  check_segmentation_options(options.model);
-  const models::Sam sam = models::load_sam(options.model.path());
+  ModelOptions others = options.model;
+  others.preset.clear();
+  check_segmentation_options(others);
+  const models::Sam sam = models::load_sam(options.model.path(), {segmentation_preset(options.model.preset)});
   const NamedTensors tensors = tensors_as(parameters_of(sam), dtype_from_name(options.dtype));
   weights::write_hub_folder(options.output, models::write_sam_config(sam.config()), tensors);
   if (!global.quiet) {

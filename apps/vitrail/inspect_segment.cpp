@@ -72,13 +72,15 @@ struct TraceInput {
   std::array<double, 2> centre;
 };
 
-TraceInput trace_input(const std::string& path, const models::SamEncoderConfig& encoder) {
+TraceInput trace_input(const std::string& path, const models::SamConfig& config) {
+  const models::SamEncoderConfig& encoder = config.encoder;
   const int64_t size = encoder.image_size();
   const double middle = static_cast<double>(size) / 2;
   if (path == "random") return {Tensor::randn({1, encoder.in_chans, size, size}, 1), {middle, middle}};
-  const image::Image resized = sam::resized_image(image::read_image(path, {.mode = image::ColorMode::rgb}), size);
+  const sam::InputFrame frame = sam::input_frame(config);
+  const image::Image resized = frame.resized(image::read_image(path, {.mode = image::ColorMode::rgb}));
   const Tensor images = Tensor::empty({1, 3, size, size});
-  sam::write_input(resized, size, images.data<float>());
+  frame.write(resized, images.data<float>());
   return {images, {static_cast<double>(resized.width) / 2, static_cast<double>(resized.height) / 2}};
 }
 
@@ -101,7 +103,7 @@ void print_sam_values(const ValueOptions& options, const Weights& weights, const
   offer_weights(sam, weights.checkpoint.get(), listing);
   const bool traced = !options.trace.empty() && (listing.prints_rows() || !listing.complete());
   if (traced) {
-    const TraceInput input = trace_input(options.trace, sam.config().encoder);
+    const TraceInput input = trace_input(options.trace, sam.config());
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) { listing.add(name, tensor); });
     listing.add("images", input.images);
     const models::SamMasks masks = forward(sam, input);

@@ -60,9 +60,9 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
       inputs_(options),
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
-      predictor_(options.model_path(), {.threads = global.threads, .precision = precision_of(global)}) {
+      predictor_(options.model_path(), options.predictor_options(global)) {
   if (!options.cache.empty())
-    cache_.emplace(options.cache, sam::embedding_model(options.model_path(), precision_of(global)));
+    cache_.emplace(options.cache, sam::embedding_model(options.model_path(), options.predictor_options(global)));
   if (options.everything || !options.makes_masks()) return;
   const int64_t masks = inputs_.any_multimask() ? predictor_.multimask_count() : 1;
   results_.emplace(options.logits, masks, predictor_.mask_size());

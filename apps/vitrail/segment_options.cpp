@@ -52,11 +52,22 @@ kernels::Precision precision_of(const GlobalOptions& global) {
   return global.precision.empty() ? kernels::Precision::fp32 : kernels::precision_from_name(global.precision);
 }
 
+std::optional<models::SamPreprocessing> segmentation_preset(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return parsed("--preset", name, models::sam_preprocessing_from_name);
+}
+
+sam::PredictorOptions SegmentOptions::predictor_options(const GlobalOptions& global) const {
+  return {.threads = global.threads, .precision = precision_of(global), .preprocessing = segmentation_preset(preset)};
+}
+
 void SegmentOptions::add_to(CLI::App& command) {
   command.add_option("INPUT", inputs, "Images, folders, or - for paths on standard input");
   command.add_option("-m,--model", model,
                      "Model: a checkpoint of Segment Anything (.pth, .safetensors), or a folder with one (default: the "
                      "bundled model)");
+  command.add_option("--preset", preset,
+                     "Preprocessing: segment_anything, or medsam (default: the model's, else segment_anything)");
   add_prompts_to(command);
   add_outputs_to(command);
   add_automatic_to(command);
@@ -144,6 +155,7 @@ std::string SegmentOptions::model_path() const {
 
 void SegmentOptions::check() const {
   static_cast<void>(model_path());
+  static_cast<void>(segmentation_preset(preset));
   check_prompts();
   check_outputs();
   if (inputs.empty() && prompts.empty()) throw CLI::RequiredError("INPUT");

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The options of `vitrail segment`.
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "apps/vitrail/common.h"
 #include "apps/vitrail/output.h"
 #include "vitrail/sam/automatic.h"
+#include "vitrail/sam/predictor.h"
 
 namespace vitrail::app {
 
@@ -16,7 +18,7 @@ struct SegmentFiles {
 };
 
 struct SegmentOptions {
-  std::string model, mask, prompts, format = "text", logits, embedding, cache, output;
+  std::string model, preset, mask, prompts, format = "text", logits, embedding, cache, output;
   std::vector<std::string> inputs, points, boxes, write{"overlay"};
   bool single = false, everything = false, precompute = false, exif = false;
   double opacity = 0.5;
@@ -26,6 +28,7 @@ struct SegmentOptions {
   // Throws CLI::Error for options that exclude each other or have no effect.
   void check() const;
 
+  sam::PredictorOptions predictor_options(const GlobalOptions& global) const;
   std::string model_path() const;  // by default of the bundled model; throws CLI::RequiredError without one
 
   // --point and --box.  Throw CLI::Error for text that is no point or box, and for a second box.
@@ -41,6 +44,9 @@ struct SegmentOptions {
   void check_prompts() const;
   void check_outputs() const;
 };
+
+// The value of --preset for a Segment Anything model; none if it is empty.  Throws CLI::ValidationError.
+std::optional<models::SamPreprocessing> segmentation_preset(const std::string& name);
 
 // The precision of the image encoder: fp32 unless another one is given.
 kernels::Precision precision_of(const GlobalOptions& global);

@@ -14,6 +14,7 @@
 #include "tests/support/program.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/npy.h"
+#include "vitrail/models/sam/sam.h"
 
 namespace vitrail::testing {
 namespace {
@@ -78,6 +79,13 @@ TEST(ConvertToFolder, ASegmentationModelGivesTheSameMasks) {
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance * largest) << name;
     }
   }
+  const fs::path model = sam_fixture("windows").model, medsam = folder / "medsam";
+  ASSERT_EQ(run_program({"convert", model, "-o", medsam, "--preset", "medsam"}).status, 0);
+  const models::SamPreprocessing preprocessing = models::load_sam(medsam).config().preprocessing;
+  EXPECT_EQ(preprocessing, models::SamPreprocessing::medsam);
+  const ProgramResult unknown = run_program({"convert", model, "-o", folder / "other", "--preset", "inception"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(contains(unknown.err, "--preset: expected segment_anything or medsam, got 'inception'")) << unknown.err;
   const auto bytes = [&](const char* model) { return fs::file_size(folder / model / "model.safetensors"); };
   EXPECT_LT(bytes("padded_windowsfp16"), 0.6 * static_cast<double>(bytes("padded_windowsfp32")));
   const ProgramResult refused =

@@ -206,6 +206,14 @@ void check_exif() {
   }
 }
 
+void check_preset() {
+  const sam::Predictor medsam(sam_fixture(kModel).model, {.preprocessing = models::SamPreprocessing::medsam});
+  const sam::Masks masks = medsam.predict(medsam.embed(photo()), {.points = {{30, 20, 1}}});
+  const json got = masks_of({"--point", "30,20", "--preset", "medsam"});
+  for (size_t m = 0; m < masks.iou.size(); ++m) EXPECT_EQ(got[m].at("iou").get<float>(), masks.iou[m]);
+  EXPECT_NE(got, masks_of({"--point", "30,20"}));
+}
+
 // Masks of everything: their boxes, areas and points.
 json described(const std::vector<sam::AutomaticMask>& masks) {
   json result = json::array();
@@ -280,6 +288,7 @@ OptionEffects segment_option_effects() {
                         {"segment", "--cache", check_cache},
                         {"segment", "--precompute", check_precompute},
                         {"segment", "--exif", check_exif},
+                        {"segment", "--preset", check_preset},
                         {"segment", "--everything", check_everything}};
   const auto add = [&](const std::string& name, const std::string& value, const Set& set, const Arguments& base = {},
                        bool differs = true) {

@@ -101,6 +101,22 @@ TEST(SamLoad, RefusesShapesOfNoModel) {
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(tensors)); }), "width"));
 }
 
+TEST(SamLoad, ReadsThePreprocessingFromConfigJson) {
+  const auto folder = testing::scratch_folder();
+  std::filesystem::copy_file(testing::fixture("sam/windows/model.pth"), folder / "model.pth");
+  const auto preprocessing_with = [&](const std::string& config) {
+    std::ofstream(folder / "config.json") << config;
+    return load_sam(folder / "model.pth").config().preprocessing;
+  };
+  const std::string ours = R"({"architecture": "segment_anything")";
+  EXPECT_EQ(preprocessing_with(ours + "}"), SamPreprocessing::segment_anything);
+  EXPECT_EQ(preprocessing_with(ours + R"(, "preprocessing": "medsam"})"), SamPreprocessing::medsam);
+  EXPECT_EQ(preprocessing_with(R"({"preprocessing": "medsam"})"), SamPreprocessing::segment_anything);
+  const std::string error = testing::error_of([&] { preprocessing_with(ours + R"(, "preprocessing": "imagenet"})"); });
+  EXPECT_TRUE(contains(error, "config.json: preprocessing: expected segment_anything or medsam, got 'imagenet'"))
+      << error;
+}
+
 // Shapes do not show the number of the decoder's heads.
 TEST(SamLoad, ReadsTheDecodersHeadsFromConfigJson) {
   const auto folder = testing::scratch_folder();

@@ -41,6 +41,11 @@ TEST(SamOnnx, FilesAreNamedAfterTheOutput) {
   EXPECT_EQ(files.decoder, "folder/sam.b.decoder.onnx");
 }
 
+TEST(SamOnnx, RefusesMedsam) {
+  const std::string error = testing::error_of([] { exported(fixture("medsam")); });
+  EXPECT_TRUE(testing::contains(error, "the preprocessing of Segment Anything, got medsam")) << error;
+}
+
 // Those of segment_anything's scripts/export_onnx_model.py.
 TEST(SamOnnx, InputsAndOutputsAreTheReferences) {
   const models::Sam sam = fixture("padded_windows");

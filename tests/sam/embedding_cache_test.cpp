@@ -8,6 +8,7 @@
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
+#include "tests/support/sam_fixture.h"
 #include "vitrail/weights/safetensors.h"
 
 namespace vitrail::sam {
@@ -15,6 +16,7 @@ namespace {
 
 using testing::contains;
 using testing::error_of;
+using testing::sam_fixture;
 
 ImageEmbedding embedding() { return {Tensor::randn({4, 3, 3}, 7), 30, 20}; }
 
@@ -81,6 +83,16 @@ TEST(EmbeddingCache, NeedsAFolder) {
   const auto file = testing::scratch_folder() / "file";
   std::ofstream(file) << "x";
   EXPECT_TRUE(contains(error_of([&] { EmbeddingCache(file / "cache", "model"); }), "a folder for image embeddings"));
+}
+
+TEST(EmbeddingModel, DependsOnPrecisionAndPreprocessing) {
+  using models::SamPreprocessing;
+  const std::filesystem::path path = sam_fixture("medsam").model, other = sam_fixture("windows").model;
+  const std::string own = embedding_model(path, {});
+  EXPECT_EQ(own, embedding_model(path, {.threads = 1, .preprocessing = SamPreprocessing::medsam}));
+  EXPECT_NE(own, embedding_model(path, {.preprocessing = SamPreprocessing::segment_anything}));
+  EXPECT_NE(own, embedding_model(path, {.precision = kernels::Precision::half}));
+  EXPECT_EQ(embedding_model(other, {}), embedding_model(other, {.preprocessing = SamPreprocessing::segment_anything}));
 }
 
 TEST(EmbeddingKey, IsThatOfTheContentAndTheOrientation) {

@@ -70,7 +70,7 @@ TEST_P(SamParity, EmbeddingMasksAndScoresEqualTheReference) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                          ::testing::Values("padded_windows", "exact_windows", "odd_width", "head_dim_14", "head_dim_32",
                                            "global", "windows", "no_qkv_bias", "transformers", "high_quality",
-                                           "transformers_high_quality", "mobile", "mobile_high_quality"),
+                                           "transformers_high_quality", "mobile", "mobile_high_quality", "medsam"),
                          [](const auto& info) { return info.param; });
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.

@@ -85,6 +85,9 @@ void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, 
   if (config.encoder.in_chans != 3) {
     throw Error("ONNX", "an image encoder of RGB images", str(config.encoder.in_chans, " channels"));
   }
+  if (config.preprocessing != models::SamPreprocessing::segment_anything) {
+    throw Error("ONNX", "the preprocessing of Segment Anything", models::name_of(config.preprocessing));
+  }
   const SamOnnxFiles files = sam_onnx_files(path);
   export_encoder(sam, files.encoder, options.file);
   write_model(sam_decoder_graph(sam, options), files.decoder, metadata_of(config), options.file);

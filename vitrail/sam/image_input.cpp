@@ -2,12 +2,43 @@
 #include "vitrail/sam/image_input_internal.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 #include "vitrail/base/error.h"
 #include "vitrail/image/resize_internal.h"
-#include "vitrail/models/sam/config.h"
+#include "vitrail/image/spline_resize_internal.h"
+#include "vitrail/ops/resize.h"
 
 namespace vitrail::sam {
+namespace {
+
+using models::SamPreprocessing;
+
+// MedSAM_Inference.py: scales from the range of the values to 0–1.
+void write_scaled(const image::Image& image, float* input) {
+  const auto [min, max] = std::ranges::minmax(image.pixels);
+  const double range = std::max<double>(max - min, 1e-8);
+  const int64_t area = image.width * image.height;
+  for (int64_t i = 0; i < area; ++i) {
+    for (int64_t c = 0; c < 3; ++c) {
+      input[c * area + i] = static_cast<float>((image.pixels[static_cast<size_t>(3 * i + c)] - min) / range);
+    }
+  }
+}
+
+std::span<float> values_of(const Tensor& tensor) { return {tensor.data<float>(), static_cast<size_t>(tensor.numel())}; }
+
+// Enlarges probabilities, as MedSAM_Inference.py does.  In float, a logit beyond ±16 has probability 0 or 1.
+Tensor enlarged_probabilities(const Tensor& mask, int64_t height, int64_t width) {
+  const Tensor probabilities = mask.contiguous().clone();
+  for (float& value : values_of(probabilities)) value = 1 / (1 + std::exp(-value));
+  const Tensor result = ops::resize_bilinear(probabilities, height, width);
+  for (float& value : values_of(result)) value = std::log(value / (1 - value));
+  return result;
+}
+
+}  // namespace
 
 std::array<int64_t, 2> resized_sides(int64_t height, int64_t width, int64_t size) {
   const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
@@ -38,5 +69,33 @@ void write_input(const image::Image& resized, int64_t size, float* input) {
     }
   }
 }
+
+std::array<int64_t, 2> InputFrame::sides(int64_t height, int64_t width) const {
+  if (preprocessing == SamPreprocessing::medsam) return {size, size};
+  return resized_sides(height, width, size);
+}
+
+image::Image InputFrame::resized(const image::ImageView& view) const {
+  if (preprocessing == SamPreprocessing::segment_anything) return resized_image(view, size);
+  return image::resize_spline(image::to_image(view, image::ColorMode::rgb), size, size);
+}
+
+void InputFrame::write(const image::Image& resized, float* input) const {
+  if (preprocessing == SamPreprocessing::medsam) {
+    write_scaled(resized, input);
+  } else {
+    write_input(resized, size, input);
+  }
+}
+
+Tensor InputFrame::image_logits(const Tensor& mask, int64_t height, int64_t width) const {
+  if (preprocessing == SamPreprocessing::medsam) return enlarged_probabilities(mask, height, width);
+  const auto [rows, columns] = sides(height, width);
+  const Tensor frame = ops::resize_bilinear(mask, size, size);
+  return ops::resize_bilinear(
+      frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)), height, width);
+}
+
+InputFrame input_frame(const models::SamConfig& config) { return {config.encoder.image_size(), config.preprocessing}; }
 
 }  // namespace vitrail::sam

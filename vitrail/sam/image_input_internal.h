@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "vitrail/image/image_view.h"
+#include "vitrail/models/sam/config.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::sam {
 
@@ -17,5 +19,21 @@ image::Image resized_image(const image::ImageView& view, int64_t size);
 
 // Writes the normalised image with zeros on the right and below to `input` [3, size, size].
 void write_input(const image::Image& resized, int64_t size, float* input);
+
+// The input of a model: a frame of size × size pixels, and how an image gets into it.
+struct InputFrame {
+  int64_t size = 0;
+  models::SamPreprocessing preprocessing = models::SamPreprocessing::segment_anything;
+
+  // Height and width of an image in the frame.
+  std::array<int64_t, 2> sides(int64_t height, int64_t width) const;
+  image::Image resized(const image::ImageView& view) const;
+  // Writes what resized() gives to `input` [3, size, size].
+  void write(const image::Image& resized, float* input) const;
+  // The logits [height, width] of a mask [h, w] at the image's size.
+  Tensor image_logits(const Tensor& mask, int64_t height, int64_t width) const;
+};
+
+InputFrame input_frame(const models::SamConfig& config);
 
 }  // namespace vitrail::sam

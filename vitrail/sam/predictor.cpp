@@ -13,7 +13,6 @@
 #include "vitrail/infer/function_session.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/ops/elementwise.h"
-#include "vitrail/ops/resize.h"
 #include "vitrail/ops/tokens.h"
 #include "vitrail/sam/image_input_internal.h"
 
@@ -102,6 +101,7 @@ struct Predictor::Model {
   }
 
   int64_t image_size() const { return sam.config().encoder.image_size(); }
+  InputFrame frame() const { return input_frame(sam.config()); }
   int64_t grid() const { return sam.config().encoder.grid; }
   bool high_quality() const { return sam.config().decoder.high_quality; }
   // The 3×3 convolutions of HQ-SAM take ten times the memory of the other layers.
@@ -142,7 +142,7 @@ void Predictor::Model::check(const ImageEmbedding& embedding) const {
 // The decoder's tokens.  All prompts have as many: points, padding, corners.
 Tensor Predictor::Model::point_tokens(const ImageEmbedding& embedding,
                                       const std::vector<const Prompt*>& prompts) const {
-  const auto [height, width] = resized_sides(embedding.height, embedding.width, image_size());
+  const auto [height, width] = frame().sides(embedding.height, embedding.width);
   const double down = static_cast<double>(height) / static_cast<double>(embedding.height);
   const double across = static_cast<double>(width) / static_cast<double>(embedding.width);
   std::vector<double> coordinates;
@@ -198,7 +198,7 @@ std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, con
 }
 
 Predictor::Predictor(const std::filesystem::path& path, const PredictorOptions& options)
-    : Predictor(models::load_sam(path), options, path.string()) {}
+    : Predictor(models::load_sam(path, {options.preprocessing}), options, path.string()) {}
 
 Predictor::Predictor(models::Sam sam, const PredictorOptions& options, const std::string& where) {
   if (const int64_t channels = sam.config().encoder.in_chans; channels != 3) {
@@ -212,7 +212,8 @@ Predictor::~Predictor() = default;
 ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const int64_t size = image_size();
   const Tensor input = Tensor::empty({1, 3, size, size});
-  write_input(resized_image(image, size), size, input.data<float>());
+  const InputFrame frame = model_->frame();
+  frame.write(frame.resized(image), input.data<float>());
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
   return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
           .width = image.width(),
@@ -257,10 +258,7 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
                 str(mask.shape(), ", ", width, "×", height));
   }
   const ComputeTeam team(model_->threads > 0 ? model_->threads : available_threads());
-  const auto [rows, columns] = resized_sides(height, width, image_size());
-  const Tensor frame = ops::resize_bilinear(mask, image_size(), image_size());
-  return ops::resize_bilinear(
-      frame.narrow(0, 0, std::max<int64_t>(rows, 1)).narrow(1, 0, std::max<int64_t>(columns, 1)), height, width);
+  return model_->frame().image_logits(mask, height, width);
 }
 
 int64_t Predictor::image_size() const { return model_->image_size(); }

@@ -8,12 +8,14 @@
 //   const auto masks = predictor.predict(embedding, {.points = {{200, 150, 1}}});
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "vitrail/image/image_view.h"
 #include "vitrail/kernels/gemm/linear.h"
+#include "vitrail/models/sam/config.h"
 #include "vitrail/sam/prompt.h"
 
 namespace vitrail::models {
@@ -27,6 +29,8 @@ struct PredictorOptions {
   // Of the linear layers of the image encoder and its attention.  In int8, patch embedding, neck and attention are
   // half. Prompts and masks are fp32.
   kernels::Precision precision = kernels::Precision::fp32;
+  // How a file's model takes images.  Default: as config.json says, else as Segment Anything.
+  std::optional<models::SamPreprocessing> preprocessing = {};
 };
 
 // What the image encoder gives for an image of `width` x `height` pixels.
@@ -55,7 +59,8 @@ class Predictor {
   ~Predictor();
 
   // The image is resized to the long side of the model's input, as Pillow's BILINEAR, and padded on the right and
-  // below. Grey becomes RGB, alpha is dropped.  Throws Error for an image whose short side would be resized to nothing.
+  // below; for MedSAM, to a square by cubic splines.  Grey becomes RGB, alpha is dropped.  Throws Error for an image
+  // whose short side would be resized to nothing.
   ImageEmbedding embed(const image::ImageView& image) const;
 
   // Throws Error for a prompt that check_prompt() refuses, and for an embedding of another model.
@@ -63,7 +68,7 @@ class Predictor {
   std::vector<Masks> predict(const ImageEmbedding& embedding, std::span<const Prompt> prompts) const;
 
   // The logits [height, width] of one mask [h, w] at the image's size: bilinear to the padded frame, cropped, and
-  // bilinear to the image.
+  // bilinear to the image.  For MedSAM the probabilities are enlarged to the image: the logits may be infinite.
   Tensor image_logits(const Tensor& mask, int64_t width, int64_t height) const;
 
   int64_t image_size() const;       // the sides of the model's input

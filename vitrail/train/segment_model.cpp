@@ -163,6 +163,10 @@ PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
   if (model.config().decoder.high_quality) {
     throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
   }
+  if (model.config().preprocessing != models::SamPreprocessing::segment_anything) {
+    throw Error(recipe.model.init, "a model with the preprocessing of Segment Anything to train",
+                models::name_of(model.config().preprocessing));
+  }
   if (recipe.segment->train_encoder && !model.config().encoder.stages.empty()) {
     throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");
   }

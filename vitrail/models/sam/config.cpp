@@ -171,7 +171,17 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   return config;
 }
 
+constexpr std::array kPreprocessingNames{"segment_anything", "medsam"};
+
 }  // namespace
+
+const char* name_of(SamPreprocessing preprocessing) { return kPreprocessingNames[static_cast<size_t>(preprocessing)]; }
+
+SamPreprocessing sam_preprocessing_from_name(const std::string& name, const std::string& where) {
+  const auto* const found = std::ranges::find(kPreprocessingNames, name);
+  if (found == kPreprocessingNames.end()) throw Error(where, "segment_anything or medsam", "'" + name + "'");
+  return static_cast<SamPreprocessing>(found - kPreprocessingNames.begin());
+}
 
 SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
                      const SamConfigDefaults& defaults) {
@@ -183,7 +193,7 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
   }
   const bool tiny = read.has("image_encoder.patch_embed.seq.0.c.weight");
   const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read),
-                         decoder_config(read, defaults.decoder_heads)};
+                         decoder_config(read, defaults.decoder_heads), defaults.preprocessing};
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
                 str(config.encoder.out_chans));
@@ -197,7 +207,8 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
 }
 
 std::string write_sam_config(const SamConfig& config) {
-  const nlohmann::ordered_json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
+  nlohmann::ordered_json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
+  if (config.preprocessing != SamPreprocessing::segment_anything) json["preprocessing"] = name_of(config.preprocessing);
   return json.dump(2) + "\n";
 }
 

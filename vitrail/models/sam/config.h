@@ -11,6 +11,16 @@
 
 namespace vitrail::models {
 
+// How an image becomes the input of the image encoder.
+enum class SamPreprocessing : uint8_t {
+  segment_anything,  // resized to its long side, normalised by the mean and std below, padded
+  medsam,            // MedSAM (Ma et al. 2024): resized to a square, scaled from its range of values to 0–1
+};
+
+// The name in config.json and on the command line.  Throws Error naming `where` for another name.
+const char* name_of(SamPreprocessing preprocessing);
+SamPreprocessing sam_preprocessing_from_name(const std::string& name, const std::string& where);
+
 // Images are normalised by the statistics of ImageNet's red, green and blue, times 255.
 inline constexpr std::array kSamImageMean{123.675f, 116.28f, 103.53f}, kSamImageStd{58.395f, 57.12f, 57.375f};
 
@@ -56,6 +66,7 @@ struct SamDecoderConfig {
 struct SamConfig {
   SamEncoderConfig encoder = {};
   SamDecoderConfig decoder = {};
+  SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
 
   int64_t mask_size() const { return 4 * encoder.grid; }  // sides of the decoder's masks
 };
@@ -64,6 +75,7 @@ struct SamConfig {
 struct SamConfigDefaults {
   int64_t decoder_heads = 8;  // all published models have 8
   int64_t image_size = 1024;  // MobileSAM; a multiple of 16
+  SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
 };
 
 // Reads the configuration from the shapes of a checkpoint under the official names.  A tensor that is missing or has

@@ -21,19 +21,26 @@ namespace {
 
 constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam";
 
-// From config.json; that of a family without one belongs to another model.
-SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map) {
+// From config.json, which beside Meta's checkpoints may be that of another model.
+SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map,
+                              const SamLoadOptions& options) {
   SamConfigDefaults defaults;
   const std::filesystem::path config = file.parent_path() / "config.json";
-  if (map.name() == "sam" || !weights::is_present(config)) return defaults;
-  const Json object = parse_json(read_text_file(config), config.string());
-  const JsonFields fields(object, config.string());
-  if (map.name() == kMobile) {
-    defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
-  } else {
-    defaults.decoder_heads =
-        fields.nested("mask_decoder_config").integer("num_attention_heads").value_or(defaults.decoder_heads);
+  if (weights::is_present(config)) {
+    const Json object = parse_json(read_text_file(config), config.string());
+    const JsonFields fields(object, config.string());
+    if (map.name() == kMobile) {
+      defaults.image_size = fields.integer("image_size").value_or(defaults.image_size);
+    } else if (map.name() == kTransformers) {
+      defaults.decoder_heads =
+          fields.nested("mask_decoder_config").integer("num_attention_heads").value_or(defaults.decoder_heads);
+    }
+    const bool ours = fields.object().value("architecture", Json()) == "segment_anything";
+    if (const auto name = ours ? fields.text("preprocessing") : std::nullopt) {
+      defaults.preprocessing = sam_preprocessing_from_name(*name, fields.path("preprocessing"));
+    }
   }
+  defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
   return defaults;
 }
 
@@ -104,7 +111,7 @@ bool has_mask_decoder(const weights::Checkpoint& checkpoint) {
                              [](const std::string& name) { return name.ends_with("mask_decoder.iou_token.weight"); });
 }
 
-std::string sam_encoder_digest(const std::filesystem::path& path) {
+std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options) {
   const auto checkpoint = open_weights(path);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
@@ -118,7 +125,11 @@ std::string sam_encoder_digest(const std::filesystem::path& path) {
     natives.push_back(native);
     names.push_back(tensor.name);
   }
-  return digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
+  const std::string digest = digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
+  const SamPreprocessing preprocessing = defaults_of(checkpoint->path(), map, options).preprocessing;
+  if (preprocessing == SamPreprocessing::segment_anything) return digest;
+  const std::string named = digest + name_of(preprocessing);
+  return sha256(std::as_bytes(std::span(named)));
 }
 
 std::string sam_trunk_digest(const Sam& sam) {
@@ -132,12 +143,12 @@ std::string sam_trunk_digest(const Sam& sam) {
   return digest_of(names, [&](size_t i) { return tensors[i]; });
 }
 
-Sam load_sam(const std::filesystem::path& path) {
+Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options) {
   const auto checkpoint = open_weights(path);
   checkpoint->strip_model_prefix();
   const weights::KeyMap map = sam_key_map(*checkpoint);
   const SamConfig config =
-      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map));
+      sam_config(shapes_of(*checkpoint, map), checkpoint->path(), defaults_of(checkpoint->path(), map, options));
   weights::CheckpointParams params(checkpoint, map);
   Sam sam(config, ParamSource(params));
   params.finish();

@@ -3,6 +3,7 @@
 // Segment Anything (Kirillov et al. 2023).
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "vitrail/models/sam/image_encoder.h"
 #include "vitrail/models/sam/mask_decoder.h"
@@ -30,10 +31,14 @@ class Sam : public nn::Module {
   SamMaskDecoder mask_decoder_;
 };
 
+struct SamLoadOptions {
+  std::optional<SamPreprocessing> preprocessing = {};  // default: that of config.json, else Segment Anything's
+};
+
 // Reads a checkpoint of Meta's code, HQ-SAM or MobileSAM (PyTorch or safetensors), of transformers' SamModel or
 // SamHQModel, or a folder in hub layout.  The shapes of its tensors are the configuration.  f32, in eval mode.  Throws
 // one Error that lists all missing, extra and misshapen keys, and an Error for a model without a mask decoder.
-Sam load_sam(const std::filesystem::path& path);
+Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options = {});
 
 // The key map of such a checkpoint, whose prefixes have been removed.  Other tensors keep their names.
 weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint);
@@ -44,8 +49,8 @@ bool has_mask_decoder(const std::filesystem::path& path);
 bool has_mask_decoder(const weights::Checkpoint& checkpoint);
 
 // Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
-// types, shapes and values.
-std::string sam_encoder_digest(const std::filesystem::path& path);
+// types, shapes and values, and of a preprocessing other than Segment Anything's.
+std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options = {});
 
 // Likewise identifies what SamEncoder::trunk() computes: the image encoder without its neck.
 std::string sam_trunk_digest(const Sam& sam);
