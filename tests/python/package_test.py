@@ -317,7 +317,7 @@ def decoded(path):
     """The pixels of a file, by the program's own reader: the model's input before resizing has no command."""
     from PIL import Image
 
-    return np.asarray(Image.open(path).convert("RGB"))
+    return np.array(Image.open(path).convert("RGB"))  # a copy: NumPy before 2.1 exports no read-only memory
 
 
 if __name__ == "__main__":
