@@ -164,20 +164,14 @@ def inference_body(record):
     lines = {}
     for row in record["rows"]:
         peer = min(row["peers"], key=row["peers"].get)
-        cells = [f"{row['vitrail']:.1f}", f"{speedup_cell(row)} {display(peer)}"]
-        lines.setdefault((row["model"], row["batch"]), {})[row["precision"]] = cells
-    heading = ["model", "batch"]
-    for precision in precisions:
-        heading += [precision, "speedup over"]
-    rows = []
-    for (model, batch), cells in lines.items():
-        row = [display(model), str(batch)]
-        for precision in precisions:
-            row += cells.get(precision, ["", ""])
-        rows.append(row)
-    means = ["geometric mean", ""]
-    for values in speedups(record).values():
-        means += ["", f"{geometric_mean(values):.2f}"]
+        cell = f"{row['vitrail']:.1f}: {speedup_cell(row)} {display(peer)}"
+        lines.setdefault((row["model"], row["batch"]), {})[row["precision"]] = cell
+    heading = ["model, batch", *(f"{precision}: speedup over" for precision in precisions)]
+    rows = [
+        [f"{display(model)}, {batch}", *(cells.get(precision, "") for precision in precisions)]
+        for (model, batch), cells in lines.items()
+    ]
+    means = ["geometric mean", *(f"{geometric_mean(values):.2f}" for values in speedups(record).values())]
     return markdown_table(heading, [*rows, means])
 
 

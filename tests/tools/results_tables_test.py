@@ -101,7 +101,7 @@ class ResultsTables(unittest.TestCase):
         text = self.page.read_text()
         self.assertTrue(text.startswith("# Speed\n\n<!-- results:test -->\nTest CPU, 2 cores; vitrail 0.1.0, other"))
         self.assertIn("Command: `benchmarks/peers.py --rounds 2`", text)
-        self.assertIn("| ViT-Ti/16 | 1 | 10.0 | 1.20 (1.25) OpenVINO | 5.0 | 1.80 ONNX Runtime |", text)
+        self.assertIn("| ViT-Ti/16, 1 | 10.0: 1.20 (1.25) OpenVINO | 5.0: 1.80 ONNX Runtime |", text)
         self.assertTrue(text.endswith("A note.\n<!-- /results:test -->\nText after the table.\n"))
         self.assertEqual(self.run_tool("--check"), (0, ""))
 
@@ -111,12 +111,12 @@ class ResultsTables(unittest.TestCase):
 
     def test_changed_cell_of_the_page_is_caught(self):
         self.run_tool()
-        self.page.write_text(self.page.read_text().replace("| 10.0 |", "| 9.0 |"))
+        self.page.write_text(self.page.read_text().replace("| 10.0: ", "| 9.0: "))
         status, message = self.run_tool("--check")
         self.assertEqual(status, 1)
         self.assertIn("docs/performance.md:8: differs", message)
-        self.assertIn("| 9.0 |", message)
-        self.assertIn("| 10.0 |", message)
+        self.assertIn("| 9.0: ", message)
+        self.assertIn("| 10.0: ", message)
         self.assertIn("run tools/results_tables.py", message)
 
     def test_changed_record_is_caught(self):
@@ -207,7 +207,7 @@ class ResultsTables(unittest.TestCase):
         text = self.page.read_text()
         command = "`benchmarks/peers.py --rounds 2 --seconds 1.5 --patience 100 --only b8`"
         self.assertEqual(" ".join(text.split()).count(command), 2)
-        self.assertIn("| ViT-Ti/16 | 8 | 10.0 | 1.20 (1.20) OpenVINO |", text)
+        self.assertIn("| ViT-Ti/16, 8 | 10.0: 1.20 (1.20) OpenVINO |", text)
         self.assertIn("| ViT-Ti/16 | 8 | half | 100 | 210 | 2.09 (2.09) | 100 | 100 | 1.29 times, 100 MB |", text)
 
     def test_this_repository_is_in_order(self):
