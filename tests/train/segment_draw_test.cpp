@@ -26,10 +26,23 @@ fs::path portrait_with_object() {
   return root;
 }
 
+// The photograph is a portrait, which becomes wider.
+TEST(SegmentSamples, FillTheFrameOfMedsam) {
+  const fs::path instances = portrait_with_object();
+  const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json");
+  const sam::InputFrame frame{.size = kSize, .preprocessing = models::SamPreprocessing::medsam};
+  const SegmentSamples samples(sam::open_instances(instances, "train"), frame, recipe.data);
+  const auto sample = samples.get(0);
+  EXPECT_EQ(sample->image.width, kSize);
+  EXPECT_EQ(sample->image.height, kSize);
+  const sam::Rle own = samples.dataset().masks(0, kWidth, kSize).at(0);
+  EXPECT_NEAR(sam::area(sample->masks.at(0)), sam::area(own) * kSize / kWidth, kSize) << "a column may be rounded";
+}
+
 TEST(SegmentDraw, AFlippedImageHasItsMaskWhereTheObjectIs) {
   const fs::path instances = portrait_with_object();
   const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json");
-  const SegmentSamples samples(sam::open_instances(instances, "train"), kSize, recipe.data);
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
   const SegmentDraw draw(recipe, samples, kSize, kSize);
   bool seen[2] = {};  // as it is, and flipped
   for (int64_t position = 0; position < 20; ++position) {

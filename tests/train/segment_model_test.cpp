@@ -133,8 +133,6 @@ TEST(SegmentModel, StartsFromAModelOfAnotherImageSize) {
   EXPECT_TRUE(contains(error(fixture.model, "segment.image_size=81"), "a multiple of the patch size 8"));
   const fs::path mobile = testing::sam_fixture("mobile").model;
   EXPECT_TRUE(contains(error(mobile, "segment.image_size=2048"), "MobileSAM, or 0"));
-  EXPECT_TRUE(contains(error(testing::sam_fixture("medsam").model, "segment.image_size=64"),
-                       "the preprocessing of Segment Anything to train, got medsam"));
 }
 
 TEST(SegmentModel, RefusesVisionTransformersOfAnotherKind) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
+#include "tests/support/sam_fixture.h"
 #include "tests/train/segment_fixture.h"
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
@@ -41,6 +42,12 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
   EXPECT_EQ(summary["test"]["images"], 4);
   EXPECT_TRUE(summary["held_out"].contains("click_iou"));
   EXPECT_FALSE(fs::exists(run / "embeddings"));  // the encoder is trained
+}
+
+TEST(SegmentRun, KeepsThePreprocessingOfMedsam) {
+  const fs::path run = testing::scratch_folder() / "run", init = testing::sam_fixture("medsam").model;
+  train_to(run, recipe_of(make_instances(), {"epochs=1", "model={\"init\": \"" + init.string() + "\"}"}));
+  EXPECT_EQ(models::load_sam(run / "model").config().preprocessing, models::SamPreprocessing::medsam);
 }
 
 TEST(SegmentRun, TrainsInBf16) {

@@ -15,6 +15,25 @@ namespace {
 
 using models::SamPreprocessing;
 
+std::array<int64_t, 2> long_side_resized(int64_t height, int64_t width, int64_t size) {
+  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
+  auto side = [scale](int64_t n) { return static_cast<int64_t>(static_cast<double>(n) * scale + 0.5); };
+  return {side(height), side(width)};
+}
+
+void write_normalised(const image::Image& resized, int64_t size, float* input) {
+  std::fill_n(input, 3 * size * size, 0.0f);
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t y = 0; y < resized.height; ++y) {
+      const uint8_t* const row = resized.row(y) + c;
+      float* const to = input + (c * size + y) * size;
+      for (int64_t x = 0; x < resized.width; ++x) {
+        to[x] = (static_cast<float>(row[3 * x]) - models::kSamImageMean[c]) / models::kSamImageStd[c];
+      }
+    }
+  }
+}
+
 // MedSAM_Inference.py: scales from the range of the values to 0–1.
 void write_scaled(const image::Image& image, float* input) {
   const auto [min, max] = std::ranges::minmax(image.pixels);
@@ -40,51 +59,30 @@ Tensor enlarged_probabilities(const Tensor& mask, int64_t height, int64_t width)
 
 }  // namespace
 
-std::array<int64_t, 2> resized_sides(int64_t height, int64_t width, int64_t size) {
-  const double scale = static_cast<double>(size) / static_cast<double>(std::max(height, width));
-  auto side = [scale](int64_t n) { return static_cast<int64_t>(static_cast<double>(n) * scale + 0.5); };
-  return {side(height), side(width)};
+std::array<int64_t, 2> InputFrame::sides(int64_t height, int64_t width) const {
+  if (preprocessing == SamPreprocessing::medsam) return {size, size};
+  return long_side_resized(height, width, size);
 }
 
-image::Image resized_image(const image::ImageView& view, int64_t size) {
-  const auto [height, width] = resized_sides(view.height(), view.width(), size);
+image::Image InputFrame::resized(const image::ImageView& view) const {
+  const auto [height, width] = sides(view.height(), view.width());
   if (height < 1 || width < 1) {
     throw Error("image", str("sides that are at least 1 pixel when the long one is resized to ", size),
                 str(view.width(), "×", view.height()));
   }
-  const bool is_rgb = view.format() == image::PixelFormat::rgb;
-  return is_rgb ? image::resize(view, width, height, image::Filter::bilinear)
-                : image::resize(image::to_image(view, image::ColorMode::rgb), width, height, image::Filter::bilinear);
-}
-
-void write_input(const image::Image& resized, int64_t size, float* input) {
-  std::fill_n(input, 3 * size * size, 0.0f);
-  for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t y = 0; y < resized.height; ++y) {
-      const uint8_t* const row = resized.row(y) + c;
-      float* const to = input + (c * size + y) * size;
-      for (int64_t x = 0; x < resized.width; ++x) {
-        to[x] = (static_cast<float>(row[3 * x]) - models::kSamImageMean[c]) / models::kSamImageStd[c];
-      }
-    }
-  }
-}
-
-std::array<int64_t, 2> InputFrame::sides(int64_t height, int64_t width) const {
-  if (preprocessing == SamPreprocessing::medsam) return {size, size};
-  return resized_sides(height, width, size);
-}
-
-image::Image InputFrame::resized(const image::ImageView& view) const {
-  if (preprocessing == SamPreprocessing::segment_anything) return resized_image(view, size);
-  return image::resize_spline(image::to_image(view, image::ColorMode::rgb), size, size);
+  const bool spline = preprocessing == SamPreprocessing::medsam;
+  auto resize = [&, height = height, width = width](const image::ImageView& rgb) {
+    return spline ? image::resize_spline(rgb, width, height)
+                  : image::resize(rgb, width, height, image::Filter::bilinear);
+  };
+  return view.format() == image::PixelFormat::rgb ? resize(view) : resize(image::to_image(view, image::ColorMode::rgb));
 }
 
 void InputFrame::write(const image::Image& resized, float* input) const {
   if (preprocessing == SamPreprocessing::medsam) {
     write_scaled(resized, input);
   } else {
-    write_input(resized, size, input);
+    write_normalised(resized, size, input);
   }
 }
 

@@ -6,7 +6,6 @@
 #include "vitrail/base/error.h"
 #include "vitrail/models/load.h"
 #include "vitrail/nn/positional_encoding.h"
-#include "vitrail/sam/image_input_internal.h"
 #include "vitrail/train/model_setup_internal.h"
 
 namespace vitrail::train {
@@ -162,10 +161,6 @@ PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
   models::Sam model = models::load_sam(recipe.model.init);
   if (model.config().decoder.high_quality) {
     throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
-  }
-  if (model.config().preprocessing != models::SamPreprocessing::segment_anything) {
-    throw Error(recipe.model.init, "a model with the preprocessing of Segment Anything to train",
-                models::name_of(model.config().preprocessing));
   }
   if (recipe.segment->train_encoder && !model.config().encoder.stages.empty()) {
     throw Error("segment.train_encoder", "false for MobileSAM, whose encoder has batch normalisation", "true");

@@ -36,7 +36,7 @@ SegmentRun::SegmentRun(const Recipe& recipe, const TrainerOptions& options, cons
       state_(load_resumable_state(folder_, recipe, options, fingerprint(threads, 1))),
       data_(open_segment_data(recipe.data)),
       prepared_(prepare_sam(recipe)),
-      samples_(data_.train, prepared_.model.config().encoder.image_size(), recipe.data),
+      samples_(data_.train, sam::input_frame(prepared_.model.config()), recipe.data),
       draw_(recipe, samples_, prepared_.model.config().encoder.image_size(), prepared_.model.config().mask_size()),
       batches_(rounded_up(static_cast<int64_t>(data_.samples.size()), recipe.batch_size)),
       steps_(rounded_up(batches_, recipe.accumulate)),

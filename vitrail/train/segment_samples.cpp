@@ -9,27 +9,26 @@
 #include "vitrail/image/decode.h"
 #include "vitrail/image/resize_internal.h"
 #include "vitrail/sam/embedding_cache.h"
-#include "vitrail/sam/image_input_internal.h"
 
 namespace vitrail::train {
 
-sam::Rle framed_mask(const sam::Rle& mask, int64_t size) {
-  const auto [height, width] = sam::resized_sides(mask.height, mask.width, size);
+sam::Rle framed_mask(const sam::Rle& mask, const sam::InputFrame& frame) {
+  const auto [height, width] = frame.sides(mask.height, mask.width);
   image::Image grey = image::make_image(mask.width, mask.height, 1);
   const sam::BinaryMask pixels = sam::decode(mask);
   for (size_t i = 0; i < pixels.pixels.size(); ++i) grey.pixels[i] = pixels.pixels[i] != 0 ? 255 : 0;
   const image::Image small = image::resize(grey, width, height, image::Filter::box);
-  sam::BinaryMask framed = sam::make_mask(size, size);
+  sam::BinaryMask framed = sam::make_mask(frame.size, frame.size);
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) framed.row(y)[x] = small.row(y)[x] >= 128;
   }
   return sam::encode(framed);
 }
 
-SegmentSamples::SegmentSamples(std::shared_ptr<const sam::InstanceDataset> dataset, int64_t size,
+SegmentSamples::SegmentSamples(std::shared_ptr<const sam::InstanceDataset> dataset, const sam::InputFrame& frame,
                                const DataRecipe& recipe)
     : dataset_(std::move(dataset)),
-      size_(size),
+      frame_(frame),
       exif_(recipe.exif),
       skip_(recipe.unreadable == data::Unreadable::replace),
       limit_(recipe.keep_decoded_mb << 20),
@@ -40,9 +39,9 @@ SegmentSample SegmentSamples::read(int64_t image) const {
   const std::filesystem::path path = dataset_->path(image);
   const std::vector<std::byte> bytes = read_file(path, image::kMaxFileBytes);
   const image::Image full = image::decode(bytes, {.apply_exif = exif_}, path.string());
-  SegmentSample sample{sam::resized_image(full, size_), sam::embedding_key(bytes, exif_)};
+  SegmentSample sample{frame_.resized(full), sam::embedding_key(bytes, exif_)};
   for (const sam::Rle& mask : dataset_->masks(image, full.width, full.height)) {
-    sam::Rle framed = framed_mask(mask, size_);
+    sam::Rle framed = framed_mask(mask, frame_);
     if (sam::area(framed) > 0) sample.masks.push_back(std::move(framed));
   }
   return sample;

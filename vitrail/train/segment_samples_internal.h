@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "vitrail/image/image.h"
+#include "vitrail/sam/image_input_internal.h"
 #include "vitrail/sam/instance_dataset.h"
 #include "vitrail/train/recipe.h"
 
 namespace vitrail::train {
 
 struct SegmentSample {
-  image::Image image = {};           // RGB with the long side of the encoder's input
+  image::Image image = {};           // RGB as it is in the frame of the encoder's input
   std::string key = {};              // sam::embedding_key() of its file
   std::vector<sam::Rle> masks = {};  // [size, size], padded on the right and below as the input
 };
@@ -22,8 +23,8 @@ struct SegmentSample {
 // An instance dataset in the frame of a model, with a cache in memory.  Const functions are thread-safe.
 class SegmentSamples {
  public:
-  // size: sides of the encoder's input.
-  SegmentSamples(std::shared_ptr<const sam::InstanceDataset> dataset, int64_t size, const DataRecipe& recipe);
+  SegmentSamples(std::shared_ptr<const sam::InstanceDataset> dataset, const sam::InputFrame& frame,
+                 const DataRecipe& recipe);
 
   // The sample of an image; null if its files cannot be read and recipe.unreadable is "skip".  The first time, that is
   // counted and a warning.
@@ -36,7 +37,7 @@ class SegmentSamples {
   SegmentSample read(int64_t image) const;
 
   std::shared_ptr<const sam::InstanceDataset> dataset_;
-  int64_t size_;
+  sam::InputFrame frame_;
   bool exif_, skip_;
   int64_t limit_;  // bytes of the cache
   mutable std::mutex mutex_;
@@ -46,7 +47,7 @@ class SegmentSamples {
   mutable std::atomic<int64_t> unreadable_{0};
 };
 
-// A mask of an image of another size in the frame [size, size]: its pixels are those that are covered by half.
-sam::Rle framed_mask(const sam::Rle& mask, int64_t size);
+// A mask of an image of another size in the frame: its pixels are those that are covered by half.
+sam::Rle framed_mask(const sam::Rle& mask, const sam::InputFrame& frame);
 
 }  // namespace vitrail::train

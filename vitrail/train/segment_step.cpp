@@ -86,7 +86,7 @@ Tensor SegmentStep::cached_features(const DrawnSample& sample) const {
     const autograd::NoGrad no_grad;
     const int64_t size = model_.config().encoder.image_size();
     const Tensor input = Tensor::empty({1, 3, size, size});
-    sam::write_input(sample.image, size, input.data<float>());
+    sam::input_frame(model_.config()).write(sample.image, input.data<float>());
     const Tensor map = model_.image_encoder().trunk(input).select(0, 0).permute({2, 0, 1}).contiguous();
     found = cache_->add(sample.key, {map, sample.image.width, sample.image.height});
   }
@@ -100,10 +100,11 @@ Tensor SegmentStep::features(const std::vector<DrawnSample>& batch) const {
     for (const DrawnSample& sample : batch) maps.push_back(cached_features(sample));
     return ops::cat(maps, 0);
   }
-  const int64_t size = model_.config().encoder.image_size();
+  const sam::InputFrame frame = sam::input_frame(model_.config());
+  const int64_t size = frame.size;
   const Tensor input = Tensor::empty({static_cast<int64_t>(batch.size()), 3, size, size});
   for (size_t i = 0; i < batch.size(); ++i) {
-    sam::write_input(batch[i].image, size, input.data<float>() + static_cast<int64_t>(i) * 3 * size * size);
+    frame.write(batch[i].image, input.data<float>() + static_cast<int64_t>(i) * 3 * size * size);
   }
   return model_.image_encoder().trunk(input);
 }

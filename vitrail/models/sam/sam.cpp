@@ -75,6 +75,13 @@ std::string digest_of(const std::vector<std::string>& names, const std::function
   return sha256(std::as_bytes(std::span(text)));
 }
 
+// The digest itself for Segment Anything's preprocessing.
+std::string with_preprocessing(const std::string& digest, SamPreprocessing preprocessing) {
+  if (preprocessing == SamPreprocessing::segment_anything) return digest;
+  const std::string named = digest + name_of(preprocessing);
+  return sha256(std::as_bytes(std::span(named)));
+}
+
 std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, const ParamSource& params) {
   if (config.stages.empty()) return std::make_unique<SamImageEncoder>(config, params);
   return std::make_unique<SamTinyEncoder>(config, params);
@@ -126,10 +133,7 @@ std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadO
     names.push_back(tensor.name);
   }
   const std::string digest = digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
-  const SamPreprocessing preprocessing = defaults_of(checkpoint->path(), map, options).preprocessing;
-  if (preprocessing == SamPreprocessing::segment_anything) return digest;
-  const std::string named = digest + name_of(preprocessing);
-  return sha256(std::as_bytes(std::span(named)));
+  return with_preprocessing(digest, defaults_of(checkpoint->path(), map, options).preprocessing);
 }
 
 std::string sam_trunk_digest(const Sam& sam) {
@@ -140,7 +144,8 @@ std::string sam_trunk_digest(const Sam& sam) {
     names.push_back(parameter.name);
     tensors.push_back(parameter.tensor);
   }
-  return digest_of(names, [&](size_t i) { return tensors[i]; });
+  const std::string digest = digest_of(names, [&](size_t i) { return tensors[i]; });
+  return with_preprocessing(digest, sam.config().preprocessing);
 }
 
 Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options) {
