@@ -5,7 +5,7 @@ probabilities.
 
     tools/golden/sam_medsam.py
 
-Writes tests/fixtures/sam/medsam as sam.py does, with resized [S, S, 3] u8 and small [20, 13, 3] u8 too, and
+Writes tests/fixtures/sam/medsam as sam.py does, with resized [S, S, 3] u8 and small [40, 13, 3] u8 too, and
 config.json.
 """
 
@@ -18,7 +18,7 @@ import torch
 from sam import ROOT, WELL_CONDITIONED, build, difference, float64, write
 
 CONFIG = dict(grid=8, patch=8, dim=32, heads=2, depth=2, window=4, glob=(1,), dec=32, size=(70, 45))
-SMALL = (20, 13)
+SMALL = (40, 13)
 BOXES = ([5.5, 8.25, 30, 60], [20, 2, 44.5, 33.75])
 
 
