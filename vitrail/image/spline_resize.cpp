@@ -69,12 +69,15 @@ std::array<double, 4> spline_weights(double t) {
   return {u * u * u / 6, (4 - 6 * t * t + 3 * t * t * t) / 6, (4 - 6 * u * u + 3 * u * u * u) / 6, t * t * t / 6};
 }
 
-Lines resized_lines(const Lines& source, int64_t length) {
-  Lines result(source.count, length);
-  const double factor = static_cast<double>(source.length) / static_cast<double>(length);
-  parallel_for(0, source.count, 8, [&](int64_t begin, int64_t end) {
+// Resizes `count` lines of `from` values; read(i, line) fills line i.
+template <class Read>
+Lines resized_lines(int64_t count, int64_t from, int64_t length, const Read& read) {
+  Lines result(count, length);
+  const double factor = static_cast<double>(from) / static_cast<double>(length);
+  parallel_for(0, count, 8, [&](int64_t begin, int64_t end) {
+    std::vector<double> line(static_cast<size_t>(from));
     for (int64_t i = begin; i < end; ++i) {
-      std::vector<double> line(source.line(i), source.line(i) + source.length);
+      read(i, line.data());
       if (factor > 1) blur(line, (factor - 1) / 2);
       to_coefficients(line);
       for (int64_t x = 0; x < length; ++x) {
@@ -83,7 +86,7 @@ Lines resized_lines(const Lines& source, int64_t length) {
         const std::array<double, 4> weights = spline_weights(position - static_cast<double>(cell));
         double value = 0;
         for (int64_t k = 0; k < 4; ++k) {
-          value += weights[static_cast<size_t>(k)] * line[static_cast<size_t>(mirrored(cell - 1 + k, source.length))];
+          value += weights[static_cast<size_t>(k)] * line[static_cast<size_t>(mirrored(cell - 1 + k, from))];
         }
         result.line(i)[x] = value;
       }
@@ -92,37 +95,23 @@ Lines resized_lines(const Lines& source, int64_t length) {
   return result;
 }
 
-// [channels · rows][columns] → [channels · columns][rows]
-Lines transposed(const Lines& source, int64_t channels) {
-  const int64_t rows = source.count / channels, columns = source.length;
-  Lines result(channels * columns, rows);
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t y = 0; y < rows; ++y) {
-      for (int64_t x = 0; x < columns; ++x) result.line(c * columns + x)[y] = source.line(c * rows + y)[x];
-    }
-  }
-  return result;
-}
-
-Lines lines_of(const Image& image) {
-  Lines lines(image.channels * image.height, image.width);
-  for (int64_t c = 0; c < image.channels; ++c) {
-    for (int64_t y = 0; y < image.height; ++y) {
-      double* const line = lines.line(c * image.height + y);
-      for (int64_t x = 0; x < image.width; ++x) line[x] = image.row(y)[x * image.channels + c];
-    }
-  }
-  return lines;
-}
-
 }  // namespace
 
 Image resize_spline(const ImageView& source, int64_t width, int64_t height) {
   if (width < 1 || height < 1) throw Error("resize", "positive width and height", str(width, "×", height));
   const Image image = to_image(source, source.channels() == 1 ? ColorMode::grey : ColorMode::rgb);
   const auto [min, max] = std::ranges::minmax(image.pixels);
-  const Lines wide = resized_lines(lines_of(image), width);
-  const Lines columns = resized_lines(transposed(wide, image.channels), height);
+  // [channels · rows][columns], and then [channels · columns][rows].
+  const auto read_row = [&](int64_t i, double* line) {
+    const uint8_t* const row = image.row(i % image.height) + i / image.height;
+    for (int64_t x = 0; x < image.width; ++x) line[x] = row[x * image.channels];
+  };
+  const Lines wide = resized_lines(image.channels * image.height, image.width, width, read_row);
+  const auto read_column = [&](int64_t i, double* line) {
+    const int64_t first = i / width * image.height;
+    for (int64_t y = 0; y < image.height; ++y) line[y] = wide.line(first + y)[i % width];
+  };
+  const Lines columns = resized_lines(image.channels * width, image.height, height, read_column);
   Image result = make_image(width, height, image.channels);
   for (int64_t c = 0; c < image.channels; ++c) {
     for (int64_t x = 0; x < width; ++x) {
