@@ -145,13 +145,13 @@ def table(tags, errors):
         + ", ".join(f"`{module}`" for module in MODULES)
         + " load.",
         "",
-        "| family | tags | load | for example |",
-        "| --- | ---: | ---: | --- |",
+        "| family | load | for example |",
+        "| --- | ---: | --- |",
     ]
     for family, _ in sorted(FAMILIES):
         loaded, total, example = counts[family]
         if total:
-            lines.append(f"| {family} | {total} | {loaded} | {f'`{example}`' if example else '–'} |")
+            lines.append(f"| {family} | {loaded}/{total} | {f'`{example}`' if example else '–'} |")
     missing = sorted({pattern_of(tag) for tag in errors})
     if missing:
         lines += ["", "Not supported: " + ", ".join(f"`{name}`" for name in missing) + "."]
