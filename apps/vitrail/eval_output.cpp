@@ -85,9 +85,10 @@ nlohmann::ordered_json json_of(const data::ClassMetrics& metrics) {
 
 void print_evaluation_table(const EvaluationOutput& output) {
   const data::ClassificationReport& report = *output.report;
-  print_output("top-1 {}\ntop-5 {}\ncalibration error {:.4f}\n{:.1f} images/s\n",
-               data::accuracy_text(report.top1(), report.images()), data::accuracy_text(report.top5(), report.images()),
-               report.calibration_error(), output.images_per_second);
+  print_output("top-1 {}\n", data::accuracy_text(report.top1(), report.images()));
+  // The top-5 accuracy of at most five classes is always 100 %.
+  if (report.num_classes() > 5) print_output("top-5 {}\n", data::accuracy_text(report.top5(), report.images()));
+  print_output("calibration error {:.4f}\n{:.1f} images/s\n", report.calibration_error(), output.images_per_second);
   print_classes(output);
   const std::vector<int64_t> classes = report.classes();
   if (classes.size() <= kMaxMatrixClasses) {

@@ -232,6 +232,19 @@ TEST(Train, AProbeTellsItsCrossValidatedAccuracy) {
   }
 }
 
+// It is always 100 %.
+TEST(Train, TheTop5OfThreeClassesIsNotTold) {
+  const fs::path dataset = make_images(), run = scratch_folder() / "run";
+  const std::string model = model_fixture("timm_token").parent_path().string();
+  ASSERT_EQ(run_program({"train", dataset, "-o", run, "-m", model, "--preset", "probe", "--quiet"}).status, 0);
+  const ProgramResult result = run_program({"eval", "-m", run, dataset, "--format", "table"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::string report = read_text(run / "report.html");
+  EXPECT_TRUE(contains(result.out, "top-1 ")) << result.out;
+  EXPECT_TRUE(contains(report, "top-1 on the test images"));
+  for (const std::string& text : {result.out, report}) EXPECT_FALSE(contains(text, "top-5")) << text;
+}
+
 TEST(Train, OptionsOfADatasetAreRefusedForARecipe) {
   const std::string recipe = recipe_file(make_images()), run = (scratch_folder() / "run").string();
   for (const std::vector<std::string>& options :

@@ -145,6 +145,17 @@ TEST(CsvDataset, AFileOfGigabytesIsRefusedBeforeItIsRead) {
   EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv: expected at most 1000000000 bytes"));
 }
 
+TEST(CsvDataset, APathMayHaveTheBackslashesOfWindows) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"cat/red.png"});
+  write_file(root / "a\\b.png", "a name with a backslash");
+  write_file(root / "list.csv", "file,label\ncat\\red.png,cat\na\\b.png,cat\n");
+  const auto dataset = open_dataset(root / "list.csv", {});
+  EXPECT_EQ(dataset->path(0), (root / "cat/red.png").string());
+  EXPECT_GT(dataset->image(0).width, 0);
+  EXPECT_EQ(dataset->path(1), (root / "a\\b.png").string());
+}
+
 TEST(CsvDataset, AMissingFileFailsAlone) {
   const fs::path root = testing::scratch_folder();
   place_images(root, {"a.png"});

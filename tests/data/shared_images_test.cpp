@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/shared_images.h"
 
+#include <map>
+#include <set>
+
 #include "tests/data/support.h"
 
 namespace vitrail::data {
@@ -43,6 +46,29 @@ TEST(SharedImages, SamplesOfOneDatasetAreCompared) {
   EXPECT_TRUE(warnings.messages.empty());
   warn_of_shared_images(train, {*dataset, {2, 3}, "held-out"});
   EXPECT_TRUE(warnings.any("1 of 2 held-out images are also training images"));
+}
+
+TEST(SharedImages, IdenticalFilesOfSeveralClassesContradict) {
+  const fs::path root = testing::scratch_folder();
+  for (const auto& [file, text] : std::map<std::string, std::string>{{"cat/a", "same"},
+                                                                     {"cat/b", "same"},
+                                                                     {"cat/c", "twin"},
+                                                                     {"cat/d", "twin"},
+                                                                     {"dog/a", "size"},
+                                                                     {"dog/b", "same"},
+                                                                     {"fox/a", "other"}})
+    write_file(root / (file + ".png"), text);
+  const auto dataset = open_dataset(root, {});
+  const std::vector<int64_t> found = find_contradicting_labels({.dataset = *dataset});
+  std::set<std::string> names;
+  for (const int64_t i : found) names.insert(fs::path(dataset->path(i)).lexically_relative(root).string());
+  EXPECT_EQ(names, (std::set<std::string>{"cat/a.png", "cat/b.png", "dog/b.png"}));
+  EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
+  EXPECT_TRUE(find_contradicting_labels({*dataset, {0, 1, 2, 3}, "x"}).empty()) << "one class";
+  Warnings warnings;
+  warn_of_contradicting_labels({.dataset = *dataset, .name = "training"});
+  EXPECT_TRUE(warnings.any("3 training images have other labels than identical files: "));
+  EXPECT_TRUE(warnings.any((root / "cat/a.png").string() + ", " + (root / "dog/b.png").string() + ", …"));
 }
 
 TEST(SharedImages, AnArchiveHasTheContentOfItsFiles) {

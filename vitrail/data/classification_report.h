@@ -35,6 +35,7 @@ class ClassificationReport {
   double top1() const { return accuracy_.top1(); }
   double top5() const { return accuracy_.top5(); }
 
+  int64_t num_classes() const { return static_cast<int64_t>(support_.size()); }  // the model's
   ClassMetrics of_class(int64_t label) const;
   std::vector<int64_t> classes() const;   // those that are a label or a prediction, in index order
   ClassMetrics macro_average() const;     // over classes()

@@ -122,12 +122,19 @@ class CsvDataset : public Dataset {
     std::vector<int64_t> labels;  // until they are resolved: positions in names_, or columns of layout_.classes
   };
 
+  // A path that a Windows program wrote has backslashes, which a name may have here too.
+  std::string file_name(std::string field) const {
+    if (field.find('\\') != field.npos && data::file_size(folder_ / field) < 0)
+      std::replace(field.begin(), field.end(), '\\', '/');
+    return field;
+  }
+
   void add(const CsvRow& row) {
     const std::string row_where = str(where_, ":", row.line);
     const size_t last = layout_.indicators.empty() ? layout_.label : layout_.indicators.back();
     if (row.fields.size() <= std::max(layout_.file, last))
       throw Error(row_where, "file,class_index", str(row.fields.size(), " field(s)"));
-    Row result{row.fields[layout_.file], {}};
+    Row result{file_name(row.fields[layout_.file]), {}};
     if (result.file.empty()) throw Error(row_where, "a file", "an empty field");
     const std::string& field = row.fields[layout_.label];
     if (!layout_.indicators.empty()) {

@@ -2,6 +2,7 @@
 #include "vitrail/data/shared_images.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -53,6 +54,21 @@ int64_t count_shared(const SameSize& group, const Dataset& first, const Dataset&
   });
 }
 
+// The samples of one content whose labels differ are appended to `found`.  A file that a list has twice is no copy.
+void add_contradicting(const Dataset& dataset, const std::vector<int64_t>& same_size, std::vector<int64_t>& found) {
+  std::map<uint64_t, std::vector<int64_t>> by_hash;
+  for (const int64_t i : same_size) {
+    if (const auto hash = hash_of(dataset, i)) by_hash[*hash].push_back(i);
+  }
+  for (const auto& [hash, samples] : by_hash) {
+    const int64_t first = samples.front();
+    if (std::any_of(samples.begin(), samples.end(), [&](int64_t i) {
+          return dataset.labels(i) != dataset.labels(first) && dataset.path(i) != dataset.path(first);
+        }))
+      found.insert(found.end(), samples.begin(), samples.end());
+  }
+}
+
 }  // namespace
 
 SharedImages find_shared_images(const NamedSamples& first, const NamedSamples& second) {
@@ -80,6 +96,35 @@ void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second
   if (shared.count == 0) return;
   warn(str(shared.count, " of ", shared.compared, " ", second.name, " images", " are also ", first.name,
            " images (identical files): accuracies on them are too high"));
+}
+
+std::vector<int64_t> find_contradicting_labels(const NamedSamples& set) {
+  std::unordered_map<int64_t, std::vector<int64_t>> sizes;
+  for (const int64_t i : indices_of(set)) {
+    const int64_t size = set.dataset.content_size(i);
+    if (size >= 0) sizes[size].push_back(i);
+  }
+  std::vector<int64_t> found;
+  for (const auto& [size, samples] : sizes) {
+    if (samples.size() > 1) add_contradicting(set.dataset, samples, found);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void warn_of_contradicting_labels(const NamedSamples& set) {
+  const std::vector<int64_t> found = find_contradicting_labels(set);
+  if (found.empty()) return;
+  const Dataset& dataset = set.dataset;
+  const int64_t first = found.front();
+  const auto hash = hash_of(dataset, first);
+  const auto other = std::find_if(found.begin() + 1, found.end(), [&](int64_t i) {
+    return dataset.labels(i) != dataset.labels(first) && hash_of(dataset, i) == hash;
+  });
+  std::string example = dataset.path(first);
+  if (other != found.end()) example += ", " + dataset.path(*other);
+  warn(str(found.size(), " ", set.name, " images have other labels than identical files: ", example,
+           found.size() > 2 ? ", …" : ""));
 }
 
 }  // namespace vitrail::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Finds images that are in two sets, such as test images among the training images.
+// Finds identical images: in two sets, such as test images among the training images, and in two classes of one set.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,5 +27,11 @@ SharedImages find_shared_images(const NamedSamples& first, const NamedSamples& s
 
 // Warns if find_shared_images finds any.
 void warn_of_shared_images(const NamedSamples& first, const NamedSamples& second);
+
+// Samples of the set that are identical, as above, to one with other labels.  Ascending indices in the dataset.
+std::vector<int64_t> find_contradicting_labels(const NamedSamples& set);
+
+// Warns if find_contradicting_labels finds any, and names two of them.
+void warn_of_contradicting_labels(const NamedSamples& set);
 
 }  // namespace vitrail::data

@@ -91,12 +91,13 @@ void hold_out(const data::Dataset& train, const DataRecipe& recipe, RunData& run
   run.validation = Subset{nullptr, std::move(split.held_out), str(held_out, " images held out of ", recipe.train)};
 }
 
-// Accuracies on images that are also trained on are no measure.
-void report_leaks(const data::Dataset& train, const RunData& run) {
+// Accuracies on images that are also trained on are no measure.  No model fits an image that is in two classes.
+void report_identical_images(const data::Dataset& train, const RunData& run) {
   const data::NamedSamples training{train, run.train.samples, "training"};
   const data::NamedSamples validation{run.validation.dataset ? *run.validation.dataset : train, run.validation.samples,
                                       "validation"};
   const bool validates = run.validation.dataset || !run.validation.samples.empty();
+  data::warn_of_contradicting_labels({.dataset = train, .name = "training"});
   if (validates) data::warn_of_shared_images(training, validation);
   if (!run.test.dataset) return;
   const data::NamedSamples test{*run.test.dataset, run.test.samples, "test"};
@@ -139,7 +140,7 @@ RunData open_sets(const DataRecipe& recipe, int64_t channels) {
 RunData open_data(const DataRecipe& recipe, int64_t channels) {
   RunData run = open_sets(recipe, channels);
   const DatasetPtr train = run.train.dataset;
-  report_leaks(*train, run);
+  report_identical_images(*train, run);
   run.train.dataset = with_cache(train, recipe);
   if (run.validation.dataset == train) run.validation.dataset = run.train.dataset;
   return run;

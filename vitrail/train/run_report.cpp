@@ -91,9 +91,11 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
     facts.push_back(
         {str(names.first_title, " on the test images, ", interval_text(counters.test_top1, images, several)),
          percent(counters.test_top1, 2)});
-    facts.push_back(
-        {str(names.second_title, " on the test images, ", interval_text(counters.test_top5, images, several)),
-         percent(counters.test_top5, 2)});
+    if (several || input.data->classes.size() > 5) {
+      facts.push_back(
+          {str(names.second_title, " on the test images, ", interval_text(counters.test_top5, images, several)),
+           percent(counters.test_top5, 2)});
+    }
   }
   if (counters.best.top1 >= 0 && input.data->validation.dataset) {
     const std::string name = input.search ? str(names.first_title, " on the validation images, ")
