@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <cmath>
+#include <limits>
+#include <thread>
+
 #include "tests/support/golden.h"
 #include "vitrail/autograd/checkpoint.h"
 #include "vitrail/autograd/engine.h"
@@ -202,6 +206,95 @@ TEST(Graph, OnlyFloatingTensorsCanRequireGradients) {
   EXPECT_NO_THROW(set_requires_grad(integers, false));
 }
 
+TEST(Checkpoint, RecordsNothingUnderNoGrad) {
+  const Tensor x = leaf({2, 3}, 1);
+  const NoGrad scope;
+  const Tensor out = checkpoint([](const Tensor& in) { return ops::mul(in, in); }, x);
+  EXPECT_FALSE(requires_grad(out));
+  EXPECT_TRUE(testing::close(out, ops::mul(x, x), 0));
+}
+
+// The inner pass has the options of the outer one, and the recomputed input is no leaf of the user's.
+TEST(Checkpoint, ReportsTheLeavesOfItsPart) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2);
+  std::vector<Variable*> order;
+  backward(checkpoint([&](const Tensor& in) { return ops::linear(ops::mul(in, in), w, {}); }, x),
+           Tensor::full({2, 4}, 1, DType::f64), {.on_leaf = [&](Variable& variable) { order.push_back(&variable); }});
+  EXPECT_EQ(order, (std::vector<Variable*>{variable_of(w).get(), variable_of(x).get()}));
+  backward(ops::mul(x, x), Tensor::full({2, 3}, 1, DType::f64));
+  EXPECT_EQ(order.size(), 2u) << "the callback is that of one pass";
+}
+
+TEST(Checkpoint, OfAnInputWithoutGradientGivesThoseOfItsParameters) {
+  const Tensor x = Tensor::randn({2, 3}, 1, DType::f64), w = leaf({4, 3}, 2), y = leaf({2, 4}, 3);
+  const auto function = [&](const Tensor& in) { return ops::linear(in, w, {}); };
+  backward(ops::add(checkpoint(function, x), y), Tensor::full({2, 4}, 1, DType::f64));
+  const Tensor got = grad_of(w).clone();
+  clear_grad(w);
+  backward(function(x), Tensor::full({2, 4}, 1, DType::f64));
+  EXPECT_TRUE(testing::close(got, grad_of(w), 0));
+}
+
+TEST(Graph, NodesReportTheirNamesInTheOrderOfTheBackwardPass) {
+  const Tensor x = leaf({2, 3}, 1), w = leaf({4, 3}, 2);
+  std::vector<std::string> names;
+  backward(ops::activation(ops::linear(x, w, {}), kernels::Activation::gelu), Tensor::full({2, 4}, 1, DType::f64),
+           {.on_node = [&](const std::string& name, double seconds) {
+             EXPECT_GE(seconds, 0);
+             names.push_back(name);
+           }});
+  EXPECT_EQ(names, (std::vector<std::string>{"activation", "linear"}));
+}
+
+TEST(Graph, AGradientOfAnotherShapeOfAsManyElementsIsAnError) {
+  const Tensor x = leaf({2, 3}, 1);
+  const Tensor out = ops::mul(x, x);
+  EXPECT_THROW(backward(out, Tensor::zeros({3, 2}, DType::f64)), Error);
+  EXPECT_THROW(backward(out, Tensor::zeros({6}, DType::f64)), Error);
+  EXPECT_NO_THROW(backward(out, Tensor::zeros({2, 3}, DType::f64))) << "the refused calls changed nothing";
+}
+
+// Half precisions are added in single precision and rounded once.
+TEST(Graph, GradientsAccumulateInTheDtypeOfTheLeaf) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const Tensor x = leaf({40}, 1, dtype);
+    const Tensor first = Tensor::randn({40}, 2, dtype), second = Tensor::randn({40}, 3, dtype);
+    backward(ops::residual_add(x, x), first);
+    backward(ops::residual_add(x, x), second);
+    ASSERT_EQ(grad_of(x).dtype(), dtype);
+    const auto sum = [dtype](const Tensor& a, const Tensor& b) {
+      return ops::add(a.to(DType::f32), b.to(DType::f32)).to(dtype);
+    };
+    EXPECT_TRUE(testing::close(grad_of(x), sum(sum(first, first), sum(second, second)), 0)) << name_of(dtype);
+  }
+}
+
+TEST(Graph, GradModeIsThatOfTheInnermostScopeAndOfItsThread) {
+  EXPECT_TRUE(grad_enabled());
+  const NoGrad off;
+  {
+    const GradMode on(true);
+    EXPECT_TRUE(grad_enabled());
+  }
+  EXPECT_FALSE(grad_enabled());
+  bool of_other_thread = false;
+  std::thread([&] { of_other_thread = grad_enabled(); }).join();
+  EXPECT_TRUE(of_other_thread);
+}
+
+TEST(Graph, TensorsWithoutAVariableHaveNoGradient) {
+  Tensor x = Tensor::zeros({2});
+  EXPECT_EQ(variable_of(x), nullptr);
+  EXPECT_FALSE(requires_grad(x));
+  EXPECT_FALSE(grad_of(x).defined());
+  clear_grad(x);
+  set_requires_grad(x, false);
+  EXPECT_FALSE(requires_grad(x));
+  EXPECT_FALSE(recording({x}));
+  set_requires_grad(x, true);
+  EXPECT_TRUE(recording({Tensor(), x}));
+}
+
 TEST(GradientCheck, FindsAWrongGradient) {
   // x + x, with a backward function that returns 3 instead of 2.
   const auto wrong = [](const std::vector<Tensor>& in) {
@@ -220,6 +313,55 @@ TEST(GradientCheck, FindsAWrongGradient) {
   EXPECT_GT(check.worst, 0.1);
   EXPECT_EQ(check.input, 0);
   EXPECT_THROW(check_gradients(wrong, {Tensor::randn({3}, 1)}), Error);  // f32
+}
+
+// x² with one element of its gradient replaced.
+Tensor with_wrong_element(const std::vector<Tensor>& in, int64_t element, double wrong) {
+  Tensor out;
+  {
+    const NoGrad scope;
+    out = ops::mul(in[0], in[0]);
+  }
+  if (recording(in)) {
+    record(out, "wrong", in, [x = in[0].detach(), element, wrong](const Tensor& grad) {
+      Tensor result = ops::mul(ops::add(x, x), grad);
+      result.data<double>()[element] = wrong;
+      return std::vector<Tensor>{result};
+    });
+  }
+  return out;
+}
+
+// NaN compares with nothing: neither the elements before nor those after it may hide it.
+TEST(GradientCheck, FindsAGradientThatIsNotANumber) {
+  for (const double wrong : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (int64_t element = 0; element < 4; ++element) {
+      const GradientCheck check =
+          check_gradients([&](const std::vector<Tensor>& in) { return with_wrong_element(in, element, wrong); },
+                          {Tensor::randn({4}, 1, DType::f64)});
+      EXPECT_FALSE(check.worst < 1e-3) << element;
+      EXPECT_EQ(check.element, element);
+    }
+  }
+}
+
+TEST(GradientCheck, NamesTheWorstElement) {
+  for (int64_t element = 0; element < 4; ++element) {
+    const GradientCheck check =
+        check_gradients([&](const std::vector<Tensor>& in) { return with_wrong_element(in, element, 100); },
+                        {Tensor::randn({4}, 1, DType::f64)});
+    EXPECT_EQ(check.input, 0);
+    EXPECT_EQ(check.element, element);
+    EXPECT_EQ(check.analytic, 100);
+    EXPECT_NEAR(check.worst, std::abs(check.numerical - 100) / 100, 1e-12);
+  }
+}
+
+TEST(GradientCheck, AFunctionThatLeavesAnInputOutIsAnError) {
+  const auto first = [](const std::vector<Tensor>& in) { return ops::mul(in[0], in[0]); };
+  const Tensor x = Tensor::randn({2}, 1, DType::f64);
+  EXPECT_LT(check_gradients(first, {x}).worst, 1e-8);
+  EXPECT_THROW(check_gradients(first, {x, x}), Error);
 }
 
 }  // namespace

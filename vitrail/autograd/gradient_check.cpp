@@ -49,6 +49,7 @@ GradientCheck check_gradients(const std::function<Tensor(const std::vector<Tenso
       const double numerical = (above - below) / (2 * step), analytic = analytic_grad.data<double>()[i];
       const double error = std::abs(numerical - analytic) / std::max({1.0, std::abs(numerical), std::abs(analytic)});
       if (!(error <= result.worst)) result = {error, static_cast<int>(n), i, numerical, analytic};
+      if (std::isnan(result.worst)) return result;  // no later error compares with it
     }
   }
   return result;
