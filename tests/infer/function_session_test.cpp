@@ -12,9 +12,12 @@
 #include "vitrail/base/parallel.h"
 #include "vitrail/nn/downsampled_attention.h"
 #include "vitrail/nn/layer_norm.h"
+#include "vitrail/nn/linear.h"
+#include "vitrail/nn/mlp.h"
 #include "vitrail/nn/multihead_attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
+#include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
@@ -263,6 +266,118 @@ TEST(FunctionSession, AnOutputThatNothingComputesIsAnError) {
   nn::MultiheadAttention layer = cross_attention();
   const FunctionSession session(layer, [](const NamedTensors& inputs) { return inputs; });
   EXPECT_THROW(session.run(inputs_of(1, 4, 8)), Error);
+}
+
+// Dropout would otherwise be a part of the program.
+TEST(FunctionSession, PutsAModuleInTrainingIntoEvalMode) {
+  const auto make = [] {
+    RandomParams random(3);
+    return nn::Mlp({.in_features = 8, .hidden_features = 40, .dropout = 0.5}, ParamSource(random));
+  };
+  const nn::Mlp reference = make();
+  nn::Mlp layer = make();
+  layer.train();
+  const FunctionSession session(layer, [&layer](const NamedTensors& inputs) -> NamedTensors {
+    return {{"y", layer.forward(inputs[0].tensor)}};
+  });
+  EXPECT_FALSE(layer.training());
+  const Tensor x = Tensor::randn({5, 8}, 1);
+  EXPECT_TRUE(testing::close(session.run({{"x", x}})[0].tensor, reference.forward(x), 1e-5));
+}
+
+// The bytes of a strided tensor are not all its own.
+TEST(FunctionSession, AStridedResultIsAnErrorAndIsNotWritten) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer));
+  const NamedTensors inputs = inputs_of(1, 4, 8), want = session.run(inputs);
+  const Tensor memory = Tensor::full({1, 4, 2 * kDim}, 7), weights = Tensor::zeros(want[1].tensor.shape());
+  for (const Tensor& strided : {memory.narrow(2, 0, kDim), memory.narrow(2, 0, kDim).transpose(1, 2)}) {
+    const std::string message = testing::error_of([&] { session.run_into(inputs, {strided, weights}); });
+    EXPECT_TRUE(testing::contains(message, "a contiguous result f32 [1, 4, 64]")) << message;
+  }
+  EXPECT_TRUE(testing::close(memory, Tensor::full({1, 4, 2 * kDim}, 7), 0));
+}
+
+TEST(FunctionSession, TakesEveryFloatingTypeAndLayout) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, attend_to_context(layer));
+  NamedTensors inputs = inputs_of(2, 4, 8);
+  for (nn::NamedTensor& input : inputs) input.tensor = input.tensor.to(DType::bf16).to(DType::f32);
+  const Tensor want = session.run(inputs)[0].tensor;
+  for (const DType dtype : {DType::bf16, DType::f64}) {
+    const NamedTensors converted{{"queries", inputs[0].tensor.to(dtype)}, {"context", inputs[1].tensor.to(dtype)}};
+    EXPECT_TRUE(testing::close(session.run(converted)[0].tensor, want, 0)) << name_of(dtype);
+  }
+  const Tensor strided = inputs[0].tensor.transpose(1, 2).contiguous().transpose(1, 2);
+  EXPECT_TRUE(testing::close(session.run({{"queries", strided}, inputs[1]})[0].tensor, want, 0));
+}
+
+// More shapes than programs and plans are kept; the first ones are compiled again.
+TEST(FunctionSession, ManyShapesHaveTheirOwnResults) {
+  const nn::MultiheadAttention reference = cross_attention();
+  for (const bool split_batch : {false, true}) {
+    nn::MultiheadAttention layer = cross_attention();
+    const FunctionSession session(layer, attend_to_context(layer), {.threads = 2, .split_batch = split_batch});
+    for (const int64_t offset : {0, 0, 5}) {
+      for (int64_t n = 1; n <= 40; ++n) {
+        const NamedTensors inputs = inputs_of(1 + n % 3, n, 1 + (n + offset) % 7);
+        EXPECT_TRUE(testing::close(session.run(inputs)[0].tensor, attend_to_context(reference)(inputs)[0].tensor, 1e-5))
+            << n;
+      }
+    }
+  }
+}
+
+TEST(FunctionSession, MoreInputsThanAProgramTakesAreAnError) {
+  nn::MultiheadAttention layer = cross_attention();
+  const FunctionSession session(layer, [](const NamedTensors& inputs) -> NamedTensors {
+    Tensor sum = inputs[0].tensor;
+    for (size_t i = 1; i < inputs.size(); ++i) sum = ops::add(sum, inputs[i].tensor);
+    return {{"sum", sum}};
+  });
+  NamedTensors inputs;
+  for (int i = 0; i < 9; ++i) inputs.push_back({std::to_string(i), Tensor::full({2}, i)});
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { session.run(inputs); }), "1 to 8 inputs, got 9"));
+  inputs.pop_back();
+  EXPECT_TRUE(testing::close(session.run(inputs)[0].tensor, Tensor::full({2}, 28), 0));
+}
+
+TEST(FindTensor, NamesTheTensorsThatThereAre) {
+  const NamedTensors tensors{{"a", Tensor::zeros({1})}, {"b", Tensor::zeros({2})}};
+  EXPECT_EQ(find_tensor(tensors, "b").numel(), 2);
+  EXPECT_EQ(testing::error_of([&] { find_tensor(tensors, "c"); }), "tensors: expected a tensor named c, got a, b");
+  EXPECT_EQ(testing::error_of([&] { find_tensor({}, "c"); }), "tensors: expected a tensor named c, got none");
+}
+
+TEST(FunctionSession, LayersOfOtherNamesAreErrors) {
+  nn::MultiheadAttention layer = cross_attention();
+  using Options = FunctionOptions;
+  EXPECT_THROW(FunctionSession(layer, attend_to_context(layer), Options{.retained_layers = {"absent"}}), Error);
+  EXPECT_THROW(FunctionSession(layer, attend_to_context(layer),
+                               Options{.precision = Precision::int8, .excluded_layers = {"absent"}}),
+               Error);
+}
+
+// The sum may not be written over the input while other columns of it are still computed.
+TEST_P(CrossAttention, AResidualMayBeTheInputOfItsLayer) {
+  const bool fp32 = GetParam() == Precision::fp32;
+  const auto make = [] {
+    RandomParams random(3);
+    return nn::Linear(300, 300, true, ParamSource(random));
+  };
+  const nn::Linear reference = make();
+  nn::Linear layer = make();
+  const auto function = [](const nn::Linear& linear, const Tensor& x) {
+    const Tensor hidden = ops::add(x, x);
+    return ops::residual_add(hidden, linear.forward(hidden));
+  };
+  const FunctionSession session(layer,
+                                [&](const NamedTensors& inputs) -> NamedTensors {
+                                  return {{"y", function(layer, inputs[0].tensor)}};
+                                },
+                                {.precision = GetParam()});
+  const Tensor x = Tensor::randn({2, 150, 300}, 1);
+  EXPECT_LE(relative_error(session.run({{"x", x}})[0].tensor, function(reference, x)), fp32 ? 1e-6 : 0.01);
 }
 
 }  // namespace

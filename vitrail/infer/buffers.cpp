@@ -56,9 +56,12 @@ const Storage* BufferPlan::root(const Storage* storage) const {
 
 void BufferPlan::share_in_place(const std::vector<FusedOperation>& list) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-    const Tensor& source = list[i].op.kind == ops::OpKind::rotary ? list[i].op.inputs[0] : list[i].residual;
+    const Tensor& input = list[i].op.inputs[0];
+    const Tensor& source = list[i].op.kind == ops::OpKind::rotary ? input : list[i].residual;
     if (!source.defined() || !holds(source)) continue;
     const Storage* from = root(source.storage().get());
+    // A linear layer writes parts of its result before it has read all of its input.
+    if (list[i].fused_residual() && holds(input) && root(input.storage().get()) == from) continue;
     Buffer& to = buffers_.at(list[i].op.outputs[0].storage().get());
     Buffer& origin = buffers_.at(from);
     if (origin.last != i || origin.bytes != to.bytes) continue;

@@ -15,7 +15,7 @@ inline size_t aligned(size_t bytes) {
 }
 
 // Buffers whose lifetimes do not overlap share memory.  A fused residual addition works in place if nothing reads its
-// residual afterwards.
+// residual afterwards, and the layer multiplies something else.
 class BufferPlan {
  public:
   BufferPlan(const std::vector<FusedOperation>& list, const std::vector<Tensor>& inputs,
