@@ -26,9 +26,9 @@ struct RotaryEmbeddingConfig {
 };
 
 // Axial angles: the coordinate of y divided by each period, then that of x (Heo et al. 2024, "Rotary position embedding
-// for vision transformer", eq. 9; Siméoni et al. 2025, "DINOv3").  Mixed: x · freqs[0] + y · freqs[1] (Heo et al., eq.
-// 12).  Parameter of mixed: freqs [2, depth, heads, d/2].  Source: timm's RotaryEmbeddingCat, RotaryEmbeddingDinoV3 and
-// RotaryEmbeddingMixed.
+// for vision transformer", eq. 9; Siméoni et al. 2025, "DINOv3").  Mixed: y · freqs[0] + x · freqs[1], or
+// with x_first x · freqs[0] + y · freqs[1] (Heo et al., eq. 12).  Parameter of mixed: freqs [2, depth, heads, d/2].
+// Source: timm's RotaryEmbeddingCat, RotaryEmbeddingDinoV3 and RotaryEmbeddingMixed.
 class RotaryEmbedding : public Module {
  public:
   RotaryEmbedding(const RotaryEmbeddingConfig& config, const ParamSource& params);
