@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -13,6 +15,7 @@
 #include "tests/support/full_disk.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 
 namespace vitrail {
 namespace {
@@ -169,6 +172,48 @@ TEST(AtomicFile, FilesThatBelongTogetherAppearTogether) {
   AtomicFile::commit_together({&a, &b});
   EXPECT_EQ(read(folder / "a"), "new a");
   EXPECT_EQ(read(folder / "b"), "new b");
+}
+
+// Small writes are buffered and large ones are not; their order and every gap must be those of the calls.
+TEST(AtomicFile, HasWhatWasWrittenInTheOrderOfTheCalls) {
+  const fs::path path = testing::scratch_folder() / "file";
+  RandomStream random(1);
+  for (int round = 0; round < 20; ++round) {
+    AtomicFile file(path);
+    std::string want;
+    size_t at = 0;
+    for (int call = 0; call < 30; ++call) {
+      if (random.bits() % 4 == 0) file.seek(at = random.bits() % 200'000);
+      constexpr size_t kSizes[] = {0, 1, 100, 30'000, 65'535, 65'536, 65'537, 150'000};
+      const std::string part(kSizes[random.bits() % 8], static_cast<char>('a' + call % 26));
+      file.write(part);
+      if (part.empty()) continue;
+      want.resize(std::max(want.size(), at + part.size()));
+      want.replace(at, part.size(), part);
+      at += part.size();
+    }
+    file.commit();
+    ASSERT_TRUE(read(path) == want) << "round " << round;
+  }
+}
+
+TEST(AtomicFile, AnUnwrittenFileIsEmpty) {
+  const fs::path path = testing::scratch_folder() / "file";
+  replace(path, "old");
+  AtomicFile(path).commit();
+  expect_only(path, "");
+}
+
+TEST(AtomicFile, ADescriptorOfTheProcessIsWritten) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  replace("/dev/fd/" + std::to_string(ends[1]), "through a descriptor");
+  ::close(ends[1]);
+  char text[64] = "";
+  EXPECT_EQ(::read(ends[0], text, sizeof text - 1), 20);
+  EXPECT_STREQ(text, "through a descriptor");
+  ::close(ends[0]);
+  EXPECT_THROW(AtomicFile("/dev/fd/987654"), Error);
 }
 
 }  // namespace

@@ -116,5 +116,83 @@ TEST(Npy, DamagedFilesAreErrors) {
   EXPECT_THROW(read_npy(file_with(huge)), Error) << "a count of elements that overflows";
 }
 
+TEST(Npy, HalfPrecisionRowsAreRoundedToNearestEven) {
+  const auto path = scratch_folder() / "h.npy";
+  const std::vector<float> values{1, 1 + 0x1p-11f, 1 + 3 * 0x1p-11f, -0.1f, 65519, 1e6f};
+  NpyWriter writer(path, DType::f16, std::array<int64_t, 1>{2}, 3);
+  writer.write_rows(values.data(), 1);
+  writer.write_rows(values.data() + 2, 2);
+  writer.finish();
+  const NpyArray read = read_npy(path);
+  EXPECT_EQ(read.dtype, DType::f16);
+  EXPECT_EQ(read.shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(read.f32, (std::vector<float>{1, 1, 1 + 0x1p-9f, -0.0999755859375f, 65504, INFINITY}));
+  EXPECT_EQ(std::filesystem::file_size(path) % 64, 12u) << "two bytes for each value";
+}
+
+TEST(Npy, OtherTypesAndRowsThanAnnouncedAreErrors) {
+  const auto folder = scratch_folder();
+  for (const DType dtype : {DType::f64, DType::bf16, DType::i32, DType::u8})
+    EXPECT_THROW(NpyWriter(folder / "a.npy", dtype), Error);
+  const std::array<float, 2> values{1, 2};
+  {
+    NpyWriter writer(folder / "a.npy", DType::f32, std::array<int64_t, 1>{1}, 1);
+    const int64_t integer = 1;
+    EXPECT_THROW(writer.write_rows(&integer, 1), Error);
+    writer.write_rows(values.data(), 2);
+    EXPECT_THROW(writer.finish(), Error) << "a row too many";
+  }
+  EXPECT_THROW(write_npy(folder / "b.npy", std::array<int64_t, 2>{-1, 0}, values.data()), Error);
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+
+TEST(NpyRows, AreReadAsFloatFromAnyRow) {
+  const NpyRows rows(fixture("data/float32_2x3x4.npy"));
+  EXPECT_EQ(rows.shape(), (std::vector<int64_t>{2, 3, 4}));
+  std::vector<float> second(12), both(24);
+  rows.read(1, 1, second.data());
+  rows.read(0, 2, both.data());
+  EXPECT_EQ(both, eighths());
+  EXPECT_EQ(second, std::vector<float>(both.begin() + 12, both.end()));
+  rows.read(2, 0, nullptr);
+
+  const NpyRows doubles(fixture("data/float64_5.npy"));
+  EXPECT_EQ(doubles.dtype(), DType::f64);
+  std::vector<float> roots(3);
+  doubles.read(2, 3, roots.data());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(roots[i], static_cast<float>(std::sqrt(2.0 + i)));
+
+  const auto path = scratch_folder() / "h.npy";
+  NpyWriter writer(path, DType::f16, std::array<int64_t, 1>{3});
+  writer.write_rows(eighths().data(), 2);
+  writer.finish();
+  std::vector<float> last(3);
+  NpyRows(path).read(1, 1, last.data());
+  EXPECT_EQ(last, (std::vector<float>{0.375f, 0.5f, 0.625f}));
+}
+
+TEST(NpyRows, OfScalarsAndIntegersAreErrors) {
+  EXPECT_THROW(NpyRows(fixture("data/scalar.npy")), Error);
+  EXPECT_THROW(NpyRows(fixture("data/int64_3x2.npy")), Error);
+  EXPECT_THROW(NpyRows(scratch_folder() / "absent.npy"), Error);
+}
+
+TEST(Npy, HeadersOfOtherProgramsAreRead) {
+  const auto file = [](const std::string& header, size_t bytes) {
+    std::string text("\x93NUMPY\x01\x00", 8);
+    text += {static_cast<char>(header.size()), '\0'};
+    return file_with(text + header + std::string(bytes, '\0'));
+  };
+  EXPECT_EQ(read_npy(file("{'shape':(2,3),'fortran_order':False,'descr':'<f4'}", 24)).shape,
+            (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(read_npy(file("{'descr': '<f8', 'fortran_order': False, 'shape': (12L,), }", 96)).shape,
+            std::vector<int64_t>{12});
+  EXPECT_THROW(read_npy(file("{'descr': '<f4', 'fortran_order': False, 'shape': [2]}", 8)), Error);
+  EXPECT_THROW(read_npy(file("{'descr': '<f4', 'fortran_order': False, 'shape': (-2)}", 8)), Error);
+  EXPECT_THROW(read_npy(file("{'descr': '>f4', 'fortran_order': False, 'shape': (2,)}", 8)), Error);
+  EXPECT_THROW(read_npy(file("{'descr': '<f4', 'shape': (2,)}", 8)), Error);
+  EXPECT_THROW(read_npy(file("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", 8)), Error);
+}
+
 }  // namespace
 }  // namespace vitrail

@@ -116,5 +116,83 @@ TEST(Tar, TheEndNeedsNoZeros) {
   EXPECT_EQ(read(archive.substr(0, archive.size() - 1024)).entries.size(), read(archive).entries.size());
 }
 
+// A header with this name, type and size.
+std::string header_of(const std::string& name, char type, size_t size, const std::string& link = "") {
+  std::string header(512, '\0');
+  header.replace(0, name.size(), name);
+  char octal[32];
+  std::snprintf(octal, sizeof octal, "%011zo", size);
+  header.replace(124, 11, octal, 11);
+  header[156] = type;
+  header.replace(157, link.size(), link);
+  header.replace(257, 8,
+                 std::string("ustar\0"
+                             "00",
+                             8));
+  fix_checksum(header);
+  return header;
+}
+
+std::string padded(std::string content) {
+  content.resize((content.size() + 511) / 512 * 512);
+  return content;
+}
+
+std::vector<std::string> paths_of(const TarListing& listing) {
+  std::vector<std::string> paths;
+  for (const TarEntry& entry : listing.entries) paths.push_back(entry.path);
+  return paths;
+}
+
+// GNU tar's own format ("ustar" and two spaces) has times where ustar has a prefix of the name.
+TEST(Tar, GnuHeadersHaveNoPrefix) {
+  for (const bool gnu : {false, true}) {
+    std::string archive = header_of("a.txt", '0', 0);
+    if (gnu) archive.replace(257, 8, "ustar  ", 8);
+    archive.replace(345, 12, std::string("14412345670\0", 12));
+    fix_checksum(archive);
+    EXPECT_EQ(paths_of(read(archive)), std::vector<std::string>{gnu ? "a.txt" : "14412345670/a.txt"});
+  }
+}
+
+TEST(Tar, PathsLeaveOutWhatPrecedesTheFirstName) {
+  std::string archive;
+  for (const char* name : {"./a", "/b", ".//./c", "d/./e", ".", "./", "../f", ".g"}) archive += header_of(name, '0', 0);
+  EXPECT_EQ(paths_of(read(archive)), (std::vector<std::string>{"a", "b", "c", "d/./e", "../f", ".g"}));
+}
+
+TEST(Tar, LinksHaveTheContentOfAnEarlierFileAndOthersAreLeftOut) {
+  const std::string archive = header_of("a", '0', 3) + padded("abc") + header_of("b", '1', 3, "./a") +
+                              header_of("c", '1', 0, "absent") + header_of("d", '2', 0, "a") + header_of("e", '3', 0) +
+                              header_of("f", '6', 0) + header_of("folder", '5', 0) + header_of("old/", '\0', 0) +
+                              header_of("g", '7', 1) + padded("g");
+  const TarListing listing = read(archive);
+  EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"a", "b", "folder/", "old/", "g"}));
+  EXPECT_EQ(listing.entries[1].offset, 512u);
+  EXPECT_EQ(listing.entries[1].size, 3u);
+  EXPECT_EQ(archive.substr(listing.entries[4].offset, listing.entries[4].size), "g");
+  EXPECT_EQ(listing.symbolic_links, 1);
+}
+
+TEST(Tar, AnExtendedHeaderIsThatOfTheNextFileOnly) {
+  const std::string size = "10 size=5\n";
+  const std::string archive = header_of("x", 'x', 15) + padded("15 path=longer\n") + header_of("a", '0', 1) +
+                              padded("1") + header_of("b", '0', 1) + padded("2") + header_of("x", 'x', size.size()) +
+                              padded(size) + header_of("c", '0', 0) + padded("12345") + header_of("x", 'L', 7) +
+                              padded(std::string("gnu\0xyz", 7)) + header_of("d", '0', 0) + header_of("e", '0', 0);
+  const TarListing listing = read(archive);
+  EXPECT_EQ(paths_of(listing), (std::vector<std::string>{"longer", "b", "c", "gnu", "e"}));
+  EXPECT_EQ(archive.substr(listing.entries[2].offset, listing.entries[2].size), "12345");
+}
+
+TEST(Tar, HugeNumbersAndNamesAreErrors) {
+  std::string archive = header_of("a", '0', 0);
+  archive.replace(124, 12, 12, '\xff');
+  fix_checksum(archive);
+  EXPECT_TRUE(contains(refusal(archive), "expected the size of a file"));
+  archive = header_of("x", 'x', (1 << 20) + 1) + std::string(3 << 20, ' ');
+  EXPECT_TRUE(contains(refusal(archive), "expected a name of at most 1048576 bytes"));
+}
+
 }  // namespace
 }  // namespace vitrail
