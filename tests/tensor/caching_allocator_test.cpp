@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "vitrail/tensor/tensor.h"
 
 namespace vitrail {
@@ -48,6 +50,36 @@ TEST(CachingAllocator, SmallBlocksAreNotCached) {
   const CachingAllocatorScope scope;
   Tensor::empty({16});
   EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
+}
+
+TEST(CachingAllocator, CountsTheBlocksThatAreNotInUse) {
+  const CachingAllocatorScope scope;
+  Tensor a = Tensor::empty({kLarge}), b = Tensor::empty({kLarge});
+  EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
+  a = {};
+  const size_t one = CachingAllocatorScope::cached_bytes();
+  EXPECT_GE(one, 4u * kLarge);
+  b = {};
+  EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 2 * one);
+  a = Tensor::empty({kLarge});
+  EXPECT_EQ(CachingAllocatorScope::cached_bytes(), one);
+  b = Tensor::empty({kLarge});
+  EXPECT_EQ(CachingAllocatorScope::cached_bytes(), 0u);
+}
+
+// A block of the cache must have the bytes of every request that it serves.
+TEST(CachingAllocator, BlocksHoldWhatIsWrittenToThem) {
+  const CachingAllocatorScope scope;
+  for (const int64_t bytes : {65535, 65536, 65537, 73728, 73729, 81919, 81920, 131071, 131072, 131073, 1 << 20}) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Tensor> tensors;
+      for (int i = 0; i < 3; ++i) tensors.push_back(Tensor::full({bytes}, 10 * round + i, DType::u8));
+      for (int i = 0; i < 3; ++i) {
+        const uint8_t* const data = tensors[static_cast<size_t>(i)].data<uint8_t>();
+        ASSERT_EQ(std::count(data, data + bytes, static_cast<uint8_t>(10 * round + i)), bytes);
+      }
+    }
+  }
 }
 
 }  // namespace

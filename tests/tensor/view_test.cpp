@@ -129,5 +129,45 @@ TEST(View, ExpandRepeatsExtentsOfOneOnly) {
   EXPECT_THROW(row.expand({-2, 3}), Error);
 }
 
+TEST(View, AxesOfExtentOneComeAndGoAnywhere) {
+  const Tensor t = counting({2, 3}).transpose(0, 1);
+  for (const int axis : {0, 1, 2, -1, -2, -3}) {
+    const Tensor longer = t.unsqueeze(axis);
+    EXPECT_EQ(longer.size(axis), 1);
+    EXPECT_EQ(longer.rank(), 3);
+    EXPECT_EQ(longer.storage(), t.storage());
+    EXPECT_TRUE(testing::close(longer.squeeze(axis), t, 0)) << axis;
+    EXPECT_TRUE(testing::close(longer.contiguous().view({3, 2}), t, 0)) << axis;
+  }
+  EXPECT_THROW(t.unsqueeze(3), Error);
+  EXPECT_THROW(t.unsqueeze(-4), Error);
+  EXPECT_EQ(counting({3}).unsqueeze(0).shape(), (Shape{1, 3}));
+  EXPECT_TRUE(counting({3}).unsqueeze(1).is_contiguous());
+}
+
+TEST(View, FlattenJoinsTheAxesFromTheFirstToTheLast) {
+  const Tensor t = counting({2, 3, 4, 5});
+  EXPECT_EQ(t.flatten().shape(), (Shape{120}));
+  EXPECT_EQ(t.flatten(1).shape(), (Shape{2, 60}));
+  EXPECT_EQ(t.flatten(0, 1).shape(), (Shape{6, 4, 5}));
+  EXPECT_EQ(t.flatten(1, -2).shape(), (Shape{2, 12, 5}));
+  EXPECT_EQ(t.flatten(2, 2).shape(), t.shape());
+  EXPECT_EQ(t.flatten(1, 2).storage(), t.storage());
+  const Tensor swapped = t.transpose(1, 2);
+  EXPECT_NE(swapped.flatten(1, 2).storage(), t.storage()) << "a copy";
+  EXPECT_TRUE(testing::close(swapped.flatten(1, 2), swapped.contiguous().view({2, 12, 5}), 0));
+}
+
+TEST(View, AxesCountFromBothEnds) {
+  const Tensor t = counting({2, 3, 4});
+  EXPECT_TRUE(testing::close(t.transpose(-1, 0), t.permute({2, 1, 0}), 0));
+  EXPECT_TRUE(testing::close(t.permute({-1, -3, -2}), t.permute({2, 0, 1}), 0));
+  EXPECT_TRUE(testing::close(t.narrow(-2, 1, 2), t.narrow(1, 1, 2), 0));
+  EXPECT_TRUE(testing::close(t.select(-1, -1), t.select(2, 3), 0));
+  EXPECT_EQ(t.narrow(1, 3, 0).shape(), (Shape{2, 0, 4})) << "an empty range at the end";
+  EXPECT_THROW(t.narrow(1, 4, 0), Error);
+  EXPECT_THROW(t.narrow(1, 0, -1), Error);
+}
+
 }  // namespace
 }  // namespace vitrail
