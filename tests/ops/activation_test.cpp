@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "tests/support/golden.h"
+#include "vitrail/autograd/engine.h"
+#include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/ops/elementwise.h"
 
@@ -30,6 +32,16 @@ TEST(SiluGate, MultipliesTheSecondHalfByTheFirst) {
   EXPECT_TRUE(testing::close(silu_gate(x.to(DType::f32)), expected, 2e-6));
   EXPECT_THROW(silu_gate(Tensor::zeros({2, 3})), Error);
   EXPECT_EQ(silu_gate(Tensor::zeros({2, 0})).shape(), (Shape{2, 0}));
+}
+
+// PyTorch's choice where the slope is not defined.
+TEST(Activation, ReluHasTheSlopeZeroAtZero) {
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    Tensor x = Tensor::from<double>({4}, {-1, -0.0, 0, 1}).to(dtype);
+    autograd::set_requires_grad(x, true);
+    autograd::backward(activation(x, kernels::Activation::relu), Tensor::full({4}, 3, dtype));
+    EXPECT_TRUE(testing::close(autograd::grad_of(x), Tensor::from<double>({4}, {0, 0, 0, 3}), 0)) << name_of(dtype);
+  }
 }
 
 }  // namespace

@@ -92,6 +92,46 @@ TEST(BinaryCrossEntropy, OnlyATargetAboveTheThresholdIsOne) {
   EXPECT_TRUE(testing::close(loss({0.25, 0.5, 0.75}, 0.5), loss({0, 0, 1}, std::nullopt), 1e-15));
 }
 
+// A teacher that rules a class out, as a masked one does: the term of that class is the limit of p log p.
+TEST(Distillation, AClassOfProbabilityZeroAddsNothing) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const Tensor student = leaf_of(Tensor::from<double>({1, 3}, {0.5, -1, 2}).to(dtype));
+    const Tensor teacher = Tensor::from<double>({1, 3}, {1, -inf, 0}).to(dtype);
+    const Tensor loss = distillation(student, teacher);
+    const double sum = std::exp(0.5) + std::exp(-1.0) + std::exp(2.0), p = std::exp(1.0) / (std::exp(1.0) + 1);
+    const double q0 = std::exp(0.5) / sum, q1 = std::exp(-1.0) / sum, q2 = std::exp(2.0) / sum;
+    EXPECT_NEAR(loss.item<double>(), p * std::log(p / q0) + (1 - p) * std::log((1 - p) / q2), 2e-6);
+    autograd::backward(loss);
+    EXPECT_TRUE(testing::close(grad_of(student), Tensor::from<double>({1, 3}, {q0 - p, q1, q2 - (1 - p)}), 1e-6));
+  }
+}
+
+TEST(Distillation, OfEqualLogitsIsZeroAndTheHardTargetIsTheFirstOfEqualOnes) {
+  const Tensor logits = Tensor::randn({4, 7}, 1, DType::f64);
+  EXPECT_NEAR(distillation(logits, logits, {.temperature = 3}).item<double>(), 0, 1e-14);
+  const Tensor teacher = Tensor::from<double>({2, 3}, {1, 5, 5, 7, 7, 0}),
+               student = Tensor::randn({2, 3}, 2, DType::f64);
+  EXPECT_EQ(distillation(student, teacher, {.hard = true}).item<double>(),
+            cross_entropy(student, Tensor::from<int64_t>({2}, {1, 0})).item<double>());
+}
+
+TEST(WeightedSum, RefusesOtherDtypesAndCounts) {
+  const Tensor single = Tensor::full({}, 1), wide = Tensor::full({}, 1, DType::f64);
+  EXPECT_THROW(weighted_sum({single, wide}, {1, 1}), Error);
+  EXPECT_THROW(weighted_sum({single}, {1, 1}), Error);
+  EXPECT_EQ(weighted_sum({single, Tensor::full({1}, 3)}, {2, -1}).item<float>(), -1);
+  EXPECT_EQ(weighted_sum({wide}, {1}).dtype(), DType::f64);
+}
+
+TEST(BinaryCrossEntropy, SmoothsLabelsAndNoDistributions) {
+  const Tensor logits = Tensor::randn({2, 4}, 1, DType::f64), labels = Tensor::from<int64_t>({2}, {3, 0});
+  const double off = 0.1 / 4, on = 0.9 + off;
+  const Tensor smoothed = Tensor::from<double>({2, 4}, {off, off, off, on, on, off, off, off});
+  EXPECT_TRUE(testing::close(bce_with_logits(logits, labels, {.label_smoothing = 0.1}),
+                             bce_with_logits(logits, smoothed, {.label_smoothing = 0.1}), 1e-15));
+}
+
 TEST(CrossEntropy, IncomingGradientsScaleItsOwn) {
   const Tensor logits = leaf_of(Tensor::randn({3, 4}, 1, DType::f64));
   const Tensor labels = Tensor::from<int64_t>({3}, {0, 3, 1});

@@ -2,8 +2,13 @@
 // Operations on maps with channels last: windows, neighbourhoods, enlarging, resizing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <tuple>
+
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
+#include "vitrail/base/error.h"
 #include "vitrail/infer/function_session.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/ops/convolution.h"
@@ -130,6 +135,67 @@ TEST(MapOperations, CompiledEqualEager) {
   });
   const Tensor x = Tensor::randn({1, 3, 3, 24}, 4);
   EXPECT_TRUE(testing::close(session.run({{"x", x}})[0].tensor, function(x), 1e-5));
+}
+
+// Windows of every size against the definition, and back.
+TEST(WindowPartition, HasTheCellsOfEachWindowInItsRows) {
+  for (const auto& [height, width] : {std::array<int64_t, 2>{1, 1}, {3, 5}, {4, 6}, {7, 2}}) {
+    const Tensor map = counting({2, height, width, 3}), fill = Tensor::from<float>({3}, {-1, -2, -3});
+    for (const int64_t window : {1, 2, 3, 8}) {
+      const int64_t down = (height + window - 1) / window, across = (width + window - 1) / window;
+      const Tensor windows = window_partition(map, window, fill);
+      ASSERT_EQ(windows.shape(), (Shape{2 * down * across, window * window, 3}));
+      for (int64_t i = 0; i < windows.numel(); ++i) {
+        const int64_t c = i % 3, cell = i / 3 % (window * window), n = i / 3 / (window * window);
+        const int64_t y = n / across % down * window + cell / window, x = n % across * window + cell % window;
+        const bool inside = y < height && x < width;
+        const int64_t at = ((n / across / down * height + y) * width + x) * 3 + c;
+        ASSERT_EQ(windows.data<float>()[i], inside ? map.data<float>()[at] : fill.data<float>()[c]) << i;
+      }
+      ASSERT_TRUE(testing::close(window_unpartition(windows, window, height, width), map, 0));
+    }
+  }
+  EXPECT_THROW(window_partition(counting({1, 2, 2, 1}), 0), Error);
+  EXPECT_THROW(window_unpartition(counting({1, 4, 1}), 2, 0, 2), Error);
+}
+
+TEST(PixelShuffle, HasAChannelForEachCell) {
+  const Tensor x = counting({2, 2, 3, 18});
+  const Tensor got = pixel_shuffle(x, 3);
+  ASSERT_EQ(got.shape(), (Shape{2, 6, 9, 2}));
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    const int64_t c = i % 2, column = i / 2 % 9, row = i / 18 % 6, b = i / 108;
+    const int64_t cell = (b * 2 + row / 3) * 3 + column / 3, channel = c * 9 + row % 3 * 3 + column % 3;
+    ASSERT_EQ(got.data<float>()[i], x.data<float>()[cell * 18 + channel]) << i;
+  }
+  EXPECT_TRUE(testing::close(pixel_shuffle(x, 1), x, 0));
+  EXPECT_THROW(pixel_shuffle(x, 0), Error);
+}
+
+// The weights of half-pixel centres, clamped at the edges, along both axes.
+TEST(ResizeBilinear, IsTheWeightedMeanOfFourValues) {
+  for (const auto& sizes : {std::array<int64_t, 2>{1, 4}, {4, 1}, {5, 5}, {3, 8}, {8, 3}, {2, 100}}) {
+    const int64_t from = sizes[0], to = sizes[1];
+    const Tensor x = Tensor::randn({2, from, from + 1}, 1, DType::f64), got = resize_bilinear(x, to, to + 2);
+    const auto places = [](int64_t index, int64_t old, int64_t size) {
+      const double at =
+          std::clamp((static_cast<double>(index) + 0.5) * static_cast<double>(old) / static_cast<double>(size) - 0.5,
+                     0.0, static_cast<double>(old - 1));
+      const auto low = static_cast<int64_t>(at);
+      return std::tuple(low, std::min(low + 1, old - 1), at - static_cast<double>(low));
+    };
+    for (int64_t i = 0; i < got.numel(); ++i) {
+      const int64_t column = i % (to + 2), row = i / (to + 2) % to, plane = i / (to + 2) / to;
+      const auto [top, below, down] = places(row, from, to);
+      const auto [left, right, across] = places(column, from + 1, to + 2);
+      const auto at = [&](int64_t y, int64_t u) { return x.data<double>()[(plane * from + y) * (from + 1) + u]; };
+      const double want = (1 - down) * ((1 - across) * at(top, left) + across * at(top, right)) +
+                          down * ((1 - across) * at(below, left) + across * at(below, right));
+      ASSERT_NEAR(got.data<double>()[i], want, 1e-12) << from << " to " << to << ", " << i;
+    }
+  }
+  EXPECT_THROW(resize_bilinear(counting({3}), 2, 2), Error);
+  EXPECT_THROW(resize_bilinear(Tensor::zeros({0, 3}), 2, 2), Error);
 }
 
 }  // namespace

@@ -55,6 +55,31 @@ TEST(MixedPrecision, GradientsOfLeavesHaveTheirDtype) {
   }
 }
 
+// More rows than a block of the backward pass has, and a remainder.
+TEST(MixedPrecision, GradientsOfBiasesAreSumsOverAllRows) {
+  using kernels::Activation;
+  for (const int64_t rows : {1, 431, 432, 2000}) {
+    for (const Activation kind : {Activation::none, Activation::gelu}) {
+      for (const DType grad_dtype : {DType::bf16, DType::f32}) {
+        Tensor x = Tensor::randn({rows, 5}, 1), weight = Tensor::randn({37, 5}, 2), bias = Tensor::randn({37}, 3);
+        const Tensor grad = Tensor::randn({rows, 37}, 4).to(DType::bf16);
+        std::vector<Tensor> exact{rounded(x), rounded(weight), bias.to(DType::f64)};
+        for (Tensor& leaf : exact) autograd::set_requires_grad(leaf, true);
+        autograd::backward(linear(exact[0], exact[1], exact[2], kind), grad.to(DType::f64));
+        for (Tensor* const leaf : {&x, &weight, &bias}) autograd::set_requires_grad(*leaf, true);
+        const MixedPrecision scope(DType::bf16);
+        autograd::backward(linear(x, weight, bias, kind), grad.to(grad_dtype));
+        // The value before the activation is rounded to 2^-9 of itself, which changes slopes by as much; the errors of
+        // the rows add up as a random walk.
+        const double tolerance = 0.02 * std::sqrt(static_cast<double>(rows));
+        EXPECT_TRUE(testing::close(autograd::grad_of(bias), autograd::grad_of(exact[2]), tolerance)) << rows;
+        EXPECT_TRUE(testing::close(autograd::grad_of(weight), autograd::grad_of(exact[1]), 3 * tolerance)) << rows;
+        EXPECT_TRUE(testing::close(autograd::grad_of(x), autograd::grad_of(exact[0]), 0.2)) << rows;
+      }
+    }
+  }
+}
+
 TEST(MixedPrecision, EmptyLayersHaveGradients) {
   const MixedPrecision scope(DType::bf16);
   for (const auto& [rows, in, out] : {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {2, 3, 0}}) {

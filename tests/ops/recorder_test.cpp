@@ -7,6 +7,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
+#include "vitrail/ops/convolution.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
@@ -14,6 +15,7 @@
 #include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/rms_norm.h"
 #include "vitrail/ops/rotary.h"
+#include "vitrail/ops/token_merging.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::ops {
@@ -105,6 +107,42 @@ TEST(Recorder, DoesNotNest) {
   EXPECT_THROW(Recorder(), Error);
   add(meta({1}), meta({1}));
   EXPECT_EQ(recorder.operations().size(), 1u) << "the first continues to record";
+}
+
+// Two operations for each multiplication and its addition.
+TEST(Recorder, CountsTheFlopsOfProducts) {
+  const Recorder recorder;
+  linear(meta({2, 3, 4}), Tensor::zeros({6, 4}), {});
+  attention(meta({2, 3, 5, 8}), meta({2, 3, 7, 8}), meta({2, 3, 7, 8}), 1);
+  add(meta({2, 3}), meta({3}));
+  matmul(meta({2, 3, 4}), meta({2, 4, 5}));
+  merge_tokens(meta({2, 11, 6}), meta({2, 3, 11, 8}), {}, 2, 1);
+  depthwise_conv_3x3(meta({2, 4, 5, 3}), Tensor::zeros({3, 3, 3}), Tensor::zeros({3}));
+  const double want[] = {2.0 * 2 * 3 * 4 * 6, 2 * (2.0 * 2 * 3 * 5 * 7 * 8), 0,
+                         2.0 * 2 * 3 * 4 * 5, 2.0 * 2 * 5.5 * 5.5 * 8,       2.0 * 9 * 2 * 4 * 5 * 3};
+  std::vector<double> got;
+  for (const Operation& operation : recorder.operations()) {
+    if (operation.kind != OpKind::copy) got.push_back(flops_of(operation));
+  }
+  ASSERT_EQ(got.size(), 6u);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(got[i], want[i]) << i;
+  EXPECT_EQ(flops_of(recorder.operations()), want[0] + want[1] + want[3] + want[4] + want[5]);
+}
+
+TEST(Recorder, TokenRolesAreThoseOfTensorsWithoutData) {
+  const Recorder recorder;
+  const Tensor x = meta({1, 2, 3});
+  annotate_tokens(x, {.class_token = true, .head_tokens = 1});
+  annotate_tokens(Tensor::zeros({1, 2, 3}), {.class_token = true, .head_tokens = 1});
+  ASSERT_EQ(recorder.token_roles().size(), 1u);
+  EXPECT_TRUE(recorder.token_roles().at(x.storage().get()).class_token);
+}
+
+TEST(Recorder, EndsWithItsLifetime) {
+  { const Recorder first; }
+  add(meta({1}), meta({1}));
+  const Recorder second;
+  EXPECT_TRUE(second.operations().empty());
 }
 
 }  // namespace

@@ -64,5 +64,11 @@ TEST(Rotary, RefusesShapesThatDoNotMatch) {
   EXPECT_THROW(rotate({1, 1, 3, 4}, 5), Error) << "heads that do not divide";
 }
 
+TEST(Rotary, RefusesAnOddWidthOfHeads) {
+  EXPECT_THROW(rotary(Tensor::zeros({1, 2, 18}), Tensor::zeros({1, 1, 2, 3}), 2, RotaryPairs::halves), Error);
+  EXPECT_THROW(rotary(Tensor::zeros({1, 2, 18}), Tensor::zeros({2, 3}), 2, RotaryPairs::halves), Error);
+  EXPECT_THROW(rotary_table(Tensor::zeros({})), Error);
+}
+
 }  // namespace
 }  // namespace vitrail::ops

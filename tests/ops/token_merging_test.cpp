@@ -82,5 +82,28 @@ TEST(MergeTokens, RejectsBadArguments) {
   EXPECT_THROW(merge_tokens(leaf, kKeys, {}, 1, 0), Error);
 }
 
+// Cosines with a key of zeros are 0: more than those of opposite keys, less than those of parallel ones.
+TEST(MergeTokens, AKeyOfZerosIsSimilarToNone) {
+  // Sources 0, 2, 4; destinations 1, 3, 5.
+  const Tensor keys = Tensor::from<float>({1, 1, 6, 2}, {0, 0, 1, 0, -1, 0, 1, 0, 5, 1, 1, 0});
+  const MergedTokens two = merge_tokens(kRows, keys, {}, 2, 0);
+  EXPECT_TRUE(testing::close(two.x, Tensor::from<float>({1, 4, 1}, {100, (1 + 10 + 7) / 3.0f, 1000, 8}), 1e-4));
+  EXPECT_TRUE(testing::close(two.sizes, Tensor::from<float>({1, 4}, {1, 3, 1, 1}), 0));
+}
+
+TEST(MergeTokens, MergingNothingChangesOnlyTheOrder) {
+  const MergedTokens same = merge_tokens(kRows, kKeys, {}, 0, 2);
+  EXPECT_TRUE(testing::close(same.x, Tensor::from<float>({1, 6, 1}, {1, 10, 100, 7, 1000, 8}), 0));
+  EXPECT_TRUE(testing::close(same.log_sizes, Tensor::zeros({1, 6}), 0));
+}
+
+TEST(MergeTokens, AtMostHalfOfThePatchesCanBeMerged) {
+  EXPECT_EQ(max_mergeable(197, 1), 98);
+  EXPECT_EQ(max_mergeable(198, 1), 98);
+  EXPECT_EQ(max_mergeable(5, 5), 0);
+  EXPECT_EQ(max_mergeable(3, 5), 0);
+  EXPECT_EQ(max_mergeable(2, 0), 1);
+}
+
 }  // namespace
 }  // namespace vitrail::ops
