@@ -3,6 +3,8 @@
 
 #include "tests/nn/layer_fixture.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/layer_norm.h"
+#include "vitrail/ops/linear.h"
 
 namespace vitrail::nn {
 namespace {
@@ -98,6 +100,48 @@ TEST(Attention, ReturnedWeightsAreThoseBeforeDropout) {
   const AttentionOutput train = layer.forward(x, {.need_weights = true});
   EXPECT_TRUE(testing::close(train.weights, eval.weights, 1e-6));
   EXPECT_FALSE(testing::close(train.out, eval.out, 1e-3));
+}
+
+// Only the first queries are computed, for all keys and with the rows of the bias that are theirs.
+TEST(Attention, TheFirstQueriesHaveTheirRowsOfAllQueries) {
+  for (const bool rel_pos : {false, true}) {
+    AttentionConfig config{.dim = 24, .num_heads = 3, .qkv_bias = true};
+    if (rel_pos) config.rel_pos_grid = {2, 3};
+    const Attention layer = random_attention(config);
+    if (rel_pos) layer.parameter("relative_position_bias_table").copy_(Tensor::randn({3 * 5 + 3, 3}, 4));
+    const Tensor x = Tensor::randn({2, 7, 24}, 1);
+    for (const Shape& shape : {Shape{}, Shape{2, 1, 1, 7}, Shape{1, 3, 7, 7}}) {
+      AttentionOptions options{.need_weights = true, .need_keys = true, .grid = {2, 3}};
+      if (shape.rank() > 0) options.bias = Tensor::randn(shape, 2);
+      const AttentionOutput all = layer.forward(x, options);
+      EXPECT_EQ(all.weights.shape(), (Shape{2, 3, 7, 7}));
+      EXPECT_EQ(all.keys.shape(), (Shape{2, 3, 7, 8}));
+      for (const int64_t queries : {1, 2, 7}) {
+        options.num_queries = queries;
+        const AttentionOutput some = layer.forward(x, options);
+        EXPECT_TRUE(testing::close(some.out, all.out.narrow(1, 0, queries), 1e-6)) << shape << " " << queries;
+        EXPECT_TRUE(testing::close(some.weights, all.weights.narrow(2, 0, queries), 1e-6)) << shape << " " << queries;
+        EXPECT_TRUE(testing::close(some.keys, all.keys, 0));
+      }
+    }
+  }
+}
+
+TEST(Attention, KeysAreThoseBehindTheirNorm) {
+  const Attention layer = random_attention({.dim = 24, .num_heads = 3, .qk_norm = true});
+  const Tensor x = Tensor::randn({2, 5, 24}, 1);
+  const Tensor weight = layer.parameter("qkv.weight").narrow(0, 24, 24);
+  const Tensor keys = split_heads(ops::linear(x, weight.contiguous(), {}), 3).contiguous();
+  EXPECT_TRUE(testing::close(layer.forward(x, {.need_keys = true}).keys, ops::layer_norm(keys, {}, {}, 1e-6), 1e-5));
+  EXPECT_FALSE(layer.forward(x, {}).keys.defined());
+  EXPECT_FALSE(layer.forward(x, {}).weights.defined());
+}
+
+TEST(Attention, RotaryPositionsNeedAFusedProjectionWithoutNorms) {
+  const Tensor x = Tensor::zeros({1, 4, 24}), table = Tensor::zeros({1, 1, 4, 8});
+  EXPECT_NO_THROW(random_attention({.dim = 24, .num_heads = 3}).forward(x, {.rotary = table}));
+  EXPECT_THROW(random_attention({.dim = 24, .num_heads = 3, .split = true}).forward(x, {.rotary = table}), Error);
+  EXPECT_THROW(random_attention({.dim = 24, .num_heads = 3, .qk_norm = true}).forward(x, {.rotary = table}), Error);
 }
 
 }  // namespace

@@ -70,5 +70,21 @@ TEST(Block, SwigluReplacesTheMlp) {
   EXPECT_EQ(layer.forward(Tensor::randn({1, 3, 8}, 1)).shape(), (Shape{1, 3, 8}));
 }
 
+TEST(Block, TheFirstQueriesHaveTheirRowsOfAllTokens) {
+  for (const auto& [norm_first, res_post_norm] : {std::pair{true, false}, {false, false}, {true, true}}) {
+    RandomParams params(1);
+    const Block block({.attention = {.dim = 24, .num_heads = 3},
+                       .norm_first = norm_first,
+                       .res_post_norm = res_post_norm,
+                       .init_values = 0.5},
+                      ParamSource(params, "blocks.0"));
+    const Tensor x = Tensor::randn({2, 7, 24}, 1), all = block.forward(x);
+    for (const int64_t queries : {1, 3}) {
+      const Tensor some = block.feed_forward(block.attend(x, {.num_queries = queries}, nullptr));
+      EXPECT_TRUE(testing::close(some, all.narrow(1, 0, queries), 1e-6)) << queries;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::nn

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "tests/support/golden.h"
 #include "vitrail/base/error.h"
@@ -103,6 +104,33 @@ TEST(RandomOrders, ArePermutationsThatDependOnThePositionInTheBatch) {
   }
   const RandomScope second_half(3, 4, {1, 7});
   EXPECT_EQ(random_orders("patch_drop", 2, 100)[0], orders[1]);
+}
+
+TEST(Dropout, ASampleHasItsDrawsWhateverTheOthersOfTheBatch) {
+  const Dropout layer = training_dropout(0.5);
+  const Tensor x = Tensor::full({4, 50}, 1);
+  Tensor whole, part;
+  {
+    const RandomScope scope(1, 2);
+    whole = layer.forward(x);
+  }
+  {
+    const RandomScope scope(1, 2, {3, 0});
+    part = layer.forward(x.narrow(0, 0, 2));
+  }
+  EXPECT_TRUE(testing::close(part.select(0, 0), whole.select(0, 3), 0));
+  EXPECT_TRUE(testing::close(part.select(0, 1), whole.select(0, 0), 0));
+}
+
+// Each of the n! orders of 3 elements is drawn about as often: 6000 / 6 with the deviation √(6000 · 5/36) = 29.
+TEST(RandomOrders, AreEquallyLikely) {
+  const RandomScope scope(5, 6);
+  std::map<std::vector<int64_t>, int> counts;
+  for (const std::vector<int64_t>& order : random_orders("patch_drop", 6000, 3)) ++counts[order];
+  ASSERT_EQ(counts.size(), 6u);
+  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 6 * 29);
+  EXPECT_EQ(random_orders("patch_drop", 2, 1)[1], std::vector<int64_t>{0});
+  EXPECT_TRUE(random_orders("patch_drop", 1, 0)[0].empty());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
 #include "vitrail/nn/block.h"
+#include "vitrail/nn/linear.h"
 #include "vitrail/nn/patch_embed.h"
 
 namespace vitrail::nn {
@@ -130,6 +131,46 @@ TEST(Module, FloatsArePrintedAsInPython) {
   EXPECT_EQ(python_float(0.1), "0.1");
   EXPECT_EQ(python_float(std::nan("")), "nan");
   EXPECT_EQ(python_float(-INFINITY), "-inf");
+}
+
+// Weights of a mapped file must not be written to.
+TEST(Module, ParametersThatMayNotBeWrittenBecomeCopiesForTraining) {
+  const Tensor given = Tensor::randn({2, 3}, 1);
+  struct Borrowed : ParamProvider {
+    Tensor given;
+    Tensor get(const std::string&, const Shape& shape, const Initializer&) override {
+      return Tensor(Storage::borrow(given.raw(), 24, given.storage()), DType::f32, shape, contiguous_strides(shape), 0);
+    }
+    bool has(const std::string&) const override { return true; }
+    void finish() override {}
+  } provider;
+  provider.given = given;
+  Linear layer(3, 2, false, ParamSource(provider));
+  layer.requires_grad(false);
+  EXPECT_EQ(layer.parameter("weight").raw(), given.raw()) << "nothing is written to a frozen parameter";
+  layer.requires_grad(true);
+  EXPECT_NE(layer.parameter("weight").raw(), given.raw());
+  EXPECT_FALSE(layer.parameter("weight").storage()->is_borrowed());
+  EXPECT_TRUE(testing::close(layer.parameter("weight"), given, 0));
+  EXPECT_TRUE(autograd::requires_grad(layer.parameter("weight")));
+  const std::byte* const copy = layer.parameter("weight").raw();
+  layer.requires_grad(true);
+  EXPECT_EQ(layer.parameter("weight").raw(), copy) << "a second call keeps it";
+}
+
+TEST(Module, ListsPrintRunsOfEqualItems) {
+  RandomParams params;
+  const ParamSource source(params);
+  ModuleList<Linear> list;
+  for (const int64_t width : {2, 2, 2, 3, 4, 4}) list.emplace_back(width, 5, true, source.child(std::to_string(width)));
+  EXPECT_EQ(list.to_string(),
+            "ModuleList(\n"
+            "  (0-2): 3 x Linear(in_features=2, out_features=5, bias=True)\n"
+            "  (3): Linear(in_features=3, out_features=5, bias=True)\n"
+            "  (4-5): 2 x Linear(in_features=4, out_features=5, bias=True)\n"
+            ")");
+  EXPECT_EQ(list.size(), 6u);
+  EXPECT_EQ(list.named_parameters()[3].name, "1.bias");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/nn/layer_fixture.h"
+#include "vitrail/autograd/gradient_check.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::nn {
@@ -92,6 +93,38 @@ TEST(PositionResampling, RejectsAGridThatDoesNotMatchTheTensor) {
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 0, {4, 4}, {7, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({1, 17, 4}), 1, {4, 4}, {0, 7}, {}), Error);
   EXPECT_THROW(resample_positions(Tensor::zeros({17, 4}), 1, {4, 4}, {2, 2}, {}), Error);
+}
+
+// The gradient of resampled positions is that of a linear map.
+TEST(PositionResampling, HasTheGradientsOfItsInterpolation) {
+  for (const bool antialias : {false, true}) {
+    for (const bool bilinear : {false, true}) {
+      for (const auto& to : {std::array<int64_t, 2>{5, 4}, {2, 2}, {3, 7}, {3, 2}}) {
+        const PositionResampling how{.antialias = antialias, .bilinear = bilinear};
+        const auto check = autograd::check_gradients(
+            [&](const std::vector<Tensor>& in) {
+              return resample_positions(in[0], 1, {3, 2}, to, how);
+            },
+            {Tensor::randn({1, 7, 2}, 1, DType::f64)});
+        EXPECT_LT(check.worst, 1e-8) << to[0] << "×" << to[1] << ", element " << check.element;
+      }
+    }
+  }
+}
+
+// Weights sum to 1, and without the antialiasing filter a linear function stays linear away from the borders.
+TEST(PositionResampling, KeepsConstantsAndItsOwnGrid) {
+  const Tensor constant = Tensor::full({1, 13, 3}, 2.5);
+  for (const bool bilinear : {false, true}) {
+    for (const bool antialias : {false, true}) {
+      const PositionResampling how{.antialias = antialias, .bilinear = bilinear};
+      EXPECT_TRUE(
+          testing::close(resample_positions(constant, 1, {3, 4}, {7, 2}, how), Tensor::full({1, 15, 3}, 2.5), 1e-6));
+    }
+  }
+  const Tensor own = Tensor::randn({1, 13, 3}, 1);
+  EXPECT_EQ(resample_positions(own, 1, {3, 4}, {3, 4}, {}).storage(), own.storage());
+  EXPECT_TRUE(testing::close(resample_positions(own, 1, {3, 4}, {4, 3}, {}).narrow(1, 0, 1), own.narrow(1, 0, 1), 0));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/golden.h"
 
 namespace vitrail::nn {
@@ -43,6 +45,28 @@ TEST(RelativePositionBias, AnotherGridHasResampledRows) {
   }
   EXPECT_FALSE(testing::close(numbered({3, 3}, RelativePositionResampling::geometric).forward({5, 4}),
                               numbered({3, 3}, RelativePositionResampling::bilinear).forward({5, 4}), 1e-2));
+}
+
+// Tables of a resampled grid: rows of linear interpolation at half-pixel centres, along both axes.
+TEST(RelativePositionBias, BilinearRowsAreInterpolatedAlongBothAxes) {
+  const Tensor table = numbered({2, 3}).parameter("relative_position_bias_table");  // 3 × 5 distances, and 3 rows
+  const auto place = [](int64_t i, double from, double to) {
+    return std::clamp((static_cast<double>(i) + 0.5) * from / to - 0.5, 0.0, from - 1);
+  };
+  const std::array<int64_t, 2> grid{3, 2};  // 5 × 3 distances
+  const Tensor bias = numbered({2, 3}, RelativePositionResampling::bilinear).forward(grid);
+  ASSERT_EQ(bias.shape(), (Shape{1, 2, 7, 7}));
+  for (int64_t query = 0; query < 6; ++query) {
+    for (int64_t key = 0; key < 6; ++key) {
+      const int64_t dy = query / 2 - key / 2 + 2, dx = query % 2 - key % 2 + 1;
+      // Row r of the table has the values 2r and 2r + 1: it is linear in its indices, and so is the interpolation.
+      const double row = place(dy, 3, 5) * 5 + place(dx, 5, 3);
+      EXPECT_NEAR(bias.data<float>()[(query + 1) * 7 + key + 1], 2 * row, 1e-5) << query << " " << key;
+      EXPECT_NEAR(bias.data<float>()[49 + (query + 1) * 7 + key + 1], 2 * row + 1, 1e-5) << query << " " << key;
+    }
+  }
+  EXPECT_EQ(bias.data<float>()[1], 2.0F * 15) << "the class token for a patch";
+  EXPECT_EQ(bias.data<float>()[7], 2.0F * 16) << "a patch for the class token";
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/nn/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "vitrail/base/error.h"
+
+namespace vitrail::nn {
+namespace {
+
+double at(const Tensor& t, std::array<int64_t, 4> i) {
+  const Shape& steps = t.strides();
+  return t.data<double>()[i[0] * steps[0] + i[1] * steps[1] + i[2] * steps[2] + i[3] * steps[3]];
+}
+
+// Σ over the taps and channels, as torch.nn.Conv2d's documentation states it, with channels last.
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t stride, int64_t padding) {
+  const int64_t kernel = weight.size(2), rows = (x.size(1) + 2 * padding - kernel) / stride + 1,
+                columns = (x.size(2) + 2 * padding - kernel) / stride + 1, out = weight.size(0);
+  const Tensor y = Tensor::zeros({x.size(0), rows, columns, out}, DType::f64);
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    const int64_t o = i % out, column = i / out % columns, row = i / out / columns % rows, b = i / out / columns / rows;
+    double& sum = y.data<double>()[i];
+    sum = bias.defined() ? bias.data<double>()[o] : 0;
+    for (int64_t c = 0; c < x.size(3); ++c) {
+      for (int64_t tap = 0; tap < kernel * kernel; ++tap) {
+        const int64_t v = row * stride + tap / kernel - padding, u = column * stride + tap % kernel - padding;
+        if (v < 0 || u < 0 || v >= x.size(1) || u >= x.size(2)) continue;
+        sum += at(x, {b, v, u, c}) * at(weight, {o, c, tap / kernel, tap % kernel});
+      }
+    }
+  }
+  return y;
+}
+
+TEST(Conv2d, IsTheSumOverTheTapsOfItsKernel) {
+  for (const int64_t kernel : {1, 2, 3, 4}) {
+    for (const bool bias : {true, false}) {
+      RandomParams params(1, DType::f64);
+      const Conv2d layer({.in_chans = 3, .out_chans = 5, .kernel = kernel, .bias = bias}, ParamSource(params));
+      const Tensor x = Tensor::randn({2, 8, 4, 3}, 2, DType::f64);
+      const Tensor want = convolved(x, layer.parameter("weight"), bias ? layer.parameter("bias") : Tensor(),
+                                    kernel == 3 ? 1 : kernel, kernel == 3 ? 1 : 0);
+      EXPECT_TRUE(testing::close(layer.forward(x), want, 1e-13)) << kernel;
+    }
+  }
+}
+
+TEST(Conv2d, RefusesOtherMaps) {
+  RandomParams params;
+  const Conv2d layer({.in_chans = 3, .out_chans = 5, .kernel = 2}, ParamSource(params, "neck.0"));
+  EXPECT_EQ(testing::error_of([&] {
+              layer.forward(Tensor::zeros({1, 4, 4, 2}));
+            }),
+            "neck.0: expected a map [B, h, w, 3], got [1, 4, 4, 2]");
+  EXPECT_THROW(layer.forward(Tensor::zeros({4, 4, 3})), Error);
+  EXPECT_THROW(layer.forward(Tensor::zeros({1, 5, 4, 3})), Error) << "a side that the stride does not divide";
+  EXPECT_THROW(layer.forward(Tensor::zeros({1, 4, 5, 3})), Error);
+}
+
+// Each cell of x adds its channels, times the kernel, to kernel² cells of the result, which do not overlap.
+TEST(ConvTranspose2d, SpreadsEachCellOverItsKernel) {
+  for (const int64_t kernel : {1, 2, 3}) {
+    RandomParams params(1, DType::f64);
+    const ConvTranspose2d layer({.in_chans = 4, .out_chans = 3, .kernel = kernel}, ParamSource(params));
+    const Tensor weight = layer.parameter("weight"), bias = layer.parameter("bias");
+    ASSERT_EQ(weight.shape(), (Shape{4, 3, kernel, kernel}));
+    const Tensor x = Tensor::randn({2, 3, 5, 4}, 2, DType::f64), got = layer.forward(x);
+    ASSERT_EQ(got.shape(), (Shape{2, 3 * kernel, 5 * kernel, 3}));
+    for (int64_t i = 0; i < got.numel(); ++i) {
+      const int64_t o = i % 3, column = i / 3 % (5 * kernel), row = i / 3 / (5 * kernel) % (3 * kernel),
+                    b = i / 3 / (5 * kernel) / (3 * kernel);
+      double want = bias.data<double>()[o];
+      for (int64_t c = 0; c < 4; ++c)
+        want += at(x, {b, row / kernel, column / kernel, c}) * at(weight, {c, o, row % kernel, column % kernel});
+      ASSERT_NEAR(got.data<double>()[i], want, 1e-13) << kernel << ", " << i;
+    }
+    EXPECT_THROW(layer.forward(Tensor::zeros({2, 3, 5, 3}, DType::f64)), Error);
+  }
+}
+
+TEST(Convolution, PrintsAsPyTorch) {
+  RandomParams params;
+  const ParamSource source(params);
+  EXPECT_EQ(Conv2d({.in_chans = 3, .out_chans = 5}, source).to_string(),
+            "Conv2d(3, 5, kernel_size=(1, 1), stride=(1, 1))");
+  EXPECT_EQ(Conv2d({.in_chans = 3, .out_chans = 5, .kernel = 3, .bias = false}, source).to_string(),
+            "Conv2d(3, 5, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), bias=False)");
+  EXPECT_EQ(Conv2d({.in_chans = 1, .out_chans = 4, .kernel = 2}, source).to_string(),
+            "Conv2d(1, 4, kernel_size=(2, 2), stride=(2, 2))");
+  EXPECT_EQ(ConvTranspose2d({.in_chans = 6, .out_chans = 4, .kernel = 2}, source).to_string(),
+            "ConvTranspose2d(6, 4, kernel_size=(2, 2), stride=(2, 2))");
+}
+
+}  // namespace
+}  // namespace vitrail::nn
