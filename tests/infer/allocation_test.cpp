@@ -98,6 +98,8 @@ TEST(Session, ResultsOfAnotherShapeAreErrors) {
   EXPECT_ANY_THROW(session.run_into(images, {}, {}));
   EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 11})}));
   EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 10}, DType::f64)}));
+  EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({2, 20}).narrow(1, 0, 10)}));
+  EXPECT_ANY_THROW(session.run_into(images, {}, {Tensor::empty({10, 2}).transpose(0, 1)}));
   const Tensor result = Tensor::empty({2, 10});
   session.run_into(images, {}, {result});
   EXPECT_TRUE(testing::close(result, session.logits(images), 0));

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tests/support/golden.h"
+#include "vitrail/ops/linear.h"
 #include "vitrail/tensor/quantized_tensor.h"
 
 namespace vitrail::infer {
@@ -43,6 +44,54 @@ TEST(PackedWeights, AQuantizedWeightGivesTheBitsOfItsDequantizedCopy) {
   EXPECT_EQ(std::memcmp(kept.data<float>(), dense.data<float>(), sizeof(float) * kept.numel()), 0)
       << "first values " << kept.data<float>()[0] << " and " << dense.data<float>()[0];
   for (int64_t r = 0; r < kRows; ++r) EXPECT_EQ(kept.data<float>()[r * kOut + 3], 0);
+}
+
+Tensor run(const PackedWeights::Packed& packed, const Tensor& x, int64_t out) {
+  const Tensor y = Tensor::empty({x.size(0), out});
+  const kernels::LinearRows rows{.count = x.size(0)};
+  const auto scratch = Storage::allocate(packed.weight->scratch_bytes(rows) + 1);
+  packed.weight->run({x.data<float>(), x.size(1)}, {y.data<float>(), out}, rows, {}, scratch->data());
+  return y;
+}
+
+// Rows of one weight, such as the queries of a fused projection, are packed by themselves.
+TEST(PackedWeights, PartsOfAWeightAreDistinguishedByTheirPlaceAndShape) {
+  const Tensor whole = Tensor::randn({12, 8}, 1), copy = whole.clone(), bias = Tensor::randn({4}, 2);
+  const Tensor x = Tensor::randn({5, 8}, 3);
+  PackedWeights weights;
+  weights.retain(whole);
+  for (int round = 0; round < 2; ++round) {
+    for (const int64_t first : {0, 4, 8}) {
+      const Tensor want = ops::linear(x, copy.narrow(0, first, 4), bias);
+      EXPECT_TRUE(testing::close(run(weights.get(whole.narrow(0, first, 4), bias), x, 4), want, 1e-5)) << first;
+    }
+    const Tensor want = ops::linear(x, copy.narrow(0, 0, 8), {});
+    EXPECT_TRUE(testing::close(run(weights.get(whole.narrow(0, 0, 8), {}), x, 8), want, 1e-5));
+  }
+  EXPECT_FALSE(whole.is_meta()) << "it is retained";
+}
+
+TEST(PackedWeights, PackOnceAndReleaseTheWeight) {
+  PackedWeights weights;
+  EXPECT_EQ(weights.bytes(), 0u);
+  const Tensor weight = Tensor::randn({12, 8}, 1);
+  const auto first = weights.get(weight, {});
+  EXPECT_TRUE(weight.is_meta());
+  const size_t bytes = weights.bytes();
+  EXPECT_EQ(bytes, first.weight->packed_bytes());
+  EXPECT_EQ(weights.get(weight, {}).weight, first.weight);
+  EXPECT_EQ(weights.bytes(), bytes);
+}
+
+TEST(PackedWeights, ExceptionsHaveTheirOwnPrecision) {
+  const Tensor a = Tensor::randn({12, 8}, 1), b = Tensor::randn({12, 8}, 2), c = Tensor::randn({12, 8}, 3);
+  PackedWeights weights(kernels::Precision::int8, {{a.storage().get(), kernels::Precision::fp32}}, {b.storage().get()});
+  EXPECT_EQ(weights.get(a, {}).weight->arithmetic(), kernels::Arithmetic::fp32);
+  EXPECT_EQ(weights.get(b, {}).weight->arithmetic(), kernels::Arithmetic::int8);
+  EXPECT_EQ(weights.get(c, {}).weight->arithmetic(), kernels::Arithmetic::int8);
+  EXPECT_TRUE(a.is_meta());
+  EXPECT_FALSE(b.is_meta());
+  EXPECT_TRUE(c.is_meta());
 }
 
 }  // namespace

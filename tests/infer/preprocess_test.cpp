@@ -2,6 +2,8 @@
 #include "vitrail/infer/preprocess.h"
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
+#include "vitrail/base/error.h"
 
 namespace vitrail::infer {
 namespace {
@@ -18,6 +20,52 @@ TEST(Preprocess, TakesTheProcessorsRescaleFactorMeanAndStd) {
   std::ranges::fill(grey.pixels, uint8_t{200});
   const Tensor input = image::apply(grey, transform_of(settings, "test"));
   EXPECT_TRUE(testing::close(input, Tensor::full({1, 4, 6}, 0.2, DType::f32), 1e-6));
+}
+
+TEST(Preprocess, MissingSettingsAreAnErrorThatNamesTheirOptions) {
+  const std::string message = testing::error_of([] { transform_of({}, "model"); });
+  EXPECT_TRUE(testing::contains(message, "model: expected preprocessing settings")) << message;
+  for (const std::string& option : models::Preprocessing{}.missing())
+    EXPECT_TRUE(testing::contains(message, option)) << message;
+}
+
+TEST(Preprocess, TakesTimmsCropAndTheProcessorsSteps) {
+  models::Preprocessing settings;
+  settings.input_size = {6, 8};
+  settings.interpolation = "bicubic";
+  settings.mean = {0.1, 0.2, 0.3}, settings.std = {0.4, 0.5, 0.6};
+  settings.crop_pct = 0.75;
+  settings.crop_mode = "border";
+  const image::EvalTransform timm = transform_of(settings, "test");
+  EXPECT_EQ(timm.size, (std::array<int64_t, 2>{6, 8}));
+  EXPECT_EQ(timm.crop_pct, 0.75);
+  EXPECT_EQ(timm.crop_mode, image::crop_mode_from_name("border"));
+  EXPECT_EQ(timm.interpolation, image::filter_from_name("bicubic"));
+  EXPECT_EQ(timm.mean, *settings.mean);
+  EXPECT_EQ(timm.std, *settings.std);
+  EXPECT_FALSE(timm.processor.has_value());
+
+  using Resize = image::ProcessorSteps::Resize;
+  settings.rule = models::ResizeRule::huggingface;
+  settings.resize_shortest = 9;
+  settings.center_crop = {6, 8};
+  const auto shortest = transform_of(settings, "test").processor;
+  ASSERT_TRUE(shortest.has_value());
+  EXPECT_EQ(shortest->resize, Resize::shortest_edge);
+  EXPECT_EQ(shortest->size, (std::array<int64_t, 2>{9, 9}));
+  EXPECT_EQ(shortest->crop, settings.center_crop);
+  settings.resize_shortest.reset();
+  EXPECT_EQ(transform_of(settings, "test").processor->resize, Resize::none);
+  settings.resize_to = {6, 8};
+  const auto fixed = transform_of(settings, "test").processor;
+  EXPECT_EQ(fixed->resize, Resize::fixed);
+  EXPECT_EQ(fixed->size, (std::array<int64_t, 2>{6, 8}));
+}
+
+TEST(Preprocess, ImagesHaveTheChannelsOfTheModel) {
+  EXPECT_EQ(color_mode_of(3), image::ColorMode::rgb);
+  EXPECT_EQ(color_mode_of(1), image::ColorMode::grey);
+  for (const int64_t channels : {0, 2, 4}) EXPECT_THROW(color_mode_of(channels), Error) << channels;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/models.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
@@ -271,6 +272,80 @@ TEST(Session, OriginalWeightsAreReleasedAfterPacking) {
   EXPECT_GT(session.packed_bytes(), 0u);
   EXPECT_TRUE(session.model().parameter("blocks.0.attn.qkv.weight").is_meta());
   EXPECT_FALSE(session.model().parameter("pos_embed").is_meta());
+}
+
+TEST(Session, FeaturesOfTheClassTokenNeedOne) {
+  const Session session(model_of("timm_avg_no_class_token"));
+  ASSERT_FALSE(session.config().class_token);
+  const auto& config = session.config();
+  const Tensor input = Tensor::randn({1, config.in_chans, config.img_size[0], config.img_size[1]}, 1);
+  for (const std::vector<int64_t>& layers : {std::vector<int64_t>{}, {0}, {0, -1}}) {
+    const Request request{.output = Output::features, .tokens = Tokens::cls, .layers = layers};
+    EXPECT_TRUE(testing::contains(testing::error_of([&] { session.run(input, request); }), "no class token"));
+    EXPECT_NO_THROW(session.run(input, {.output = Output::features, .tokens = Tokens::pooled, .layers = layers}));
+  }
+}
+
+TEST(Session, LogitsAndFeaturesAreThoseOfSingleRequests) {
+  for (const char* fixture : {"timm_token", "timm_avg"}) {
+    const Session session(model_of(fixture));
+    const Tensor input = testing::input_of(fixture);
+    for (const Tokens tokens : {Tokens::pooled, Tokens::patch, Tokens::all}) {
+      for (const int64_t layer : {int64_t{-1}, session.config().depth - 1}) {
+        const Request both{.output = Output::logits_and_features, .tokens = tokens, .layer = layer};
+        const std::vector<Tensor> got = session.run(input, both);
+        ASSERT_EQ(got.size(), 2u);
+        EXPECT_TRUE(testing::close(got[0], session.logits(input), 1e-5, 1e-5)) << fixture;
+        EXPECT_TRUE(
+            testing::close(got[1], session.run(input, {.output = Output::features, .tokens = tokens})[0], 1e-5, 1e-5))
+            << fixture;
+      }
+    }
+    const auto other = [&](int64_t layer, bool normalize) {
+      session.run(input, {.output = Output::logits_and_features, .layer = layer, .normalize = normalize});
+    };
+    EXPECT_THROW(other(0, true), Error) << "the head reads the last block";
+    EXPECT_THROW(other(-1, false), Error) << "the head reads normalised tokens";
+  }
+}
+
+TEST(Session, RefusesEmptyBatchesOtherRanksAndOptions) {
+  const Session session(model_of("timm_token"));
+  EXPECT_TRUE(testing::contains(testing::error_of([&] {
+                                  session.logits(Tensor::zeros({0, 3, 32, 32}));
+                                }),
+                                "at least one image"));
+  EXPECT_THROW(session.logits(Tensor::zeros({3, 32, 32})), Error);
+  EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
+  EXPECT_THROW(
+      Session(model_of("timm_token"), {.precision = kernels::Precision::int8, .excluded_layers = {"blocks.9.mlp.fc1"}}),
+      Error);
+}
+
+TEST(Session, ProfilesEachStepOfOnePass) {
+  for (const int64_t batch : {1, 5}) {
+    const Session session(model_of("timm_token"), {.threads = 2});
+    const Tensor input = images(batch, 1);
+    std::vector<size_t> steps;
+    session.profile(input, [&](size_t step, double seconds) {
+      EXPECT_GE(seconds, 0);
+      steps.push_back(step);
+    });
+    const int64_t per_pass = session.images_per_pass(input.shape());
+    ASSERT_EQ(steps.size(), session.program({per_pass, 3, 32, 32})->steps().size());
+    for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], i);
+  }
+}
+
+TEST(Session, TakesImagesOfAnyTypeAndLayout) {
+  const Session session(model_of("timm_token"));
+  const Tensor input = images(2, 1).to(DType::bf16), want = session.logits(input.to(DType::f32));
+  EXPECT_TRUE(testing::close(session.logits(input), want, 0));
+  const Tensor channels_last = input.to(DType::f32).permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+  EXPECT_TRUE(testing::close(session.logits(channels_last), want, 0));
+  const Tensor result = Tensor::zeros({2, 10});
+  session.run_into(channels_last, {}, {result});
+  EXPECT_TRUE(testing::close(result, want, 0));
 }
 
 }  // namespace
