@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/ops/elementwise.h"
 
 namespace vitrail::optim {
 namespace {
@@ -66,6 +70,82 @@ TEST(Ema, OptionsOutOfRangeAreErrors) {
   EXPECT_THROW(Ema({}, {.decay = 1}), Error);
   EXPECT_THROW(Ema({}, {.decay = 0.5, .min_decay = 0.6}), Error);
   EXPECT_THROW(Ema({}, {.warmup = true, .warmup_gamma = 0}), Error);
+}
+
+// The first copy of the weights remains with the share decay^updates.
+TEST(Ema, IsWarmedUpWhenLittleOfItsFirstCopyRemains) {
+  for (const double decay : {0.0, 0.5, 0.9, 0.99}) {
+    for (const int64_t after_step : {0, 5}) {
+      const Ema ema({{"w", Tensor::zeros({1})}}, {.decay = decay, .after_step = after_step});
+      double share = 1;
+      EXPECT_FALSE(ema.warmed_up(0));
+      EXPECT_FALSE(ema.warmed_up(after_step + 1)) << "the first update is a copy";
+      for (int64_t updates = 1; updates < 150; ++updates) {
+        share *= decay;
+        ASSERT_EQ(ema.warmed_up(after_step + 1 + updates), share <= std::exp(-1.0)) << decay << ", " << updates;
+      }
+    }
+  }
+}
+
+TEST(Ema, DecayIsZeroUpToTheFirstUpdateAndThenThatOfTheOptions) {
+  const std::vector<nn::NamedTensor> weights{{"w", Tensor::zeros({1})}};
+  const Ema plain(weights, {.decay = 0.75, .after_step = 3});
+  for (int64_t step = 0; step <= 4; ++step) EXPECT_EQ(plain.decay(step), 0) << step;
+  EXPECT_EQ(plain.decay(5), 0.75);
+  EXPECT_EQ(plain.decay(1'000'000), 0.75);
+  const EmaOptions options{.decay = 0.9, .warmup = true, .warmup_gamma = 2, .warmup_power = 0.75, .min_decay = 0.5};
+  const Ema warming(weights, options);
+  EXPECT_EQ(warming.decay(1), 0);
+  for (int64_t updates = 1; updates < 200; ++updates) {
+    const double rising = 1 - std::pow(1 + static_cast<double>(updates) / 2, -0.75);
+    EXPECT_DOUBLE_EQ(warming.decay(1 + updates), std::clamp(rising, 0.5, 0.9)) << updates;
+  }
+}
+
+TEST(Ema, AveragesEveryTensorInItsOwnPrecision) {
+  const Tensor a = Tensor::randn({70000}, 1), b = Tensor::randn({3}, 2, DType::f64);
+  Ema ema({{"a", a}, {"b", b}}, {.decay = 0.75});
+  ema.update(1);
+  const Tensor first_a = a.clone(), first_b = b.clone();
+  a.copy_(Tensor::randn({70000}, 3));
+  b.copy_(Tensor::randn({3}, 4, DType::f64));
+  ema.update(2);
+  const auto mean = [](const Tensor& old, const Tensor& now) {
+    return ops::add(ops::mul(old, Tensor::full({1}, 0.75, old.dtype())),
+                    ops::mul(now, Tensor::full({1}, 0.25, old.dtype())));
+  };
+  EXPECT_TRUE(testing::close(ema.average()[0].tensor, mean(first_a, a), 1e-6));
+  EXPECT_TRUE(testing::close(ema.average()[1].tensor, mean(first_b, b), 1e-15));
+  EXPECT_EQ(ema.average()[1].name, "b");
+}
+
+TEST(Ema, RefusesWeightsThatCannotBeAveraged) {
+  const auto message = [](const std::vector<nn::NamedTensor>& weights) {
+    return testing::error_of([&] { Ema(weights, {}); });
+  };
+  EXPECT_TRUE(testing::contains(message({{"w", Tensor()}}), "a tensor with data, got none for 'w'"));
+  EXPECT_TRUE(testing::contains(message({{"w", Tensor::zeros({2}, DType::f16)}}), "weights in f32 or f64"));
+  EXPECT_TRUE(testing::contains(message({{"w", Tensor::zeros({2, 3}).transpose(0, 1)}}), "a strided view for 'w'"));
+  EXPECT_TRUE(testing::contains(message({{"w", Tensor::zeros({2})}, {"w", Tensor::zeros({2})}}), "'w' twice"));
+  EXPECT_THROW(Ema({}, {.decay = -0.1}), Error);
+  EXPECT_THROW(Ema({}, {.min_decay = -0.1}), Error);
+  EXPECT_THROW(Ema({}, {.warmup_power = 0}), Error);
+  EXPECT_NO_THROW(Ema({}, {.decay = 0.5, .min_decay = 0.5}));
+}
+
+TEST(Ema, AnAverageWithATensorTooManyOrTwiceIsRefused) {
+  Ema ema({{"w", Tensor::zeros({3})}}, {});
+  const Tensor two = Tensor::full({3}, 2);
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { ema.load({{"w", two}, {"w", two}}); }), "'w' occurs twice"));
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { ema.load({{"w", two}, {"v", two}}); }), "'v' is not expected"));
+  EXPECT_TRUE(testing::contains(testing::error_of([&] { ema.load({}); }), "'w' is missing"));
+  std::vector<nn::NamedTensor> many;
+  for (int i = 0; i < 30; ++i) many.push_back({"x" + std::to_string(i), two});
+  const std::string message = testing::error_of([&] { ema.load(many); });
+  EXPECT_TRUE(testing::contains(message, "ema: 31 difference(s)")) << message;
+  EXPECT_TRUE(testing::contains(message, "\n  and 11 more")) << message;
+  EXPECT_EQ(ema.average()[0].tensor.data<float>()[0], 0);
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/golden.h"
 #include "vitrail/autograd/variable.h"
+#include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
 
 namespace vitrail::optim {
@@ -66,6 +68,36 @@ TEST(ClipFactor, IsOneForANonFiniteNormAndWithoutClipping) {
   EXPECT_EQ(clip_factor(std::nan(""), 1), 1);
   EXPECT_EQ(clip_factor(5, 0), 1);
   EXPECT_NEAR(clip_factor(5, 1), 0.2, 1e-7);
+}
+
+TEST(ClipGradients, ScalesStridedGradientsAndBothPrecisions) {
+  const Tensor memory = Tensor::full({2, 3}, 2, DType::f64), strided = memory.transpose(0, 1);
+  const std::vector<Parameter> parameters{
+      parameter("strided", strided), parameter("single", Tensor::full({40'000}, 1)), {"without", Tensor::zeros({2})}};
+  const double norm = std::sqrt(6 * 4 + 40'000.0), factor = 10 / (norm + 1e-6);
+  EXPECT_NEAR(clip_gradients(parameters, 10), norm, 1e-9);
+  EXPECT_TRUE(testing::close(memory, Tensor::full({2, 3}, 2 * factor, DType::f64), 1e-15));
+  EXPECT_TRUE(testing::close(autograd::grad_of(parameters[1].tensor), Tensor::full({40'000}, factor), 1e-8));
+  EXPECT_NEAR(gradient_norm(parameters), 10, 1e-5);
+}
+
+TEST(GradientNorm, WithoutGradientsIsZero) {
+  EXPECT_EQ(gradient_norm({}), 0);
+  EXPECT_EQ(gradient_norm({{"without", Tensor::zeros({2})}}), 0);
+  EXPECT_EQ(clip_gradients({}, 1), 0);
+}
+
+TEST(GradientNorm, OfHalfPrecisionIsAnError) {
+  EXPECT_THROW(gradient_norm({parameter("half", Tensor::zeros({2}, DType::bf16))}), Error);
+}
+
+TEST(ClipFactor, IsAtMostOneAndRefusesNegativeNorms) {
+  EXPECT_EQ(clip_factor(0, 1), 1);
+  EXPECT_EQ(clip_factor(0.5, 1), 1);
+  EXPECT_LT(clip_factor(1, 1), 1) << "by the 1e-6 that PyTorch adds";
+  EXPECT_DOUBLE_EQ(clip_factor(3, 2), 2 / (3 + 1e-6));
+  EXPECT_THROW(clip_factor(1, -1), Error);
+  EXPECT_THROW(clip_factor(1, std::nan("")), Error);
 }
 
 }  // namespace

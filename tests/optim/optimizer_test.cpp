@@ -217,5 +217,74 @@ TEST(Optimizer, InvalidOptionsAndParametersAreErrors) {
   EXPECT_EQ(optimizer->steps(), 0);
 }
 
+TEST(OptimizerState, ATensorThatOccursTwiceIsRefused) {
+  const auto optimizer = make_optimizer({.kind = "lion"}, large_parameters());
+  std::vector<nn::NamedTensor> state = optimizer->state();
+  for (nn::NamedTensor& entry : state) entry.tensor = entry.tensor.clone();
+  state.push_back(state[1]);
+  const std::string message = error_of([&] { optimizer->load_state(state); });
+  EXPECT_NE(message.find("optimizer state: 1 difference(s)\n  'exp_avg.a' occurs twice"), std::string::npos) << message;
+}
+
+// PyTorch's and timm's.
+TEST(Optimizer, DefaultsAreThoseOfEachRule) {
+  const std::pair<OptimizerOptions, OptimizerOptions> pairs[] = {
+      {{.kind = "adamw"}, {.kind = "adamw", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}},
+      {{.kind = "lamb"}, {.kind = "lamb", .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6}},
+      {{.kind = "lion"}, {.kind = "lion", .beta1 = 0.9, .beta2 = 0.99}},
+      {{.kind = "sgd"}, {.kind = "sgd", .momentum = 0.9, .nesterov = false}}};
+  for (const auto& [defaults, stated] : pairs) {
+    std::vector<std::vector<float>> results;
+    for (const OptimizerOptions& options : {defaults, stated}) {
+      const auto optimizer = make_optimizer(options, large_parameters());
+      for (int i = 0; i < 3; ++i) optimizer->step(1e-2);
+      for (const Parameter& p : optimizer->parameters()) results.push_back(values_of(p.tensor));
+    }
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i], results[i + 3]) << defaults.kind;
+  }
+}
+
+TEST(Optimizer, AStridedGradientHasTheEffectOfItsCopy) {
+  for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
+    std::vector<std::vector<float>> results;
+    const Tensor gradient = Tensor::randn({7, 5}, 2).transpose(0, 1);
+    for (const Tensor& given : {gradient, gradient.contiguous()}) {
+      const Tensor weight = leaf_of(Tensor::randn({5, 7}, 1));
+      set_grad(weight, given);
+      make_optimizer({.kind = kind}, {{"w", weight, 0.1}})->step(0.1);
+      results.push_back(values_of(weight));
+    }
+    EXPECT_EQ(results[0], results[1]) << kind;
+  }
+}
+
+TEST(Optimizer, ClearedGradientsChangeNothing) {
+  const std::vector<Parameter> parameters = large_parameters();
+  const auto optimizer = make_optimizer({}, parameters);
+  optimizer->clear_gradients();
+  for (const Parameter& p : parameters) EXPECT_FALSE(autograd::grad_of(p.tensor).defined()) << p.name;
+  const std::vector<float> before = values_of(parameters[0].tensor);
+  optimizer->step(1);
+  EXPECT_EQ(values_of(parameters[0].tensor), before);
+  EXPECT_EQ(optimizer->steps(), 1);
+}
+
+TEST(Optimizer, ZeroRatesAndScalesStandStill) {
+  for (const char* kind : {"adamw", "sgd", "lamb", "lion"}) {
+    for (const auto& [rate, scale] : {std::pair{0.0, 1.0}, {0.1, 0.0}}) {
+      const Tensor weight = leaf_of(Tensor::randn({5}, 1));
+      const std::vector<float> before = values_of(weight);
+      set_grad(weight, Tensor::randn({5}, 2));
+      make_optimizer({.kind = kind}, {{"w", weight, 0.1, scale}})->step(rate);
+      EXPECT_EQ(values_of(weight), before) << kind;
+    }
+  }
+  const Tensor weight = leaf_of(Tensor::zeros({2}));
+  EXPECT_THROW(make_optimizer({}, {{"w", weight, -0.1}}), Error);
+  EXPECT_THROW(make_optimizer({}, {{"w", weight, 0.1, -1}}), Error);
+  EXPECT_THROW(make_optimizer({.beta1 = -0.1}, {{"w", weight}}), Error);
+  EXPECT_THROW(make_optimizer({.kind = "sgd", .momentum = 1}, {{"w", weight}}), Error);
+}
+
 }  // namespace
 }  // namespace vitrail::optim

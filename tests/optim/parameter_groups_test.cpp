@@ -10,6 +10,7 @@
 #include "tests/support/paths.h"
 #include "vitrail/autograd/variable.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/random.h"
 #include "vitrail/models/vision_transformer.h"
 
 namespace vitrail::optim {
@@ -78,6 +79,84 @@ TEST(NamePattern, MatchesTheCompleteNameByGlobOrRegex) {
   EXPECT_FALSE(matches("blocks[0].*", "blocks0.x"));  // only * and ? are special
   EXPECT_TRUE(matches("regex:blocks\\.[01]\\..*", "blocks.1.norm1.bias"));
   EXPECT_FALSE(matches("regex:blocks", "blocks.1.norm1.bias"));
+}
+
+TEST(LayerOf, CountsFromTheEmbeddingsToTheHead) {
+  const std::pair<const char*, int64_t> layers[] = {{"cls_token", 0},
+                                                    {"pos_embed", 0},
+                                                    {"patch_embed.proj.weight", 0},
+                                                    {"reg_token", 0},
+                                                    {"dist_token", 0},
+                                                    {"norm_pre.weight", 0},
+                                                    {"rope.freqs", 0},
+                                                    {"blocks.0.norm1.weight", 1},
+                                                    {"blocks.11.x", 12},
+                                                    {"norm.weight", 12},
+                                                    {"fc_norm.weight", 13},
+                                                    {"head.weight", 13},
+                                                    {"attn_pool.latent", 13},
+                                                    {"blocks.1x.weight", 13},
+                                                    {"blocks.", 13},
+                                                    {"blocks.3", 13},
+                                                    {"image_encoder.blocks.2.y", 3},
+                                                    {"image_encoder.pos_embed", 0},
+                                                    {"mask_decoder.blocks.2.y", 13},
+                                                    {"xblocks.2.y", 13}};
+  for (const auto& [name, layer] : layers) EXPECT_EQ(layer_of(name, 12), layer) << name;
+}
+
+TEST(WeightDecay, LeavesOutVectorsBiasesAndTokens) {
+  EXPECT_FALSE(excluded_from_decay("head.weight", {2, 3}));
+  EXPECT_TRUE(excluded_from_decay("norm.weight", {3}));
+  EXPECT_TRUE(excluded_from_decay("scale", {}));
+  EXPECT_TRUE(excluded_from_decay("conv.bias", {1, 3}));
+  for (const char* token :
+       {"pos_embed", "cls_token", "reg_token", "dist_token", "rope.freqs", "image_encoder.pos_embed"})
+    EXPECT_TRUE(excluded_from_decay(token, {1, 5, 3})) << token;
+  for (const char* other : {"pos_embed2", "x.pos_embed", "patch_embed.proj.weight", "biased", "bias"})
+    EXPECT_FALSE(excluded_from_decay(other, {2, 5, 3})) << other;
+}
+
+// layer_decay^(depth + 1 − layer): the head has the full rate, and each layer before it a smaller one.
+TEST(ParameterGroups, RatesDecayFromTheHeadToTheEmbeddings) {
+  std::vector<nn::NamedTensor> parameters;
+  for (const char* name : {"pos_embed", "blocks.0.a.weight", "blocks.1.a.weight", "norm.weight", "head.weight"})
+    parameters.push_back({name, Tensor::zeros({2, 2})});
+  const auto groups =
+      parameter_groups(parameters, {.weight_decay = 0.3, .layer_decay = 0.5, .no_decay = {"blocks.1.*"}});
+  const double rates[] = {0.125, 0.25, 0.5, 0.5, 1}, decays[] = {0, 0.3, 0, 0.3, 0.3};
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_DOUBLE_EQ(groups[i].rate_scale, rates[i]) << groups[i].name;
+    EXPECT_EQ(groups[i].weight_decay, decays[i]) << groups[i].name;
+  }
+  EXPECT_EQ(parameter_groups(parameters, {})[0].rate_scale, 1) << "off by default";
+  EXPECT_EQ(parameter_groups(parameters, {})[4].weight_decay, 0.05) << "the default";
+  EXPECT_THROW(parameter_groups(parameters, {.weight_decay = -1}), Error);
+  EXPECT_THROW(parameter_groups(parameters, {.layer_decay = 1.01}), Error);
+}
+
+// The definition: '*' takes any number of characters, '?' one.
+bool slow_glob(const std::string& pattern, const std::string& name) {
+  if (pattern.empty()) return name.empty();
+  const std::string rest = pattern.substr(1);
+  if (pattern[0] == '*') return slow_glob(rest, name) || (!name.empty() && slow_glob(pattern, name.substr(1)));
+  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && slow_glob(rest, name.substr(1));
+}
+
+TEST(NamePattern, EqualsTheDefinitionOfItsWildcards) {
+  RandomStream random(1);
+  const auto word = [&](const std::string& letters) {
+    std::string text(random.bits() % 7, ' ');
+    for (char& c : text) c = letters[random.bits() % letters.size()];
+    return text;
+  };
+  int matched = 0;
+  for (int round = 0; round < 5000; ++round) {
+    const std::string pattern = word("ab*?"), name = word("ab");
+    ASSERT_EQ(matches(pattern, name), slow_glob(pattern, name)) << pattern << " " << name;
+    matched += slow_glob(pattern, name);
+  }
+  EXPECT_GT(matched, 300);
 }
 
 }  // namespace

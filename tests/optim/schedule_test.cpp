@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/golden.h"
@@ -72,6 +75,55 @@ TEST(Schedule, InvalidOptionsAreErrors) {
   EXPECT_EQ(message({.kind = "constant", .rate = -1}), "schedule: expected rates of at least 0, got -1");
   EXPECT_EQ(message({.kind = "step"}),
             "schedule: expected decay_steps of at least 1 and a decay_factor in (0, 1], got 0 and 0.1");
+}
+
+// Ends and boundaries of every kind, with and without warm-up.
+TEST(Schedule, RisesToItsRateAndFallsToItsFinalRate) {
+  for (const std::string kind : {"cosine", "linear"}) {
+    for (const int64_t warmup : {0, 1, 5}) {
+      for (const bool prefix : {true, false}) {
+        const Schedule schedule({.kind = kind,
+                                 .rate = 1,
+                                 .final_rate = 0.125,
+                                 .total_steps = 20,
+                                 .warmup_steps = warmup,
+                                 .warmup_rate = 0.25,
+                                 .warmup_prefix = prefix});
+        const int64_t begin = prefix ? warmup : 0;
+        for (int64_t step = 0; step < 25; ++step) {
+          const double p = std::clamp(static_cast<double>(step - begin) / static_cast<double>(20 - begin), 0.0, 1.0);
+          const double share = kind == "linear" ? 1 - p : (1 + std::cos(std::acos(-1.0) * p)) / 2;
+          const double want = step < warmup ? 0.25 + 0.75 * static_cast<double>(step) / static_cast<double>(warmup)
+                                            : 0.125 + 0.875 * share;
+          EXPECT_NEAR(schedule.rate(step), want, 1e-14) << kind << ", " << warmup << ", " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(Schedule, StepsDecayAfterEachInterval) {
+  const Schedule schedule(
+      {.kind = "step", .rate = 1, .final_rate = 0.2, .warmup_steps = 2, .decay_steps = 3, .decay_factor = 0.5});
+  const double want[] = {0, 0.5, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2};
+  for (int64_t step = 0; step < 13; ++step) EXPECT_DOUBLE_EQ(schedule.rate(step), want[step]) << step;
+  const Schedule constant({.kind = "constant", .rate = 0.5, .final_rate = 0.75, .warmup_steps = 2});
+  EXPECT_DOUBLE_EQ(constant.rate(1), 0.25);
+  EXPECT_DOUBLE_EQ(constant.rate(2), 0.75) << "the lower bound";
+}
+
+TEST(Schedule, RefusesRatesAndStepsOutOfRange) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double rate : {-1.0, inf, std::nan("")}) {
+    EXPECT_THROW(Schedule({.kind = "constant", .rate = rate}), Error);
+    EXPECT_THROW(Schedule({.kind = "constant", .final_rate = rate}), Error);
+    EXPECT_THROW(Schedule({.kind = "constant", .warmup_rate = rate}), Error);
+  }
+  EXPECT_THROW(Schedule({.kind = "constant", .warmup_steps = -1}), Error);
+  EXPECT_THROW(Schedule({.kind = "step", .decay_steps = 1, .decay_factor = 0}), Error);
+  EXPECT_THROW(Schedule({.kind = "step", .decay_steps = 1, .decay_factor = 1.5}), Error);
+  EXPECT_NO_THROW(Schedule({.kind = "step", .decay_steps = 1, .decay_factor = 1}));
+  EXPECT_NO_THROW(Schedule({.kind = "constant", .warmup_steps = 5})) << "a constant rate needs no total";
 }
 
 }  // namespace
