@@ -107,5 +107,52 @@ TEST(FlatIndex, RefusesOtherMetricsFormatsAndSizes) {
   EXPECT_TRUE(testing::contains(with(8, std::string(8, '\x7f')), "number of vectors"));
 }
 
+// Values outside the range that was found get the code of its end; a column without a range has one code.
+TEST(FlatIndex, ClampsToTheRangeOfTheColumn) {
+  const fs::path path = testing::scratch_folder() / "vectors.index";
+  FlatIndexWriter writer(path, DType::i8, 2, {0, 5, 1, 0});  // 0 to 1, and 5 only
+  const std::vector<float> rows{-3, 5, 0, 5, 0.5f, 7, 1, -7, 9, 5};
+  writer.add(rows.data(), 5);
+  writer.finish().commit();
+  const FlatIndex index(path);
+  ASSERT_EQ(index.count(), 5);
+  const std::vector<float> got = values_of(index);
+  const float half = 0.5f / 255;
+  const std::vector<float> want{half, 5, half, 5, 127 / 255.0f + half, 5, 1 + half, 5, 1 + half, 5};
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-6) << i;
+  std::vector<float> last(4);
+  index.read(3, 2, last.data());
+  EXPECT_EQ(last, std::vector<float>(got.begin() + 6, got.end()));
+}
+
+TEST(FlatIndex, WithoutVectorsIsValid) {
+  for (const DType dtype : {DType::f32, DType::i8}) {
+    const fs::path path = testing::scratch_folder() / "vectors.index";
+    FlatIndexWriter(path, dtype, 4, dtype == DType::f32 ? std::vector<float>() : std::vector<float>(8))
+        .finish()
+        .commit();
+    const FlatIndex index(path);
+    EXPECT_EQ(index.count(), 0);
+    EXPECT_EQ(index.width(), 4);
+  }
+}
+
+TEST(FlatIndex, WidthsOutOfRangeAreErrors) {
+  const fs::path path = testing::scratch_folder() / "vectors.index";
+  for (const int64_t width : {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1})
+    EXPECT_THROW(FlatIndexWriter(path, DType::f32, width), Error) << width;
+  EXPECT_NO_THROW(FlatIndexWriter(path, DType::f32, int64_t{1} << 20));
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(ColumnRanges, AreTheMinimaAndDifferencesOfAllRows) {
+  ColumnRanges ranges(2);
+  const std::vector<float> rows{1, -5, 3, -7, 2, -6};
+  ranges.include(rows.data(), 1);
+  ranges.include(rows.data() + 2, 2);
+  ranges.include(nullptr, 0);
+  EXPECT_EQ(ranges.trained(), (std::vector<float>{1, -7, 2, 2}));
+}
+
 }  // namespace
 }  // namespace vitrail::analysis

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -176,6 +177,70 @@ TEST(StrengthSearch, CandidatesHaveEqualRatios) {
   const std::vector<double> got = log_spaced(0.01, 100, 3), want{0.01, 1, 100};
   ASSERT_EQ(got.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(got[i], want[i]);
+}
+
+TEST(FitOf, CountsTheFirstOfEqualLogits) {
+  const Tensor z = Tensor::from<double>({4, 3}, {1, 1, 0, 0, 2, 2, 5, 0, 0, 1000, 0, -1000});
+  const Fit fit = fit_of(z, {0, 2, 0, 0});
+  EXPECT_EQ(fit.top1, 0.75) << "of the second row the first of two equal ones is another class";
+  const double e = std::exp(1.0),
+               losses[] = {std::log(2 * e + 1) - 1, std::log(2 + std::exp(-2.0)), std::log(1 + 2 * std::exp(-5.0)), 0};
+  EXPECT_NEAR(fit.loss, (losses[0] + losses[1] + losses[2] + losses[3]) / 4, 1e-14);
+}
+
+// Each fold has as many samples of a class as every other one, but for one.
+TEST(StrengthSearch, FoldsHaveEqualPartsOfEachClass) {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < 101; ++i) labels.push_back(i * i % 7 % 4);
+  for (const int64_t folds : {2, 3, 5}) {
+    const std::vector<int64_t> got = stratified_folds(labels, folds);
+    ASSERT_EQ(got.size(), labels.size());
+    for (int64_t label = 0; label < 4; ++label) {
+      std::vector<int64_t> counts(static_cast<size_t>(folds));
+      for (size_t i = 0; i < got.size(); ++i) counts[static_cast<size_t>(got[i])] += labels[i] == label;
+      const auto [low, high] = std::ranges::minmax(counts);
+      EXPECT_LE(high - low, 1) << label;
+    }
+  }
+}
+
+TEST(StrengthSearch, ReportsEachFitAndRefusesNoCandidates) {
+  const Tensor features = Tensor::randn({20, 3}, 1);
+  std::vector<int64_t> labels(20);
+  for (size_t i = 0; i < 20; ++i) labels[i] = static_cast<int64_t>(i % 2);
+  std::vector<std::pair<int64_t, int64_t>> calls;
+  const StrengthSearch got = search_strength(features, labels, 2, {.candidates = {0.1, 1, 10}, .folds = 4},
+                                             [&](int64_t done, int64_t total) { calls.emplace_back(done, total); });
+  ASSERT_EQ(calls.size(), 12u);
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(calls[i], (std::pair<int64_t, int64_t>(i + 1, 12)));
+  EXPECT_EQ(got.folds, 4);
+  EXPECT_EQ(got.samples, 20);
+  EXPECT_EQ(got.best, got.c[got.best_index]);
+  for (const Fit& fit : got.held_out) EXPECT_GE(fit.loss, got.held_out_fit().loss);
+  EXPECT_THROW(search_strength(features, labels, 2, {.candidates = {}}), Error);
+}
+
+// The strongest penalty is chosen of those with equal losses.
+TEST(StrengthSearch, OfEqualLossesTheLowestCIsBest) {
+  const Tensor features = Tensor::zeros({12, 2});
+  std::vector<int64_t> labels(12);
+  for (size_t i = 0; i < 12; ++i) labels[i] = static_cast<int64_t>(i % 2);
+  const StrengthSearch got = search_strength(features, labels, 2, {.candidates = {0.5, 1, 10}, .folds = 3});
+  EXPECT_EQ(got.best, 0.5);
+  EXPECT_EQ(got.best_index, 0u);
+}
+
+TEST(StrengthSearch, CandidatesBeginAndEndAtTheGivenValues) {
+  for (const int count : {2, 3, 10}) {
+    const std::vector<double> got = log_spaced(1e-4, 1e4, count);
+    ASSERT_EQ(static_cast<int>(got.size()), count);
+    EXPECT_DOUBLE_EQ(got.front(), 1e-4);
+    EXPECT_NEAR(got.back(), 1e4, 1e-9);
+    for (size_t i = 2; i < got.size(); ++i) EXPECT_NEAR(got[i] / got[i - 1], got[1] / got[0], 1e-9 * got[1] / got[0]);
+  }
+  EXPECT_EQ(log_spaced(3, 5, 1), std::vector<double>{3});
+  EXPECT_TRUE(log_spaced(3, 5, 0).empty());
+  EXPECT_EQ(StrengthSearchOptions{}.candidates.size(), 10u);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -101,6 +103,53 @@ TEST(SimilarPairs, AreAllPairsAboveTheThreshold) {
   }
   EXPECT_GT(expected, 100u);
   EXPECT_EQ(pairs.size(), expected);
+}
+
+TEST(SimilarPairs, OfTheThresholdItselfCount) {
+  const Tensor rows = Tensor::from<float>({3, 2}, {1, 0, 0.5f, 0, 0, 1});
+  std::vector<std::array<int64_t, 2>> pairs;
+  const auto collect = [&](int64_t i, int64_t j, float) { pairs.push_back({i, j}); };
+  similar_pairs(TensorRows(rows), 0.5f, collect);
+  EXPECT_EQ(pairs, (std::vector<std::array<int64_t, 2>>{{0, 1}}));
+  pairs.clear();
+  similar_pairs(TensorRows(rows), std::nextafter(0.5f, 1.0f), collect);
+  EXPECT_TRUE(pairs.empty());
+  similar_pairs(TensorRows(Tensor::zeros({0, 2})), 0, collect);
+  similar_pairs(TensorRows(Tensor::full({1, 2}, 1)), 0, collect);
+  EXPECT_TRUE(pairs.empty());
+}
+
+// The lowest rows remain of many with equal scores, in several blocks, whatever the number of threads.
+TEST(NearestRows, OfEqualOnesTheLowestRemain) {
+  const Tensor rows = Tensor::full({3000, 3}, 1);
+  for (const int64_t better : {5, 700, 2999}) rows.select(0, better).copy_(Tensor::full({3}, 2));
+  for (const int threads : {1, 3}) {
+    const ThreadCount count(threads);
+    const auto nearest = nearest_rows(Tensor::full({1, 3}, 1), TensorRows(rows), 6);
+    const int64_t want[] = {5, 700, 2999, 0, 1, 2};
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(nearest[0][i].row, want[i]) << threads << " threads, rank " << i;
+  }
+}
+
+TEST(TensorRows, AreReadFromAnyRowInFloat) {
+  const Tensor rows = Tensor::from<double>({2, 3}, {1, 2, 3, 4, 5, 6}).transpose(0, 1);
+  const TensorRows source(rows);
+  EXPECT_EQ(source.count(), 3);
+  EXPECT_EQ(source.width(), 2);
+  std::vector<float> values(4);
+  source.read(1, 2, values.data());
+  EXPECT_EQ(values, (std::vector<float>{2, 5, 3, 6}));
+  EXPECT_THROW(TensorRows(Tensor::zeros({3})), Error);
+}
+
+TEST(NormalizeRow, GivesTheNormAndLeavesZeros) {
+  std::vector<float> row{3, 0, -4}, zeros(3), tiny{1e-30f, 0, 0};
+  EXPECT_DOUBLE_EQ(normalize_row(row.data(), 3), 5);
+  EXPECT_FLOAT_EQ(row[2], -0.8f);
+  EXPECT_EQ(normalize_row(zeros.data(), 3), 0);
+  EXPECT_EQ(zeros, std::vector<float>(3));
+  EXPECT_NEAR(normalize_row(tiny.data(), 3), 1e-30, 1e-36);
+  EXPECT_TRUE(std::isfinite(tiny[0]));
 }
 
 }  // namespace

@@ -101,5 +101,34 @@ TEST(PcaMaps, ColoursAreScoresScaledOverAllImages) {
   EXPECT_THROW(pca_maps({features[0], Tensor::randn({2, 2, 5}, 1)}), Error) << "another width";
 }
 
+// Along two axes of known variances; the divisor is n − 1, and the largest element of a component is positive.
+TEST(Pca, FindsTheAxesOfTheLargestVariancesFirst) {
+  const Tensor rows = Tensor::from<float>({4, 3}, {3, 10, 5, -3, 10, 5, 0, 12, 5, 0, 8, 5});
+  const Pca pca = fit_pca(rows, 3);
+  EXPECT_TRUE(testing::close(pca.mean, Tensor::from<float>({3}, {0, 10, 5}), 1e-6));
+  EXPECT_NEAR(pca.variances[0], 18.0 / 3, 1e-6);
+  EXPECT_NEAR(pca.variances[1], 8.0 / 3, 1e-6);
+  EXPECT_NEAR(pca.variances[2], 0, 1e-6);
+  EXPECT_TRUE(testing::close(pca.components.narrow(0, 0, 2), Tensor::from<float>({2, 3}, {1, 0, 0, 0, 1, 0}), 1e-6));
+  EXPECT_TRUE(testing::close(pca_scores(pca, rows).narrow(1, 0, 2),
+                             Tensor::from<float>({4, 2}, {3, 0, -3, 0, 0, 2, 0, -2}), 1e-5));
+}
+
+TEST(PcaMaps, AForegroundOfFourPatchesIsEnough) {
+  const Tensor line = Tensor::randn({1, 11, 5}, 3);
+  for (int64_t i = 0; i < line.numel(); ++i) line.data<float>()[i] *= 1e-3F;
+  for (int64_t patch = 0; patch < 11; ++patch) line.data<float>()[patch * 5 + 2] += static_cast<float>(patch);
+  const auto with = [&](double threshold) {
+    return pca_maps({line}, {.kind = Foreground::Kind::threshold, .threshold = threshold})[0];
+  };
+  const PcaMaps map = with(0.65);
+  for (int64_t patch = 0; patch < 11; ++patch) {
+    EXPECT_EQ(shown(map, patch), patch >= 7) << patch;
+    if (shown(map, patch)) continue;
+    for (int64_t c = 0; c < 3; ++c) EXPECT_EQ(map.colors.data<float>()[3 * patch + c], 0) << "the background is black";
+  }
+  EXPECT_THROW(with(0.75), Error) << "three patches";
+}
+
 }  // namespace
 }  // namespace vitrail::analysis
