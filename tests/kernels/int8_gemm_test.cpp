@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <stdexcept>
 
 #include "tests/kernels/linear_problem.h"
 #include "vitrail/base/parallel.h"
@@ -366,6 +367,24 @@ TEST(Int8Gemm, RowsOfZerosGiveTheBias) {
     const PackedLinear linear(problem.weight.data(), problem.bias.data(), 4, 10, Precision::int8);
     const std::vector<float> y = run(linear, problem);
     for (int64_t i = 0; i < 12; ++i) EXPECT_EQ(y[i], problem.bias[i % 4]);
+  });
+}
+
+// More inputs could overflow an accumulator: 65,000 · 255 · 127 is just below 2^31.
+TEST(PackedLinear, OfTooManyInputsForInt8IsFp32) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t in : {65'000, 65'001}) {
+      const std::vector<float> weight(in, 0.5f), x(in, 1.0f);
+      const PackedLinear linear(weight.data(), nullptr, 1, in, Precision::int8);
+      EXPECT_EQ(linear.arithmetic(), in <= 65'000 ? Arithmetic::int8 : Arithmetic::fp32);
+      float y = 0;
+      Scratch scratch(linear.scratch_bytes({.count = 1}));
+      linear.run({x.data(), in}, {&y, 1}, {.count = 1}, {}, scratch.aligned());
+      EXPECT_NEAR(y, 0.5 * static_cast<double>(in), 0.02 * static_cast<double>(in));
+    }
+    const std::vector<int8_t> values(65'001);
+    const float scale = 1;
+    EXPECT_THROW(PackedLinear(values.data(), &scale, nullptr, 1, 65'001), std::logic_error);
   });
 }
 

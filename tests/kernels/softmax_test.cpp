@@ -5,6 +5,7 @@
 
 #include "tests/kernels/kernel_testing.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/rowwise/exponentials.h"
 #include "vitrail/kernels/rowwise/scalar_rowwise_internal.h"
 
 namespace vitrail::kernels {
@@ -96,6 +97,39 @@ TEST(Softmax, BitsDoNotDependOnThreads) {
     ThreadCount threads(3);
     softmax(x.data(), three.data(), 197, 197);
     EXPECT_EQ(one, three);
+  });
+}
+
+// Beside the exponentials of such a row, that of 0 would be all.
+TEST(Softmax, OfScoresFarBelowZeroIsThatOfTheirDifferences) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t cols : testing::kAwkwardLengths) {
+      if (cols == 0) continue;
+      for (const float shift : {-300.0f, -3e4f}) {
+        std::vector<float> x(cols), e(cols);
+        for (int64_t c = 0; c < cols; ++c) x[c] = shift - static_cast<float>(c % 4);
+        const std::vector<double> want = reference(x, 1, cols);
+        std::vector<float> y(cols);
+        softmax(x.data(), y.data(), 1, cols);
+        testing::expect_close(y, want, [&](int64_t i) { return tolerance(want[i], cols); });
+        const RowExponentials<float> row = exponentials(x.data(), e.data(), cols);
+        EXPECT_EQ(row.max, shift) << cols;
+        for (int64_t c = 0; c < cols; ++c) EXPECT_NEAR(e[c] / row.sum, want[c], tolerance(want[c], cols)) << cols;
+      }
+    }
+  });
+}
+
+TEST(Exponentials, OfAMaskedRowAreZeros) {
+  testing::for_each_isa([](Isa) {
+    for (const int64_t cols : {1, 5, 16, 21}) {
+      const std::vector<float> x(cols, -kInfinity);
+      std::vector<float> e(cols, 7);
+      const RowExponentials<float> row = exponentials(x.data(), e.data(), cols);
+      EXPECT_EQ(row.max, -kInfinity);
+      EXPECT_EQ(row.sum, 0);
+      EXPECT_EQ(e, std::vector<float>(cols, 0.0f));
+    }
   });
 }
 

@@ -80,5 +80,24 @@ TEST(ExcludedLayers, HaveTheirOwnPrecision) {
                            {.precision = kernels::Precision::int8, .excluded_layers = {"blocks.7.mlp.fc2"}}));
 }
 
+// A head of zeros gives logits of zeros with and without rounding: there is no error to divide by their length.
+TEST(Int8Sensitivity, OfLogitsThatAreZeroIsZero) {
+  models::VisionTransformer model = model_of("timm_token");
+  model.requires_grad(true);
+  model.requires_grad(false);
+  for (const char* name : {"head.weight", "head.bias"})
+    model.parameter(name).copy_(Tensor::zeros(model.parameter(name).shape()));
+  for (const Int8Sensitivity& item : int8_sensitivity(model, {input_of("timm_token")}))
+    EXPECT_EQ(item.error, 0) << item.layer;
+}
+
+TEST(LayersToExclude, AreNoneWithinTheToleranceAndAllWithoutOne) {
+  const std::vector<Int8Sensitivity> layers{{"a", 0.3, 100}, {"b", 0.4, 100}, {"c", 0, 100}};
+  EXPECT_TRUE(layers_to_exclude(layers, 0.5).empty()) << "0.3² + 0.4² = 0.5²";
+  EXPECT_EQ(layers_to_exclude(layers, 0.31), std::vector<std::string>{"b"});
+  EXPECT_EQ(layers_to_exclude(layers, 0.29), (std::vector<std::string>{"b", "a"}));
+  EXPECT_TRUE(layers_to_exclude({}, 0.1).empty());
+}
+
 }  // namespace
 }  // namespace vitrail::quantize

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/quantize/block_layers_internal.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/golden.h"
+#include "tests/support/models.h"
+#include "vitrail/nn/trace.h"
+
+namespace vitrail::quantize {
+namespace {
+
+// The first tokens become 0; the mean of the others, which is that of their image, is subtracted.
+TEST(CenteredTokens, AreTheDifferencesFromTheMeanOfThePatches) {
+  for (const int64_t head_tokens : {0, 1, 3, 5, 8}) {
+    const Tensor x = Tensor::randn({2, 5, 3}, 1), got = centered_tokens(x, head_tokens);
+    const float* const from = x.data<float>();
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      const int64_t image = i / 15, token = i / 3 % 5, c = i % 3;
+      double mean = 0;
+      for (int64_t t = head_tokens; t < 5; ++t)
+        mean += from[(image * 5 + t) * 3 + c] / static_cast<double>(5 - head_tokens);
+      EXPECT_NEAR(got.data<float>()[i], token < head_tokens ? 0 : from[i] - mean, 1e-6) << head_tokens << ", " << i;
+    }
+    EXPECT_TRUE(testing::close(x, Tensor::randn({2, 5, 3}, 1), 0)) << "the input is unchanged";
+  }
+}
+
+// Whatever the kind of block, each layer's input is traced once and has the layer's width.
+TEST(TracedInputs, AreTracedInEveryKindOfBlock) {
+  for (const char* fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm", "timm_post_norm",
+                              "timm_scale_norms", "timm_eva02_clip_base", "timm_dinov3_qkvb"}) {
+    const models::VisionTransformer model = testing::model_of(fixture);
+    std::map<std::string, std::vector<Shape>> traced;
+    {
+      const nn::TraceScope scope(
+          [&](const std::string& point, const Tensor& x) { traced[point].push_back(x.shape()); });
+      model.forward_features(testing::input_of(fixture));
+    }
+    for (int64_t block = 0; block < model.config().depth; ++block) {
+      const auto inputs = traced_inputs(model, block);
+      ASSERT_EQ(inputs.size(), 4u);
+      for (const auto& [layer, point] : inputs) {
+        ASSERT_EQ(traced[point].size(), 1u) << fixture << ": " << layer << " from " << point;
+        EXPECT_EQ(traced[point][0].back(), model.parameter(layer + ".weight").size(1)) << fixture << ": " << layer;
+      }
+    }
+  }
+}
+
+TEST(ValueProjection, IsTheLastThirdOfTheFusedWeight) {
+  const models::VisionTransformer model = testing::model_of("timm_token");
+  const Tensor weight = model.parameter("blocks.1.attn.qkv.weight"), bias = model.parameter("blocks.1.attn.qkv.bias");
+  const ValueProjection values = value_projection(model, "blocks.1.attn");
+  const int64_t width = weight.size(0) / 3;
+  EXPECT_TRUE(testing::close(values.weight, weight.narrow(0, 2 * width, width), 0));
+  EXPECT_TRUE(testing::close(values.bias, bias.narrow(0, 2 * width, width), 0));
+  EXPECT_EQ(values.weight.storage(), weight.storage()) << "a view";
+  EXPECT_FALSE(value_projection(testing::model_of("timm_no_qkv_bias"), "blocks.0.attn").bias.defined());
+}
+
+}  // namespace
+}  // namespace vitrail::quantize
