@@ -80,5 +80,26 @@ TEST(MpiModule, MissingModuleIsAnErrorThatNamesTheBuildOption) {
   }
 }
 
+TEST(Launch, NumbersOutOfRangeAreErrors) {
+  for (const auto& [rank, size] :
+       {std::pair{"-1", "4"}, {"0", "0"}, {"0", "-2"}, {"1 ", "4"}, {"1", "4x"}, {"99999999999", "4"}, {"5", "4"}}) {
+    const ScopedEnvironment variables{{"PMI_RANK", rank}, {"PMI_SIZE", size}};
+    EXPECT_THROW(launch_from_environment(), Error) << rank << " of " << size;
+  }
+  const ScopedEnvironment last{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "0"}};
+  EXPECT_EQ(launch_from_environment().rank, 3);
+  EXPECT_EQ(launch_from_environment().local_size, 1) << "at least one";
+}
+
+TEST(Launch, OfHalfOfTheVariablesIsOneProcess) {
+  {
+    const ScopedEnvironment variables{{"OMPI_COMM_WORLD_RANK", "2"}};
+    EXPECT_FALSE(launch_from_environment().distributed());
+  }
+  const ScopedEnvironment variables{{"PMI_SIZE", "2"}};
+  EXPECT_FALSE(launch_from_environment().distributed());
+  EXPECT_EQ(launch_from_environment().size, 1);
+}
+
 }  // namespace
 }  // namespace vitrail::dist

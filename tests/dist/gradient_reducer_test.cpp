@@ -192,5 +192,49 @@ TEST(GradientReducer, RefusesWrongCallsAndGradients) {
   EXPECT_THROW(reducer.ready(0, Tensor::zeros({10})), Error);
 }
 
+TEST(Buckets, OfNoBytesAndOfHalfPrecisionAreErrors) {
+  EXPECT_THROW(make_buckets(parameters(), 0), Error);
+  EXPECT_THROW(make_buckets({Tensor::zeros({2}, DType::bf16)}, 64), Error);
+  EXPECT_TRUE(make_buckets({}, 64).empty());
+}
+
+// A bucket is full when it has at least its bytes.
+TEST(Buckets, OfExactlyTheirBytesAreFull) {
+  const std::vector<Tensor> four{Tensor::zeros({4}), Tensor::zeros({4}), Tensor::zeros({4})};
+  EXPECT_EQ(make_buckets(four, 16).size(), 3u);
+  EXPECT_EQ(make_buckets(four, 17).size(), 2u);
+  EXPECT_EQ(make_buckets(four, 32).size(), 2u);
+  EXPECT_EQ(make_buckets(four, 33).size(), 1u);
+}
+
+TEST(GradientReducer, RefusesStridedAndForeignGradients) {
+  std::vector<Tensor> leaves{Tensor::zeros({2, 3})};
+  autograd::set_requires_grad(leaves[0], true);
+  GradientReducer reducer(std::make_shared<FailingCommunicator>(), leaves);
+  reducer.begin();
+  EXPECT_THROW(reducer.ready(0, Tensor::zeros({3, 2}).transpose(0, 1)), Error);
+  EXPECT_THROW(reducer.ready(0, Tensor::zeros({2, 3}, DType::f64)), Error);
+  Tensor other = Tensor::zeros({2, 3});
+  autograd::set_requires_grad(other, true);
+  EXPECT_THROW(reducer.ready(*other.autograd(), Tensor::zeros({2, 3})), Error);
+  EXPECT_NO_THROW(reducer.ready(*leaves[0].autograd(), Tensor::zeros({2, 3})));
+}
+
+TEST(GradientReducer, SumsWhereTheAverageIsNotWanted) {
+  testing::run_ranks(3, [&](const std::shared_ptr<Communicator>& communicator) {
+    for (const int64_t bytes : {1, 64, 1 << 20}) {
+      GradientReducer reducer(communicator, parameters(), {.bucket_bytes = bytes, .average = false});
+      const std::vector<Tensor> gradients = gradients_of(communicator->rank());
+      run_pass(reducer, gradients, {4, 3, 2, 1, 0});
+      double expected = 6;  // 1 + 2 + 3
+      for (const Tensor& gradient : gradients) {
+        const Tensor wide = gradient.to(DType::f64);
+        for (int64_t i = 0; i < wide.numel(); ++i) EXPECT_EQ(wide.data<double>()[i], expected);
+        expected *= 10;
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace vitrail::dist
