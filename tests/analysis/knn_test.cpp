@@ -94,6 +94,9 @@ TEST(Knn, InvalidArgumentsAreErrors) {
   EXPECT_THROW(knn_votes(rows, {0, 1}, rows, 3), Error);
   EXPECT_THROW(knn_votes(rows, {0, 1, 1, 2}, rows, 3, {.k = 0}), Error);
   EXPECT_THROW(knn_votes(rows, {0, 1, 1, 2}, rows, 3, {.temperature = 0}), Error);
+  EXPECT_THROW(normalized_rows(Tensor::full({}, 1)), Error);
+  EXPECT_EQ(normalized_rows(Tensor::zeros({3, 0})).shape(), (Shape{3, 0}));
+  EXPECT_EQ(knn_votes(rows, {0, 1, 1, 2}, Tensor::zeros({0, 2}), 3).shape(), (Shape{0, 3}));
 }
 
 }  // namespace

@@ -121,6 +121,13 @@ TEST(LogisticRegression, InvalidArgumentsAreErrors) {
   EXPECT_TRUE(contains(message({0, 0}, 1, 1), "at least two classes"));
   EXPECT_TRUE(contains(message({0}, 2, 1), "a label for each of 2 rows"));
   EXPECT_TRUE(contains(message({0, 2}, 2, 1), "labels below 2"));
+  EXPECT_TRUE(contains(message({0, -1}, 2, 1), "labels below 2"));
+  EXPECT_TRUE(contains(message({0, 1}, 2, NAN), "C above 0"));
+  EXPECT_TRUE(contains(error_of([&] {
+                         fit_logistic_regression(features.select(1, 0), {0, 1}, 2);
+                       }),
+                       "features [n, D]"));
+  EXPECT_TRUE(contains(error_of([&] { fit_logistic_regression(Tensor::zeros({0, 1}), {}, 2); }), "a label for each"));
   const Tensor infinite = Tensor::from<float>({2, 1}, {0, INFINITY});
   EXPECT_TRUE(contains(error_of([&] { fit_logistic_regression(infinite, {0, 1}, 2); }), "finite features"));
 }

@@ -251,6 +251,7 @@ TEST(Graph, AGradientOfAnotherShapeOfAsManyElementsIsAnError) {
   const Tensor out = ops::mul(x, x);
   EXPECT_THROW(backward(out, Tensor::zeros({3, 2}, DType::f64)), Error);
   EXPECT_THROW(backward(out, Tensor::zeros({6}, DType::f64)), Error);
+  EXPECT_THROW(backward(x, Tensor::zeros({3, 2}, DType::f64)), Error) << "of a leaf";
   EXPECT_NO_THROW(backward(out, Tensor::zeros({2, 3}, DType::f64))) << "the refused calls changed nothing";
 }
 

@@ -34,6 +34,8 @@ TEST(Cholesky, RefusesMatricesThatAreNotPositiveDefinite) {
   EXPECT_ANY_THROW(cholesky({1, 2, 2, 1}, 2));
   EXPECT_ANY_THROW(cholesky({0}, 1));
   EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::quiet_NaN()}, 1));
+  EXPECT_ANY_THROW(cholesky({std::numeric_limits<double>::infinity()}, 1));
+  EXPECT_ANY_THROW(cholesky({4, 0, 0, 0, 4, 4, 0, 4, 4}, 3)) << "singular in the last row";
 }
 
 }  // namespace

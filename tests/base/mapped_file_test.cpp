@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,31 @@ TEST(MappedFile, ReleasedPagesKeepTheirContents) {
   file.release(data + 10, 5);  // less than a page: nothing to do
   file.release(data + 1, 50000);
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), text + "end");
+}
+
+TEST(MappedFile, PrefetchedRangesKeepTheirContents) {
+  const std::string text(20000, 'x');
+  const MappedFile file(file_with(text));
+  const std::byte* data = file.bytes().data();
+  for (const auto& [first, size] : {std::pair{0, 20000}, {5000, 1}, {19999, 1}, {4096, 0}})
+    file.prefetch(data + first, size);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(data), file.bytes().size()), text);
+}
+
+size_t count_open_descriptors() {
+  const fs::directory_iterator entries("/proc/self/fd");
+  return static_cast<size_t>(std::distance(fs::begin(entries), fs::end(entries)));
+}
+
+TEST(MappedFile, ClosesItsDescriptorAlsoAfterAnError) {
+  const fs::path path = file_with("text");
+  const size_t before = count_open_descriptors();
+  for (int i = 0; i < 3; ++i) {
+    const MappedFile file(path);
+    open_error(testing::scratch_folder());
+    open_error("/dev/null");
+  }
+  EXPECT_EQ(count_open_descriptors(), before);
 }
 
 TEST(MappedFile, MissingFileAndFolderAreDistinctErrors) {
@@ -104,6 +130,26 @@ TEST(FileGuard, ALostPageReadsAsZerosAndIsReported) {
     EXPECT_THROW(check_mapped_files(), Error);
   }
   EXPECT_NO_THROW(check_mapped_files());
+}
+
+// More files than the guard holds at once are mapped, too, and closed files leave their places.
+TEST(FileGuard, ReportsALostPageAfterManyFiles) {
+  const fs::path path = testing::scratch_folder() / "file";
+  std::ofstream(path) << std::string(100000, 'x');
+  guard_mapped_files();
+  {
+    std::vector<std::unique_ptr<MappedFile>> files;
+    for (int i = 0; i < 300; ++i) files.push_back(std::make_unique<MappedFile>(path));
+    for (const auto& file : files) EXPECT_EQ(file->bytes()[99999], std::byte{'x'});
+    EXPECT_NO_THROW(check_mapped_files());
+  }
+  const MappedFile file(path), other(path);
+  fs::resize_file(path, 5000);
+  EXPECT_EQ(file.bytes()[90000], std::byte{0});
+  EXPECT_EQ(other.bytes()[99999], std::byte{0});
+  std::ofstream(path) << std::string(100000, 'x');
+  EXPECT_THROW(file.check(), Error);
+  EXPECT_THROW(other.check(), Error);
 }
 
 }  // namespace

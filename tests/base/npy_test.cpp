@@ -114,6 +114,11 @@ TEST(Npy, DamagedFilesAreErrors) {
   EXPECT_THROW(read_npy(file_with(magic)), Error);
   huge.replace(huge.find("(2, 3, 4), }"), 39, "(3037000500, 3037000500, 3037000500), }");
   EXPECT_THROW(read_npy(file_with(huge)), Error) << "a count of elements that overflows";
+  for (const char version : {'\x00', '\x04', '\xff'}) {
+    std::string other = good;
+    other[6] = version;
+    EXPECT_THROW(read_npy(file_with(other)), Error) << "version " << int{version};
+  }
 }
 
 TEST(Npy, HalfPrecisionRowsAreRoundedToNearestEven) {
@@ -128,6 +133,14 @@ TEST(Npy, HalfPrecisionRowsAreRoundedToNearestEven) {
   EXPECT_EQ(read.shape, (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(read.f32, (std::vector<float>{1, 1, 1 + 0x1p-9f, -0.0999755859375f, 65504, INFINITY}));
   EXPECT_EQ(std::filesystem::file_size(path) % 64, 12u) << "two bytes for each value";
+}
+
+TEST(Npy, MoreAxesThanAHeaderHoldsAreAnError) {
+  const auto path = scratch_folder() / "a.npy";
+  const float value = 1;
+  EXPECT_THROW(write_npy(path, std::vector<int64_t>(30000, 1), &value), Error);
+  write_npy(path, std::vector<int64_t>(1000, 1), &value);
+  EXPECT_EQ(read_npy(path).shape, std::vector<int64_t>(1000, 1));
 }
 
 TEST(Npy, OtherTypesAndRowsThanAnnouncedAreErrors) {

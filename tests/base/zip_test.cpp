@@ -73,6 +73,20 @@ TEST(Zip, EveryTruncationIsAnErrorThatNamesTheFile) {
   }
 }
 
+// The extra field 1 of an entry of the directory is made shorter than the values that it must hold.
+TEST(Zip, AShortZip64FieldIsAnError) {
+  auto bytes = bytes_of("zip64.zip");
+  const auto at = [&](size_t i) {
+    return std::to_integer<unsigned>(bytes[i]) | std::to_integer<unsigned>(bytes[i + 1]) << 8;
+  };
+  size_t entry = 0;
+  while (at(entry) != 0x4b50 || at(entry + 2) != 0x0201) ++entry;
+  const size_t extra = entry + 46 + at(entry + 28);
+  ASSERT_EQ(at(extra), 1U);
+  bytes[extra + 2] = std::byte{4};
+  EXPECT_THROW(ZipReader(bytes, "short.zip"), Error);
+}
+
 // The end record of an archive without a comment: the directory's size is at byte 12, its offset at byte 16.
 TEST(Zip, ADirectoryBeyondTheFileIsAnErrorThatTellsItsPlace) {
   const auto bytes = bytes_of("plain.zip");

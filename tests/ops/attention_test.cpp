@@ -142,6 +142,14 @@ TEST(Attention, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(of({3, 5, 8}, {3, 7, 8}, {3, 7, 8}), Error);
 }
 
+TEST(SelfAttention, TakesFusedProjectionsOfItsHeads) {
+  const Tensor qkv = Tensor::randn({2, 5, 36}, 1);
+  EXPECT_EQ(self_attention(qkv, 3, 0.5).shape(), self_attention(qkv, 2, 0.5).shape());
+  EXPECT_FALSE(testing::close(self_attention(qkv, 3, 0.5), self_attention(qkv, 2, 0.5), 1e-3));
+  for (const int64_t heads : {0, -1, 5, 24}) EXPECT_THROW(self_attention(qkv, heads, 0.5), Error) << heads;
+  EXPECT_THROW(self_attention(qkv.select(0, 0), 3, 0.5), Error);
+}
+
 TEST(Softmax, RowsSumToOneAndMaskedRowsAreZero) {
   const Tensor x = Tensor::randn({4, 33}, 1);
   for (int i = 0; i < 33; ++i) x.data<float>()[33 + i] = -INFINITY;

@@ -100,6 +100,8 @@ TEST(LayerNorm, SixteenBitAndEmptyInputs) {
   EXPECT_EQ(layer_norm(Tensor::zeros({0, 8}), {}, {}, 1e-6).shape(), (Shape{0, 8}));
   EXPECT_EQ(layer_norm(Tensor::zeros({3, 0}), {}, {}, 1e-6).shape(), (Shape{3, 0}));
   EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), Tensor::zeros({7}), {}, 1e-6), Error);
+  EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), {}, Tensor::zeros({9}), 1e-6), Error);
+  EXPECT_THROW(layer_norm(Tensor::zeros({}), {}, {}, 1e-6), Error);
   EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}), {}, Tensor::zeros({1, 8}), 1e-6), Error);
   EXPECT_THROW(layer_norm(Tensor::zeros({3, 8}, DType::i32), {}, {}, 1e-6), Error);
 }

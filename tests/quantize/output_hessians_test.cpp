@@ -3,6 +3,8 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/ops/tokens.h"
 #include "vitrail/quantize/output_hessians_internal.h"
 
 namespace vitrail::quantize {
@@ -38,6 +40,18 @@ TEST(OutputHessians, PredictTheChangeOfTheLogits) {
     }
     EXPECT_NEAR(predicted / measured, 1, 0.25) << layer;
   }
+}
+
+// The images of a batch count as those of batches of one image do.
+TEST(OutputHessians, AreThoseOfAllImagesOfAllBatches) {
+  models::VisionTransformer model = model_of("timm_token");
+  const std::string layer = "blocks.1.mlp.fc1";
+  const Tensor first = input_of("timm_token").narrow(0, 0, 1), second = Tensor::randn(first.shape(), 1),
+               batch = ops::cat({first, second}, 0);
+  const Tensor expected = output_hessians(model, {batch}, {layer}).at(layer);
+  EXPECT_TRUE(testing::close(output_hessians(model, {first, second}, {layer}).at(layer), expected, 0));
+  EXPECT_FALSE(testing::close(output_hessians(model, {first, first}, {layer}).at(layer), expected, 1e-3));
+  EXPECT_FALSE(autograd::requires_grad(model.parameter(layer + ".weight")));
 }
 
 }  // namespace

@@ -82,6 +82,14 @@ TEST(GptqRound, HasLessErrorThanRoundingToNearest) {
   }
 }
 
+TEST(GptqRound, InputsThatAreNotFiniteAreAnError) {
+  models::VisionTransformer model = model_of("timm_token");
+  const Tensor images = input_of("timm_token").clone();
+  images.data<float>()[0] = std::numeric_limits<float>::quiet_NaN();
+  const std::string message = testing::error_of([&] { gptq_round(model, {images}); });
+  EXPECT_TRUE(testing::contains(message, "finite inputs, got NaN or infinity in blocks.0")) << message;
+}
+
 // Files and packing then keep the values that GPTQ chose.
 TEST(GptqRound, LeavesWeightsThatQuantizationRestores) {
   models::VisionTransformer model = model_of("timm_token");
