@@ -70,6 +70,17 @@ TEST(TemporaryFile, NamedFilesCanBeRemovedAtOnce) {
   EXPECT_EQ(files_in(folder), 0);
 }
 
+// The list of named files is short: closed files leave it.
+TEST(TemporaryFile, NamedFilesAfterManyOthersCanBeRemovedAtOnce) {
+  const fs::path folder = testing::scratch_folder();
+  for (int i = 0; i < 100; ++i) TemporaryFile(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 0);
+  const TemporaryFile last(folder, TemporaryFile::Kind::named);
+  EXPECT_EQ(files_in(folder), 1);
+  remove_temporary_files();
+  EXPECT_EQ(files_in(folder), 0);
+}
+
 TEST(TemporaryFile, FilesOfKilledProcessesAreRemovedAndNoOthers) {
   const fs::path folder = testing::scratch_folder();
   const pid_t child = ::fork();

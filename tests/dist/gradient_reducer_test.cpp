@@ -180,6 +180,16 @@ TEST(GradientReducer, DoesNothingWithOneProcess) {
   EXPECT_EQ(reducer.last_pass().bytes, 0);
 }
 
+// Gradients may be freed between passes.
+TEST(GradientReducer, KeepsNoGradientsAfterAPass) {
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
+    GradientReducer reducer(communicator, parameters());
+    const std::vector<Tensor> gradients = gradients_of(communicator->rank());
+    run_pass(reducer, gradients, {4, 3, 2, 1, 0});
+    for (const Tensor& gradient : gradients) EXPECT_EQ(gradient.storage().use_count(), 1);
+  });
+}
+
 TEST(GradientReducer, RefusesWrongCallsAndGradients) {
   GradientReducer reducer(std::make_shared<FailingCommunicator>(), parameters());
   EXPECT_THROW(reducer.ready(0, Tensor::zeros({10})), Error);

@@ -81,10 +81,17 @@ TEST(TokenMerging, EachImageOfABatchHasTheSameBitsAsInABatchOfOne) {
 TEST(TokenMerging, RequestsForSinglePatchesAreErrors) {
   const Session session(model_of("timm_token"), {.merged_per_block = 2});
   const Tensor input = input_of("timm_token");
-  for (const Tokens tokens : {Tokens::patch, Tokens::all}) {
-    EXPECT_THROW(session.run(input, {.output = Output::features, .tokens = tokens}), Error);
+  const auto expect_refused = [&](const Request& request) {
+    const std::string message = testing::error_of([&] { session.run(input, request); });
+    EXPECT_TRUE(testing::contains(message, "a model without token merging")) << message;
+  };
+  for (const Tokens tokens : {Tokens::patch, Tokens::grid, Tokens::all}) {
+    expect_refused({.output = Output::features, .tokens = tokens});
+    expect_refused({.output = Output::logits_and_features, .tokens = tokens});
   }
-  EXPECT_THROW(session.run(input, {.output = Output::attention}), Error);
+  expect_refused({.output = Output::features, .tokens = Tokens::pooled, .layers = {0, 1}});
+  expect_refused({.output = Output::attention});
+  expect_refused({.output = Output::attention, .all_layers = true});
   EXPECT_EQ(session.run(input, {.output = Output::features, .tokens = Tokens::cls})[0].size(1), 18);
   EXPECT_THROW(Session(model_of("timm_token"), {.merged_per_block = -1}), Error);
   EXPECT_THROW(Session(model_of("timm_map"), {.merged_per_block = 1}), Error) << "attention pooling";

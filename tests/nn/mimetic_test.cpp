@@ -106,6 +106,12 @@ TEST(Mimetic, DependsOnTheKeyAndNotOnThreads) {
   EXPECT_FALSE(testing::close(w.qkv.narrow(0, 0, 8), w.qkv.narrow(0, 8, 8), 0));  // each head draws its own
 }
 
+TEST(Mimetic, WithoutNoiseAndIdentityIsZero) {
+  const Weights w = weights_of(12, 3, 4, 5, {.qk_noise = 0, .qk_identity = 0, .vo_noise = 0, .vo_identity = 0});
+  EXPECT_TRUE(testing::close(w.qkv, Tensor::zeros({36, 12}), 0));
+  EXPECT_TRUE(testing::close(w.proj, Tensor::zeros({12, 12}), 0));
+}
+
 TEST(Mimetic, RejectsShapesThatDoNotMatch) {
   EXPECT_THROW(weights_of(8, 3, 4, 0), Error);
   EXPECT_THROW(mimetic_attention({}, 2, 0, Tensor::zeros({24, 8}), Tensor::zeros({8, 7})), Error);

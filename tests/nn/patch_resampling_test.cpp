@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/nn/patch_resampling.h"
 
+#include <array>
+
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
@@ -35,7 +38,10 @@ TEST(PatchResampling, KeepsInnerProductsIfPatchesGrow) {
 TEST(PatchResampling, KeepsTheWeightForItsOwnSizeAndRejectsBadShapes) {
   const Tensor weight = Tensor::randn({2, 3, 4, 4}, 7);
   EXPECT_EQ(resample_patch_weight(weight, {4, 4}).storage(), weight.storage());
-  EXPECT_THROW(resample_patch_weight(weight, {0, 4}), Error);
+  for (const std::array<int64_t, 2> size : {std::array<int64_t, 2>{0, 4}, {4, 0}, {-1, 4}, {4, -4}}) {
+    const std::string message = testing::error_of([&] { resample_patch_weight(weight, size); });
+    EXPECT_TRUE(testing::contains(message, "patches of at least 1×1")) << message;
+  }
   EXPECT_THROW(resample_patch_weight(weight.select(0, 0), {4, 4}), Error);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/golden.h"
+#include "vitrail/kernels/isa/isa.h"
 #include "vitrail/quantize/gptq_internal.h"
 #include "vitrail/quantize/rounding.h"
 
@@ -75,6 +76,22 @@ TEST(Gptq, IsNoWorseThanTheNearestValuesForIndependentInputs) {
               1.0001 * error_of(weight, dequantize(to_int8(weight)), inputs, outputs) + 1e-12)
         << out << " rows of " << in;
   }
+}
+
+// Sums of adjacent values saturate on some processors: to_int8() would give such a row another scale.
+TEST(Gptq, KeepsPairsOfValuesInTheRangeOfEachInstructionSet) {
+  const Tensor weight = Tensor::randn({6, 11}, 1);
+  for (int64_t i = 0; i < weight.numel(); ++i) weight.data<float>()[i] = 1 + 0.02F * weight.data<float>()[i];
+  for (const kernels::Isa isa : kernels::available_isas()) {
+    kernels::force_isa(isa);
+    for (const Tensor& inputs : {correlated_hessian(11, 2), diagonal(11, 1)}) {
+      const Tensor rounded = weight.clone();
+      gptq_round_weight(rounded, inputs, correlated_hessian(6, 3));
+      EXPECT_TRUE(testing::close(dequantize(to_int8(rounded)), rounded, 0, 1e-6)) << kernels::name_of(isa);
+      EXPECT_TRUE(testing::close(rounded, weight, 0.2)) << kernels::name_of(isa);
+    }
+  }
+  kernels::force_isa(kernels::available_isas().back());
 }
 
 TEST(Gptq, RoundsUnusedInputsAndRowsOfZeros) {
