@@ -52,5 +52,22 @@ TEST(QuantizedTensor, ScalesOrACorrectionOfAnotherShapeAreErrors) {
   EXPECT_THROW(Tensor::from_quantized(weight), Error);
 }
 
+TEST(QuantizedTensor, ValuesAndScalesOfOtherTypesAreErrors) {
+  const auto with = [](const Tensor& values, const Tensor& scales) {
+    QuantizedTensor weight;
+    weight.values = values;
+    weight.scales = scales;
+    return Tensor::from_quantized(weight);
+  };
+  const Tensor values = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::zeros({2});
+  EXPECT_NO_THROW(with(values, scales));
+  EXPECT_THROW(with({}, scales), Error);
+  EXPECT_THROW(with(values, {}), Error);
+  EXPECT_THROW(with(Tensor::zeros({2, 3}, DType::u8), scales), Error);
+  EXPECT_THROW(with(Tensor::zeros({2}, DType::i8), scales), Error);
+  EXPECT_THROW(with(values, Tensor::zeros({2}, DType::f64)), Error);
+  EXPECT_THROW(with(values, Tensor::zeros({2, 1})), Error);
+}
+
 }  // namespace
 }  // namespace vitrail
