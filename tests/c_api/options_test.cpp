@@ -34,6 +34,32 @@ TEST(CApiOptions, WithoutTemplatesLabelsAreTextsThemselves) {
                        "labels: expected a pointer"));
 }
 
+TEST(CApiOptions, BothSidesOfAnImageSizeArePositiveOrNone) {
+  for (const auto& [height, width] : {std::pair(32, 0), std::pair(0, 32), std::pair(-32, -32), std::pair(-1, 0),
+                                      std::pair(0, -1), std::pair(32, -1)}) {
+    vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
+    options.image_height = height;
+    options.image_width = width;
+    OwnedModel handle;
+    const std::string message = message_of(vitrail_model_open(small_model().c_str(), &options, &handle));
+    EXPECT_TRUE(contains(message, "both positive, or both 0")) << height << "," << width << ": " << message;
+    EXPECT_EQ(handle.handle, nullptr);
+  }
+  vitrail_model_options options = VITRAIL_MODEL_OPTIONS_INIT;
+  options.image_height = 48;
+  options.image_width = 64;
+  OwnedModel handle;
+  ASSERT_EQ(message_of(vitrail_model_open(small_model().c_str(), &options, &handle)), "");
+  const Model model(small_model(), {.load = {.image_size = {{48, 64}}}});
+  const Inputs in(model, handle);
+  OwnedTensor input, logits;
+  EXPECT_OK(vitrail_preprocess(handle, in.handles.data(), 2, &input));
+  EXPECT_EQ(vitrail_tensor_shape(input)[2], 48);
+  EXPECT_EQ(vitrail_tensor_shape(input)[3], 64);
+  EXPECT_OK(vitrail_logits(handle, in.handles.data(), 2, &logits));
+  expect_same(logits, model.logits(in.views));
+}
+
 TEST(CApiOptions, AModelTakesItsPrecisionAndItsLabels) {
   const fs::path names = scratch_folder() / "names.txt";
   std::ofstream(names) << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";

@@ -11,7 +11,7 @@ ModelOptions model_options(const vitrail_model_options& options) {
   if (options.precision) result.precision = kernels::precision_from_name(options.precision);
   if (options.labels) result.labels = options.labels;
   if (options.config) result.load.config = options.config;
-  if ((options.image_height > 0) != (options.image_width > 0) || options.image_height < 0) {
+  if ((options.image_height > 0) != (options.image_width > 0) || options.image_width < 0 || options.image_height < 0) {
     throw Error("image_height, image_width", "both positive, or both 0",
                 str(options.image_height, ", ", options.image_width));
   }
