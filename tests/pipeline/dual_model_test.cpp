@@ -10,6 +10,7 @@
 #include "tests/apps/cli_fixture.h"
 #include "tests/support/golden.h"
 #include "vitrail/analysis/knn.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::testing {
 namespace {
@@ -114,6 +115,66 @@ TEST(DualModel, CutsALongTextWithAWarning) {
   for (int i = 0; i < 5; ++i) text += " " + text;
   model.embed_texts({text});
   EXPECT_TRUE(warnings.any("cut to the model's context of 24 tokens"));
+}
+
+// hf_clip with the first `context` of its positions.
+fs::path clip_of_context(int64_t context) {
+  const fs::path folder = with_config(
+      "hf_clip", [&](nlohmann::json& config) { config["text_config"]["max_position_embeddings"] = context; });
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const auto& [name, tensor] : read_golden(folder / "model.safetensors").tensors) {
+    const bool positions = name == "text_model.embeddings.position_embedding.weight";
+    tensors.emplace_back(name, positions ? tensor.narrow(0, 0, context) : tensor);
+  }
+  weights::write_safetensors(folder / "model.safetensors", tensors);
+  return folder;
+}
+
+// Also one that is no multiple of the lengths to which texts are padded.
+TEST(DualModel, ATextIsCutToAContextOfAnyLength) {
+  for (const int64_t context : {5, 12, 16, 23}) {
+    const DualModel model(clip_of_context(context));
+    ASSERT_EQ(model.text_config().context_length, context);
+    std::string fitting;
+    for (int64_t i = 0; i < context - 2; ++i) fitting += " a";  // with its start and end the whole context
+    const Warnings warnings;
+    const Tensor want = model.embed_texts({fitting});
+    EXPECT_TRUE(warnings.messages.empty());
+    EXPECT_TRUE(close(model.embed_texts({fitting + " cat"}), want, 1e-6)) << context;
+    EXPECT_EQ(warnings.messages.size(), 1U);
+  }
+}
+
+TEST(DualModel, TheTokensOfAllTextsOfAllCallsAreCounted) {
+  const DualModel model(clip());
+  const auto count = [&](const std::vector<std::string>& texts) {
+    int64_t tokens = 0;
+    model.embed_texts(texts, true, &tokens);
+    return tokens;
+  };
+  EXPECT_EQ(count({"a"}), 3);  // with its start and end
+  EXPECT_EQ(count({"a a a a"}), 6);
+  EXPECT_EQ(count({"a a a a", "a", "a a"}), 6 + 3 + 4);
+  EXPECT_EQ(count(std::vector<std::string>(70, "a")), 70 * 3);  // more than one pass
+  int64_t tokens = 100;
+  model.embed_texts({"a"}, true, &tokens);
+  EXPECT_EQ(tokens, 103);
+}
+
+// The texts need several passes.
+TEST(DualModel, EmbeddingsOfManyTextsAreInTheirOrder) {
+  const DualModel model(clip());
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < 130; ++i) texts.push_back(clip_texts()[i * 7 % clip_texts().size()]);
+  const Tensor all = model.embed_texts(texts), few = model.embed_texts(clip_texts());
+  ASSERT_EQ(all.size(0), 130);
+  for (const int64_t i : {0, 63, 64, 127, 128, 129}) {
+    const int64_t same = i * 7 % static_cast<int64_t>(clip_texts().size());
+    EXPECT_TRUE(close(all.narrow(0, i, 1), few.narrow(0, same, 1), 1e-6)) << i;
+  }
+  std::vector<std::string> blank = texts;
+  blank[100] = " ";
+  EXPECT_TRUE(contains(error_of([&] { model.embed_texts(blank); }), "text 100: expected words"));
 }
 
 TEST(DualModel, RefusesTextsWithoutWordsAndTemplatesWithoutAPlace) {

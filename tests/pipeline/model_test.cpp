@@ -238,6 +238,43 @@ TEST(Model, ImagesOfSeveralInputSizesRunInSeveralBatches) {
   EXPECT_THROW(model.classify(std::span<const ImageView>()), Error);
 }
 
+// Each pixel belongs to the patch that contains its centre.
+TEST(Model, ThePatchOfAPixelContainsItsCentreAndOthersAreNotSeen) {
+  const Model square(small_model()), tall(fixture("models/timm_non_square")), whole(model_without_resize());
+  for (const auto& [model, width, height] : {std::tuple(&square, 20, 30), std::tuple(&square, 100, 41),
+                                             std::tuple(&tall, 33, 20), std::tuple(&whole, 24, 16)}) {
+    const auto& vit = model->config().vit;
+    const auto [input_height, input_width] = image::output_size(model->transform(), width, height);
+    const std::array<int64_t, 2> grid{input_height / vit.patch_size[0], input_width / vit.patch_size[1]};
+    const image::Region region = image::visible_region(model->transform(), width, height);
+    const auto cell_of = [](int64_t pixel, double begin, double end, int64_t cells) {
+      const double centre = static_cast<double>(pixel) + 0.5, size = (end - begin) / static_cast<double>(cells);
+      int64_t cell = -1;
+      for (int64_t i = 0; i < cells; ++i) {
+        const double first = begin + static_cast<double>(i) * size;
+        if (centre >= first && centre < first + size) cell = i;
+      }
+      return cell;
+    };
+    int64_t unseen = 0;
+    for (int64_t y = 0; y < height; ++y) {
+      for (int64_t x = 0; x < width; ++x) {
+        const std::array<int64_t, 2> want{cell_of(y, region.top, region.bottom, grid[0]),
+                                          cell_of(x, region.left, region.right, grid[1])};
+        if (want[0] >= 0 && want[1] >= 0) {
+          EXPECT_EQ(model->patch_at({x, y}, width, height), want) << x << "," << y;
+        } else {
+          ++unseen;
+          EXPECT_THROW(model->patch_at({x, y}, width, height), Error) << x << "," << y;
+        }
+      }
+    }
+    EXPECT_EQ(unseen == 0, model == &whole);
+    EXPECT_THROW(model->patch_at({width, 0}, width, height), Error);
+    EXPECT_THROW(model->patch_at({0, height}, width, height), Error);
+  }
+}
+
 TEST(Model, AGreyModelTakesColorsAndAColorModelGrey) {
   const fs::path color = image_folder(1) / "a.png";
   const Image rgb = image::read_image(color), grey = image::read_image(color, {.mode = image::ColorMode::grey});

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which maps the options of `vitrail attention` select.  The weights are made up: each element tells its place.
+#include "vitrail/pipeline/attention_view.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/cli_fixture.h"
+#include "vitrail/analysis/attention_map.h"
+
+namespace vitrail::pipeline {
+namespace {
+
+using testing::contains;
+using testing::error_of;
+
+// timm_token: 2 blocks, a class token and 4 × 4 patches of an input of 32 × 32 pixels.
+constexpr int64_t kBlocks = 2, kHeads = 5, kTokens = 17;
+
+float weight(int64_t block, int64_t head, int64_t from, int64_t to) {
+  return static_cast<float>(((block * kHeads + head) * kTokens + from) * kTokens + to);
+}
+
+Tensor block_weights(int64_t block) {
+  Tensor result = Tensor::empty({1, kHeads, kTokens, kTokens});
+  float* to = result.data<float>();
+  for (int64_t head = 0; head < kHeads; ++head) {
+    for (int64_t from = 0; from < kTokens; ++from) {
+      for (int64_t i = 0; i < kTokens; ++i) *to++ = weight(block, head, from, i);
+    }
+  }
+  return result;
+}
+
+class AttentionView : public ::testing::Test {
+ protected:
+  AttentionMaps maps(const AttentionOptions& options) const {
+    std::vector<Tensor> weights;
+    const infer::Request request = attention_request(model, options);
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      if (request.all_layers || block == request.layer) weights.push_back(block_weights(block));
+    }
+    return attention_maps(model, options, {photo, "photo.png", {32, 32}, weights});
+  }
+  std::vector<std::string> labels(const AttentionOptions& options) const {
+    std::vector<std::string> result;
+    for (const AttentionMap& map : maps(options).maps) result.push_back(map.label);
+    return result;
+  }
+
+  const Model model{testing::small_model()};
+  const image::Image photo = image::make_image(64, 64, 3);
+};
+
+TEST_F(AttentionView, ALayerIsAnIndexFromTheStartOrTheEnd) {
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(labels({}), Labels{"layer 1"});
+  EXPECT_EQ(labels({.layer = "0"}), Labels{"layer 0"});
+  EXPECT_EQ(labels({.layer = "1"}), Labels{"layer 1"});
+  EXPECT_EQ(labels({.layer = "-1"}), Labels{"layer 1"});
+  EXPECT_EQ(labels({.layer = "-2"}), Labels{"layer 0"});
+  EXPECT_EQ(labels({.layer = "all"}), (Labels{"layer 0", "layer 1"}));
+  EXPECT_EQ(labels({.layer = "0", .head = "1"}), Labels{"layer 0 head 1"});
+  EXPECT_EQ(labels({.layer = "all", .head = "0"}), (Labels{"layer 0 head 0", "layer 1 head 0"}));
+  const Labels all = labels({.layer = "all", .head = "all"});
+  ASSERT_EQ(all.size(), 10U);
+  EXPECT_EQ(all[4], "layer 0 head 4");
+  EXPECT_EQ(all[5], "layer 1 head 0");
+  EXPECT_EQ(labels({.rollout = true}), Labels{"rollout"});
+  for (const char* layer : {"2", "-3", "", "first", "1x", "99999999999999999999"}) {
+    const std::string message = error_of([&] { maps({.layer = layer}); });
+    EXPECT_TRUE(contains(message, "--layer: expected all, or a block index from 0 to 1")) << message;
+    EXPECT_THROW(attention_request(model, {.layer = layer}), Error) << layer;
+  }
+  for (const char* head : {"5", "-1", "", "first", "0x"}) {
+    const std::string message = error_of([&] { maps({.head = head}); });
+    EXPECT_TRUE(contains(message, "--head: expected mean, all, or a head index from 0 to 4")) << message;
+  }
+}
+
+TEST_F(AttentionView, OnlyNeededBlocksAreAskedFor) {
+  EXPECT_EQ(attention_request(model, {}).output, infer::Output::attention);
+  EXPECT_EQ(attention_request(model, {.layer = "0"}).layer, 0);
+  EXPECT_FALSE(attention_request(model, {.layer = "0", .head = "all"}).all_layers);
+  EXPECT_TRUE(attention_request(model, {.layer = "all"}).all_layers);
+  EXPECT_TRUE(attention_request(model, {.rollout = true}).all_layers);
+  EXPECT_TRUE(attention_request(model, {}, true).all_layers);
+}
+
+// The row of the class token, or of the patch that has the pixel of the query, without the column of the class token.
+TEST_F(AttentionView, AMapIsTheRowOfTheTokenThatAttends) {
+  for (const char* layer : {"0", "1", "all"}) {
+    const AttentionMaps of_class = maps({.layer = layer, .head = "1"});
+    EXPECT_EQ(of_class.attending, "the class token");
+    EXPECT_FALSE(of_class.query.has_value());
+    const AttentionMaps of_patch = maps({.layer = layer, .head = "1", .query = {40, 24}});
+    EXPECT_EQ(of_patch.attending, "the patch at 40,24");
+    ASSERT_TRUE(of_patch.query.has_value());
+    EXPECT_EQ(*of_patch.query, (std::array<int64_t, 2>{1, 2}));
+    for (size_t i = 0; i < of_class.maps.size(); ++i) {
+      const int64_t block = std::string(layer) == "all" ? static_cast<int64_t>(i) : std::stoll(layer);
+      ASSERT_EQ(of_class.maps[i].map.shape(), (Shape{4, 4}));
+      for (int64_t patch = 0; patch < 16; ++patch) {
+        EXPECT_EQ(of_class.maps[i].map.data<float>()[patch], weight(block, 1, 0, 1 + patch));
+        EXPECT_EQ(of_patch.maps[i].map.data<float>()[patch], weight(block, 1, 1 + 4 + 2, 1 + patch));
+      }
+    }
+  }
+  const AttentionMaps mean = maps({.layer = "1"});
+  EXPECT_EQ(mean.maps[0].map.data<float>()[3], weight(1, 2, 0, 4));  // the middle head
+  EXPECT_THROW(maps({.query = {64, 0}}), Error);
+}
+
+TEST_F(AttentionView, AFigureOfAllLayersAndHeadsHasARowForEachLayer) {
+  const auto figure = [&](const AttentionOptions& options) {
+    std::vector<Tensor> weights;
+    for (int64_t block = 0; block < kBlocks; ++block) weights.push_back(block_weights(block));
+    return attention_figure(model, options, {photo, "photo.png", {32, 32}, weights}, {});
+  };
+  const auto rows = [&](const AttentionOptions& options) { return figure(options).height / (224 + 20); };
+  EXPECT_EQ(rows({.layer = "all", .head = "all"}), 2);  // a row has five heads
+  EXPECT_EQ(rows({.layer = "0", .head = "all"}), 2);    // nearly a square: three and two
+  EXPECT_EQ(rows({.layer = "all"}), 1);
+}
+
+}  // namespace
+}  // namespace vitrail::pipeline
