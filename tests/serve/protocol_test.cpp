@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP: limits, time limits, malformed requests, keys, health, and the end of a server.
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <future>
 
 #include "tests/serve/serve_fixture.h"
+#include "vitrail/base/read_file.h"
 
 namespace vitrail::testing {
 namespace {
@@ -240,6 +246,33 @@ TEST(ServeProtocol, AUnixSocketIsReplacedAndRemoved) {
     EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), "in use")) << "a server listens on it";
   }
   EXPECT_FALSE(std::filesystem::exists(options.unix_path));
+}
+
+TEST(ServeProtocol, OnlyASocketThatNobodyListensOnIsReplaced) {
+  const std::filesystem::path folder = scratch_folder();
+  serve::ServeOptions options = serve_options();
+  options.unix_path = (folder / "file").string();
+  std::ofstream(options.unix_path) << "precious";
+  EXPECT_TRUE(contains(error_of([&] { serve::Server{options}; }), options.unix_path));
+  EXPECT_EQ(read_text_file(options.unix_path), "precious");
+  options.unix_path = (folder / "link").string();
+  std::filesystem::create_symlink(folder / "file", folder / "link");
+  EXPECT_THROW(serve::Server{options}, Error);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(read_text_file(folder / "file"), "precious");
+  // A server that was killed leaves its socket behind.
+  const std::string stale = (folder / "stale").string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  stale.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ::close(left);
+  options.unix_path = stale;
+  const TestServer server(options);
+  HttpConnection connection(stale);
+  connection.send(http_request("GET", "/healthz"));
+  EXPECT_EQ(connection.receive().status, 200);
 }
 
 TEST(ServeProtocol, ReadyAfterTheModelsAreLoaded) {

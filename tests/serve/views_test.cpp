@@ -86,6 +86,25 @@ TEST(ServeViews, PrincipalComponentsAreTheLibrarysAndTheOverlayTheCommandLines) 
   EXPECT_EQ(server.post("/v1/pca?format=png", files[0]).body, content_of(folder / "out/a.png"));
 }
 
+TEST(ServeViews, TheRegionIsTheVisiblePartOfTheImage) {
+  const TestServer server;
+  const Model model(small_model());
+  for (const auto& [width, height] : {std::pair(60, 36), std::pair(36, 60)}) {
+    const std::string png = png_of(noise_image(1, width, height));
+    const image::Region want = image::visible_region(model.transform(), width, height);
+    for (const char* target : {"/v1/attention", "/v1/pca"}) {
+      const json region = json::parse(server.post(target, png).body)["region"];
+      EXPECT_EQ(region, (json{{"width", width},
+                              {"height", height},
+                              {"left", want.left},
+                              {"top", want.top},
+                              {"right", want.right},
+                              {"bottom", want.bottom}}))
+          << target;
+    }
+  }
+}
+
 TEST(ServeViews, OptionsAreChecked) {
   const TestServer server;
   const std::string png = png_of(noise_image(1));

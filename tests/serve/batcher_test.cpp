@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches over clients, without a server.  A task that waits holds the computing thread, so that what is added after it
+// waits together.
+#include "vitrail/serve/batcher_internal.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/serve/serve_fixture.h"
+#include "tests/support/golden.h"
+#include "vitrail/serve/worker_pool_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ServeBatcher : public ::testing::Test {
+ protected:
+  static ModelPointer model() {
+    static const auto served =
+        std::make_shared<const ServedModel>(ModelSource{"small", testing::small_model()}, ModelOptions{.threads = 1});
+    return served;
+  }
+
+  Batcher::Options options(int64_t batch, double delay_ms = 0) {
+    return {.batch = batch, .delay_ms = delay_ms, .on_batch = [this](const std::string& name, size_t images, double) {
+              EXPECT_EQ(name, "small");
+              sizes.push_back(images);
+            }};
+  }
+
+  // Holds the computing thread until the destructor.
+  struct Hold {
+    explicit Hold(Batcher& batcher) {
+      batcher.run([this] {
+        entered.set_value();
+        leave.get_future().wait();
+      });
+      entered.get_future().wait();
+    }
+    ~Hold() { leave.set_value(); }
+    std::promise<void> entered, leave;
+  };
+
+  // An image whose result becomes the future's.
+  std::future<BatchResult> add(Batcher& batcher, float value, const infer::Request& request = {}, int64_t side = 32,
+                               bool departed = false) {
+    auto promise = std::make_shared<std::promise<BatchResult>>();
+    BatchItem item{.model = model(),
+                   .request = request,
+                   .input = Tensor::full({3, side, side}, value),
+                   .departed = [=] { return departed; },
+                   .done = [=](BatchResult result) { promise->set_value(std::move(result)); }};
+    batcher.add(std::move(item));
+    return promise->get_future();
+  }
+
+  static Tensor logits_of(float value) {
+    return model()->images().session().logits(Tensor::full({1, 3, 32, 32}, value)).select(0, 0);
+  }
+
+  std::vector<size_t> sizes;  // written by the computing thread
+};
+
+TEST_F(ServeBatcher, ABatchHasAtMostSoManyImagesAndEachItsOwnResult) {
+  std::vector<std::future<BatchResult>> futures;
+  Batcher batcher(options(3));
+  {
+    const Hold hold(batcher);
+    for (int i = 0; i < 7; ++i) futures.push_back(add(batcher, static_cast<float>(i)));
+    EXPECT_EQ(batcher.waiting(), 7U);
+  }
+  for (int i = 0; i < 7; ++i) {
+    const BatchResult result = futures[static_cast<size_t>(i)].get();
+    EXPECT_EQ(result.error, "");
+    ASSERT_EQ(result.results.size(), 1U);
+    EXPECT_TRUE(testing::close(result.results[0], logits_of(static_cast<float>(i)), 1e-5)) << i;
+    EXPECT_GT(result.model_seconds, 0);
+    EXPECT_GE(result.queue_seconds, 0);
+  }
+  batcher.stop();
+  EXPECT_EQ(sizes, (std::vector<size_t>{3, 3, 1}));
+  EXPECT_EQ(batcher.waiting(), 0U);
+}
+
+TEST_F(ServeBatcher, OtherRequestsAreOtherBatchesAndThoseWithoutClientsAreLeftOut) {
+  std::vector<std::future<BatchResult>> futures;
+  Batcher batcher(options(8));
+  const infer::Request features{.output = infer::Output::features};
+  infer::Request layer = features, plain = features, tokens = features;
+  layer.layer = 0;
+  plain.normalize = false;
+  tokens.tokens = infer::Tokens::all;
+  const infer::Request attention{.output = infer::Output::attention},
+      all{.output = infer::Output::attention, .all_layers = true};
+  {
+    const Hold hold(batcher);
+    for (int i = 0; i < 2; ++i) {
+      for (const infer::Request& request : {infer::Request{}, features, layer, plain, tokens, attention, all}) {
+        futures.push_back(add(batcher, 1, request));
+        add(batcher, 1, request, 32, true);
+      }
+    }
+  }
+  for (std::future<BatchResult>& future : futures) EXPECT_EQ(future.get().error, "");
+  batcher.stop();
+  EXPECT_EQ(sizes, std::vector<size_t>(7, 2));
+}
+
+// Each task alone has as many bytes in memory as may wait.
+TEST_F(ServeBatcher, ATaskThatRunsNoLongerCountsAsWaiting) {
+  Batcher batcher(options(8));
+  std::atomic<int> ran = 0;
+  for (int i = 0; i < 4; ++i) {
+    auto added =
+        std::async(std::launch::async, [&] { batcher.run([&] { ++ran; }, {.bytes = Batcher::kMaxWaitingBytes}); });
+    if (added.wait_for(20s) == std::future_status::ready) continue;
+    ADD_FAILURE() << "the task of call " << i << " waits for memory that is free";
+    batcher.stop();
+  }
+  testing::wait_until([&] { return ran == 4; });
+}
+
+TEST_F(ServeBatcher, ATaskWaitsWhileMemoryIsFull) {
+  Batcher batcher(options(8));
+  std::future<void> added;
+  std::atomic<bool> ran = false;
+  {
+    const Hold hold(batcher);
+    batcher.run([] {}, {.bytes = Batcher::kMaxWaitingBytes - 100});
+    batcher.run([] {}, {.bytes = 100});
+    batcher.run([] {});
+    added = std::async(std::launch::async, [&] { batcher.run([&] { ran = true; }, {.bytes = 1}); });
+    EXPECT_EQ(added.wait_for(100ms), std::future_status::timeout);
+    EXPECT_EQ(batcher.waiting(), 3U);
+  }
+  added.get();
+  testing::wait_until([&] { return ran.load(); });
+}
+
+// The delay ends as soon as the batch is complete.
+TEST_F(ServeBatcher, ACompleteBatchDoesNotWaitForTheDelay) {
+  Batcher batcher(options(2, 60'000));
+  std::future<BatchResult> first = add(batcher, 1), second = add(batcher, 2);
+  EXPECT_EQ(first.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(second.wait_for(20s), std::future_status::ready);
+  std::future<BatchResult> third = add(batcher, 3);  // alone: it waits
+  EXPECT_EQ(third.wait_for(100ms), std::future_status::timeout);
+  std::promise<void> ran;
+  batcher.run([&] { ran.set_value(); });  // a task ends the delay
+  EXPECT_EQ(third.wait_for(20s), std::future_status::ready);
+  EXPECT_EQ(ran.get_future().wait_for(20s), std::future_status::ready);
+  batcher.stop();
+  EXPECT_EQ(sizes, (std::vector<size_t>{2, 1}));
+}
+
+TEST_F(ServeBatcher, ALongTaskLetsShortOnesAndABatchIn) {
+  Batcher batcher(options(8));
+  std::atomic<int> short_tasks = 0, long_tasks = 0;
+  std::promise<bool> first, after_stop;
+  std::promise<void> go_on, stopped;
+  std::future<BatchResult> image;
+  batcher.run(
+      [&] {
+        go_on.get_future().wait();
+        first.set_value(batcher.run_waiting());
+        stopped.get_future().wait();
+        after_stop.set_value(batcher.run_waiting());
+      },
+      {.is_long = true});
+  batcher.run([&] { ++long_tasks; }, {.is_long = true});
+  batcher.run([&] { ++short_tasks; });
+  batcher.run([&] { ++short_tasks; });
+  image = add(batcher, 1);
+  go_on.set_value();
+  EXPECT_TRUE(first.get_future().get());
+  EXPECT_EQ(short_tasks, 1);
+  EXPECT_EQ(long_tasks, 0);
+  EXPECT_EQ(image.wait_for(0s), std::future_status::ready);
+  std::thread stop([&] { batcher.stop(); });
+  testing::wait_until([&] { return batcher.waiting() == 0; });
+  stopped.set_value();
+  EXPECT_FALSE(after_stop.get_future().get());
+  stop.join();
+  EXPECT_EQ(long_tasks, 0);
+}
+
+TEST_F(ServeBatcher, AnInputThatTheModelCannotTakeIsItsError) {
+  Batcher batcher(options(8));
+  const BatchResult result = add(batcher, 1, {}, 20).get();
+  EXPECT_NE(result.error, "");
+  EXPECT_TRUE(result.results.empty());
+  EXPECT_EQ(add(batcher, 1).get().error, "");
+}
+
+TEST(WorkerPool, UrgentTasksPrecedeOthersAndStopDropsThem) {
+  WorkerPool pool(1);
+  std::promise<void> entered, leave, done;
+  std::string order;
+  pool.post([&] {
+    entered.set_value();
+    leave.get_future().wait();
+  });
+  entered.get_future().wait();
+  pool.post([&] { order += 'a'; });
+  pool.post([&] { order += 'b'; });
+  pool.post([&] { order += 'u'; }, true);
+  pool.post([&] { done.set_value(); });
+  leave.set_value();
+  done.get_future().wait();
+  EXPECT_EQ(order, "uab");
+  pool.stop();
+  pool.post([&] { order += 'x'; });
+  EXPECT_EQ(order, "uab");
+}
+
+}  // namespace
+}  // namespace vitrail::serve

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of /v1/embeddings: their order, their forms and their number.
+#include <gtest/gtest.h>
+
+#include "tests/serve/serve_fixture.h"
+#include "vitrail/base/base64_internal.h"
+
+namespace vitrail::testing {
+namespace {
+
+std::string data_uri(uint64_t seed) {
+  const std::string png = png_of(noise_image(seed));
+  return "data:image/png;base64," + to_base64(std::as_bytes(std::span(png)));
+}
+
+TEST(ServeEmbeddings, MixedInputsKeepTheirOrderAndCountTheirTokens) {
+  const TestServer server;
+  const DualModel model(clip_model());
+  const json input{"a cat", data_uri(1), {{"text", "a dog on snow"}}, {{"image", data_uri(2)}}};
+  const json reply =
+      json::parse(server.post("/v1/embeddings", json{{"model", "clip"}, {"input", input}}.dump(), kJson).body);
+  ASSERT_EQ(reply["data"].size(), 4U) << reply;
+  int64_t tokens = 0;
+  const Tensor texts = model.embed_texts({"a cat", "a dog on snow"}, true, &tokens);
+  const image::Image photos[] = {noise_image(1), noise_image(2)};
+  const Tensor images = model.embed_images(std::vector<image::ImageView>{photos[0], photos[1]});
+  const auto floats = [](const Tensor& row) {
+    return std::vector<float>(row.data<float>(), row.data<float>() + row.numel());
+  };
+  for (int64_t i = 0; i < 4; ++i) {
+    const json& item = reply["data"][static_cast<size_t>(i)];
+    EXPECT_EQ(item["index"], i);
+    const auto got = item["embedding"].get<std::vector<float>>();
+    const auto want = floats((i % 2 == 0 ? texts : images).select(0, i / 2));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-5) << i;
+  }
+  const auto& vit = model.images().config().vit;
+  const int64_t patches = vit.img_size[0] / vit.patch_size[0] * (vit.img_size[1] / vit.patch_size[1]);
+  EXPECT_EQ(reply["usage"]["prompt_tokens"], tokens + 2 * (patches + 1));
+  EXPECT_EQ(reply["usage"]["total_tokens"], reply["usage"]["prompt_tokens"]);
+}
+
+TEST(ServeEmbeddings, ARequestHasAtMostTheLimitsInputs) {
+  serve::ServeOptions options = serve_options();
+  options.limits.images = 3;
+  const TestServer server(options);
+  const auto status = [&](const json& input) {
+    return server.post("/v1/embeddings", json{{"model", "clip"}, {"input", input}}.dump(), kJson).status;
+  };
+  EXPECT_EQ(status({"a", "b", "c"}), 200);
+  EXPECT_EQ(status({"a", "b", "c", "d"}), 413);
+  EXPECT_EQ(status({data_uri(1), "b", data_uri(2)}), 200);
+  EXPECT_EQ(status(json::array()), 400);
+}
+
+TEST(ServeEmbeddings, InputsOfOtherFormsAreErrors) {
+  const TestServer server;
+  const auto status = [&](const json& body) { return server.post("/v1/embeddings", body.dump(), kJson).status; };
+  for (const json& input : {json(1), json(nullptr), json{{"audio", "a"}}, json{{"text", 1}},
+                            json{{"text", "a"}, {"image", "b"}}, json{{"image", "a cat"}}, json::array({1})}) {
+    EXPECT_EQ(status({{"model", "clip"}, {"input", input}}), 400) << input;
+  }
+  EXPECT_EQ(status({{"model", "clip"}}), 400);
+  EXPECT_EQ(status({{"model", "clip"}, {"input", "a"}, {"encoding_format", "hex"}}), 400);
+  EXPECT_EQ(status({{"model", "clip"}, {"input", "a"}, {"dimensions", 8}}), 400);
+  EXPECT_EQ(status({{"model", "clip"}, {"input", "a"}, {"modality", "audio"}}), 400);
+  EXPECT_EQ(status({{"model", "clip"}, {"input", "a"}, {"modality", "image"}}), 400);  // no data URI
+  EXPECT_EQ(status({{"model", "clip"}, {"input", data_uri(1)}, {"modality", "image"}}), 200);
+  EXPECT_EQ(status({{"model", "small"}, {"input", "a"}}), 400);
+  EXPECT_EQ(status({{"model", "small"}, {"input", data_uri(1)}}), 200);
+}
+
+}  // namespace
+}  // namespace vitrail::testing

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+#include "vitrail/serve/metrics_internal.h"
+#include "vitrail/serve/model_statistics_internal.h"
+
+namespace vitrail::serve {
+namespace {
+
+using testing::contains;
+
+// Buckets hold what is at most their bound, and the counts are cumulative.
+TEST(Metrics, BucketsOfAHistogramAreCumulativeAndIncludeTheirBound) {
+  Histogram histogram({0.5, 1, 2});
+  for (const double value : {0.25, 0.5, 0.75, 1.0, 2.0, 2.5, 100.0}) histogram.add(value);
+  std::string plain, labelled;
+  histogram.write("h", "", plain);
+  EXPECT_EQ(plain,
+            "h_bucket{le=\"0.5\"} 2\nh_bucket{le=\"1\"} 4\nh_bucket{le=\"2\"} 5\nh_bucket{le=\"+Inf\"} 7\n"
+            "h_sum 107\nh_count 7\n");
+  histogram.write("h", "route=\"a\"", labelled);
+  EXPECT_TRUE(contains(labelled, "h_bucket{route=\"a\",le=\"0.5\"} 2\n")) << labelled;
+  EXPECT_TRUE(contains(labelled, "h_sum{route=\"a\"} 107\nh_count{route=\"a\"} 7\n")) << labelled;
+}
+
+TEST(Metrics, EachCountIsUnderItsNameAndLabels) {
+  Metrics metrics;
+  metrics.count_request("classify", 200, 0.5);
+  metrics.count_request("classify", 200, 0.25);
+  metrics.count_request("classify", 400, 0.125);
+  metrics.count_request("embed", 200, 4);
+  metrics.count_departed("embed");
+  for (int i = 0; i < 3; ++i) metrics.count_image(true);
+  metrics.count_image(false);
+  for (int i = 0; i < 2; ++i) metrics.count_embedding(true);
+  for (int i = 0; i < 5; ++i) metrics.count_embedding(false);
+  metrics.add_decode(0.5);
+  metrics.add_queue(0.25);
+  metrics.add_batch(3, 2);
+  metrics.add_batch(8, 4);
+  const std::string text = metrics.text({{"vitrail_ready", "Whether.", 1}});
+  for (const char* line : {"vitrail_requests_total{route=\"classify\",status=\"200\"} 2",
+                           "# TYPE vitrail_requests_total counter",
+                           "vitrail_requests_total{route=\"classify\",status=\"400\"} 1",
+                           "vitrail_requests_total{route=\"embed\",status=\"200\"} 1",
+                           "vitrail_departed_requests_total{route=\"embed\"} 1",
+                           "vitrail_images_total{result=\"success\"} 3",
+                           "vitrail_images_total{result=\"error\"} 1",
+                           "vitrail_embedding_cache_total{result=\"hit\"} 2",
+                           "vitrail_embedding_cache_total{result=\"miss\"} 5",
+                           "vitrail_request_duration_seconds_sum{route=\"classify\"} 0.875",
+                           "vitrail_request_duration_seconds_count{route=\"classify\"} 3",
+                           "vitrail_request_duration_seconds_sum{route=\"embed\"} 4",
+                           "vitrail_decode_duration_seconds_sum 0.5",
+                           "vitrail_queue_duration_seconds_sum 0.25",
+                           "vitrail_model_duration_seconds_sum 6",
+                           "vitrail_batch_images_sum 11",
+                           "vitrail_batch_images_count 2",
+                           "vitrail_batch_images_bucket{le=\"4\"} 1",
+                           "vitrail_batch_images_bucket{le=\"8\"} 2",
+                           "# TYPE vitrail_ready gauge",
+                           "vitrail_ready 1"}) {
+    EXPECT_TRUE(contains("\n" + text, str("\n", line, "\n"))) << line;
+  }
+}
+
+TEST(ModelStatistics, AModelWithoutRequestsHasZeros) {
+  const ModelStatistics statistics;
+  const auto json = statistics.json("photos", "1");
+  EXPECT_EQ(json["name"], "photos");
+  EXPECT_EQ(json["version"], "1");
+  EXPECT_EQ(json["last_inference"], 0);
+  EXPECT_EQ(json["inference_count"], 0);
+  EXPECT_EQ(json["inference_stats"]["success"]["count"], 0);
+  EXPECT_TRUE(json["batch_stats"].empty());
+}
+
+TEST(ModelStatistics, EachStageHasItsDurationAndModelsAreApart) {
+  ModelStatistics statistics;
+  for (int i = 0; i < 2; ++i)
+    statistics.add_request("a", true, {.decode = 1, .queue = 2, .model = 4, .output = 8, .total = 16});
+  statistics.add_request("a", false, {.decode = 100, .queue = 100, .model = 100, .output = 100, .total = 0.5});
+  statistics.add_batch("a", 4, 0.5);
+  statistics.add_batch("a", 4, 0.25);
+  statistics.add_batch("a", 1, -1);  // a clock that was set back
+  statistics.add_request("b", true, {.total = 1});
+  const auto json = statistics.json("a", "1");
+  const auto check = [&](const char* stage, int count, double seconds) {
+    EXPECT_EQ(json["inference_stats"][stage]["count"], count) << stage;
+    EXPECT_EQ(json["inference_stats"][stage]["ns"], static_cast<uint64_t>(seconds * 1e9)) << stage;
+  };
+  check("success", 2, 32);
+  check("fail", 1, 0.5);
+  check("compute_input", 2, 2);
+  check("queue", 2, 4);
+  check("compute_infer", 2, 8);
+  check("compute_output", 2, 16);
+  check("cache_hit", 0, 0);
+  EXPECT_GT(json["last_inference"], 1'600'000'000'000);
+  EXPECT_EQ(json["inference_count"], 9);  // images
+  EXPECT_EQ(json["execution_count"], 3);  // batches
+  ASSERT_EQ(json["batch_stats"].size(), 2U);
+  EXPECT_EQ(json["batch_stats"][0]["batch_size"], 1);
+  EXPECT_EQ(json["batch_stats"][0]["compute_infer"]["ns"], 0);
+  EXPECT_EQ(json["batch_stats"][1]["batch_size"], 4);
+  EXPECT_EQ(json["batch_stats"][1]["compute_infer"]["count"], 2);
+  EXPECT_EQ(json["batch_stats"][1]["compute_infer"]["ns"], 750'000'000);
+  EXPECT_EQ(statistics.json("b", "1")["inference_stats"]["success"]["count"], 1);
+}
+
+}  // namespace
+}  // namespace vitrail::serve

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of /v1/segment, without a server.
+#include "vitrail/serve/segment_request_internal.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+#include "vitrail/image/encode.h"
+
+namespace vitrail::serve {
+namespace {
+
+using testing::contains;
+using testing::error_of;
+
+SegmentRequest take(const Parameters& given) {
+  RequestOptions options;
+  options.add(given);
+  SegmentRequest request = take_segment_request(options, 1'000'000);
+  options.require_all_taken();
+  return request;
+}
+
+// The numbers of the options in the order of the names below.
+std::vector<double> numbers_of(const sam::AutomaticOptions& o) {
+  const auto d = [](int64_t value) { return static_cast<double>(value); };
+  return {d(o.points_per_side),
+          d(o.points_per_batch),
+          o.pred_iou_thresh,
+          o.stability_score_thresh,
+          o.stability_score_offset,
+          o.box_nms_thresh,
+          d(o.crop_n_layers),
+          o.crop_nms_thresh,
+          o.crop_overlap_ratio,
+          d(o.crop_n_points_downscale_factor),
+          d(o.min_mask_region_area),
+          d(o.min_area),
+          d(o.max_area)};
+}
+struct Field {
+  std::string name, lowest, highest, below, above;
+};
+const std::vector<Field> kFields{{"points-per-side", "1", "256", "0", "257"},
+                                 {"points-per-batch", "1", "256", "0", "257"},
+                                 {"pred-iou-thresh", "-1000000", "1000000", "-1000001", "1000001"},
+                                 {"stability-score-thresh", "-1000000", "1000000", "-1000001", "1000001"},
+                                 {"stability-score-offset", "0", "1000000", "-0.1", "1000001"},
+                                 {"box-nms-thresh", "0", "1", "-0.1", "1.1"},
+                                 {"crop-n-layers", "0", "8", "-1", "9"},
+                                 {"crop-nms-thresh", "0", "1", "-0.1", "1.1"},
+                                 {"crop-overlap-ratio", "0", "1", "-0.1", "1.1"},
+                                 {"crop-n-points-downscale-factor", "1", "2147483647", "0", "2147483648"},
+                                 {"min-mask-region-area", "0", "2147483647", "-1", "2147483648"},
+                                 {"min-area", "0", "2147483647", "-1", "2147483648"},
+                                 {"max-area", "0", "2147483647", "-1", "2147483648"}};
+
+TEST(SegmentRequest, EachOptionOfEverythingSetsItsOwnFieldAlone) {
+  const std::vector<double> defaults = numbers_of({});
+  EXPECT_EQ(numbers_of(*take({{"everything", ""}}).everything), defaults);
+  for (size_t i = 0; i < kFields.size(); ++i) {
+    const Field& field = kFields[i];
+    for (const std::string& value : {field.lowest, field.highest}) {
+      std::vector<double> want = defaults;
+      want[i] = std::stod(value);
+      EXPECT_EQ(numbers_of(*take({{"everything", ""}, {field.name, value}}).everything), want) << field.name;
+    }
+    for (const std::string& value : {field.below, field.above, std::string("x")}) {
+      const std::string message = error_of([&] { take({{"everything", ""}, {field.name, value}}); });
+      EXPECT_TRUE(message.starts_with(field.name + ": expected ")) << message;
+    }
+    EXPECT_EQ(error_of([&] {
+                take({{"point", "1,2"}, {field.name, field.lowest}});
+              }),
+              field.name + ": expected everything beside it, got none");
+  }
+  EXPECT_TRUE(contains(error_of([] {
+                         take({{"everything", ""}, {"min-area", "5"}, {"max-area", "4"}});
+                       }),
+                       "min-area: expected at most max-area, got 5 and 4"));
+  EXPECT_EQ(take({{"everything", ""}, {"min-area", "4"}, {"max-area", "4"}}).everything->max_area, 4);
+}
+
+TEST(SegmentRequest, PointsABoxAndSingleMakeAPrompt) {
+  const SegmentRequest request = take({{"point", "1,2"}, {"point", "3.5,4,0"}, {"box", "5,6,7,8"}, {"single", "true"}});
+  ASSERT_TRUE(request.prompt.has_value());
+  EXPECT_FALSE(request.everything.has_value());
+  ASSERT_EQ(request.prompt->points.size(), 2U);
+  EXPECT_EQ(request.prompt->points[0].label, 1);
+  EXPECT_EQ(request.prompt->points[1].x, 3.5);
+  EXPECT_EQ(request.prompt->points[1].label, 0);
+  EXPECT_EQ(request.prompt->box->y1, 8);
+  EXPECT_FALSE(request.prompt->multimask);
+  EXPECT_TRUE(take({{"box", "5,6,7,8"}}).prompt->multimask);
+  EXPECT_TRUE(contains(error_of([] { take({}); }), "point, box, mask or everything, got none"));
+  EXPECT_TRUE(contains(error_of([] { take({{"everything", "false"}}); }), "point, box, mask or everything"));
+  EXPECT_TRUE(contains(error_of([] { take({{"single", ""}, {"everything", ""}}); }), "single: expected point"));
+  EXPECT_TRUE(contains(error_of([] {
+                         take({{"point", "1,2"}, {"everything", ""}});
+                       }),
+                       "everything: expected no prompt"));
+  Parameters many(1024, {"point", "1,2"});
+  EXPECT_EQ(take(many).prompt->points.size(), 1024U);
+  many.emplace_back("point", "1,2");
+  EXPECT_TRUE(contains(error_of([&] { take(many); }), "at most 1024 points, got 1025"));
+}
+
+TEST(SegmentRequest, AMaskIsAPromptByItselfAndFollowsTheImagesSize) {
+  image::Image mask = image::make_image(8, 4, 1);
+  for (int64_t y = 0; y < 4; ++y) std::fill_n(mask.row(y), 4, uint8_t{255});
+  const std::vector<uint8_t> png = image::encode_png(mask);
+  const SegmentRequest request = take({{"mask", std::string(png.begin(), png.end())}});
+  const sam::Prompt prompt = resolved_prompt(request, 8, 4, 16);
+  ASSERT_EQ(prompt.mask_logits.shape(), (Shape{16, 16}));
+  EXPECT_GT(prompt.mask_logits.data<float>()[0], 0);
+  EXPECT_LT(prompt.mask_logits.data<float>()[15], 0);
+  EXPECT_THROW(resolved_prompt(request, 8, 5, 16), Error);  // another size than the image
+  const SegmentRequest point = take({{"point", "8,4"}});
+  EXPECT_FALSE(resolved_prompt(point, 8, 4, 16).mask_logits.defined());
+  EXPECT_THROW(resolved_prompt(point, 7, 4, 16), Error);  // outside
+  EXPECT_THROW(take({{"mask", "no image"}}), Error);
+  EXPECT_THROW(take({{"mask", "data:image/png;base64,QUI="}}), Error);
+}
+
+}  // namespace
+}  // namespace vitrail::serve
