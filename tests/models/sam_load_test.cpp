@@ -202,6 +202,21 @@ TEST(SamLoad, TheEncodersDigestIsThatOfItsTensors) {
   EXPECT_NE(sam_encoder_digest(testing::fixture("sam/global/model.pth")), digest);
 }
 
+// HQ-SAM's features of an image are made by layers that belong to its decoder.
+TEST(SamLoad, TheEncodersDigestIncludesTheLayersOfHqSamsFeatures) {
+  const Tensors tensors = tensors_of("high_quality/model.pth");
+  const std::string digest = sam_encoder_digest(saved(tensors));
+  for (const auto& [name, in_digest] :
+       {std::pair("image_encoder.neck.0.weight", true), std::pair("mask_decoder.compress_vit_feat.0.bias", true),
+        std::pair("mask_decoder.embedding_encoder.3.bias", true), std::pair("mask_decoder.hf_token.weight", false),
+        std::pair("mask_decoder.hf_mlp.layers.0.bias", false)}) {
+    Tensors changed = tensors;
+    ASSERT_TRUE(changed.contains(name)) << name;
+    changed[name] = Tensor::full(tensors.at(name).shape(), 0.5);
+    EXPECT_EQ(sam_encoder_digest(saved(changed)) != digest, in_digest) << name;
+  }
+}
+
 // DistributedDataParallel and training scripts put prefixes in front of the names.
 TEST(SamLoad, IgnoresPrefixesOfTrainingScripts) {
   Tensors wrapped;

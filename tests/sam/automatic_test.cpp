@@ -166,9 +166,9 @@ class SquareWithIsland : public CropPredictor {
   }
   Tensor image_logits(const Tensor& mask, int64_t, int64_t) const override { return mask; }
 
- private:
-  static void fill(const Tensor& mask, int64_t first, int64_t last) {
-    mask.narrow(0, first, last - first).narrow(1, first, last - first).copy_(Tensor::full({1}, 5));
+ protected:
+  static void fill(const Tensor& mask, int64_t first, int64_t last, double value = 5) {
+    mask.narrow(0, first, last - first).narrow(1, first, last - first).copy_(Tensor::full({1}, value));
   }
 };
 
@@ -180,6 +180,30 @@ TEST(AutomaticMasks, OfDuplicatesAfterCleaningTheUntouchedOneRemains) {
   const auto masks = automatic_masks(source, 100, 100, options);
   ASSERT_EQ(masks.size(), 1u);
   EXPECT_EQ(masks[0].predicted_iou, 0.8F);
+}
+
+// A square with an island, and one with a hole.
+class Untidy : public SquareWithIsland {
+ public:
+  std::vector<Masks> predict(std::span<const Prompt>) const override {
+    Masks masks{.logits = Tensor::full({2, 100, 100}, -5), .iou = {0.9F, 0.8F}};
+    fill(masks.logits.select(0, 0), 10, 40, 5);
+    fill(masks.logits.select(0, 0), 90, 92, 5);
+    fill(masks.logits.select(0, 1), 50, 80, 5);
+    fill(masks.logits.select(0, 1), 60, 63, -5);
+    return {masks};
+  }
+};
+
+TEST(AutomaticMasks, ACleanedMaskHasTheBoxAndTheRunsOfItsPixels) {
+  Untidy source;
+  const AutomaticOptions options{.points_per_side = 1, .pred_iou_thresh = 0, .min_mask_region_area = 10};
+  const auto masks = automatic_masks(source, 100, 100, options);
+  ASSERT_EQ(masks.size(), 2u);
+  for (const AutomaticMask& mask : masks) {
+    EXPECT_EQ(area(mask.rle), 30 * 30);
+    EXPECT_EQ(mask.box, bounding_box(decode(mask.rle)));
+  }
 }
 
 TEST(AutomaticMasks, AreasOutsideTheLimitsAreLeftOut) {
@@ -194,6 +218,12 @@ TEST(AutomaticMasks, AreasOutsideTheLimitsAreLeftOut) {
   EXPECT_LT(want.size(), all.size());
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].rle, want[i].rle);
+  // The limits are the areas of masks.
+  options.min_area = area(want.front().rle);
+  options.max_area = options.min_area;
+  const auto equal = run(options);
+  ASSERT_FALSE(equal.empty());
+  for (const AutomaticMask& mask : equal) EXPECT_EQ(area(mask.rle), options.min_area);
 }
 
 TEST(AutomaticMasks, OptionsOutsideTheirRangesAreErrors) {

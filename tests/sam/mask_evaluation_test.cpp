@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/base/error.h"
 #include "vitrail/image/encode.h"
 
 namespace vitrail::sam {
@@ -135,6 +137,55 @@ TEST(MaskEvaluation, MeasuresAreThoseOfTheirDefinitions) {
   EXPECT_DOUBLE_EQ(result.click, preferred / 3);
   EXPECT_DOUBLE_EQ(result.three_clicks, three / 3);
   EXPECT_DOUBLE_EQ(result.box, box / 3);
+}
+
+// Seven images; numbers 1 and 2 cannot be read.
+std::filesystem::path make_images(const image::Image& photo) {
+  const auto folder = testing::scratch_folder(), one = make_dataset(photo, {{5, 10, 40, 60}});
+  for (int i = 0; i < 7; ++i) {
+    const std::string name = str("photo", i);
+    std::filesystem::copy(one / "photo", folder / name);
+    if (i == 1 || i == 2) {
+      std::ofstream(folder / (name + ".png")) << "no image";
+    } else {
+      std::filesystem::copy(one / "photo.png", folder / (name + ".png"));
+    }
+  }
+  return folder;
+}
+
+TEST(MaskEvaluation, TakesImagesEvenlyAndSkipsThoseThatCannotBeRead) {
+  const SamFixture fixture = sam_fixture(kModel);
+  const Predictor predictor(fixture.model);
+  const auto dataset = open_instances(make_images(fixture.image));
+  ASSERT_EQ(dataset->size(), 7);
+  const auto evaluate = [&](int64_t max_images) {
+    std::vector<std::string> unreadable;
+    std::vector<std::pair<int64_t, int64_t>> progress;
+    const MaskEvaluation result =
+        evaluate_masks(predictor, *dataset,
+                       {.max_images = max_images,
+                        .unreadable = [&](const std::string& message) { unreadable.push_back(message); },
+                        .progress = [&](int64_t done, int64_t total) { progress.emplace_back(done, total); }});
+    EXPECT_EQ(result.unreadable, std::ssize(unreadable));
+    EXPECT_EQ(std::ssize(progress), result.images + result.unreadable);
+    for (size_t i = 0; i < progress.size(); ++i) {
+      EXPECT_EQ(progress[i], std::pair(static_cast<int64_t>(i + 1), std::ssize(progress)));
+    }
+    EXPECT_EQ(result.masks, result.images);
+    return std::pair(result.images, unreadable);
+  };
+  const auto [images, unreadable] = evaluate(0);
+  EXPECT_EQ(images, 5);
+  ASSERT_EQ(unreadable.size(), 2U);
+  EXPECT_NE(unreadable[0].find("photo1.png"), std::string::npos);
+  EXPECT_EQ(evaluate(7).first, 5);
+  EXPECT_EQ(evaluate(100).first, 5);
+  EXPECT_EQ(evaluate(1).first, 1);  // number 0
+  EXPECT_EQ(evaluate(2).first, 2);  // numbers 0 and 3
+  EXPECT_EQ(evaluate(3).first, 2);  // numbers 0, 2 and 4
+  EXPECT_EQ(evaluate(4).first, 3);  // numbers 0, 1, 3 and 5
+  EXPECT_THROW(evaluate_masks(predictor, *dataset), Error);
 }
 
 TEST(MaskEvaluation, TheMiddleIsFurthestFromTheOutside) {
