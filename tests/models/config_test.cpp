@@ -368,5 +368,93 @@ TEST(Config, HuggingFaceProcessorsKeepTheirSteps) {
             write_preprocessor_config(crop.preprocessing));
 }
 
+TEST(Config, AProcessorIsWrittenWithAllItsSteps) {
+  const std::string vit = R"({"model_type": "vit", "image_size": 64})";
+  for (const char* fields :
+       {R"({"do_rescale": false, "image_mean": [123, 116, 103], "image_std": [58, 57, 57], "size": 64})",
+        R"({"rescale_factor": 0.001, "image_mean": [0.1, 0.1, 0.1], "image_std": [0.2, 0.2, 0.2], "size": 64})",
+        R"({"do_resize": false, "image_mean": [0.1], "image_std": [0.2], "resample": 0})",
+        R"({"do_normalize": false, "size": {"height": 60, "width": 70}, "crop_size": {"height": 50, "width": 40},
+               "do_center_crop": true, "resample": 4})",
+        R"({"image_processor_type": "DINOv3ViTImageProcessor", "size": {"height": 60, "width": 70}})"}) {
+    const Preprocessing want = parse(vit, fields).preprocessing;
+    const Preprocessing got = parse(vit, write_preprocessor_config(want)).preprocessing;
+    EXPECT_EQ(got.rescale_factor, want.rescale_factor) << fields;
+    EXPECT_EQ(got.mean, want.mean) << fields;
+    EXPECT_EQ(got.std, want.std) << fields;
+    EXPECT_EQ(got.interpolation, want.interpolation) << fields;
+    EXPECT_EQ(got.resize_to, want.resize_to) << fields;
+    EXPECT_EQ(got.resize_shortest, want.resize_shortest) << fields;
+    EXPECT_EQ(got.center_crop, want.center_crop) << fields;
+    EXPECT_EQ(got.resize_floats, want.resize_floats) << fields;
+    EXPECT_EQ(got.input_size, want.input_size) << fields;
+  }
+  EXPECT_EQ(write_preprocessor_config({}), "");  // timm has them in config.json
+}
+
+TEST(Config, TimmsPreprocessingTagAndNamesAreWrittenAgain) {
+  const char* const text = R"({"architecture": "vit_tiny_patch16_224.tag_of_name", "num_classes": 2,
+      "label_names": ["n1", "n2"], "label_descriptions": {"n2": "dog"}, "problem_type": "multi_label_classification",
+      "pretrained_cfg": {"input_size": [3, 64, 96], "interpolation": "box", "crop_pct": 0.5, "crop_mode": "squash",
+                         "mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6]}})";
+  for (const ModelConfig& config : {parse(text), parse(write_model_config(parse(text)))}) {
+    EXPECT_EQ(config.tag, "tag_of_name");
+    EXPECT_EQ(config.labels, (std::vector<std::string>{"n1", "n2"}));
+    EXPECT_EQ(config.descriptions, (std::vector<std::string>{"n1", "dog"}));
+    EXPECT_EQ(config.problem_type, ProblemType::multi_label);
+    EXPECT_EQ(config.preprocessing.input_size, (std::array<int64_t, 2>{64, 96}));
+    EXPECT_EQ(config.preprocessing.interpolation, "box");
+    EXPECT_EQ(config.preprocessing.crop_pct, 0.5);
+    EXPECT_EQ(config.preprocessing.crop_mode, "squash");
+    EXPECT_EQ(config.preprocessing.mean, (std::vector<double>{0.1, 0.2, 0.3}));
+    EXPECT_EQ(config.preprocessing.std, (std::vector<double>{0.4, 0.5, 0.6}));
+  }
+}
+
+TEST(Config, AFilesTagPrecedesThatOfItsPretrainedCfgAndOfItsName) {
+  const std::string name = R"("architecture": "vit_tiny_patch16_224.a")";
+  EXPECT_EQ(parse("{" + name + "}").tag, "a");
+  EXPECT_EQ(parse("{" + name + R"(, "pretrained_cfg": {"tag": "b"}})").tag, "b");
+  EXPECT_EQ(parse("{" + name + R"(, "pretrained_cfg": {"tag": "b"}, "tag": "c"})").tag, "c");
+  EXPECT_EQ(parse(R"({"architecture": "vit_tiny_patch16_224"})").tag, "");
+}
+
+// PretrainedConfig of transformers has two labels.
+TEST(Config, TheNumberOfClassesIsThatOfTheLabels) {
+  const auto classes = [](const std::string& fields) {
+    return parse(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"])" + fields + "}")
+        .vit.num_classes;
+  };
+  EXPECT_EQ(classes(""), 2);
+  EXPECT_EQ(classes(R"(, "num_labels": 7)"), 7);
+  EXPECT_EQ(classes(R"(, "id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 7)"), 3);
+  EXPECT_EQ(parse(R"({"model_type": "vit", "architectures": ["ViTModel"], "num_labels": 7})").vit.num_classes, 0);
+  for (const char* map : {R"({"1": "a"})", R"({"0": 1})", R"({"x": "a"})", R"({"0": "a", "2": "b"})"}) {
+    EXPECT_NE(error_of(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": )" +
+                       std::string(map) + "}")
+                  .find("id2label: expected class indices 0 to "),
+              std::string::npos)
+        << map;
+  }
+}
+
+TEST(Config, ConvNextsEdgeOf384IsSquashedAndOneBelowCropped) {
+  const std::string type = R"("image_processor_type": "ConvNextImageProcessor", "size": {"shortest_edge": )";
+  EXPECT_EQ(processor(type + "383}").center_crop, (std::array<int64_t, 2>{383, 383}));
+  EXPECT_EQ(processor(type + "383}").resize_shortest, 437);  // int(383 / (224 / 256))
+  EXPECT_EQ(processor(type + "384}").resize_to, (std::array<int64_t, 2>{384, 384}));
+  EXPECT_NE(error_of(R"({"model_type": "vit"})", "{" + type + R"(224}, "crop_pct": 0.009})").find("crop_pct"),
+            std::string::npos);
+}
+
+TEST(Config, ResamplingIsPillowsNumber) {
+  const char* const names[] = {"nearest", "lanczos", "bilinear", "bicubic", "box", "hamming"};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(processor("\"resample\": " + std::to_string(i)).interpolation, names[i]);
+  for (const char* number : {"-1", "6"}) {
+    EXPECT_NE(error_of(R"({"model_type": "vit"})", std::string("{\"resample\": ") + number + "}").find("resample"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::models

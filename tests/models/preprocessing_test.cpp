@@ -120,5 +120,93 @@ TEST(Preprocessing, AnotherInputSizeScalesTheResizeBeforeTheCrop) {
   EXPECT_EQ(resized({}, 96, 64).input_size, (std::array<int64_t, 2>{96, 64}));
 }
 
+TEST(Preprocessing, OverridesReplaceTheirSettingsAlone) {
+  const Preprocessing own{.input_size = {{32, 48}},
+                          .interpolation = "bilinear",
+                          .mean = std::vector<double>{0.1},
+                          .std = std::vector<double>{0.2},
+                          .crop_pct = 0.75};
+  const auto with = [&](const PreprocessingOverrides& overrides, Preprocessing from) {
+    apply_overrides(overrides, 3, {64, 64}, from);
+    return from;
+  };
+  const Preprocessing same = with({}, own);
+  EXPECT_EQ(same.mean, own.mean);
+  EXPECT_EQ(same.std, own.std);
+  EXPECT_EQ(same.interpolation, "bilinear");
+  EXPECT_EQ(same.crop_pct, 0.75);
+  EXPECT_EQ(same.crop_mode, "center");
+  EXPECT_EQ(same.input_size, own.input_size);
+  const Preprocessing all = with({.mean = std::vector<double>{0.3},
+                                  .std = std::vector<double>{0.4},
+                                  .interpolation = "box",
+                                  .crop_mode = "squash",
+                                  .crop_pct = 0.5},
+                                 own);
+  EXPECT_EQ(all.mean, std::vector<double>{0.3});
+  EXPECT_EQ(all.std, std::vector<double>{0.4});
+  EXPECT_EQ(all.interpolation, "box");
+  EXPECT_EQ(all.crop_mode, "squash");
+  EXPECT_EQ(all.crop_pct, 0.5);
+  EXPECT_THROW(with({.crop_pct = 1.5}, own), Error);
+  EXPECT_THROW(with({.mean = std::vector<double>{1, 2}}, own), Error);
+}
+
+// A preset has the statistics of a dataset; what a model's files or other options say of the geometry is kept.
+TEST(Preprocessing, APresetReplacesTheStatisticsAndFillsInTheRest) {
+  const auto with = [](const PreprocessingOverrides& overrides, Preprocessing from) {
+    apply_overrides(overrides, 3, {64, 80}, from);
+    return from;
+  };
+  const Preprocessing empty = with({.preset = "imagenet"}, {});
+  EXPECT_EQ(empty.mean, (std::vector<double>{0.485, 0.456, 0.406}));
+  EXPECT_EQ(empty.std, (std::vector<double>{0.229, 0.224, 0.225}));
+  EXPECT_EQ(empty.interpolation, "bicubic");
+  EXPECT_EQ(empty.crop_pct, 0.875);
+  EXPECT_EQ(empty.input_size, (std::array<int64_t, 2>{64, 80}));
+  EXPECT_TRUE(empty.missing().empty());
+  EXPECT_EQ(with({}, {}).input_size, std::nullopt);
+  const Preprocessing own{
+      .input_size = {{32, 32}}, .interpolation = "box", .mean = std::vector<double>{0.1}, .crop_pct = 0.75};
+  const Preprocessing kept = with({.preset = "inception"}, own);
+  EXPECT_EQ(kept.mean, (std::vector<double>{0.5, 0.5, 0.5}));
+  EXPECT_EQ(kept.interpolation, "box");
+  EXPECT_EQ(kept.crop_pct, 0.75);
+  EXPECT_EQ(kept.input_size, own.input_size);
+  EXPECT_EQ(with({.preset = "inception", .crop_pct = 0.5}, own).crop_pct, 0.5);
+  EXPECT_EQ(with({.preset = "inception"}, {}).crop_pct, 0.9);
+  EXPECT_EQ(with({.preset = "cifar10"}, {}).crop_pct, 1);
+  EXPECT_EQ(with({.preset = "mnist"}, {}).interpolation, "bilinear");
+  EXPECT_EQ(with({.preset = "mnist"}, {}).std, std::vector<double>{0.3081});
+  EXPECT_THROW(with({.preset = "coco"}, {}), Error);
+}
+
+TEST(Preprocessing, MissingSettingsAreNamedByTheirOptions) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(Preprocessing{}.missing(), (Names{"--mean", "--std", "--interpolation", "--crop-pct", "--image-size"}));
+  EXPECT_EQ(Preprocessing{.rule = ResizeRule::huggingface}.missing(),
+            (Names{"--mean", "--std", "--interpolation", "--image-size"}));
+  EXPECT_EQ((Preprocessing{.input_size = {{8, 8}}, .mean = std::vector<double>{0}, .crop_pct = 1}.missing()),
+            (Names{"--std", "--interpolation"}));
+}
+
+TEST(Preprocessing, LimitsAreInclusive) {
+  EXPECT_EQ(error_of({.crop_pct = 0.01}), "");
+  EXPECT_EQ(error_of({.crop_pct = 1}), "");
+  EXPECT_NE(error_of({.crop_pct = 0.0099}), "");
+  EXPECT_NE(error_of({.crop_pct = 1.0001}), "");
+  for (const int64_t side : {1, 65536}) {
+    EXPECT_EQ(error_of({.input_size = {{side, 1}}}), "");
+    EXPECT_EQ(error_of({.resize_to = {{1, side}}}), "");
+    EXPECT_EQ(error_of({.resize_shortest = side}), "");
+  }
+  for (const int64_t side : {0, 65537}) {
+    EXPECT_NE(error_of({.input_size = {{side, 1}}}), "");
+    EXPECT_NE(error_of({.resize_to = {{1, side}}}), "");
+    EXPECT_NE(error_of({.center_crop = {{1, side}}}), "");
+    EXPECT_NE(error_of({.resize_shortest = side}), "");
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::models

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/models/label_file_internal.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/messages.h"
+
+namespace vitrail::models {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names names(const std::string& text, size_t classes = 3) { return parse_labels(text, "names", classes); }
+std::string error(const std::string& text) {
+  return testing::error_of([&] { names(text); });
+}
+
+TEST(LabelFile, LinesOfAllSystemsAreNames) {
+  const Names want{"cat", "dog", "hot dog"};
+  for (const char* text :
+       {"cat\ndog\nhot dog", "cat\ndog\nhot dog\n", "cat\r\ndog\r\nhot dog\r\n", "cat\rdog\rhot dog\r",
+        "\xef\xbb\xbf"
+        "cat\ndog\nhot dog\n\n \t\n"}) {
+    EXPECT_EQ(names(text), want) << text;
+  }
+  EXPECT_EQ(names("a"), Names{"a"});
+  EXPECT_EQ(names(""), Names{});
+  EXPECT_EQ(names("\n\n"), Names{});
+  EXPECT_EQ(names(" a \nb\nc"), (Names{" a ", "b", "c"}));
+}
+
+// A class may have no name; blank lines between names are left out if there are too many lines.
+TEST(LabelFile, BlankLinesCountWhileThereAreNoMoreLinesThanClasses) {
+  EXPECT_EQ(names("a\n\nb\n", 3), (Names{"a", "", "b"}));
+  EXPECT_EQ(names("a\n\nb\n", 2), (Names{"a", "b"}));
+  EXPECT_EQ(names("\na\n \nb\n", 2), (Names{"a", "b"}));
+}
+
+TEST(LabelFile, JsonIsAListOrAMapInEitherDirection) {
+  const Names want{"a", "b", "c"};
+  for (const char* text : {R"(["a", "b", "c"])", R"({"0": "a", "2": "c", "1": "b"})", R"({"c": 2, "a": 0, "b": 1})",
+                           R"({"0": ["n1", "a"], "1": ["n2", "b"], "2": ["n3", "c"]})",
+                           R"({"num_labels": 3, "id2label": {"0": "a", "1": "b", "2": "c"}, "label2id": {"x": 0}})",
+                           R"({"label_names": ["a", "b", "c"]})", R"({"label2id": {"a": 0, "b": 1, "c": 2}})",
+                           "\xef\xbb\xbf \r\n\t[\"a\", \"b\", \"c\"]"}) {
+    EXPECT_EQ(names(text), want) << text;
+  }
+}
+
+TEST(LabelFile, EachClassOfAMapIsNamedOnce) {
+  for (const char* text : {R"({"0": "a", "2": "b"})", R"({"0": "a", "00": "b"})", R"({"a": 0, "b": 0})",
+                           R"({"a": 1, "b": 2})", R"({"0": "a", "1": 1})", R"({"0": ["n1"]})", R"({"x": "a"})",
+                           R"({"-1": "a"})", R"({"1.0": "a"})", R"({"000000000": "a"})"}) {
+    EXPECT_TRUE(testing::contains(error(text), "names: expected each class from 0 to ")) << text;
+  }
+  EXPECT_TRUE(testing::contains(error(R"({"id2label": {"5": "a"}})"), "names: id2label: expected each class"));
+  EXPECT_TRUE(testing::contains(error("[1, 2]"), "a list of names"));
+  EXPECT_TRUE(testing::contains(error("{"), "names"));
+}
+
+TEST(LabelFile, ANameMayBeginWithABracket) {
+  EXPECT_EQ(names("[cat]\ndog\nbird"), (Names{"[cat]", "dog", "bird"}));
+  EXPECT_THROW(names("[cat]"), Error);  // one line: JSON
+  EXPECT_THROW(names("{cat}\ndog"), Error);
+}
+
+TEST(LabelFile, Utf16IsAnError) {
+  for (const std::string& mark : {std::string("\xff\xfe"), std::string("\xfe\xff")}) {
+    EXPECT_TRUE(testing::contains(error(mark + "cat"), "got UTF-16 (save it as UTF-8)"));
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::models
