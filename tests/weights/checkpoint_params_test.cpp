@@ -96,6 +96,25 @@ TEST(FirstNonFinite, LargestFiniteNumbersAndSubnormalsPass) {
   EXPECT_EQ(first_non_finite(Tensor::full({3}, 65520, DType::f16)), 0);
 }
 
+// Also behind the first chunk that is searched.
+TEST(FirstNonFinite, IsFoundAtEveryPlaceInEveryType) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t at : {0, 1, 65535, 65536, 69999}) {
+      Tensor values = Tensor::full({70000}, 3);
+      EXPECT_EQ(first_non_finite(values.to(dtype)), std::nullopt);
+      for (const float bad : {infinity, -infinity, std::nanf("")}) {
+        values.data<float>()[at] = bad;
+        EXPECT_EQ(first_non_finite(values.to(dtype)), at) << bad;
+      }
+      if (at + 1 < 70000) values.data<float>()[at + 1] = infinity;
+      EXPECT_EQ(first_non_finite(values.to(dtype)), at) << "the first";
+    }
+  }
+  EXPECT_EQ(first_non_finite(Tensor::zeros({0})), std::nullopt);
+  EXPECT_EQ(first_non_finite(Tensor::full({4}, -1, DType::i64)), std::nullopt);
+}
+
 TEST(CheckpointParams, DeitTinyIsNativeAndComplete) {
   VITRAIL_NEED_ASSETS(assets);
   const auto file = std::make_shared<const Checkpoint>(
@@ -155,6 +174,20 @@ TEST(CheckpointParams, AScaleThatIsNotFiniteIsUnusable) {
                           Int8Weights::keep);
   params.get("w", {2, 3}, {});
   EXPECT_TRUE(testing::contains(report_of(params), "at element 3")) << report_of(params);
+}
+
+TEST(CheckpointParams, AScaleOfTheCorrectionThatIsNotFiniteIsUnusable) {
+  const Tensor values = Tensor::zeros({2, 3}, DType::i8), scales = Tensor::full({2}, 1),
+               bad = Tensor::from<float>({2}, {1, std::numeric_limits<float>::infinity()});
+  const std::string correction = int8_correction_name("w");
+  for (const Int8Weights kind : {Int8Weights::keep, Int8Weights::dequantize}) {
+    CheckpointParams params(
+        checkpoint_of(
+            {{"w", values}, {int8_scale_name("w"), scales}, {correction, values}, {int8_scale_name(correction), bad}}),
+        native(), {}, DType::f32, kind);
+    params.get("w", {2, 3}, {});
+    EXPECT_TRUE(testing::contains(report_of(params), "at element 3")) << report_of(params);
+  }
 }
 
 TEST(CheckpointParams, ACorrectionWithoutScalesOrOfAnotherShapeIsUnusable) {

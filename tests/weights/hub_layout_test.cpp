@@ -77,6 +77,29 @@ TEST(HubLayout, OneSafetensorsFileOfAnyNameIsTheModel) {
   EXPECT_NE(error_of(folder).find("give the file itself"), std::string::npos) << error_of(folder);
 }
 
+TEST(HubLayout, OfSeveralWeightsTheFirstOfTheKnownNamesIsChosen) {
+  using Names = std::vector<std::string>;
+  const Names known{"model.safetensors",
+                    "model.safetensors.index.json",
+                    "pytorch_model.bin",
+                    "pytorch_model.bin.index.json",
+                    "model.pth",
+                    "model.pt",
+                    "model.npz",
+                    "open_clip_model.safetensors",
+                    "open_clip_pytorch_model.bin"};
+  for (size_t i = 0; i < known.size(); ++i) {
+    Names names(known.rbegin(), known.rend() - static_cast<std::ptrdiff_t>(i));
+    names.emplace_back("other.safetensors");
+    EXPECT_EQ(choose_weights(names), known[i]);
+  }
+  EXPECT_EQ(choose_weights({}), "");
+  EXPECT_EQ(choose_weights({"a.safetensors"}), "a.safetensors");
+  EXPECT_EQ(choose_weights({"a.safetensors", "b.bin"}), "a.safetensors");
+  EXPECT_EQ(choose_weights({"a.safetensors", "b.safetensors"}), "");
+  EXPECT_EQ(choose_weights({"a.bin", "weights.pth"}), "");
+}
+
 TEST(HubLayout, InvalidFoldersAndIndicesAreErrors) {
   const fs::path folder = testing::scratch_folder();
   EXPECT_NE(error_of(folder / "absent").find("nothing at this path"), std::string::npos);

@@ -37,6 +37,15 @@ TEST(KeyMap, TheRulesOfABaseFollowItsOwn) {
   EXPECT_NE(error_of(R"({"name": "test", "base": "mine", "rules": []})").find("expected one of "), std::string::npos);
 }
 
+TEST(KeyMap, ItsOwnModelArgsReplaceThoseOfItsBase) {
+  ASSERT_NE(KeyMap::builtin("dinov2_hub").model_args(), "");
+  const auto args = [](const std::string& own) {
+    return KeyMap::parse(R"({"name": "test", "base": "dinov2_hub", "rules": [])" + own + "}", "map.json").model_args();
+  };
+  EXPECT_EQ(args(""), KeyMap::builtin("dinov2_hub").model_args());
+  EXPECT_EQ(args(R"(, "model_args": {"img_size": 42})"), R"({"img_size":42})");
+}
+
 TEST(KeyMap, RowsInFrontOfATableAreSkipped) {
   const KeyMap map = KeyMap::parse(map_with(R"~({"from": "table", "to": "pos_embed", "skip": 2,
                                                  "rearrange": "n d -> 1 n d"})~"),

@@ -58,6 +58,24 @@ TEST(InnerWrappers, AreRemovedAnywhereInANameAndModuleBehindANumber) {
   for (const auto& [name, expected] : cases) EXPECT_EQ(without_inner_wrappers(name), expected);
 }
 
+TEST(WrapperPrefixes, OfAllNamesAreRemovedAndBackboneWhereItIs) {
+  const auto stripped = [](Names names) {
+    strip_wrapper_prefixes(names);
+    return names;
+  };
+  EXPECT_EQ(stripped({}), Names{});
+  EXPECT_EQ(stripped({"module.a", "module.b"}), (Names{"a", "b"}));
+  EXPECT_EQ(stripped({"module._orig_mod.model.a", "module._orig_mod.model.b"}), (Names{"a", "b"}));
+  EXPECT_EQ(stripped({"_fsdp_wrapped_module.module.a"}), Names{"a"});
+  EXPECT_EQ(stripped({"module.a", "b"}), (Names{"module.a", "b"}));
+  EXPECT_EQ(stripped({"modules.a"}), Names{"modules.a"});
+  EXPECT_EQ(stripped({"backbone.a", "head.b"}), (Names{"a", "head.b"}));
+  EXPECT_EQ(stripped({"module.backbone.a", "module.head.b"}), (Names{"a", "head.b"}));
+  EXPECT_EQ(stripped({"backbone.backbone.a", "b"}), (Names{"a", "b"}));
+  // Two names would become one.
+  EXPECT_EQ(stripped({"backbone.a", "a", "backbone.b"}), (Names{"backbone.a", "a", "backbone.b"}));
+}
+
 TEST(InnerWrappers, StayWhereTwoNamesWouldBecomeEqual) {
   Names names{"blocks.0._orig_mod.norm1.weight", "blocks.0.norm1.weight"};
   const Names before = names;

@@ -122,6 +122,16 @@ TEST(Pickle, MalformedPicklesAreErrors) {
   }
 }
 
+// What is below a mark belongs to the container that begins there.
+TEST(Pickle, ObjectsBelowAMarkCannotBeTaken) {
+  const std::string list = "]", one = "K\x01", attributes = "b", append = "a", reduce = "R", call = "(";
+  for (const std::string& text : {one + call + ".", list + call + one + append + ".",
+                                  global("collections", "OrderedDict") + call + ")" + reduce + "."}) {
+    EXPECT_NE(error_of(text).find("an object on the stack"), std::string::npos) << ::testing::PrintToString(text);
+  }
+  EXPECT_EQ(read(one + call + one + one + "t.").root().items.size(), 2U);
+}
+
 TEST(Pickle, DeepNestingDoesNotOverflowTheStack) {
   std::string deep(500000, ']');
   for (int i = 0; i < 499999; ++i) deep += 'a';
