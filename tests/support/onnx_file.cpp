@@ -2,6 +2,7 @@
 #include "tests/support/onnx_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -94,6 +95,57 @@ OnnxFile::Value value_of(const Message& value) {
   return result;
 }
 
+// A number of 4 bytes; `number` holds those of other fields.
+float real_of(std::string_view bytes) {
+  float value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+OnnxFile::Node node_of(const Message& message) {
+  enum : int64_t { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };
+  OnnxFile::Node node{message.text(4), message.text(2), message.texts(1)};
+  for (const std::string_view bytes : message.all(5)) {
+    const Message attribute(bytes);
+    const std::string name = attribute.text(1);
+    const int64_t type = attribute.number(20);
+    if (type == kFloat) node.numbers[name] = {real_of(attribute.bytes(2))};
+    if (type == kInt) node.numbers[name] = {static_cast<double>(attribute.number(3))};
+    if (type == kString) node.texts[name] = attribute.text(4);
+    if (type != kInts) continue;
+    for (const int64_t value : attribute.numbers(8)) node.numbers[name].push_back(static_cast<double>(value));
+  }
+  return node;
+}
+
+template <class T>
+std::vector<double> numbers_of(std::string_view bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return {values.begin(), values.end()};
+}
+
+// `outside`: the bytes of external tensors.
+OnnxFile::Constant constant_of(const Message& tensor, std::string_view outside) {
+  std::string_view bytes = tensor.bytes(9);
+  if (tensor.number(14) == 1) {
+    std::map<std::string, std::string> entries;
+    for (const std::string_view entry : tensor.all(13)) entries[Message(entry).text(1)] = Message(entry).text(2);
+    bytes = outside.substr(std::stoul(entries.at("offset")), std::stoul(entries.at("length")));
+  }
+  OnnxFile::Constant constant{tensor.number(2), tensor.numbers(1)};
+  constant.values = constant.type == 1   ? numbers_of<float>(bytes)
+                    : constant.type == 7 ? numbers_of<int64_t>(bytes)
+                    : constant.type == 3 ? numbers_of<int8_t>(bytes)
+                                         : numbers_of<uint8_t>(bytes);
+  return constant;
+}
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 }  // namespace
 
 int64_t OnnxFile::count(const std::string& op) const {
@@ -101,18 +153,16 @@ int64_t OnnxFile::count(const std::string& op) const {
 }
 
 OnnxFile read_onnx(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  const std::string content = content_of(path), outside = content_of(path.string() + ".data");
   const Message model(content), graph = model.message(7);
   OnnxFile file;
   for (const std::string_view bytes : model.all(14)) file.metadata[Message(bytes).text(1)] = Message(bytes).text(2);
   for (const std::string_view bytes : graph.all(1)) {
-    const Message node(bytes);
-    file.nodes.push_back({node.text(4), node.text(2), node.texts(1)});
+    file.nodes.push_back(node_of(Message(bytes)));
   }
   for (const std::string_view bytes : graph.all(5)) {
     const Message tensor(bytes);
-    file.constants[tensor.text(8)] = {tensor.number(2), tensor.numbers(1)};
+    file.constants[tensor.text(8)] = constant_of(tensor, outside);
   }
   for (const std::string_view bytes : graph.all(11)) file.inputs.push_back(value_of(Message(bytes)));
   for (const std::string_view bytes : graph.all(12)) file.outputs.push_back(value_of(Message(bytes)));

@@ -20,10 +20,13 @@ struct OnnxFile {
   struct Node {
     std::string op, output;
     std::vector<std::string> inputs;
+    std::map<std::string, std::vector<double>> numbers = {};  // attributes: one number, or a list
+    std::map<std::string, std::string> texts = {};            // attributes
   };
   struct Constant {
     int64_t type;
     std::vector<int64_t> shape;
+    std::vector<double> values = {};
   };
   std::vector<Node> nodes;
   std::map<std::string, Constant> constants;
