@@ -94,6 +94,8 @@ TEST_F(EvalLabels, PredictionsHaveTheProbabilityOfEachClassAndFailures) {
   ASSERT_EQ(rows.size(), kImages + 1u);
   EXPECT_TRUE(rows[0].starts_with("file,labels,predictions,")) << rows[0];
   EXPECT_TRUE(contains(rows[3], "c.png,,,,,,,,,,,,")) << rows[3];
+  const std::string failure = rows[3].substr(rows[3].find("c.png"));
+  EXPECT_EQ(failure.find_first_not_of(',', 5), 5U + std::ranges::count(rows[0], ',')) << "the error is the last column";
   const std::vector<float> logits = read_npy(root_ / "l.npy").f32;
   EXPECT_TRUE(std::isnan(logits[2 * kClasses]));
   EXPECT_TRUE(rows[1].ends_with(formatted("%.6g,", data::sigmoid(logits[kClasses - 1])))) << rows[1];

@@ -100,7 +100,10 @@ TEST(SegmentFiles, AllDescribeTheMasksOfTheJson) {
     EXPECT_EQ(in_coco["bbox"][2], record["area"] == 0 ? 0 : record["bbox"][2].get<int>() + 1);
     int64_t twice = 0;
     for (const json& polygon : features[i]["geometry"]["coordinates"]) {
-      for (const json& ring : polygon) twice += area_of(ring);
+      for (const json& ring : polygon) {
+        EXPECT_EQ(ring.front(), ring.back());  // GeoJSON's rings are closed
+        twice += area_of(ring);
+      }
     }
     EXPECT_EQ(twice, 2 * record["area"].get<int64_t>());
   }

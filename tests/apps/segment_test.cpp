@@ -353,5 +353,22 @@ TEST(Segment, StandardInputNamesImages) {
   EXPECT_EQ(segmented({"-", "--point", "5,6", "--format", "json"}, list).out, once + once);
 }
 
+// The only failure is of a prompt; its place in the arrays is empty.
+TEST(Segment, AFailedPromptIsTheProgramsStatusAndARowOfNaN) {
+  const PromptFolder files;
+  std::ofstream(files.prompts, std::ios::trunc) << R"({"image": "photo.png", "points": [[5, 5]]}
+{"image": "photo.png", "points": [[500, 5]]}
+{"image": "photo.png", "points": [[6, 6]]})";
+  const fs::path logits = files.folder / "logits.npy";
+  const ProgramResult result = segment({"--prompts", files.prompts, "--format", "json", "--logits", logits});
+  EXPECT_EQ(result.status, 1);
+  const NpyArray rows = read_npy(logits);
+  ASSERT_EQ(rows.shape[0], 3);
+  const size_t size = rows.f32.size() / 3;
+  for (size_t row = 0; row < 3; ++row) {
+    for (const size_t i : {size_t{0}, size - 1}) EXPECT_EQ(std::isnan(rows.f32[row * size + i]), row == 1) << row;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::testing
