@@ -98,6 +98,29 @@ TEST(Completion, ColonsAndBracketsOfDescriptionsAreEscapedForZsh) {
   EXPECT_GT(descriptions, 50);
 }
 
+TEST(Inspect, SlicesAreThoseOfNumPy) {
+  const auto shape = [](const std::string& slice) {
+    const std::string out =
+        run({"inspect", "-m", small_model(), "--trace", "random", "--slice", "blocks.0.attn.scores[" + slice + "]"})
+            .out;
+    const std::string title = out.substr(0, out.find('\n'));
+    return title.substr(title.rfind("] ") + 2);
+  };
+  EXPECT_EQ(shape(""), "[1, 2, 17, 17]");
+  EXPECT_EQ(shape("0"), "[2, 17, 17]");
+  EXPECT_EQ(shape("..., 0"), "[1, 2, 17]");
+  EXPECT_EQ(shape("0, ..., 1:3"), "[2, 17, 2]");
+  EXPECT_EQ(shape("0, 1, 2, ..., 3"), "[]");
+  EXPECT_EQ(shape("0, :, -2:, :-1"), "[2, 2, 16]");
+  for (const char* slice : {"1", "-2", "0, 0, 0, 0, 0", "x", "0:x", "1.5", "0;1"}) {
+    EXPECT_EQ(run_program({"inspect", "-m", small_model(), "--trace", "random", "--slice",
+                           "blocks.0.attn.scores[" + std::string(slice) + "]"})
+                  .status,
+              1)
+        << slice;
+  }
+}
+
 // A row of more than eight values shows the first three and the last three.
 TEST(Inspect, LongRowsAreAbbreviated) {
   const auto numbers = [](const std::string& slice) {
