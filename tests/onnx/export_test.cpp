@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 
+#include "tests/support/golden.h"
 #include "tests/support/messages.h"
 #include "tests/support/models.h"
+#include "tests/support/onnx_file.h"
 #include "tests/support/paths.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/quantize/activation_scales.h"
 
 namespace vitrail::onnx {
 namespace {
@@ -68,6 +72,45 @@ TEST(OnnxExport, UnknownOpsetIsRefused) {
     const std::string error = testing::error_of([&] { exported(from, {.opset = opset}, file); });
     EXPECT_TRUE(testing::contains(error, "an opset from 17 to 21")) << error;
   }
+}
+
+// Both operands of every GEMM that has quantised activations are DequantizeLinear, the activations' after
+// QuantizeLinear; no other node has them.
+TEST(OnnxExport, QuantisedActivationsPrecedeTheirGemms) {
+  for (const std::string fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm", "timm_dinov3_qkvb"}) {
+    const models::OpenedModel from = opened(fixture);
+    const models::VisionTransformer model = models::build_model(from);
+    OnnxOptions options;
+    options.activations = quantize::activation_scales(model, {testing::input_of(fixture)}, DType::u8);
+    const fs::path file = testing::scratch_folder() / "a.onnx";
+    export_onnx(model, from.config, file, options);
+    const testing::OnnxFile graph = testing::read_onnx(file);
+    EXPECT_EQ(testing::graph_errors(graph), "") << fixture;
+    std::map<std::string, testing::OnnxFile::Node> sources;
+    for (const auto& node : graph.nodes) sources[node.output] = node;
+    size_t gemms = 0;
+    for (const auto& node : graph.nodes) {
+      if (node.op != "MatMul" || sources[node.inputs[0]].op != "DequantizeLinear") continue;
+      ++gemms;
+      EXPECT_EQ(sources[sources[node.inputs[0]].inputs[0]].op, "QuantizeLinear") << fixture;
+      const auto& weight = sources[node.inputs[1]];
+      ASSERT_EQ(weight.op, "DequantizeLinear") << fixture;
+      EXPECT_EQ(graph.constants.at(weight.inputs[0]).type, 3) << fixture;
+      EXPECT_EQ(graph.constants.at(weight.inputs[1]).shape[0], graph.constants.at(weight.inputs[0]).shape[1]);
+    }
+    EXPECT_EQ(gemms, options.activations.size()) << fixture;
+    EXPECT_EQ(graph.count("DequantizeLinear"), static_cast<int64_t>(2 * gemms)) << fixture;
+  }
+}
+
+TEST(OnnxExport, ActivationsOfUnknownLayersAreRefused) {
+  const models::OpenedModel from = opened("timm_token");
+  const fs::path file = testing::scratch_folder() / "a.onnx";
+  const std::string error = testing::error_of([&] {
+    exported(from, {.activations = {{"blocks.9.mlp.fc1", {}}}}, file);
+  });
+  EXPECT_TRUE(testing::contains(error, "blocks.9.mlp.fc1")) << error;
+  EXPECT_FALSE(fs::exists(file));
 }
 
 TEST(OnnxExport, PixelsNeedMeanAndStd) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/onnx/export.h"
 
+#include "vitrail/base/error.h"
 #include "vitrail/onnx/export_internal.h"
 #include "vitrail/onnx/lowering_internal.h"
 #include "vitrail/ops/recorder.h"
@@ -49,10 +50,14 @@ void export_onnx(const models::VisionTransformer& model, const models::ModelConf
   const bool pixels = options.input == Input::uint8;
   graph.add_input({kImages, pixels ? DType::u8 : DType::f32,
                    pixels ? Ints{batch, size[0], size[1], channels} : Ints{batch, channels, size[0], size[1]}});
-  Lowering lowering(graph, parameter_names(model), {.opset = options.opset, .dynamic_batch = options.dynamic_batch});
+  Lowering lowering(
+      graph, parameter_names(model),
+      {.opset = options.opset, .dynamic_batch = options.dynamic_batch, .activations = options.activations});
   lowering.bind_batch(recording.images,
                       pixels ? normalised_pixels(graph, kImages, config.preprocessing, channels) : kImages);
   for (const ops::Operation& operation : recording.operations) lowering.lower(operation);
+  if (const auto unused = lowering.unused_activations(); !unused.empty())
+    throw Error("ONNX", "activations of linear layers of the model", unused.front());
   for (const auto& [name, tensor] : recording.outputs) {
     Ints shape(tensor.shape().begin(), tensor.shape().end());
     shape[0] = batch;

@@ -196,11 +196,11 @@ std::string GraphBuilder::scalar(double value) {
   return known;
 }
 
-std::string GraphBuilder::index(int64_t value) {
-  std::string& known = known_[str("index ", value)];
+std::string GraphBuilder::integer(int64_t value, DType dtype) {
+  std::string& known = known_[str("integer ", name_of(dtype), " ", value)];
   if (known.empty()) {
-    known = unique(str("index_", value));
-    initializers_.push_back({known, Tensor::full({}, static_cast<double>(value), DType::i64)});
+    known = unique(str(dtype == DType::i64 ? "index" : name_of(dtype), "_", value));
+    initializers_.push_back({known, Tensor::full({}, static_cast<double>(value), dtype)});
   }
   return known;
 }

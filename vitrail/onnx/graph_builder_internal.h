@@ -45,10 +45,11 @@ class GraphBuilder {
   // Two equal calls give the same value: an operator is computed once.  An optional input that is left out is "".
   std::string node(const std::string& op, const std::vector<std::string>& inputs,
                    const std::vector<Attribute>& attributes = {});
-  std::string constant(const Tensor& tensor, const std::string& name);  // f32, i8 or i64; may be a strided view
+  std::string constant(const Tensor& tensor, const std::string& name);  // f32, i8, u8 or i64; may be a strided view
   std::string constant(const Ints& values);
   std::string scalar(double value);
-  std::string index(int64_t value);  // an i64 without axes
+  std::string integer(int64_t value, DType dtype);  // without axes; i64, i8 or u8
+  std::string index(int64_t value) { return integer(value, DType::i64); }
 
   std::string reshape(const std::string& x, const Ints& shape) { return node("Reshape", {x, constant(shape)}); }
   std::string transpose(const std::string& x, const Ints& order) { return node("Transpose", {x}, {{"perm", order}}); }

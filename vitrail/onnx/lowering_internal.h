@@ -2,6 +2,7 @@
 #pragma once
 // Translates recorded operations into operators of ONNX.
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "vitrail/onnx/graph_builder_internal.h"
 #include "vitrail/onnx/view_internal.h"
 #include "vitrail/ops/recorder.h"
+#include "vitrail/tensor/affine_quantization.h"
 
 namespace vitrail::onnx {
 
@@ -22,6 +24,7 @@ class Lowering {
     int opset = 17;
     bool dynamic_batch = false;
     Outermost outermost = Outermost::batch;
+    std::map<std::string, AffineQuantization> activations = {};  // the inputs of linear layers, by layer
   };
   // parameter_names: by storage, for the names of constants.
   Lowering(GraphBuilder& graph, std::map<const Storage*, std::string> parameter_names, const Options& options)
@@ -34,6 +37,8 @@ class Lowering {
   void lower(const ops::Operation& operation);
   // The value of a tensor: a view of a result, or a constant, whose repeated axes have extent 1.
   std::string value_of(const Tensor& tensor);
+  // The entries of `activations` that no operation has used.
+  std::vector<std::string> unused_activations() const;
 
  private:
   struct Written {
@@ -48,6 +53,9 @@ class Lowering {
   std::string mean(const std::string& x, int64_t axis, bool keep);
 
   std::string transposed_weight(const Tensor& weight);
+  std::string product(const Tensor& x, const Tensor& weight);
+  std::string quantized_product(const std::string& x, const AffineQuantization& activation, const Tensor& weight,
+                                const std::string& name);
   std::string linear(const ops::Operation& operation);
   std::string layer_norm(const ops::Operation& operation);
   std::string rms_norm(const ops::Operation& operation);
@@ -83,6 +91,7 @@ class Lowering {
   struct Sum {
     std::string x, bias;
   };
+  std::set<std::string> used_activations_;
   std::map<std::string, Sum> sums_;                   // linear layers before their activation, by value
   std::map<const Storage*, ops::Operation> unfolds_;  // only the linear layers of convolutions read them
   struct RotaryFactors {
