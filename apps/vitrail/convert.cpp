@@ -34,6 +34,22 @@ void note_source(const models::OpenedModel& opened, const std::string& output) {
   print_note(fmt::format("{} (source: {} keys, {})", output, opened.key_map.name(), opened.checkpoint->format()));
 }
 
+int convert_with_activations(const Options& options, const GlobalOptions& global) {
+  const models::OpenedModel opened = options.model.open();
+  const std::string& dtype = *options.onnx.activations;
+  const QuantizedModel quantized = quantized_model(opened, dtype, options.int8.calibration_inputs, options.model.model);
+  onnx::OnnxOptions values = options.onnx.values();
+  values.activations = quantized.activations;
+  onnx::export_onnx(quantized.model, opened.config, options.output, values);
+  if (!global.quiet) {
+    note_source(
+        opened,
+        fmt::format("{}: opset {}, {} parameters, {} linear layers with int8 weights and {} activations",
+                    options.output, values.opset, quantized.model.num_parameters(), values.activations.size(), dtype));
+  }
+  return 0;
+}
+
 int convert_image_model(const Options& options, const GlobalOptions& global) {
   models::OpenedModel opened = options.model.open();
   const bool int8 = options.dtype == "int8";
@@ -57,14 +73,21 @@ int convert_image_model(const Options& options, const GlobalOptions& global) {
 }
 
 int convert_to_onnx(const Options& options, const GlobalOptions& global) {
-  if (!options.int8.calibration_inputs.empty())
-    throw CLI::ValidationError("--calibrate", "is for an int8 folder, from which the ONNX file is then made");
+  if (options.onnx.quantizes_activations()) {
+    if (options.dtype != "int8") throw CLI::ValidationError("--activations", "requires --dtype int8");
+    if (options.int8.calibration_inputs.empty())
+      throw CLI::ValidationError("--activations", "requires --calibrate IMAGES, which the scales are chosen for");
+  } else if (!options.int8.calibration_inputs.empty()) {
+    throw CLI::ValidationError("--calibrate",
+                               "is for an int8 folder, from which the ONNX file is then made, or for --activations");
+  }
   if (is_segmentation_model(options.model.path())) {
     if (options.dtype != "fp32") throw CLI::ValidationError("--dtype", "Segment Anything is exported in fp32");
     return convert_sam(options.model, options.onnx, options.output, global.quiet);
   }
   if (options.onnx.single_mask)
     throw CLI::ValidationError("--single-mask", "is for a Segment Anything model, which this is not");
+  if (options.onnx.quantizes_activations()) return convert_with_activations(options, global);
   return convert_image_model(options, global);
 }
 
@@ -156,14 +179,16 @@ void add_convert(CLI::App& program, const GlobalOptions& global, Run& run) {
           ->add_option(
               "--calibrate", options->int8.calibration_inputs,
               "With --dtype int8: representative images or folders, for smoothing, GPTQ rounding and the choice of "
-              "layers that stay in 16 bits")
+              "layers that stay in 16 bits; for an ONNX file, the scales of --activations")
           ->type_name("IMAGES");
-  command
-      ->add_option("--tolerance", options->int8.tolerance, "With --calibrate: maximum relative L2 error of the logits")
-      ->capture_default_str()
-      ->check(kPositiveNumber)
-      ->needs(calibrate);
+  CLI::Option* tolerance = command
+                               ->add_option("--tolerance", options->int8.tolerance,
+                                            "With --calibrate: maximum relative L2 error of the logits")
+                               ->capture_default_str()
+                               ->check(kPositiveNumber)
+                               ->needs(calibrate);
   options->onnx.add_to(*command);
+  tolerance->excludes(command->get_option("--activations"));
   command->callback([options, &global, &run] { run = [options, &global] { return convert(*options, global); }; });
 }
 

@@ -5,7 +5,12 @@
 
 #include <filesystem>
 
+#include "apps/vitrail/calibration_images.h"
 #include "apps/vitrail/output.h"
+#include "vitrail/base/error.h"
+#include "vitrail/models/text_tower.h"
+#include "vitrail/quantize/activation_scales.h"
+#include "vitrail/quantize/smoothing.h"
 
 namespace vitrail::app {
 
@@ -21,6 +26,12 @@ void OnnxFileOptions::add_to(CLI::App& command) {
       ->default_str("float")
       ->check(CLI::IsMember({"float", "uint8"}));
   command.add_flag("--dynamic-batch", dynamic_batch, "For an ONNX file: N is any number; otherwise 1");
+  command
+      .add_option("--activations", activations,
+                  "For an ONNX file with --dtype int8 and --calibrate IMAGES: type of the linear layers' inputs, fp32, "
+                  "int8 (symmetric, also for TensorRT) or uint8 (with a zero point)")
+      ->default_str("fp32")
+      ->check(CLI::IsMember({"fp32", "int8", "uint8"}));
   command.add_flag("--single-mask", single_mask,
                    "For an ONNX file of a Segment Anything decoder: one mask for a prompt, the best; otherwise four");
 }
@@ -49,6 +60,7 @@ void check_output_kind(const OnnxFileOptions& options, const std::string& output
   const char* given = options.opset           ? "--opset"
                       : options.input         ? "--input"
                       : options.dynamic_batch ? "--dynamic-batch"
+                      : options.activations   ? "--activations"
                       : options.single_mask   ? "--single-mask"
                                               : nullptr;
   if (given != nullptr) throw CLI::ValidationError(given, "requires an output that ends in .onnx, as in -o model.onnx");
@@ -65,6 +77,24 @@ void check_segmentation_options(const ModelOptions& model) {
                                                                    : nullptr;
   if (given != nullptr)
     throw CLI::ValidationError(given, "does not apply to Segment Anything, whose weights and code determine it");
+}
+
+QuantizedModel quantized_model(const models::OpenedModel& opened, const std::string& activations,
+                               const std::vector<std::string>& calibration, const std::string& where) {
+  if (models::has_text_tower(opened)) {
+    throw Error(where, "an image model, for quantised activations",
+                "a dual model (first run vitrail convert MODEL -o FOLDER --dtype int8, which gives its image tower)");
+  }
+  const DType dtype = activations == "int8" ? DType::i8 : DType::u8;
+  const std::vector<Tensor> images = calibration_images(calibration, opened.config, where).calibration;
+  models::VisionTransformer model = models::build_model(opened, weights::Int8Weights::dequantize);
+  if (!opened.config.int8) {
+    quantize::smooth_activations(model, images);
+    auto scales = quantize::activation_scales(model, images, dtype);
+    return {std::move(model), std::move(scales)};
+  }
+  return {models::build_model(opened, weights::Int8Weights::keep),
+          quantize::activation_scales(model, images, dtype, opened.config.int8->excluded)};
 }
 
 int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const std::string& output, bool quiet) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <set>
 
 #include "tests/apps/cli_fixture.h"
@@ -105,6 +106,23 @@ TEST(ConvertToOnnx, Int8NeedsAnInt8Folder) {
   expect_refusal({model, "--dtype", "int8"}, 1, "first run vitrail convert MODEL -o FOLDER --dtype int8");
   expect_refusal({model, "--dtype", "int8", "--calibrate", folder}, 2, "--calibrate: is for an int8 folder");
   expect_refusal({model, "--dtype", "bf16"}, 2, "--dtype: an ONNX file is fp32 or int8");
+}
+
+TEST(ConvertToOnnx, QuantisedActivationsNeedImagesAndAnImageModel) {
+  const fs::path model = model_fixture("timm_token"), empty = scratch_folder(), broken = scratch_folder() / "a.png";
+  std::ofstream(broken) << "no image";
+  const auto refused = [](const fs::path& from, const Arguments& more, int status, const std::string& message) {
+    expect_refusal(Arguments{from, "--activations", "int8"} + more, status, message);
+  };
+  const std::string images = image_folder(1);
+  refused(model, {}, 2, "--activations: requires --dtype int8");
+  refused(model, {"--dtype", "int8"}, 2, "--activations: requires --calibrate IMAGES");
+  refused(model, {"--dtype", "int8", "--calibrate", empty}, 1, "expected a folder with images, got none");
+  refused(model, {"--dtype", "int8", "--calibrate", broken}, 1, "a.png");
+  refused(model, {"--dtype", "int8", "--calibrate", images, "--tolerance", "1"}, 2, "--tolerance");
+  refused(model_fixture("hf_clip"), {"--dtype", "int8", "--calibrate", images}, 1, "a dual model");
+  refused(sam_fixture("padded_windows").model, {"--dtype", "int8", "--calibrate", images}, 2,
+          "--dtype: Segment Anything is exported in fp32");
 }
 
 // Four layers of each block, and nothing else.

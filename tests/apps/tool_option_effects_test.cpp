@@ -346,6 +346,28 @@ void check_dynamic_batch() {
   EXPECT_TRUE(contains(refused.err, "--dtype: an ONNX file is fp32")) << refused.err;
 }
 
+void check_activations() {
+  const Arguments calibrated{"--dtype", "int8", "--calibrate", noise_folder()};
+  const auto graph = [&](const char* dtype) {
+    const fs::path file = scratch_folder() / "model.onnx";
+    convert(file, calibrated + Arguments{"--activations", dtype});
+    return read_onnx(file);
+  };
+  for (const auto& [name, type] : {std::pair("int8", 3), std::pair("uint8", 2)}) {
+    const OnnxFile file = graph(name);
+    EXPECT_GT(file.count("QuantizeLinear"), 0) << name;
+    for (const OnnxFile::Node& node : file.nodes) {
+      if (node.op != "QuantizeLinear") continue;
+      EXPECT_EQ(file.constants.at(node.inputs[2]).type, type) << name;
+    }
+  }
+  EXPECT_EQ(onnx_file({"--activations", "fp32"}), onnx_file({}));
+  const ProgramResult refused = run_program(
+      Arguments{"convert", small_model(), "-o", scratch_folder() / "folder", "--activations", "int8"} + calibrated);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(contains(refused.err, "--activations: requires an output that ends in .onnx")) << refused.err;
+}
+
 void check_single_mask() {
   const fs::path sam = sam_fixture("padded_windows").model;
   const auto decoder = [&](const Arguments& more) {
@@ -554,6 +576,7 @@ OptionEffects tool_option_effects() {
           {"convert", "--opset", check_opset},
           {"convert", "--input", check_input_of_onnx},
           {"convert", "--dynamic-batch", check_dynamic_batch},
+          {"convert", "--activations", check_activations},
           {"convert", "--single-mask", check_single_mask},
           {"train", "-o,--output", check_output_of_train},
           {"train", "-m,--model", check_model_of_train},
