@@ -125,6 +125,26 @@ TEST(ConvertToOnnx, QuantisedActivationsNeedImagesAndAnImageModel) {
           "--dtype: Segment Anything is exported in fp32");
 }
 
+TEST(ConvertToOnnx, LayersThatInt8ExcludesKeepTheirActivations) {
+  const fs::path folder = scratch_folder();
+  const Arguments calibrated{"--dtype", "int8", "--calibrate", noise_folder()};
+  const auto depth = models::open_model(model_fixture("timm_token")).config.vit.depth;
+  for (const bool excluded : {false, true}) {
+    const fs::path int8 = folder / (excluded ? "excluded" : "int8"), file = folder / "m.onnx";
+    const Arguments tolerance{"--tolerance", excluded ? "1e-9" : "1"};
+    ASSERT_EQ(
+        run_program(Arguments{"convert", model_fixture("timm_token"), "-o", int8} + calibrated + tolerance).status, 0);
+    const ProgramResult result =
+        run_program(Arguments{"convert", int8, "-o", file, "--activations", "int8"} + calibrated);
+    ASSERT_EQ(result.status, 0) << result.err;
+    const OnnxFile graph = read_onnx(file);
+    EXPECT_EQ(graph_errors(graph), "");
+    // The patch embedding is in 32 bits in the folder, and quantised here.  A weight includes its correction.
+    EXPECT_EQ(graph.count("QuantizeLinear"), excluded ? 1 : 4 * depth + 1);
+    EXPECT_EQ(graph.count("DequantizeLinear"), 2 * graph.count("QuantizeLinear"));
+  }
+}
+
 // Four layers of each block, and nothing else.
 TEST(ConvertToOnnx, Int8FolderGivesInt8Weights) {
   const fs::path folder = scratch_folder(), int8 = folder / "int8";
