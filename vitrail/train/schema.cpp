@@ -29,13 +29,15 @@ bool in_range(double value, Range range) { return value >= range.min && value <=
 void Schema::pair(const char* name, std::array<double, 2>& values, Range range) {
   std::vector<double> list{values[0], values[1]};
   number_list(name, list, range);
-  if (list.size() != 2) return wrong_length(name);
+  if (list.size() != 2) return wrong_pair(name, "an array of two numbers");
   values = {list[0], list[1]};
 }
 
 void Schema::pair(const char* name, std::array<int64_t, 2>& values, int64_t min) {
   std::array<double, 2> list{static_cast<double>(values[0]), static_cast<double>(values[1])};
   pair(name, list, {static_cast<double>(min), 1e6});
+  if (list[0] != std::floor(list[0]) || list[1] != std::floor(list[1]))
+    return wrong_pair(name, "an array of two integers");
   values = {static_cast<int64_t>(list[0]), static_cast<int64_t>(list[1])};
 }
 
@@ -170,7 +172,9 @@ bool SchemaReader::is_set(const char* name, bool current) {
   return found ? !found->is_null() : current;
 }
 
-void SchemaReader::wrong_length(const char* name) { add_problem(name, "an array of two numbers", *find(name)); }
+void SchemaReader::wrong_pair(const char* name, const std::string& expected) {
+  add_problem(name, expected, *find(name));
+}
 
 void SchemaWriter::object(const char* name, const std::function<void(Schema&)>& describe) {
   SchemaWriter inner;

@@ -68,8 +68,8 @@ class Schema {
   }
 
  protected:
-  // Called for a pair that does not have two elements.
-  virtual void wrong_length(const char* name) = 0;
+  // Called for a pair that is not what is expected.
+  virtual void wrong_pair(const char* name, const std::string& expected) = 0;
 };
 
 // Reads one object.  Appends a line per problem to `problems`: "PATH: expected …, got …".
@@ -92,7 +92,7 @@ class SchemaReader : public Schema {
   bool is_set(const char* name, bool current) override;
 
  protected:
-  void wrong_length(const char* name) override;
+  void wrong_pair(const char* name, const std::string& expected) override;
 
  private:
   const Json* find(const char* name);  // null if the key is absent
@@ -123,7 +123,7 @@ class SchemaWriter : public Schema {
   bool is_set(const char* name, bool current) override;
 
  protected:
-  void wrong_length(const char*) override {}
+  void wrong_pair(const char*, const std::string&) override {}
 
  private:
   template <class T>

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/schema_internal.h"
+
+#include <gtest/gtest.h>
+
+namespace vitrail::train {
+namespace {
+
+// The values of a description before and after they are read from JSON.
+struct Values {
+  int64_t integer = 5;
+  std::optional<int64_t> optional_integer = 6;
+  double number = 0.5;
+  std::optional<double> optional_number = 0.25;
+  bool boolean = true;
+  std::string text = "text", choice = "b";
+  std::vector<double> numbers{1, 2};
+  std::vector<std::string> texts{"x"};
+  std::array<double, 2> pair{0.5, 1};
+  std::array<int64_t, 2> integer_pair{1, 3};
+  bool operator==(const Values&) const = default;
+};
+
+void describe(Schema& schema, Values& values) {
+  schema.integer("integer", values.integer, 2, 9);
+  schema.integer("optional_integer", values.optional_integer, 2);
+  schema.number("number", values.number, {0, 1});
+  schema.number("optional_number", values.optional_number, {0, 1});
+  schema.boolean("boolean", values.boolean);
+  schema.string("text", values.text);
+  schema.choice("choice", values.choice, std::vector<std::string>{"a", "b"});
+  schema.number_list("numbers", values.numbers, {0, 3});
+  schema.string_list("texts", values.texts);
+  schema.pair("pair", values.pair, {0, 2});
+  schema.pair("integer_pair", values.integer_pair, 1);
+}
+
+std::vector<std::string> problems_of(const std::string& json, Values& values) {
+  const Json parsed = Json::parse(json);
+  std::vector<std::string> problems;
+  SchemaReader reader(parsed, "at", problems);
+  describe(reader, values);
+  reader.finish();
+  return problems;
+}
+
+Values read(const std::string& json) {
+  Values values;
+  EXPECT_EQ(problems_of(json, values), std::vector<std::string>{}) << json;
+  return values;
+}
+
+TEST(SchemaReader, AbsentFieldsKeepTheirValues) { EXPECT_EQ(read("{}"), Values()); }
+
+TEST(SchemaReader, NullIsTheAbsenceOfAValue) {
+  EXPECT_EQ(read(R"({"optional_integer": null})").optional_integer, std::nullopt);
+  EXPECT_EQ(read(R"({"optional_number": null})").optional_number, std::nullopt);
+  EXPECT_EQ(read(R"({"text": null})").text, "");
+  EXPECT_TRUE(read(R"({"numbers": null})").numbers.empty());
+  EXPECT_TRUE(read(R"({"texts": null})").texts.empty());
+}
+
+TEST(SchemaReader, BoundsAreInclusive) {
+  EXPECT_EQ(read(R"({"integer": 2})").integer, 2);
+  EXPECT_EQ(read(R"({"integer": 9})").integer, 9);
+  EXPECT_EQ(read(R"({"integer": 9.0})").integer, 9);
+  EXPECT_EQ(read(R"({"optional_integer": 2})").optional_integer, 2);
+  EXPECT_EQ(read(R"({"number": 0})").number, 0);
+  EXPECT_EQ(read(R"({"number": 1})").number, 1);
+  EXPECT_EQ(read(R"({"optional_number": 1})").optional_number, 1);
+  EXPECT_EQ(read(R"({"numbers": [0, 3]})").numbers, (std::vector<double>{0, 3}));
+  EXPECT_TRUE(read(R"({"numbers": []})").numbers.empty());
+  EXPECT_EQ(read(R"({"integer_pair": [1, 1000000]})").integer_pair[1], 1000000);
+}
+
+TEST(SchemaReader, OtherValuesAreProblemsAndChangeNothing) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"integer": 1})", "at.integer: expected an integer from 2 to 9, got 1"},
+      {R"({"integer": 10})", "at.integer: expected an integer from 2 to 9, got 10"},
+      {R"({"integer": 2.5})", "at.integer: expected an integer from 2 to 9, got 2.5"},
+      {R"({"integer": null})", "at.integer: expected an integer from 2 to 9, got null"},
+      {R"({"integer": "3"})", "at.integer: expected an integer from 2 to 9, got \"3\""},
+      {R"({"optional_integer": 1})", "at.optional_integer: expected an integer of at least 2 or null, got 1"},
+      {R"({"number": -0.1})", "at.number: expected a number from 0 to 1, got -0.1"},
+      {R"({"number": null})", "at.number: expected a number from 0 to 1, got null"},
+      {R"({"optional_number": 1.1})", "at.optional_number: expected a number from 0 to 1 or null, got 1.1"},
+      {R"({"boolean": 1})", "at.boolean: expected true or false, got 1"},
+      {R"({"text": 1})", "at.text: expected a string, got 1"},
+      {R"({"choice": "c"})", "at.choice: expected one of \"a\", \"b\", got \"c\""},
+      {R"({"choice": null})", "at.choice: expected one of \"a\", \"b\", got null"},
+      {R"({"numbers": [1, 3.5]})", "at.numbers: expected an array: each a number from 0 to 3, got [1,3.5]"},
+      {R"({"numbers": 1})", "at.numbers: expected an array: each a number from 0 to 3, got 1"},
+      {R"({"texts": ["a", 1]})", "at.texts: expected an array of strings, got [\"a\",1]"},
+      {R"({"pair": [1]})", "at.pair: expected an array of two numbers, got [1]"},
+      {R"({"pair": [1, 1, 1]})", "at.pair: expected an array of two numbers, got [1,1,1]"},
+      {R"({"integer_pair": [1]})", "at.integer_pair: expected an array of two numbers, got [1]"},
+      {R"({"integer_pair": [0, 1]})", "at.integer_pair: expected an array: each a number from 1 to 1e+06, got [0,1]"},
+      {R"({"integer_pair": [1, 2.5]})", "at.integer_pair: expected an array of two integers, got [1,2.5]"},
+      {R"({"integer_pair": [1.5, 3]})", "at.integer_pair: expected an array of two integers, got [1.5,3]"},
+      {"[]", "at: expected an object, got []"}};
+  for (const auto& [json, problem] : wrong) {
+    Values values;
+    EXPECT_EQ(problems_of(json, values), std::vector<std::string>{problem});
+    EXPECT_EQ(values, Values()) << json;
+  }
+}
+
+TEST(SchemaReader, LongValuesAreShortened) {
+  Values values;
+  const std::vector<std::string> problems = problems_of(R"({"boolean": ")" + std::string(500, 'x') + "\"}", values);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_TRUE(problems[0].ends_with("xxx...")) << problems[0];
+  EXPECT_LT(problems[0].size(), 110u);
+}
+
+TEST(Schema, WhatIsWrittenIsReadAgain) {
+  Values other;
+  other.integer = 2;
+  other.optional_integer.reset();
+  other.number = 0.1;
+  other.optional_number.reset();
+  other.boolean = false;
+  other.text = "é\"\\";
+  other.choice = "a";
+  other.numbers = {};
+  other.texts = {"a", ""};
+  other.pair = {0, 2};
+  other.integer_pair = {7, 7};
+  for (Values values : {Values(), other}) {
+    SchemaWriter writer;
+    describe(writer, values);
+    EXPECT_EQ(read(writer.json().dump()), values);
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::train
