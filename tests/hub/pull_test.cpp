@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// pull() from a server with one model.  tests/hub/download_test.py tests the program.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/hub/hub_server.h"
+#include "tests/support/messages.h"
+#include "vitrail/base/read_file.h"
+#include "vitrail/hub/blob_digest_internal.h"
+#include "vitrail/hub/hub.h"
+#include "vitrail/hub/layout_internal.h"
+
+namespace vitrail::hub {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::contains;
+using testing::error_of;
+const std::string kCommit(40, 'a');
+
+class Pulls : public HubRequests {
+ protected:
+  // The entry of a file in the hub's list.
+  static json listed(const std::string& path, const std::string& content) {
+    const auto size = static_cast<int64_t>(content.size());
+    const auto digest = digest_of_blob(std::string(40, 'x'), size);
+    digest->update(content.data(), content.size());
+    return {{"type", "file"}, {"path", path}, {"size", size}, {"oid", digest->hex()}};
+  }
+  Reply reply_to(const Request& request) {
+    const std::string api = "/api/models/org/name/", files = "/org/name/resolve/" + kCommit + "/";
+    if (request.target.starts_with(api + "revision/")) return {200, json{{"sha", kCommit}}.dump()};
+    if (request.target == api + "tree/" + kCommit + "?recursive=true" || request.target == "/second-page") {
+      json page = json::array();
+      for (const auto& [path, content] : files_) {
+        const bool second = second_page_.contains(path);
+        if (second == (request.target == "/second-page")) page.push_back(listed(path, content));
+      }
+      Reply reply{200, page.dump()};
+      if (!link_.empty() && request.target != "/second-page") reply.headers = {{"Link", link_}};
+      return reply;
+    }
+    if (!request.target.starts_with(files)) return {404};
+    const std::string path = request.target.substr(files.size());
+    return encoded_.contains(path) ? Reply{200, files_.at(encoded_.at(path))}
+           : files_.contains(path) ? Reply{200, files_.at(path)}
+                                   : Reply{404};
+  }
+  fs::path pull_into(const fs::path& cache, const std::string& revision = "main") const {
+    const Environment environment({{"HF_HUB_CACHE", cache.string()},
+                                   {"HF_ENDPOINT", server_.url()},
+                                   {"HF_TOKEN", std::nullopt},
+                                   {"HF_HUB_OFFLINE", std::nullopt},
+                                   {"TRANSFORMERS_OFFLINE", std::nullopt},
+                                   {"HF_HUB_ETAG_TIMEOUT", "1"}});
+    return pull({"org/name", revision});
+  }
+  size_t contents_requested() const {
+    size_t count = 0;
+    for (const Request& request : server_.requests()) count += contains(request.target, "/resolve/");
+    return count;
+  }
+
+  std::map<std::string, std::string> files_{
+      {"config.json", "{}"}, {"model.safetensors", "weights"}, {"README.md", "x"}};
+  std::map<std::string, std::string> encoded_;  // paths in URLs
+  std::map<std::string, int> second_page_;
+  std::string link_;
+  const HubServer server_{[this](const Request& request) { return reply_to(request); }};
+  const fs::path cache_ = testing::scratch_folder();
+  const Layout layout_{cache_, "org/name"};
+};
+
+TEST_F(Pulls, BringTheNeededFilesIntoTheCache) {
+  const fs::path snapshot = pull_into(cache_);
+  EXPECT_EQ(snapshot, layout_.snapshot(kCommit));
+  EXPECT_EQ(read_text_file(snapshot / "config.json"), "{}");
+  EXPECT_EQ(read_text_file(snapshot / "model.safetensors"), "weights");
+  EXPECT_FALSE(fs::exists(snapshot / "README.md"));
+  EXPECT_EQ(read_text_file(layout_.ref("main")), kCommit);
+  EXPECT_TRUE(read_text_file(cache_ / "CACHEDIR.TAG").starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
+  EXPECT_EQ(contents_requested(), 2u);
+  pull_into(cache_);
+  EXPECT_EQ(contents_requested(), 2u) << "they are there";
+}
+
+TEST_F(Pulls, WhatWasDeletedIsFetchedAgain) {
+  pull_into(cache_);
+  fs::remove(fs::canonical(layout_.snapshot(kCommit) / "config.json"));
+  pull_into(cache_);
+  EXPECT_EQ(contents_requested(), 3u);
+  EXPECT_EQ(read_text_file(layout_.snapshot(kCommit) / "config.json"), "{}");
+}
+
+TEST_F(Pulls, ARevisionIsOnePartOfTheUrl) {
+  pull_into(cache_, "refs/pr/1+x");
+  EXPECT_EQ(server_.requests().at(0).target, "/api/models/org/name/revision/refs%2Fpr%2F1%2Bx");
+  EXPECT_EQ(read_text_file(layout_.ref("refs/pr/1+x")), kCommit);
+}
+
+TEST_F(Pulls, ACommitNeedsNoReference) {
+  pull_into(cache_, kCommit);
+  EXPECT_FALSE(fs::exists(layout_.folder() / "refs"));
+}
+
+TEST_F(Pulls, PathsAreEncodedInUrls) {
+  files_["model.safetensors.index.json"] = json{{"weight_map", {{"a", "s h#1?.safetensors"}}}}.dump();
+  files_["s h#1?.safetensors"] = "shard";
+  files_.erase("model.safetensors");
+  encoded_["s%20h%231%3F.safetensors"] = "s h#1?.safetensors";
+  EXPECT_EQ(read_text_file(pull_into(cache_) / "s h#1?.safetensors"), "shard");
+}
+
+TEST_F(Pulls, AShardThatTheHubDoesNotListIsAnError) {
+  files_["model.safetensors.index.json"] = json{{"weight_map", {{"a", "absent.safetensors"}}}}.dump();
+  files_.erase("model.safetensors");
+  EXPECT_TRUE(contains(error_of([&] { pull_into(cache_); }), "the shard absent.safetensors among its files"));
+  EXPECT_FALSE(fs::exists(layout_.ref("main"))) << "a reference names a complete snapshot";
+}
+
+TEST_F(Pulls, AListMayHaveSeveralPages) {
+  second_page_["model.safetensors"] = 1;
+  link_ = "<" + server_.url() + "/second-page>; rel=\"next\"";
+  EXPECT_EQ(read_text_file(pull_into(cache_) / "model.safetensors"), "weights");
+}
+
+// The token would go there, and the list of another server's files would be taken.
+TEST_F(Pulls, PagesOfOtherServersAreNotFollowed) {
+  second_page_["model.safetensors"] = 1;
+  const HubServer other([&](const Request&) {
+    return Reply{200, json::array({listed("model.safetensors", "evil")}).dump()};
+  });
+  for (const std::string& link : {"<" + other.url() + "/second-page>; rel=\"next\"", std::string("no link"),
+                                  "<" + server_.url() + "/second-page>; rel=\"prev\""}) {
+    link_ = link;
+    EXPECT_TRUE(contains(error_of([&] { pull_into(testing::scratch_folder()); }), "a model with model.safetensors"))
+        << link;
+  }
+  EXPECT_TRUE(other.requests().empty());
+}
+
+TEST_F(Pulls, ProgressIsThatOfAllFiles) {
+  std::vector<Transfer> transfers;
+  const TransferCallback before =
+      set_transfer_callback([&](const Transfer& transfer) { transfers.push_back(transfer); });
+  pull_into(cache_);
+  set_transfer_callback(before);
+  ASSERT_FALSE(transfers.empty());
+  EXPECT_EQ(transfers.back().done, 9);
+  int64_t done = 0;
+  for (const Transfer& transfer : transfers) {
+    EXPECT_EQ(transfer.total, 9);
+    EXPECT_GE(transfer.done, done);
+    done = transfer.done;
+  }
+  EXPECT_EQ(transfers.front().file, "config.json");
+  EXPECT_EQ(transfers.back().file, "model.safetensors");
+}
+
+TEST_F(Pulls, OfflineNothingIsRequested) {
+  for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
+    const Environment environment({{"HF_HUB_CACHE", cache_.string()},
+                                   {"HF_ENDPOINT", server_.url()},
+                                   {"HF_HUB_OFFLINE", std::nullopt},
+                                   {"TRANSFORMERS_OFFLINE", std::nullopt},
+                                   {name, "1"}});
+    EXPECT_TRUE(contains(error_of([] { fetch({"org/name", "main"}); }), "because HF_HUB_OFFLINE is set")) << name;
+  }
+  EXPECT_TRUE(server_.requests().empty());
+}
+
+}  // namespace
+}  // namespace vitrail::hub
