@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/text/bpe_files_internal.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "tests/support/messages.h"
+#include "tests/support/paths.h"
+#include "vitrail/text/tokenizer.h"
+#include "vitrail/text/unicode_internal.h"
+
+namespace vitrail::text {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::contains;
+using testing::error_of;
+
+// GPT-2's bytes_to_unicode(): printable bytes stand for themselves, the others for characters from 256 on.
+TEST(ByteSymbols, AreThoseOfGpt2) {
+  const std::vector<std::string>& symbols = byte_symbols();
+  ASSERT_EQ(symbols.size(), 256u);
+  char32_t next = 256;
+  for (char32_t byte = 0; byte < 256; ++byte) {
+    const bool itself = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xff && byte != 0xad);
+    EXPECT_EQ(code_points(symbols[byte]), std::u32string(1, itself ? byte : next++)) << static_cast<uint32_t>(byte);
+  }
+  EXPECT_EQ(next, 256u + 68u);
+  EXPECT_EQ(symbols[' '], "Ġ");
+}
+
+// A folder with vocab.json and merges.txt of these lines.
+fs::path files_with(const std::string& merges, const std::string& line_end = "\n") {
+  const fs::path folder = testing::scratch_folder();
+  Json vocab = Json::object();
+  for (const char* token : {"a", "b", "a</w>", "b</w>", "ab</w>", "aab</w>", "<|startoftext|>", "<|endoftext|>"})
+    vocab[token] = vocab.size();
+  std::ofstream(folder / "vocab.json") << vocab.dump();
+  std::ofstream out(folder / "merges.txt", std::ios::binary);
+  out << "#version: 0.2" << line_end << merges;
+  return folder;
+}
+
+TEST(VocabAndMerges, LinesMayEndAsOnWindows) {
+  for (const std::string end : {"\n", "\r\n"}) {
+    const auto tokenizer = open_tokenizer(files_with("a b</w>" + end + end + "a ab</w>" + end, end));
+    EXPECT_EQ(tokenizer->encode("ab", 77), (std::vector<int64_t>{6, 4, 7})) << end.size();
+    EXPECT_EQ(tokenizer->encode("aab b", 77), (std::vector<int64_t>{6, 5, 3, 7}));
+    EXPECT_EQ(tokenizer->vocab_size(), 8);
+    EXPECT_FALSE(tokenizer->pads_to_context());
+  }
+}
+
+TEST(VocabAndMerges, AMergeIsTwoTokens) {
+  for (const std::string line : {"a", "a ", " b</w>", "a b a", " "}) {
+    const fs::path folder = files_with("a b</w>\n" + line + "\n");
+    EXPECT_TRUE(contains(error_of([&] { open_tokenizer(folder); }), "two tokens in each merge, got \"" + line + "\""))
+        << line;
+  }
+}
+
+TEST(SimpleVocab, HasAtMostTheMergesOfOpenAi) {
+  const fs::path folder = testing::scratch_folder();
+  {
+    std::ofstream out(folder / "bpe_simple_vocab_16e6.txt");
+    out << "\"bpe_simple_vocab_16e6.txt#version: 0.2\n";
+    std::mt19937 random(1);
+    std::set<std::string> seen;
+    while (seen.size() < 49152 - 256 - 2 + 5) {  // pairs of what was merged before
+      std::string left(1 + random() % 4, 'a'), right(1 + random() % 4, 'a');
+      for (char& c : left) c = static_cast<char>('a' + random() % 26);
+      for (char& c : right) c = static_cast<char>('a' + random() % 26);
+      if (seen.insert(left + right).second) out << left << " " << right << "\n";
+    }
+  }
+  const BpeFile file = read_simple_vocab(folder / "bpe_simple_vocab_16e6.txt");
+  EXPECT_EQ(file.merges.size(), 48894u);
+  EXPECT_EQ(file.vocabulary.at("!"), 0);
+  EXPECT_EQ(file.vocabulary.at(byte_symbols()[0]), 188) << "after the printable bytes";
+  EXPECT_EQ(file.vocabulary.at("!</w>"), 256);
+  EXPECT_EQ(file.vocabulary.at(file.merges[0].first + file.merges[0].second), 512);
+  EXPECT_EQ(file.end_of_word_suffix, "</w>");
+  ASSERT_EQ(file.added.size(), 2u);
+  EXPECT_EQ(file.added[0].content, "<|startoftext|>");
+}
+
+TEST(TokenizerJson, OfBpeHasItsParts) {
+  const Json json = Json::parse(R"({"model": {"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"], "a b"],
+      "byte_fallback": true, "unk_token": "a"}, "added_tokens": [{"content": "<x>", "id": 3}]})");
+  const BpeFile file = read_tokenizer_json(json, "where");
+  EXPECT_EQ(file.merges, (Merges{{"a", "b"}, {"a", "b"}}));
+  EXPECT_EQ(file.vocabulary.at("<x>"), 3);
+  EXPECT_TRUE(file.byte_fallback);
+  EXPECT_EQ(file.unknown_token, "a");
+  EXPECT_EQ(file.end_of_word_suffix, "");
+  const auto refusal = [&](const char* pointer, const Json& value) {
+    Json changed = json;
+    changed[Json::json_pointer(pointer)] = value;
+    return error_of([&] { read_tokenizer_json(changed, "where"); });
+  };
+  EXPECT_TRUE(contains(refusal("/model/vocab", Json::array()), "an object of tokens with their ids"));
+  EXPECT_TRUE(contains(refusal("/model/vocab/a", "0"), "an integer id for each token"));
+  EXPECT_TRUE(contains(refusal("/model/merges/0", {"a"}), "\"left right\" or [left, right]"));
+  EXPECT_TRUE(contains(refusal("/model/merges/0", {"a", 1}), "\"left right\" or [left, right]"));
+  EXPECT_TRUE(contains(refusal("/model/merges/1", "a"), "two tokens in each merge"));
+}
+
+TEST(TokenizerJson, DeepNestingIsAnError) {
+  for (const int depth : {20, 21}) {
+    const fs::path file = testing::scratch_folder() / "tokenizer.json";
+    std::ofstream(file) << "{\"x\": " << std::string(depth - 1, '[') << std::string(depth - 1, ']') << "}";
+    const std::string message = error_of([&] { open_tokenizer(file); });
+    EXPECT_EQ(contains(message, "at most 20 levels of nesting"), depth == 21) << message;
+  }
+}
+
+}  // namespace
+}  // namespace vitrail::text
