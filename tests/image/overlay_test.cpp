@@ -136,5 +136,72 @@ TEST(Grid, ArrangesImagesInRowsWithGaps) {
   EXPECT_THROW(grid({}), Error);
 }
 
+std::vector<Image> shades(size_t count, int64_t width, int64_t height) {
+  std::vector<Image> images;
+  for (size_t i = 0; i < count; ++i) {
+    images.push_back(make_image(width, height, 3));
+    std::fill(images.back().pixels.begin(), images.back().pixels.end(), static_cast<uint8_t>(i + 1));
+  }
+  return images;
+}
+
+TEST(Grid, HasEachImageAtItsPlace) {
+  for (size_t count = 1; count <= 7; ++count) {
+    for (int64_t columns = 0; columns <= 9; ++columns) {
+      const std::vector<Image> images = shades(count, 3, 2);
+      const Image all = grid(images, columns, 1);
+      const auto square = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+      const int64_t used = std::min<int64_t>(columns == 0 ? square : columns, static_cast<int64_t>(count));
+      const int64_t rows = static_cast<int64_t>(std::ceil(static_cast<double>(count) / static_cast<double>(used)));
+      ASSERT_EQ(all.width, 4 * used - 1) << count << " " << columns;
+      ASSERT_EQ(all.height, 3 * rows - 1) << count << " " << columns;
+      for (int64_t y = 0; y < all.height; ++y) {
+        for (int64_t x = 0; x < all.width; ++x) {
+          const int64_t i = y / 3 * used + x / 4;
+          const bool gap = x % 4 == 3 || y % 3 == 2 || i >= static_cast<int64_t>(count);
+          ASSERT_EQ(pixel(all, x, y)[1], gap ? 255 : i + 1) << x << " " << y;
+        }
+      }
+    }
+  }
+}
+
+TEST(Overlay, ARegionBeyondTheImageShowsAPartOfTheMap) {
+  const Image image = make_image(4, 4, 3);
+  const std::vector<float> values{0, 1, 2, 3};
+  const Image whole = overlay(make_image(8, 8, 3), {values, 2, 2}, {.opacity = 1});
+  const Image part = overlay(image, {values, 2, 2}, {.opacity = 1, .region = Region{-4, -4, 4, 4}});
+  for (int64_t y = 0; y < 4; ++y) {
+    for (int64_t x = 0; x < 4; ++x) EXPECT_EQ(pixel(part, x, y), pixel(whole, x + 4, y + 4)) << x << " " << y;
+  }
+  EXPECT_THROW(overlay(image, {values, 2, 2}, {.region = Region{2, 0, 2, 4}}), Error);
+  EXPECT_THROW(overlay(image, {values, 2, 2}, {.region = Region{0, 3, 4, 2}}), Error);
+}
+
+TEST(Overlay, ValuesBeyondTheLimitsHaveTheirColours) {
+  const std::vector<float> values{-9, 9};
+  const Image result = overlay(make_image(4, 1, 3), {values, 2, 1}, {.opacity = 7, .low = 0.0, .high = 1.0});
+  EXPECT_EQ(pixel(result, 0, 0), heat_colors()[0]);
+  EXPECT_EQ(pixel(result, 3, 0), heat_colors()[255]);
+}
+
+TEST(ColorBar, OfOneRowIsTheHighestValue) { EXPECT_EQ(pixel(color_bar(1, 1), 0, 0), heat_colors()[255]); }
+
+TEST(Paste, OutsideTheTargetChangesNothing) {
+  const Image patch = shades(1, 3, 3).front();
+  for (int64_t top = -6; top <= 8; ++top) {
+    for (int64_t left = -6; left <= 8; ++left) {
+      Image target = make_image(5, 5, 3);
+      paste(patch, left, top, target);
+      for (int64_t y = 0; y < 5; ++y) {
+        for (int64_t x = 0; x < 5; ++x) {
+          const bool inside = x >= left && x < left + 3 && y >= top && y < top + 3;
+          ASSERT_EQ(pixel(target, x, y)[2], inside ? 1 : 0) << left << " " << top << " " << x << " " << y;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::image

@@ -47,5 +47,30 @@ TEST(Text, IsCutOffAtTheEdgesOfTheImage) {
   EXPECT_GT(std::count(image.pixels.begin(), image.pixels.end(), 9), 0);
 }
 
+// A drawing that leaves the image is the part of a larger one.
+TEST(DrawText, IsCutOffAtEachSide) {
+  const std::array<uint8_t, 3> color{10, 20, 30};
+  for (const int64_t scale : {1, 3}) {
+    Image large = make_image(90, 90, 3);
+    draw_text("Wq?", 30, 30, scale, large, color);
+    for (int64_t top = -36; top <= 18; top += 3) {
+      for (int64_t left = -60; left <= 18; left += 2) {
+        Image small = make_image(15, 15, 3);
+        draw_text("Wq?", left, top, scale, small, color);
+        for (int64_t y = 0; y < 15; ++y) {
+          for (int64_t x = 0; x < 15; ++x) {
+            const int64_t u = x - left + 30, v = y - top + 30;
+            const bool inside = u >= 0 && u < 90 && v >= 0 && v < 90;
+            for (int64_t c = 0; c < 3; ++c) {
+              ASSERT_EQ(small.row(y)[3 * x + c], inside ? large.row(v)[3 * u + c] : 0)
+                  << scale << ": " << left << " " << top << " " << x << " " << y;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::image
