@@ -367,5 +367,14 @@ TEST(Dataset, UnknownPathsAndFormatsAreErrors) {
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root / "data.h5", {}); }), "a file named otherwise"));
 }
 
+TEST(ClassFolders, HiddenFilesAndFoldersAreNoImages) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"cat/1.png", "dog/2.png", ".hidden/3.png", "cat/.4.png", "dog/.thumbnails/5.png",
+                      "dog/more/.git/6.png", "dog/more/7.png"});
+  const auto dataset = open_dataset(root, {});
+  EXPECT_EQ(dataset->class_names(), (Names{"cat", "dog"}));
+  EXPECT_EQ(paths_of(*dataset, root), (Names{"cat/1.png", "dog/2.png", "dog/more/7.png"}));
+}
+
 }  // namespace
 }  // namespace vitrail::data

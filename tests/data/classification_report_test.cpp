@@ -81,5 +81,19 @@ TEST(ClassificationReport, GapsOfTwoBinsDoNotCancel) {
   EXPECT_NEAR(report.calibration_error(), (1 + (1 - probability)) / 2, kFloatRounding);
 }
 
+// scikit-learn does the same: a class that is only predicted counts in the mean over classes, one that never occurs
+// does not.
+TEST(ClassificationReport, AClassThatIsOnlyPredictedCountsInTheMean) {
+  ClassificationReport report(4);
+  report.add(std::vector<float>{9, 0, 0, 0}, 0, "right");
+  report.add(std::vector<float>{0, 0, 9, 0}, 0, "wrong");
+  EXPECT_EQ(report.classes(), (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(report.macro_average().precision, 0.5);
+  EXPECT_EQ(report.macro_average().recall, 0.25);
+  EXPECT_EQ(report.macro_average().support, 2);
+  EXPECT_EQ(report.weighted_average().precision, 1);
+  EXPECT_EQ(report.weighted_average().recall, 0.5);
+}
+
 }  // namespace
 }  // namespace vitrail::data

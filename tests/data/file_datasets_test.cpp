@@ -301,5 +301,25 @@ TEST(Idx, DamagedFilesAreErrors) {
   EXPECT_THROW(open_dataset(root / "t10k-images-idx3-ubyte.gz", {}), Error);
 }
 
+TEST(Idx, AFolderHasTheSplitsOfItsFiles) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "train-images-idx3-ubyte", idx_images(3, 3, 5));
+  write_file(root / "train-labels-idx1-ubyte", idx_labels("\x01\x02\x03"));
+  write_file(root / "t10k-images-idx3-ubyte", idx_images(2, 3, 5));
+  write_file(root / "t10k-labels-idx1-ubyte", idx_labels("\x04\x01"));
+  write_file(root / "labels-of-images-without-axes", "x");
+  EXPECT_EQ(open_dataset(root, {.split = "train"})->size(), 3);
+  EXPECT_EQ(open_dataset(root, {.split = "test"})->size(), 2);
+  EXPECT_EQ(open_dataset(root, {.split = "train"})->label(2), 3);
+  // A file that is there with and without .gz is one.
+  write_file(root / "train-images-idx3-ubyte.gz", "not read");
+  write_file(root / "train-labels-idx1-ubyte.gz", "not read");
+  EXPECT_EQ(open_dataset(root, {.split = "train"})->size(), 3);
+  write_file(root / "more-train-images-idx3-ubyte", idx_images(1, 1, 1));
+  const std::string message = error_of([&] { open_dataset(root, {.split = "train"}); });
+  EXPECT_TRUE(contains(message, "one images file of the split train")) << message;
+  EXPECT_TRUE(contains(message, "t10k-images-idx3-ubyte (test)")) << message;
+}
+
 }  // namespace
 }  // namespace vitrail::data

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/data/multi_label_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "tests/data/support.h"
 
@@ -78,6 +80,58 @@ TEST(MultiLabelReport, WrongImagesAreErrorsAndNotCounted) {
             "a.png: expected a class index below 2, got 2");
   EXPECT_EQ(error_of([&] { report.add(std::vector<float>{0}, {0}, "a.png"); }), "a.png: expected 2 logits, got 1");
   EXPECT_EQ(report.images(), 0);
+}
+
+// The definition: the mean over images with the label of the precision at their score.
+double slow_average_precision(const std::vector<float>& scores, const std::vector<bool>& relevant) {
+  double sum = 0, positives = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (!relevant[i]) continue;
+    double found = 0, above = 0;
+    for (size_t j = 0; j < scores.size(); ++j) {
+      above += scores[j] >= scores[i];
+      found += scores[j] >= scores[i] && relevant[j];
+    }
+    sum += found / above;
+    ++positives;
+  }
+  return sum / positives;
+}
+
+TEST(AveragePrecision, EqualsItsDefinitionWithEqualScores) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> scores(1 + random() % 30);
+    std::vector<bool> relevant(scores.size());
+    for (size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(random() % 6), relevant[i] = random() % 2;
+    const std::optional<double> average = average_precision(scores, relevant);
+    const bool any = std::find(relevant.begin(), relevant.end(), true) != relevant.end();
+    ASSERT_EQ(average.has_value(), any);
+    if (any) {
+      ASSERT_NEAR(*average, slow_average_precision(scores, relevant), kRounding) << round;
+    }
+  }
+  EXPECT_EQ(average_precision({}, {}), std::nullopt);
+}
+
+TEST(MultiLabelReport, AProbabilityOfOneHalfIsNotPredicted) {
+  MultiLabelReport report(2);
+  report.add(std::vector<float>{0, 1e-30F}, {1}, "a");
+  EXPECT_EQ(report.exact(), 1);
+  EXPECT_EQ(report.micro_average().precision, 1);
+  report.add(std::vector<float>{0, -0.0F}, {0, 0}, "the same label twice counts once");
+  EXPECT_EQ(report.of_class(0).support, 1);
+  EXPECT_EQ(report.of_class(0).recall, 0);
+  EXPECT_EQ(report.exact(), 0.5);
+  EXPECT_EQ(report.micro_average().support, 2);
+}
+
+TEST(Sigmoid, SaturatesWithoutOverflow) {
+  EXPECT_EQ(sigmoid(0), 0.5F);
+  EXPECT_EQ(sigmoid(1000), 1);
+  EXPECT_EQ(sigmoid(-1000), 0);
+  EXPECT_EQ(sigmoid(-INFINITY), 0);
+  EXPECT_NEAR(sigmoid(1) + sigmoid(-1), 1, 1e-7);
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches at the ends of epochs, with unreadable images, and the options of evaluations.
+#include <array>
+#include <memory>
+
+#include "tests/data/noise_dataset.h"
+#include "tests/data/support.h"
+#include "vitrail/data/decoded_cache.h"
+#include "vitrail/data/loader.h"
+
+namespace vitrail::data {
+namespace {
+
+using Indices = std::vector<int64_t>;
+
+LoaderOptions in_order(int64_t batch_size) {
+  LoaderOptions options;
+  options.batch_size = batch_size;
+  options.shuffle = false;
+  options.transform.size = {8, 8};
+  options.transform.crop_pct = 1;
+  return options;
+}
+std::vector<Batch> all_batches(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options) {
+  Loader loader(std::move(dataset), options);
+  loader.start(0);
+  std::vector<Batch> batches;
+  while (auto batch = loader.next()) batches.push_back(std::move(*batch));
+  EXPECT_EQ(std::ssize(batches), loader.steps_per_epoch());
+  EXPECT_FALSE(loader.next()) << "the end stays the end";
+  return batches;
+}
+
+TEST(LoaderSteps, ALastBatchIsIncompleteOrLeftOut) {
+  for (int64_t size = 1; size <= 9; ++size) {
+    for (int64_t batch = 1; batch <= 5; ++batch) {
+      LoaderOptions options = in_order(batch);
+      options.drop_last = false;
+      const auto batches = all_batches(std::make_shared<Noise>(size), options);
+      Indices shown;
+      for (const Batch& b : batches) {
+        EXPECT_EQ(b.images.size(0), std::ssize(b.samples));
+        EXPECT_EQ(b.positions.size(), b.samples.size());
+        shown.insert(shown.end(), b.samples.begin(), b.samples.end());
+      }
+      EXPECT_EQ(std::ssize(shown), size);
+      for (int64_t i = 0; i < size; ++i) EXPECT_EQ(shown[static_cast<size_t>(i)], i) << size << " " << batch;
+      EXPECT_EQ(std::ssize(batches.back().samples), size - (std::ssize(batches) - 1) * batch);
+      options.drop_last = true;
+      if (size >= batch) {
+        EXPECT_EQ(std::ssize(all_batches(std::make_shared<Noise>(size), options)), size / batch);
+      }
+    }
+  }
+}
+
+TEST(LoaderSteps, AStepAfterTheLastIsTheEndAndALaterOneAnError) {
+  Loader loader(std::make_shared<Noise>(20), in_order(5));
+  loader.start(0, 4);
+  EXPECT_FALSE(loader.next());
+  EXPECT_TRUE(contains(error_of([&] { loader.start(0, 5); }), "a step from 0 to 4, got 5"));
+  EXPECT_TRUE(contains(error_of([&] { loader.start(0, -1); }), "a step from 0 to 4, got -1"));
+  loader.start(0, 3);
+  EXPECT_EQ(loader.next()->samples, (Indices{15, 16, 17, 18, 19}));
+}
+
+TEST(LoaderSteps, ManyImagesAreInTheirOrderForEachNumberOfThreads) {
+  for (const int64_t batch : {7, 8, 9, 16, 17, 31}) {
+    LoaderOptions options = in_order(batch);
+    options.threads = 3;
+    const auto batches = all_batches(std::make_shared<Noise>(62), options);
+    int64_t next = 0;
+    for (const Batch& b : batches) {
+      for (size_t i = 0; i < b.samples.size(); ++i) {
+        EXPECT_EQ(b.samples[i], next++);
+        EXPECT_EQ(b.positions[i], static_cast<int64_t>(i));
+      }
+    }
+  }
+}
+
+// What is left of a batch keeps its positions: dropout is drawn for them.
+TEST(LeftOutImages, TheOthersKeepTheirPositionsLabelsAndPixels) {
+  LoaderOptions options = in_order(8);
+  options.unreadable = Unreadable::leave_out;
+  for (const std::set<int64_t>& broken :
+       {std::set<int64_t>{0}, {7}, {3, 4}, {0, 2, 4, 6}, {1, 3, 5, 7}, {0, 1, 2, 3, 4, 5, 6}}) {
+    const auto dataset = std::make_shared<Noise>(8, broken);
+    const Batch batch = all_batches(dataset, options).at(0);
+    Indices kept;
+    for (int64_t i = 0; i < 8; ++i) {
+      if (!broken.contains(i)) kept.push_back(i);
+    }
+    EXPECT_EQ(batch.samples, kept);
+    EXPECT_EQ(batch.positions, kept);
+    Indices skipped = batch.skipped;
+    std::sort(skipped.begin(), skipped.end());
+    EXPECT_EQ(skipped, Indices(broken.begin(), broken.end()));
+    ASSERT_EQ(batch.images.size(0), std::ssize(kept));
+    for (size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_EQ(batch.labels.data<int64_t>()[i], dataset->label(kept[i]));
+      const Tensor want = image::apply(dataset->image(kept[i]), options.transform);
+      const float* got = batch.images.data<float>() + static_cast<int64_t>(i) * want.numel();
+      EXPECT_TRUE(std::equal(got, got + want.numel(), want.data<float>())) << i;
+    }
+  }
+}
+
+TEST(LeftOutImages, ABatchMayBeEmpty) {
+  LoaderOptions options = in_order(2);
+  options.unreadable = Unreadable::leave_out;
+  const auto batches = all_batches(std::make_shared<Noise>(4, std::set<int64_t>{0, 1}), options);
+  EXPECT_EQ(batches[0].images.shape(), (Shape{0, 3, 8, 8}));
+  EXPECT_EQ(batches[0].skipped.size(), 2u);
+  EXPECT_EQ(batches[1].samples, (Indices{2, 3}));
+}
+
+TEST(EvaluationOptions, HaveNothingOfTraining) {
+  LoaderOptions training;
+  training.batch_size = 6;
+  training.balance = true;
+  training.repeats = 3;
+  training.augment.emplace();
+  training.mix.mixup_alpha = 1;
+  training.subset = {3, 1};
+  training.classes = 9;
+  training.seed = 4;
+  const LoaderOptions options = evaluation_options(training);
+  EXPECT_FALSE(options.shuffle || options.balance || options.drop_last || options.augment || options.mix.any());
+  EXPECT_EQ(options.repeats, 1);
+  EXPECT_EQ(options.batch_size, 6);
+  EXPECT_EQ(options.subset, training.subset);
+  EXPECT_EQ(options.classes, 9);
+  for (const auto& [before, after] : {std::pair{Unreadable::error, Unreadable::error},
+                                      {Unreadable::replace, Unreadable::leave_out},
+                                      {Unreadable::leave_out, Unreadable::leave_out}}) {
+    training.unreadable = before;
+    EXPECT_EQ(evaluation_options(training).unreadable, after);
+  }
+}
+
+// A processor that keeps the aspect ratio gives images of several sizes, which make no batch.
+TEST(LoaderSizes, ImagesThatBecomeAnotherSizeAreAnErrorThatNamesThem) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"a/1.png", "b/2.png"});  // 3×2 pixels
+  LoaderOptions options = in_order(2);
+  options.transform.processor =
+      image::ProcessorSteps{.resize = image::ProcessorSteps::Resize::shortest_edge, .size = {8, 8}};
+  Loader loader(open_dataset(root, {}), options);
+  loader.start(0);
+  const std::string message = error_of([&] { loader.next(); });
+  EXPECT_TRUE(contains(message, "images that all become 8×8, got 12×8 for ")) << message;
+}
+
+TEST(DecodedCache, KeepsNamesAndIsTheDatasetItselfWithoutALimit) {
+  const fs::path root = testing::scratch_folder();
+  place_images(root, {"test/a/1.png", "test/b/2.png"});
+  const std::shared_ptr<const Dataset> dataset = open_dataset(root, {});
+  EXPECT_EQ(cache_decoded(dataset, 0), dataset);
+  EXPECT_EQ(cache_decoded(dataset, -1), dataset);
+  const auto cached = cache_decoded(dataset, 1 << 20);
+  EXPECT_EQ(cached->class_names(), dataset->class_names());
+  EXPECT_EQ(cached->split(), "test");
+  EXPECT_EQ(cached->image(1).pixels, dataset->image(1).pixels);
+  EXPECT_EQ(cached->image(1).pixels, dataset->image(1).pixels) << "from the cache";
+}
+
+TEST(LoaderOptionsOfManyRanks, AreEvenAndInRange) {
+  const auto refusal = [](const auto& change) {
+    LoaderOptions options = in_order(4);
+    change(options);
+    return error_of([&] { Loader(std::make_shared<Noise>(20), options); });
+  };
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.rank = -1; }), "loader.rank: expected 0 to 0"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.ranks = 2, o.rank = 2; }), "loader.rank: expected 0 to 1"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.ranks = 0; }), "loader.ranks"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.batch_size = 0; }), "loader.batch_size"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.threads = 1025; }), "loader.threads"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.in_flight = 1025; }), "loader.in_flight"));
+  EXPECT_TRUE(contains(refusal([](auto& o) { o.subset = {0, 1, 2, -1}; }), "loader.subset"));
+  LoaderOptions limits = in_order(20);
+  limits.threads = limits.in_flight = 1;
+  EXPECT_NO_THROW(Loader(std::make_shared<Noise>(20), limits));
+}
+
+}  // namespace
+}  // namespace vitrail::data
