@@ -64,5 +64,13 @@ TEST(ClassWeights, AreRefusedWhereTheyHaveNoMeaning) {
   EXPECT_TRUE(contains(refusal({"loss.class_weights=[1,0,3]"}), "loss.class_weights"));
 }
 
+// A class without images has no weight and does not change those of the others.
+TEST(ClassWeights, AnAbsentClassDoesNotCount) {
+  RunData data = data_of(make_images(4));
+  data.train.samples = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(values_of(class_weights({.class_weighting = "inverse_frequency"}, data)),
+            (std::vector<float>{0.75, 1.5, 0}));
+}
+
 }  // namespace
 }  // namespace vitrail::train

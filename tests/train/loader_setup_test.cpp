@@ -80,5 +80,28 @@ TEST(LoaderSetup, EvaluationReadsItsImagesOnceInOrder) {
   }
 }
 
+TEST(LoaderSetup, WhatHappensToUnreadableImagesIsTheRecipes) {
+  EXPECT_EQ(options_for({}).unreadable, data::Unreadable::error);
+  EXPECT_EQ(options_for({"data.unreadable=skip"}).unreadable, data::Unreadable::replace);
+  EXPECT_EQ(options_for({"data.unreadable=leave_out", "augment.mixup=0"}).unreadable, data::Unreadable::leave_out);
+}
+
+TEST(LoaderSetup, ViewsAreThoseOfTheDistillation) {
+  const std::string teacher = R"(loss.distillation={"teacher": "t", "views": 4})";
+  const std::string plain = "augment.mixup=0", epochs = "loss.distillation.view_epochs=2";
+  EXPECT_EQ(options_for({}).augment->view_epochs, data::AugmentOptions().view_epochs);
+  EXPECT_EQ(options_for({teacher, plain}).augment->views, 4);
+  EXPECT_EQ(options_for({teacher, plain}).augment->view_epochs, -1);
+  EXPECT_EQ(options_for({teacher, plain, epochs}).augment->view_epochs, 2);
+}
+
+TEST(LoaderSetup, BalanceIsTheRecipesAndThereIsAThreadForASingleOne) {
+  EXPECT_FALSE(options_for({}).balance);
+  EXPECT_TRUE(options_for({"data.balance=true"}).balance);
+  const Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json", {"data.workers=0"});
+  EXPECT_EQ(training_options(recipe, {}, image::EvalTransform{}, 1, 1, ProcessGroup(nullptr)).threads, 1);
+  EXPECT_EQ(training_options(recipe, {}, image::EvalTransform{}, 1, 1, ProcessGroup(nullptr)).channels, 1);
+}
+
 }  // namespace
 }  // namespace vitrail::train

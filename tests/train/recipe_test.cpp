@@ -324,5 +324,29 @@ TEST(RecipeInputs, DistributedDatasetsAreFoundFromAnywhere) {
   EXPECT_FALSE(find_installed("examples/a.zip"));
 }
 
+TEST(Recipe, TrainingAndValidationImagesAreDifferent) {
+  const auto message_with = [](const std::vector<std::string>& settings) {
+    return error_of([&] { parse_recipe(kMinimal, "r.json", settings); });
+  };
+  const std::string train = "data.train=photos", val = "data.val=photos", a = "data.train_split=a";
+  EXPECT_TRUE(contains(message_with({train, val, a, "data.val_split=a"}), "data.val_split: expected another split"));
+  EXPECT_NO_THROW(parse_recipe(kMinimal, "r.json", {train, val, a, "data.val_split=b"}));
+  EXPECT_NO_THROW(parse_recipe(kMinimal, "r.json", {train, "data.val=others", a, "data.val_split=a"}));
+  EXPECT_NO_THROW(parse_recipe(kMinimal, "r.json", {train, val}));
+}
+
+TEST(Recipe, WhatDoesNotChangeResultsIsNoDifference) {
+  const std::string before = write_recipe(parse_recipe(kMinimal, "r.json"));
+  const std::vector<std::string> without{"checkpoint.every_steps=7", "checkpoint.every_minutes=7", "data.workers=7",
+                                         "data.in_flight=7",         "data.keep_decoded_mb=7",     "log_every=7"};
+  EXPECT_EQ(recipe_differences(before, write_recipe(parse_recipe(kMinimal, "r.json", without))),
+            std::vector<std::string>{});
+  for (const char* setting : {"seed=7", "epochs=7", "batch_size=7", "patience=7", "clip=7", "data.holdout_seed=7",
+                              "data.exif=true", "augment.flip=random"}) {
+    EXPECT_EQ(recipe_differences(before, write_recipe(parse_recipe(kMinimal, "r.json", {setting}))).size(), 1u)
+        << setting;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -5,6 +5,8 @@
 
 #include "tests/train/training_fixture.h"
 #include "vitrail/data/metrics.h"
+#include "vitrail/train/evaluation_report.h"
+#include "vitrail/train/run_folder_internal.h"
 #include "vitrail/train/trainer.h"
 
 namespace vitrail::train {
@@ -74,6 +76,60 @@ TEST_F(ReportTest, TheModelCardHasClassesAndResults) {
   EXPECT_TRUE(contains(card, "Trained from scratch on 48 images of 3 classes: blue, green, red.")) << card;
   EXPECT_TRUE(contains(card, "- Test images: top-1 " + data::accuracy_text(result_.test_top1, 12))) << card;
   EXPECT_TRUE(contains(card, "library_name: vitrail")) << card;
+}
+
+TEST(ModelCard, ItsFrontMatterIsYaml) {
+  Recipe recipe = parse_recipe(tiny_recipe("x"), "r.json");
+  recipe.model.init = "a \"quoted\"\\path\n";
+  models::ModelConfig config;
+  config.architecture = "vit";
+  RunData data;
+  for (int c = 0; c < 51; ++c) data.classes.push_back("c" + std::to_string(c));
+  Counters counters;
+  counters.history.resize(1);
+  counters.seconds = 7.5;
+  const ReportInput input{.recipe = &recipe,
+                          .config = &config,
+                          .data = &data,
+                          .counters = &counters,
+                          .evaluation = nullptr,
+                          .subset = nullptr,
+                          .parameters = 1,
+                          .finished = true,
+                          .processes = 1,
+                          .images = nullptr,
+                          .environment = {}};
+  data.train = {data::open_dataset(make_images(1, 1), {.split = "train"}), {}, ""};
+  const std::string card = model_card(input);
+  EXPECT_TRUE(contains(card, "base_model: \"a \\\"quoted\\\"\\\\path \"\n---\n# vit\n")) << card;
+  EXPECT_TRUE(contains(card, "on 3 images of 51 classes: c0, c1, ")) << card;
+  EXPECT_TRUE(contains(card, ", c49, ….\n")) << card;
+  EXPECT_TRUE(contains(card, "the accuracy on new images is unknown")) << card;
+  EXPECT_TRUE(contains(card, "1 epoch of `x` in 8 s.")) << card;
+  data.classes.resize(50);
+  EXPECT_TRUE(contains(model_card(input), ", c48, c49.\n"));
+}
+
+TEST(EvaluationPage, TheWorstImagesAreFirst) {
+  const fs::path images = make_images(1, 4), page = testing::scratch_folder() / "page.html";
+  const auto dataset = data::open_dataset(images, {.split = "test"});
+  data::ClassificationReport metrics(3);
+  const std::vector<float> logits{0, 3, 0};
+  for (int64_t i = 0; i < dataset->size(); ++i) metrics.add(logits, dataset->label(i), "x");
+  EvaluationReport evaluation{.title = "T <1>", .metrics = &metrics, .dataset = dataset.get()};
+  evaluation.class_names = {"blue", "green", "red"};
+  for (const auto& [sample, probability] : {std::pair{int64_t{8}, 0.3}, {3, 0.1}, {0, 0.2}})
+    evaluation.wrong.push_back({sample, dataset->label(sample), 1, 0.5, probability});
+  write_evaluation_report(page, evaluation);
+  const std::string html = read_text(page);
+  const size_t first = html.find("blue/03.png"), second = html.find("blue/00.png"), third = html.find("red/00.png");
+  ASSERT_NE(third, html.npos);
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, third);
+  EXPECT_TRUE(contains(html, "<h1>T &lt;1&gt;</h1>"));
+  EXPECT_TRUE(contains(html, "<b>33.33 %</b><span>top-1, 95 % interval "));
+  EXPECT_TRUE(contains(html, "blue predicted as green: 100.0 %\">4</td>"));
+  EXPECT_TRUE(contains(html, "blue predicted as blue: 0.0 %\">0</td>"));
 }
 
 }  // namespace

@@ -43,5 +43,73 @@ TEST(RunFolder, OtherFilesAndLinksBesideTheRunAreKept) {
   EXPECT_TRUE(fs::is_symlink(folder / "data"));
 }
 
+TEST(RunFolder, WhatAKilledProcessLeftIsRemoved) {
+  const fs::path folder = testing::scratch_folder();
+  const RunFolder run(folder);
+  fs::create_directories(folder / "model");
+  fs::create_directories(folder / "other");
+  const fs::path left[] = {folder / "recipe.json.next", folder / "checkpoints/last.safetensors.link",
+                           folder / "model/config.json.next"};
+  const fs::path kept[] = {folder / "recipe.json", folder / "checkpoints/last.safetensors", folder / "next",
+                           folder / "other/x.next"};
+  for (const fs::path& file : left) write_file(file, "x");
+  for (const fs::path& file : kept) write_file(file, "x");
+  run.remove_temporary_files();
+  for (const fs::path& file : left) EXPECT_FALSE(fs::exists(file)) << file;
+  for (const fs::path& file : kept) EXPECT_TRUE(fs::exists(file)) << file;
+}
+
+TEST(RunFolder, OfARefusedRunIsRemovedAsFarAsItIsNew) {
+  const fs::path folder = testing::scratch_folder();
+  { const RunFolder run(folder / "a/b/run"); }
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  fs::create_directories(folder / "a");
+  write_file(folder / "a/notes.txt", "x");
+  { const RunFolder run(folder / "a/run"); }
+  EXPECT_TRUE(fs::exists(folder / "a/notes.txt"));
+  EXPECT_FALSE(fs::exists(folder / "a/run"));
+  {
+    RunFolder run(folder / "a/run");
+    run.keep();
+  }
+  EXPECT_TRUE(fs::exists(folder / "a/run/checkpoints"));
+  { const RunFolder run(folder / "a/run"); }
+  EXPECT_TRUE(fs::exists(folder / "a/run/checkpoints"));
+}
+
+TEST(RunFolder, HoldsARunIfThereIsOneOfTwoCheckpoints) {
+  const fs::path folder = testing::scratch_folder();
+  const RunFolder run(folder);
+  for (const char* name : {"last", "previous"}) {
+    EXPECT_FALSE(run.holds_run());
+    write_file(run.checkpoint(name), "x");
+    EXPECT_TRUE(run.holds_run()) << name;
+    fs::remove(run.checkpoint(name));
+  }
+  write_file(run.checkpoint("best"), "x");
+  EXPECT_FALSE(run.holds_run());
+}
+
+TEST(RunFolder, LinksWhereTheRunWritesAreErrors) {
+  for (const char* name : {"recipe.json", "metrics.csv", "report.html", "summary.json", "checkpoints", "tensorboard",
+                           "model", "last", "embeddings", "model/config.json", "checkpoints/last.safetensors"}) {
+    const fs::path folder = testing::scratch_folder() / "run", target = folder.parent_path() / "elsewhere";
+    fs::remove_all(folder);
+    fs::create_directories((folder / name).parent_path());
+    fs::create_symlink(target, folder / name);
+    EXPECT_TRUE(contains(error_of([&] { const RunFolder run(folder); }), "a symbolic link")) << name;
+    EXPECT_FALSE(fs::exists(target)) << name;
+  }
+}
+
+TEST(RunFolder, AnotherRunMayUseItAfterTheFirst) {
+  const fs::path folder = testing::scratch_folder();
+  {
+    const RunFolder run(folder);
+    EXPECT_TRUE(contains(error_of([&] { const RunFolder second(folder); }), "no other run"));
+  }
+  const RunFolder run(folder);
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -60,5 +60,90 @@ TEST(SegmentDraw, AFlippedImageHasItsMaskWhereTheObjectIs) {
   EXPECT_TRUE(seen[0] && seen[1]);
 }
 
+// A mask of a pixel vanishes when the image is reduced, and is no object then.
+TEST(SegmentSamples, MasksThatVanishAreLeftOut) {
+  const fs::path root = testing::scratch_folder();
+  fs::create_directories(root / "train/00");
+  image::Image mask = image::make_image(64, 64, 1);
+  image::write_png(root / "train/00.png", image::make_image(64, 64, 3));
+  mask.row(5)[9] = 255;
+  image::write_png(root / "train/00/0.png", mask);
+  for (int64_t y = 10; y < 20; ++y) std::fill_n(mask.row(y), 30, uint8_t{255});
+  image::write_png(root / "train/00/1.png", mask);
+  const Recipe recipe = parse_recipe(tiny_segment_recipe(root), "r.json");
+  const SegmentSamples samples(sam::open_instances(root, "train"), {.size = kSize}, recipe.data);
+  ASSERT_EQ(samples.dataset().masks(0, 64, 64).size(), 2u);
+  const auto sample = samples.get(0);
+  ASSERT_EQ(sample->masks.size(), 1u);
+  EXPECT_EQ(sam::area(sample->masks[0]), 15 * 5);
+}
+
+TEST(FramedMask, HasThePixelsThatAreCoveredByHalf) {
+  sam::BinaryMask mask = sam::make_mask(64, 32);
+  for (int64_t y = 0; y < 32; ++y) {
+    for (int64_t x = 0; x < 64; ++x) mask.row(y)[x] = x < 21 && y < 31;
+  }
+  const sam::BinaryMask framed = sam::decode(framed_mask(sam::encode(mask), {.size = kSize}));
+  ASSERT_EQ(framed.width, kSize);
+  ASSERT_EQ(framed.height, kSize);
+  for (int64_t y = 0; y < kSize; ++y) {
+    for (int64_t x = 0; x < kSize; ++x) {
+      const bool inside = y < 16 && (x < 10 || (x == 10 && y < 15));
+      EXPECT_EQ(framed.row(y)[x] != 0, inside) << x << " " << y;
+    }
+  }
+}
+
+TEST(SegmentSamples, AreKeptUpToTheLimit) {
+  const fs::path instances = make_instances(3, 1);
+  for (const int64_t megabytes : {0, 1}) {
+    Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json");
+    recipe.data.keep_decoded_mb = megabytes;
+    const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+    EXPECT_EQ(samples.get(1) == samples.get(1), megabytes == 1);
+    EXPECT_NE(samples.get(0)->key, samples.get(1)->key);
+  }
+}
+
+TEST(SegmentSamples, AnUnreadableImageIsToldOnce) {
+  const fs::path instances = make_instances(2, 1);
+  write_file(instances / "train/00.png", "none");
+  Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json", {"data.unreadable=skip"});
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  const Warnings warnings;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(samples.get(0), nullptr);
+  EXPECT_NE(samples.get(1), nullptr);
+  EXPECT_EQ(samples.unreadable(), 1);
+  EXPECT_EQ(warnings.messages.size(), 1u);
+  EXPECT_TRUE(warnings.any("00.png"));
+  recipe.data.unreadable = data::Unreadable::error;
+  const SegmentSamples strict(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  EXPECT_TRUE(contains(error_of([&] { strict.get(0); }), "00.png"));
+}
+
+TEST(SegmentDraw, EveryMaskIsDrawnBeforeOneIsRepeated) {
+  const fs::path instances = make_instances(2, 1);  // two objects in each image
+  const Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json",
+                                     {"segment.prompts=4", "augment.flip=none", "segment.box_share=0.5"});
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = kSize}, recipe.data);
+  const SegmentDraw draw(recipe, samples, kSize, kSize);
+  int boxes = 0;
+  for (int64_t position = 0; position < 40; ++position) {
+    const DrawnSample drawn = draw.draw(position % 2, 0, position), again = draw.draw(position % 2, 0, position);
+    ASSERT_EQ(drawn.prompts.size(), 4u);
+    const auto target = [&](size_t i) { return drawn.prompts[i].target.pixels; };
+    EXPECT_NE(target(0), target(1));
+    EXPECT_EQ(target(0), target(2));
+    EXPECT_EQ(target(1), target(3));
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(drawn.prompts[i].box.has_value(), drawn.prompts[i].points.empty());
+      EXPECT_EQ(drawn.prompts[i].box.has_value(), again.prompts[i].box.has_value());
+      EXPECT_EQ(target(i), again.prompts[i].target.pixels);
+      boxes += drawn.prompts[i].box.has_value();
+    }
+  }
+  EXPECT_NEAR(boxes, 80, 25);
+}
+
 }  // namespace
 }  // namespace vitrail::train

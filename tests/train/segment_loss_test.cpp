@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of segmentation training beside PyTorch's: tests/fixtures/ops/mask_losses.safetensors.
+#include <map>
+
 #include "tests/support/golden.h"
 #include "tests/train/segment_fixture.h"
 #include "vitrail/autograd/engine.h"
@@ -55,6 +57,40 @@ TEST(SimulatedPrompts, CorrectMissingAndSurplusParts) {
   predicted = target;
   predicted.row(3)[5] = 1;
   EXPECT_EQ(correction_click(predicted, target, 2, random)->label, 0);
+}
+
+TEST(SimulatedPrompts, ReachEveryPixelOfTheMaskAndNoOther) {
+  sam::BinaryMask mask = sam::make_mask(4, 3);
+  mask.row(0)[0] = mask.row(1)[2] = mask.row(2)[3] = 1;
+  RandomStream random(3);
+  std::map<std::pair<double, double>, int> clicks;
+  for (int i = 0; i < 600; ++i) {
+    const sam::Point click = click_in(mask, 0, random);
+    EXPECT_EQ(click.label, 0);
+    ++clicks[{click.x, click.y}];
+  }
+  ASSERT_EQ(clicks.size(), 3u);
+  for (const auto& at : {std::pair{0.0, 0.0}, {2.0, 1.0}, {3.0, 2.0}}) EXPECT_NEAR(clicks[at], 200, 60);
+}
+
+TEST(SimulatedPrompts, ABoxStaysInTheFrameAndHasAnArea) {
+  RandomStream random(4);
+  for (int i = 0; i < 300; ++i) {
+    sam::BinaryMask mask = sam::make_mask(200, 100);
+    const int64_t x = i % 200, y = i % 100;
+    mask.row(y)[x] = 1;
+    if (i % 2 != 0) mask.row(0)[0] = mask.row(99)[199] = 1;  // the whole frame, else one pixel
+    const sam::Box box = jittered_box(mask, random);
+    EXPECT_LT(box.x0, box.x1);
+    EXPECT_LT(box.y0, box.y1);
+    EXPECT_GE(std::min(box.x0, box.y0), 0);
+    EXPECT_LE(box.x1, 200);
+    EXPECT_LE(box.y1, 100);
+    if (i % 2 == 0) {
+      EXPECT_NEAR(box.x0, static_cast<double>(x), 0.5);
+      EXPECT_NEAR(box.y1, static_cast<double>(y + 1), 0.5);
+    }
+  }
 }
 
 }  // namespace

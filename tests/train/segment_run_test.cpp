@@ -146,7 +146,7 @@ TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {
                                           {"loss.label_smoothing=0.1", "loss: "},
                                           {"data.crop_pct=0.9", "data: expected no preprocessing"},
                                           {"token_drop={}", "token_drop"},
-                                          {"segment.decoder_dim=20", "multiple of 16"},
+                                          {"segment.decoder_dim=24", "multiple of 16"},
                                           {"segment.rounds=0", "segment.rounds"},
                                           {"segment.focal_gamma=0.5", "focal_gamma"},
                                           {"segment.size=3", "segment.size"}}) {

@@ -552,5 +552,16 @@ TEST(Trainer, AFolderInUseIsAnError) {
   EXPECT_TRUE(contains(message, "no other run is writing to")) << message;
 }
 
+// Without a validation the last epoch would not keep its weights.
+TEST(Trainer, ATimeLimitEndsWithAnEpochThatIsValidated) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"epochs=9", "validate_every=4"});
+  const TrainingResult result = train(recipe, {.folder = run, .threads = 1, .time_limit = 1e-6});
+  EXPECT_EQ(result.epoch, 2);
+  EXPECT_EQ(result.best_epoch, 2);
+  EXPECT_TRUE(result.best_top1.has_value());
+  EXPECT_TRUE(result.tested);
+}
+
 }  // namespace
 }  // namespace vitrail::train

@@ -212,5 +212,34 @@ TEST(TrainingStep, WithoutATeacherTheLossIsThatOfTheMeanOfBothHeads) {
   EXPECT_NEAR(loss, ops::cross_entropy(made.model.forward(batch.images), batch.labels).item<double>(), 1e-5);
 }
 
+// The teacher of 0.5 and 0.5 sees the pixels that the student's own normalisation stands for.
+TEST(Teacher, ConvertsTheNormalisationOfTheStudent) {
+  const Teacher teacher(teacher_folder(), transform(), kClasses);
+  image::EvalTransform own = transform();
+  own.mean = {0.1, 0.2, 0.3};
+  own.std = {0.25, 0.5, 1};
+  const std::string folder = teacher_folder();
+  const Teacher converting(folder, own, kClasses);
+  const Tensor images = Tensor::randn({2, 3, 8, 8}, 4);  // as the student's
+  Tensor same = images.clone();                          // as the teacher's
+  for (int64_t i = 0; i < same.numel(); ++i) {
+    const auto c = static_cast<size_t>(i / 64 % 3);
+    same.data<float>()[i] = static_cast<float>((images.data<float>()[i] * own.std[c] + own.mean[c] - 0.5) / 0.5);
+  }
+  EXPECT_TRUE(testing::close(converting.logits(images), teacher.logits(same), 1e-5));
+  EXPECT_FALSE(testing::close(converting.logits(images), teacher.logits(images), 1e-3));
+}
+
+TEST(Teacher, OfOtherClassesOrImagesIsRefused) {
+  const std::string folder = teacher_folder();
+  EXPECT_TRUE(testing::contains(error_of([&] { Teacher(folder, transform(), {"cat", "dog"}); }), "2 classes"));
+  EXPECT_TRUE(testing::contains(error_of([&] {
+                                  Teacher(folder, transform(), {"cat", "frog", "dog"});
+                                }),
+                                "class 1 to be \"frog\", got \"dog\""));
+  const Teacher teacher(folder, transform(), kClasses);
+  EXPECT_TRUE(testing::contains(error_of([&] { teacher.logits(Tensor::zeros({1, 3, 8, 9})); }), "teacher"));
+}
+
 }  // namespace
 }  // namespace vitrail::train

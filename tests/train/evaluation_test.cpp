@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/evaluation_internal.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/autograd/variable.h"
+#include "vitrail/train/loader_setup_internal.h"
+#include "vitrail/train/model_setup_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+const std::vector<std::string> kClasses{"blue", "green", "red"};
+
+TEST(KeepWorst, AreThoseOfMinLabelProbability) {
+  std::vector<Misclassification> worst;
+  for (int64_t i = 0; i < 60; ++i) worst.push_back({.sample = i, .label_probability = static_cast<double>(i * 7 % 30)});
+  std::vector<Misclassification> expected = worst;
+  std::ranges::stable_sort(expected, {}, &Misclassification::label_probability);
+  keep_worst(worst);
+  ASSERT_EQ(worst.size(), kMaxMisclassifications);
+  for (size_t i = 0; i < worst.size(); ++i) EXPECT_EQ(worst[i].sample, expected[i].sample) << i;
+  worst.resize(2);
+  keep_worst(worst);
+  EXPECT_EQ(worst.size(), 2u);
+}
+
+// The logits of each image, by a model with random weights.
+struct Evaluated {
+  Evaluation result;
+  std::vector<std::vector<double>> logits;
+  std::vector<int64_t> labels;
+  std::vector<std::pair<int64_t, int64_t>> progress;
+};
+
+Evaluated evaluated() {
+  const fs::path images = make_images(4, 5);
+  const Recipe recipe =
+      parse_recipe(tiny_recipe(images), "r.json",
+                   {"batch_size=4", "data.val=\"\"", "data.holdout=3", "data.test=" + images.string()});
+  const RunData data = open_data(recipe.data, 3);
+  PreparedModel made = prepare_model(recipe.model, kClasses, 2);
+  const Tensor head = made.model.parameter("head.weight");
+  for (int64_t i = 0; i < head.numel(); ++i) head.data<float>()[i] *= 40;  // confident and often wrong
+  image::EvalTransform transform;
+  transform.size = {8, 8};
+  transform.crop_pct = 1;
+  const auto training = training_options(recipe, data, transform, 3, 2, ProcessGroup(nullptr));
+  data::Loader loader = evaluation_loader(data.test, training);
+  Evaluated evaluated;
+  evaluated.result = evaluate(made.model, loader, 3,
+                              [&](int64_t step, int64_t steps) { evaluated.progress.emplace_back(step, steps); });
+  const autograd::NoGrad no_grad;
+  loader.start(0);
+  while (const auto batch = loader.next()) {
+    const Tensor logits = made.model.forward(batch->images).contiguous();
+    for (int64_t i = 0; i < logits.size(0); ++i) {
+      evaluated.logits.emplace_back(logits.data<float>() + 3 * i, logits.data<float>() + 3 * i + 3);
+      evaluated.labels.push_back(batch->labels.data<int64_t>()[i]);
+    }
+  }
+  return evaluated;
+}
+
+TEST(Evaluate, EqualsTheDefinitionsOfItsMetrics) {
+  const Evaluated all = evaluated();
+  ASSERT_EQ(all.labels.size(), 15u);
+  double loss = 0;
+  int64_t right = 0;
+  std::vector<std::vector<int64_t>> confusion(3, std::vector<int64_t>(3));
+  std::vector<double> probabilities;  // labels of wrong images
+  for (size_t i = 0; i < 15; ++i) {
+    const auto label = static_cast<size_t>(all.labels[i]);
+    const auto best = static_cast<size_t>(std::ranges::max_element(all.logits[i]) - all.logits[i].begin());
+    double sum = 0;
+    for (const double logit : all.logits[i]) sum += std::exp(logit);
+    const double probability = std::exp(all.logits[i][label]) / sum;
+    loss -= std::log(probability) / 15;
+    right += best == label;
+    ++confusion[label][best];
+    if (best != label) probabilities.push_back(probability);
+  }
+  std::ranges::sort(probabilities);
+  EXPECT_NEAR(all.result.loss, loss, 1e-5);
+  EXPECT_EQ(all.result.images, 15);
+  EXPECT_EQ(all.result.top1, static_cast<double>(right) / 15);
+  EXPECT_EQ(all.result.top5, 1);  // there are three classes
+  EXPECT_EQ(all.result.confusion, confusion);
+  ASSERT_FALSE(probabilities.empty());
+  ASSERT_EQ(all.result.worst.size(), probabilities.size());
+  for (size_t i = 0; i < probabilities.size(); ++i) {
+    EXPECT_NEAR(all.result.worst[i].label_probability, probabilities[i], 1e-5) << i;
+    EXPECT_GE(all.result.worst[i].prediction_probability, all.result.worst[i].label_probability);
+    EXPECT_NE(all.result.worst[i].prediction, all.result.worst[i].label);
+  }
+}
+
+TEST(Evaluate, TellsItsProgressAfterEachBatch) {
+  const std::vector<std::pair<int64_t, int64_t>> expected{{1, 4}, {2, 4}, {3, 4}, {4, 4}};
+  EXPECT_EQ(evaluated().progress, expected);
+}
+
+}  // namespace
+}  // namespace vitrail::train

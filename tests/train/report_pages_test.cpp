@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of reports: texts, charts, confusion matrices and images.
+#include <cmath>
+#include <limits>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/train/html_internal.h"
+#include "vitrail/train/report_images_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+TEST(ReportText, NumbersAreSeparatedInGroupsOfThree) {
+  const std::pair<int64_t, const char*> numbers[] = {
+      {0, "0"}, {7, "7"}, {999, "999"}, {1000, "1,000"}, {123456, "123,456"}, {5717416, "5,717,416"}};
+  for (const auto& [number, text] : numbers) EXPECT_EQ(with_thousands_separators(number), text);
+}
+
+TEST(ReportText, DurationsHaveTwoUnits) {
+  const std::pair<double, const char*> durations[] = {
+      {0, "0.0 s"},         {7.54, "7.5 s"},       {59.9, "59.9 s"},
+      {60, "1 min 00 s"},   {190.9, "3 min 10 s"}, {3599.9, "59 min 59 s"},
+      {3600, "1 h 00 min"}, {3900, "1 h 05 min"},  {90061, "25 h 01 min"}};
+  for (const auto& [seconds, text] : durations) EXPECT_EQ(duration_text(seconds), text);
+}
+
+TEST(ReportText, IsSafeInHtml) {
+  EXPECT_EQ(escape_html("a<b> & \"c\""), "a&lt;b&gt; &amp; &quot;c&quot;");
+  EXPECT_EQ(escape_html("é"), "é");
+  EXPECT_EQ(percent(0.8812), "88.1 %");
+  EXPECT_EQ(percent(0), "0.0 %");
+  EXPECT_EQ(percent(1, 0), "100 %");
+}
+
+// The coordinates of the values of a curve.
+std::vector<std::pair<double, double>> points_of(const std::string& svg) {
+  const std::string begin = "points=\"";
+  const size_t at = svg.find(begin) + begin.size();
+  std::istringstream words(svg.substr(at, svg.find('"', at) - at));
+  std::vector<std::pair<double, double>> points;
+  for (std::string word; words >> word;)
+    points.emplace_back(std::stod(word), std::stod(word.substr(word.find(',') + 1)));
+  return points;
+}
+
+TEST(ReportChart, HigherAndLaterValuesAreAboveAndOnTheRight) {
+  const Chart chart{"A <title>", "epoch", false, {{"loss & more", {1, 2, 3, 4}, {2, 1, kNan, 5}}}};
+  const std::string svg = render_chart(chart);
+  const auto points = points_of(svg);
+  ASSERT_EQ(points.size(), 3u);  // one value is none
+  EXPECT_LT(points[0].first, points[1].first);
+  EXPECT_LT(points[1].first, points[2].first);
+  EXPECT_NEAR((points[1].first - points[0].first) * 3, points[2].first - points[0].first, 0.4);
+  EXPECT_LT(points[2].second, points[0].second);
+  EXPECT_LT(points[0].second, points[1].second);
+  EXPECT_TRUE(contains(svg, "A &lt;title&gt;"));
+  EXPECT_TRUE(contains(svg, "<title>loss &amp; more: 5 at 4</title>"));
+  EXPECT_FALSE(contains(svg, ",nan") || contains(svg, ": nan"));
+}
+
+TEST(ReportChart, ValuesAreInsideTheFrame) {
+  const std::vector<std::vector<double>> curves = {{0, 0}, {1, 1}, {0.999, 1}, {1e-9, 2e-9}, {-3, 7e6}, {0.2, 0.2004}};
+  for (const std::vector<double>& y : curves) {
+    for (const bool in_percent : {false, true}) {
+      const std::string svg = render_chart({"t", "x", in_percent, {{"c", {0, 10}, y}}});
+      for (const auto& [left, top] : points_of(svg)) {
+        EXPECT_GE(left, 52);
+        EXPECT_LE(left, 548);
+        EXPECT_GE(top, 10);
+        EXPECT_LE(top, 240);
+      }
+    }
+  }
+}
+
+TEST(ReportChart, WithoutValuesIsEmpty) {
+  const std::string svg = render_chart({"t", "x", true, {{"c", {}, {}}, {"d", {1}, {kNan}}}});
+  EXPECT_TRUE(points_of(svg).empty());
+  EXPECT_FALSE(contains(svg, "inf"));
+}
+
+TEST(ReportChart, DotsAreDrawnForAFewValues) {
+  for (const int count : {60, 61}) {
+    Curve curve{"c", {}, {}};
+    for (int i = 0; i < count; ++i) {
+      curve.x.push_back(i);
+      curve.y.push_back(i % 7);
+    }
+    EXPECT_EQ(contains(render_chart({"t", "x", false, {curve}}), "<circle"), count == 60);
+  }
+}
+
+TEST(ReportChart, ACurveNeedsTwoValues) {
+  std::vector<Chart> charts{{"none", "x", false, {}},
+                            {"one", "x", false, {{"c", {1, 2}, {kNan, 5}}}},
+                            {"two", "x", false, {{"c", {1}, {5}}, {"d", {1, 2, 3}, {1, kNan, 3}}}}};
+  remove_empty(charts);
+  ASSERT_EQ(charts.size(), 1u);
+  EXPECT_EQ(charts[0].title, "two");
+}
+
+TEST(ReportChart, HasTheColumnsOfTheMetrics) {
+  const fs::path csv = testing::scratch_folder() / "metrics.csv";
+  write_file(
+      csv,
+      "event,step,epoch,loss,top1,top5,rate,grad,images,wait,seconds\n"
+      "train,10,1,2.5,0.25,0.5,0.01,1,100,0,60\nval,10,1,2.25,0.5,1,,,,,90\ntrain,20,2,1.5,0.75,0.5,0.005,1,1,0,120\n"
+      "val,20,2,1.25,0.625,1,,,,,150\nval,30");
+  const std::vector<Chart> charts = metric_charts(csv, "accuracy", true);
+  ASSERT_EQ(charts.size(), 4u);
+  ASSERT_EQ(charts[0].curves.size(), 2u);
+  EXPECT_EQ(charts[0].curves[0].y, (std::vector<double>{2.5, 1.5}));
+  EXPECT_EQ(charts[0].curves[1].y, (std::vector<double>{2.25, 1.25}));
+  EXPECT_EQ(charts[0].curves[1].x, (std::vector<double>{1, 2}));
+  EXPECT_EQ(charts[1].curves[1].y, (std::vector<double>{0.5, 0.625}));
+  EXPECT_TRUE(charts[1].percent);
+  EXPECT_EQ(charts[2].curves[0].x, (std::vector<double>{1, 2}));
+  EXPECT_EQ(charts[2].curves[1].x, (std::vector<double>{1.5, 2.5}));
+  EXPECT_EQ(charts[3].curves[0].y, (std::vector<double>{0.01, 0.005}));
+  const std::vector<Chart> without = metric_charts(csv, "accuracy", false);
+  EXPECT_EQ(without[0].curves.size(), 2u);
+  ASSERT_EQ(without[1].curves.size(), 1u);
+  EXPECT_EQ(without[1].curves[0].name, "validation");
+  for (const Chart& chart : metric_charts(csv.parent_path() / "none.csv", "accuracy", true)) {
+    EXPECT_TRUE(chart.curves.empty());
+  }
+}
+
+Report confusion_of(size_t classes) {
+  Report report;
+  report.confusion.assign(classes, std::vector<int64_t>(classes));
+  for (size_t c = 0; c < classes; ++c) {
+    report.classes.push_back("class<" + std::to_string(c));
+    report.confusion[c][c] = 1000;
+  }
+  return report;
+}
+
+TEST(ReportConfusion, OfFewClassesIsATable) {
+  Report report = confusion_of(40);
+  report.confusion[1][2] = 250;
+  report.confusion[3].assign(40, 0);  // a class without images
+  const std::string html = render_confusion(report);
+  EXPECT_TRUE(contains(html, "title=\"class&lt;1 predicted as class&lt;2: 20.0 %\">250</td>"));
+  EXPECT_TRUE(contains(html, "title=\"class&lt;1 predicted as class&lt;1: 80.0 %\">1000</td>"));
+  EXPECT_TRUE(contains(html, "title=\"class&lt;3 predicted as class&lt;3: 0.0 %\">0</td>"));
+  EXPECT_FALSE(contains(html, "nan"));
+}
+
+TEST(ReportConfusion, OfManyClassesListsConfusedPairsInDescendingOrder) {
+  Report report = confusion_of(41);
+  for (size_t c = 0; c + 1 < 41; ++c) report.confusion[c][c + 1] = static_cast<int64_t>(c) + 1;
+  const std::string html = render_confusion(report);
+  EXPECT_TRUE(
+      html.starts_with("<ol class=\"pairs\">\n<li>class&lt;39 predicted as class&lt;40: 40</li>\n"
+                       "<li>class&lt;38 predicted as class&lt;39: 39</li>\n"))
+      << html;
+  EXPECT_TRUE(contains(html, "<li>class&lt;10 predicted as class&lt;11: 11</li>"));  // the thirtieth
+  EXPECT_FALSE(contains(html, "<li>class&lt;9 predicted as class&lt;10: 10</li>"));
+  EXPECT_FALSE(contains(html, "1000"));
+}
+
+TEST(Thumbnail, FitsIntoItsLimit) {
+  const std::array<int64_t, 4> sizes[] = {{160, 160, 160, 160}, {161, 80, 160, 79}, {320, 160, 160, 80},
+                                          {3, 3000, 1, 160},    {3000, 3, 160, 1},  {1, 1, 1, 1}};
+  for (const auto& [width, height, to_width, to_height] : sizes) {
+    const image::Image thumbnail = make_thumbnail(image::make_image(width, height, 3));
+    EXPECT_EQ(thumbnail.width, to_width);
+    EXPECT_EQ(thumbnail.height, to_height);
+  }
+}
+
+TEST(ReportImages, AreEvenlySpacedAndWithoutThoseThatCannotBeRead) {
+  const fs::path images = make_images(10);  // 30 training images
+  write_file(images / "train/blue/00.png", "none");
+  Subset train{data::open_dataset(images, {.split = "train"}), {}, "train"};
+  data::LoaderOptions options;
+  options.transform.size = {8, 8};
+  options.transform.crop_pct = 1;
+  options.batch_size = 3;
+  options.shuffle = true;
+  options.unreadable = data::Unreadable::replace;
+  const ReportImages all = report_images(train, options);
+  ASSERT_EQ(all.examples.size(), 11u);
+  ASSERT_EQ(all.augmented.size(), 11u);
+  for (size_t i = 0; i < 11; ++i) {
+    EXPECT_EQ(all.examples[i].pixels, train.dataset->image(static_cast<int64_t>(i + 1) * 30 / 12).pixels) << i;
+    EXPECT_EQ(all.augmented[i].pixels, all.examples[i].pixels) << i;  // normalised and back
+  }
+  train.samples = {7, 3};
+  const ReportImages two = report_images(train, options);
+  ASSERT_EQ(two.examples.size(), 2u);
+  EXPECT_EQ(two.examples[0].pixels, train.dataset->image(7).pixels);
+  EXPECT_EQ(two.examples[1].pixels, train.dataset->image(3).pixels);
+  train.samples = {0};
+  EXPECT_TRUE(report_images(train, options).augmented.empty());
+}
+
+}  // namespace
+}  // namespace vitrail::train

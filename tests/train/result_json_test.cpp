@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/result_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "vitrail/data/metrics.h"
+
+namespace vitrail::train {
+namespace {
+
+using Json = nlohmann::json;
+
+TrainingResult tested() {
+  TrainingResult result;
+  result.best_top1 = 0.75;
+  result.validation_images = 40;
+  result.best_epoch = 3;
+  result.tested = true;
+  result.test_top1 = 0.5;
+  result.test_top5 = 0.875;
+  result.test_images = 16;
+  return result;
+}
+
+TEST(ResultJson, AccuraciesHaveTheirIntervals) {
+  const Json json = Json::parse(result_json(tested()));
+  EXPECT_EQ(json["held_out_top1"], 0.75);
+  EXPECT_EQ(json["held_out_top1_interval"][0], data::wilson_interval(0.75, 40).low);
+  EXPECT_EQ(json["held_out_top1_interval"][1], data::wilson_interval(0.75, 40).high);
+  EXPECT_EQ(json["held_out_images"], 40);
+  EXPECT_EQ(json["best_epoch"], 3);
+  EXPECT_EQ(json["test_top1"], 0.5);
+  EXPECT_EQ(json["test_top5"], 0.875);
+  EXPECT_EQ(json["test_top5_interval"][1], data::wilson_interval(0.875, 16).high);
+  EXPECT_EQ(json["test_images"], 16);
+}
+
+// Neither a mean average precision nor an IoU is a fraction of images.
+TEST(ResultJson, OtherMetricsHaveNoIntervals) {
+  for (const bool segmentation : {false, true}) {
+    TrainingResult result = tested();
+    (segmentation ? result.segmentation : result.multi_label) = true;
+    const Json json = Json::parse(result_json(result));
+    for (const auto& item : json.items()) {
+      EXPECT_EQ(item.key().find("interval"), std::string::npos) << item.key();
+      EXPECT_EQ(item.key().find("top1"), std::string::npos) << item.key();
+    }
+    EXPECT_EQ(json["held_out_images"], 40);
+    EXPECT_EQ(json["test_images"], 16);
+  }
+}
+
+TEST(ResultJson, WhatDoesNotExistIsNullOrAbsent) {
+  TrainingResult result;
+  result.epoch = 2;
+  result.step = 9;
+  result.seconds = 1.5;
+  const Json json = Json::parse(result_json(result));
+  const Json expected{
+      {"epochs", 2}, {"steps", 9}, {"held_out_top1", nullptr}, {"best_epoch", nullptr}, {"seconds", 1.5}};
+  EXPECT_EQ(json, expected);
+}
+
+TEST(ResultJson, SkippedWorkAndProcessesAreSaidIfThereAreAny) {
+  TrainingResult result;
+  result.skipped_images = 1;
+  result.skipped_steps = 2;
+  result.processes = 2;
+  result.communication.seconds = 3;
+  result.communication.overlapped = 2;
+  result.communication.waited = 1;
+  const Json json = Json::parse(result_json(result));
+  EXPECT_EQ(json["skipped_images"], 1);
+  EXPECT_EQ(json["skipped_steps"], 2);
+  EXPECT_EQ(json["processes"], 2);
+  EXPECT_EQ(json["exchange_seconds"], 3);
+  EXPECT_EQ(json["exchange_overlapped_seconds"], 2);
+  EXPECT_EQ(json["exchange_waited_seconds"], 1);
+}
+
+TEST(ResultJson, TheAccuracyOfACrossValidationHasItsImages) {
+  TrainingResult result;
+  result.cross_validated = {.top1 = 0.25, .images = 8};
+  const Json json = Json::parse(result_json(result));
+  EXPECT_EQ(json["cross_validated_top1"], 0.25);
+  EXPECT_EQ(json["cross_validated_top1_interval"][0], data::wilson_interval(0.25, 8).low);
+  EXPECT_EQ(json["cross_validated_images"], 8);
+}
+
+TEST(ProgressJson, NamesItsPhase) {
+  using Phase = Progress::Phase;
+  const std::pair<Phase, const char*> phases[] = {{Phase::train, "train"},
+                                                  {Phase::validate, "validate"},
+                                                  {Phase::test, "test"},
+                                                  {Phase::features, "features"},
+                                                  {Phase::search, "search"}};
+  for (const auto& [phase, name] : phases) {
+    Progress progress;
+    progress.phase = phase;
+    EXPECT_EQ(Json::parse(progress_json(progress))["phase"], name);
+  }
+  const Progress progress{.phase = Phase::train,
+                          .epoch = 1,
+                          .epochs = 2,
+                          .step = 3,
+                          .steps = 4,
+                          .loss = 0.5,
+                          .accuracy = std::numeric_limits<double>::quiet_NaN(),
+                          .images_per_second = 6,
+                          .seconds_left = 7};
+  const Json expected{{"phase", "train"},   {"epoch", 1},  {"epochs", 2},         {"step", 3},
+                      {"steps", 4},         {"loss", 0.5}, {"accuracy", nullptr}, {"images_per_second", 6.0},
+                      {"seconds_left", 7.0}};
+  EXPECT_EQ(Json::parse(progress_json(progress)), expected);
+}
+
+TEST(EpochJson, ValuesOfValidationAreNullWithoutOne) {
+  EpochResult epoch;
+  epoch.epoch = 2;
+  epoch.val_top1 = 0.5;
+  epoch.val_loss = 1.5;
+  epoch.best = true;
+  EXPECT_TRUE(Json::parse(epoch_json(epoch))["val_top1"].is_null());
+  EXPECT_TRUE(Json::parse(epoch_json(epoch))["val_loss"].is_null());
+  epoch.validated = true;
+  EXPECT_EQ(Json::parse(epoch_json(epoch))["val_top1"], 0.5);
+  EXPECT_EQ(Json::parse(epoch_json(epoch))["val_loss"], 1.5);
+  EXPECT_EQ(Json::parse(epoch_json(epoch))["best"], true);
+}
+
+}  // namespace
+}  // namespace vitrail::train

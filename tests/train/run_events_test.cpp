@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/run_events_internal.h"
+
+#include <cmath>
+
+#include "tests/train/training_fixture.h"
+#include "vitrail/train/resume_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+Recipe recipe_with(const std::vector<std::string>& settings) {
+  return parse_recipe(tiny_recipe("x"), "r.json", settings);
+}
+
+TEST(RowIsDue, AtTheFirstStepThenInIntervalsAndAtTheEnd) {
+  const EpochLength length{.batches = 10, .steps = 10};
+  const auto due = [&](const std::vector<std::string>& settings, int64_t epoch, int64_t step_in_epoch) {
+    return row_is_due(recipe_with(settings), {epoch, step_in_epoch, epoch * 10 + step_in_epoch}, length);
+  };
+  const std::vector<std::string> rare{"epochs=10", "log_every=1000"};  // every 100 / 20 = fifth step
+  EXPECT_TRUE(due(rare, 0, 1));
+  for (int64_t step = 2; step <= 10; ++step) EXPECT_EQ(due(rare, 3, step), step % 5 == 0) << step;
+  const std::vector<std::string> every{"epochs=10", "log_every=4"};
+  for (int64_t step = 2; step <= 9; ++step) EXPECT_EQ(due(every, 0, step), step % 4 == 0) << step;
+  EXPECT_FALSE(due(every, 0, 10)) << "another epoch follows";
+  EXPECT_TRUE(row_is_due(recipe_with(every), {9, 10, 99}, length)) << "the end of the run";
+  std::vector<std::string> patient = every;
+  patient.push_back("patience=3");
+  EXPECT_TRUE(row_is_due(recipe_with(patient), {0, 10, 9}, length)) << "the run may end here";
+  EXPECT_TRUE(due({"epochs=1", "log_every=1000"}, 0, 3)) << "a short run has all steps";
+}
+
+TEST(CheckpointIsDue, AfterStepsOrMinutesButNotAtTheEndOfAnEpoch) {
+  const EpochLength length{.batches = 10, .steps = 5};
+  const auto due = [&](const char* steps, const char* minutes, int64_t since, double seconds,
+                       int64_t step_in_epoch = 4) {
+    const Recipe recipe = recipe_with(
+        {std::string("checkpoint.every_steps=") + steps, std::string("checkpoint.every_minutes=") + minutes});
+    return checkpoint_is_due(recipe, {0, step_in_epoch, 20 + since}, length, 20, seconds);
+  };
+  EXPECT_FALSE(due("3", "0", 2, 1e9));
+  EXPECT_TRUE(due("3", "0", 3, 0));
+  EXPECT_TRUE(due("3", "0", 4, 0));
+  EXPECT_FALSE(due("3", "0", 3, 0, 10)) << "the end of the epoch saves anyway";
+  EXPECT_FALSE(due("0", "0", 1000, 1e9)) << "never";
+  EXPECT_FALSE(due("0", "2", 1000, 119));
+  EXPECT_TRUE(due("0", "2", 0, 120));
+  EXPECT_TRUE(due("3", "2", 0, 121));
+}
+
+TEST(CountStep, SkippedStepsInARowEndTheRun) {
+  Counters counters;
+  const StepResult skipped{.updated = false}, done{.gradient_norm = 2};
+  for (int i = 0; i < 99; ++i) count_step(skipped, {}, counters);
+  count_step(done, {}, counters);
+  EXPECT_EQ(counters.skipped_in_a_row, 0);
+  EXPECT_EQ(counters.skipped_steps, 99);
+  EXPECT_EQ(counters.interval.steps, 1);
+  EXPECT_EQ(counters.interval.gradient_norm, 2);
+  for (int i = 0; i < 99; ++i) count_step(skipped, {}, counters);
+  EXPECT_EQ(counters.interval.steps, 1);
+  const std::string message = error_of([&] { count_step(skipped, {0, 0, 7}, counters); });
+  EXPECT_TRUE(contains(message, "step 7: expected a finite loss, got 100 steps in a row")) << message;
+}
+
+TEST(OutOfPatience, SoManyEpochsAfterTheBest) {
+  Counters counters;
+  const Recipe recipe = recipe_with({"patience=3"});
+  const auto out = [&](int64_t epochs) { return out_of_patience(recipe, {.epoch = epochs}, counters); };
+  EXPECT_FALSE(out(100)) << "nothing was validated";
+  counters.best = {0, 1};
+  counters.best_epoch = 2;
+  EXPECT_FALSE(out(4));
+  EXPECT_TRUE(out(5));
+  EXPECT_FALSE(out_of_patience(recipe_with({"patience=0"}), {.epoch = 100}, counters));
+}
+
+TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
+  EpochResult result{.val_loss = 1, .val_top1 = 0.5, .ema_loss = 0.5, .ema_top1 = 0.4, .has_ema = false};
+  const Candidate without = candidate_of(result, nullptr, 100);
+  EXPECT_FALSE(without.is_average);
+  EXPECT_EQ(without.score.loss, 1);
+  EXPECT_EQ(without.score.top1, 0.5);
+}
+
+TEST(ResumePosition, IsTheSameImageInBatchesOfAnotherSize) {
+  struct Case {
+    int64_t step_in_epoch, old_images, new_images, batches, accumulate, want;
+  };
+  for (const auto& [step, old_images, new_images, batches, accumulate, want] : {Case{6, 8, 8, 12, 4, 6},
+                                                                                {6, 0, 8, 12, 4, 6},
+                                                                                {6, 4, 8, 12, 1, 3},
+                                                                                {5, 4, 8, 12, 1, 2},
+                                                                                {6, 8, 4, 24, 1, 12},
+                                                                                {6, 8, 4, 24, 5, 10},
+                                                                                {12, 8, 4, 24, 5, 24},
+                                                                                {3, 8, 4, 5, 4, 5},
+                                                                                {0, 8, 4, 24, 3, 0}}) {
+    const Position position = resume_position(
+        {.epoch = 2, .step_in_epoch = step, .step = 9, .batch_images = old_images}, new_images, batches, accumulate);
+    EXPECT_EQ(position.step_in_epoch, want) << step << " " << old_images << " " << new_images << " " << accumulate;
+    EXPECT_EQ(position.batch_images, new_images);
+    EXPECT_EQ(position.epoch, 2);
+    EXPECT_EQ(position.step, 9);
+  }
+}
+
+TEST(ClassNames, ThatChangedAreAnErrorWithTheFirstThatDiffers) {
+  const auto message = [](const std::vector<std::string>& before, const std::vector<std::string>& now) {
+    return error_of([&] { check_class_names(before, now, "run"); });
+  };
+  EXPECT_TRUE(
+      contains(message({"a", "b"}, {"a", "c"}), "the run's 2 classes, with 'b' as class 1, got 2 classes, with 'c'"));
+  EXPECT_TRUE(contains(message({"a", "b"}, {"a"}), "with 'b' as class 1, got 1 classes, with no class"));
+  EXPECT_TRUE(contains(message({"a"}, {"a", "b"}), "with no class as class 1, got 2 classes, with 'b'"));
+  EXPECT_NO_THROW(check_class_names({}, {"a"}, "run")) << "an old checkpoint";
+  EXPECT_NO_THROW(check_class_names({"a"}, {"a"}, "run"));
+}
+
+TEST(CopyWeights, NeedsTheSameNamesAndShapes) {
+  const Tensor to = Tensor::zeros({2, 2});
+  const std::vector<nn::NamedTensor> target{{"w", to}};
+  copy_weights({{"w", Tensor::full({2, 2}, 3, DType::f32)}}, target, "file");
+  EXPECT_EQ(to.data<float>()[3], 3);
+  EXPECT_TRUE(contains(error_of([&] { copy_weights({}, target, "file"); }), "file: expected 1 tensors, got 0"));
+  EXPECT_TRUE(contains(error_of([&] {
+                         copy_weights({{"v", Tensor::zeros({2, 2})}}, target, "file");
+                       }),
+                       "expected w [2, 2]"));
+  EXPECT_TRUE(contains(error_of([&] {
+                         copy_weights({{"w", Tensor::zeros({4})}}, target, "file");
+                       }),
+                       "expected w [2, 2]"));
+}
+
+}  // namespace
+}  // namespace vitrail::train

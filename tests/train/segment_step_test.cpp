@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/train/segment_step_internal.h"
+
+#include "tests/train/segment_fixture.h"
+#include "vitrail/train/segment_model_internal.h"
+
+namespace vitrail::train {
+namespace {
+
+constexpr int64_t kSize = 32;
+
+class SegmentStepTest : public ::testing::Test {
+ protected:
+  // The loss of a batch of two images, with these biases of the predicted IoUs of the four masks.
+  SegmentBatchResult result_with(const std::vector<float>& biases, bool with_empty = false) {
+    PreparedSam prepared = prepare_sam(recipe_);
+    prepared.model.requires_grad(true);
+    const Tensor bias = prepared.model.parameter("mask_decoder.iou_prediction_head.layers.2.bias");
+    for (size_t i = 0; i < biases.size(); ++i) bias.data<float>()[i] = biases[i];
+    const int64_t masks = prepared.model.config().encoder.grid * 4;
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kSize, masks);
+    SegmentStep step(recipe_, prepared.model, "");
+    std::vector<DrawnSample> batch{draw.draw(0, 0, 0), draw.draw(1, 0, 1)};
+    if (with_empty) {
+      batch.insert(batch.begin() + 1, draw.draw(2, 0, 2));
+      batch[1].prompts.clear();
+    }
+    return step.accumulate(std::move(batch), 1);
+  }
+
+  const fs::path instances_ = make_instances(3, 1);
+  Recipe recipe_ = parse_recipe(tiny_segment_recipe(instances_), "r.json",
+                                {"segment.iou_weight=0", "segment.prompts=2", "segment.rounds=2"});
+};
+
+// The first mask is the one for prompts that leave no doubt; a click's mask is one of the others.
+TEST_F(SegmentStepTest, CorrectionsFollowTheBestOfTheMasksForOnePrompt) {
+  const SegmentBatchResult second = result_with({0, 0, 100, 0});
+  EXPECT_EQ(result_with({1000, 0, 100, 0}).loss, second.loss);
+  EXPECT_NE(result_with({0, 100, 0, 0}).loss, second.loss);
+  EXPECT_NE(result_with({0, 0, 0, 100}).loss, second.loss);
+  EXPECT_EQ(result_with({0, 0, 0, 100}).iou, second.iou);  // the first round has no corrections
+}
+
+TEST_F(SegmentStepTest, ImagesWithoutPromptsAreNotInTheMean) {
+  const SegmentBatchResult both = result_with({}), with_empty = result_with({}, true);
+  EXPECT_EQ(with_empty.loss, both.loss);
+  EXPECT_EQ(with_empty.images, 2);
+  EXPECT_EQ(with_empty.prompts, 4);
+}
+
+TEST_F(SegmentStepTest, ABatchWithoutPromptsDoesNothing) {
+  const PreparedSam prepared = prepare_sam(recipe_);
+  SegmentStep step(recipe_, prepared.model, "");
+  const SegmentBatchResult result = step.accumulate({}, 1);
+  EXPECT_EQ(result.images, 0);
+  EXPECT_EQ(result.prompts, 0);
+  EXPECT_EQ(result.loss, 0);
+}
+
+}  // namespace
+}  // namespace vitrail::train
