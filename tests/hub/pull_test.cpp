@@ -123,7 +123,8 @@ TEST_F(Pulls, AShardThatTheHubDoesNotListIsAnError) {
 
 TEST_F(Pulls, AListMayHaveSeveralPages) {
   second_page_["model.safetensors"] = 1;
-  link_ = "<" + server_.url() + "/second-page>; rel=\"next\"";
+  link_ = "<" + server_.url() + "/first>; rel=\"first\", <" + server_.url() + "/second-page>; rel=\"next\", <" +
+          server_.url() + "/last>; rel=\"last\"";
   EXPECT_EQ(read_text_file(pull_into(cache_) / "model.safetensors"), "weights");
 }
 

@@ -429,7 +429,8 @@ TEST(Config, TheNumberOfClassesIsThatOfTheLabels) {
   EXPECT_EQ(classes(R"(, "num_labels": 7)"), 7);
   EXPECT_EQ(classes(R"(, "id2label": {"0": "a", "1": "b", "2": "c"}, "num_labels": 7)"), 3);
   EXPECT_EQ(parse(R"({"model_type": "vit", "architectures": ["ViTModel"], "num_labels": 7})").vit.num_classes, 0);
-  for (const char* map : {R"({"1": "a"})", R"({"0": 1})", R"({"x": "a"})", R"({"0": "a", "2": "b"})"}) {
+  for (const char* map :
+       {R"({"1": "a"})", R"({"0": 1})", R"({"x": "a"})", R"({"0": "a", "2": "b"})", R"({"0": "a", "00": "b"})"}) {
     EXPECT_NE(error_of(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "id2label": )" +
                        std::string(map) + "}")
                   .find("id2label: expected class indices 0 to "),

@@ -137,7 +137,7 @@ TEST(Unigram, ABeginningTokenIsTheTemplates) {
   EXPECT_EQ(tokenizer.encode("cat", 2), (Ids{8, 1})) << "a context of the special tokens alone";
   EXPECT_EQ(tokenizer.encode("", 2), (Ids{8, 1}));
   EXPECT_EQ(warnings.messages.size(), 1u);
-  for (const int64_t context : {0, 1}) {
+  for (const int64_t context : {-1, 0, 1}) {
     EXPECT_TRUE(contains(error_of([&] { tokenizer.encode("cat", context); }), "a context of at least 2 tokens"));
   }
   EXPECT_EQ(tokenizer_of(small_json()).encode("cat", 1), Ids{1});

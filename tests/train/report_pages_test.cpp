@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of reports: texts, charts, confusion matrices and images.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/train/training_fixture.h"
@@ -20,9 +22,9 @@ TEST(ReportText, NumbersAreSeparatedInGroupsOfThree) {
 
 TEST(ReportText, DurationsHaveTwoUnits) {
   const std::pair<double, const char*> durations[] = {
-      {0, "0.0 s"},         {7.54, "7.5 s"},       {59.9, "59.9 s"},
-      {60, "1 min 00 s"},   {190.9, "3 min 10 s"}, {3599.9, "59 min 59 s"},
-      {3600, "1 h 00 min"}, {3900, "1 h 05 min"},  {90061, "25 h 01 min"}};
+      {0, "0.0 s"},         {7.54, "7.5 s"},       {59.9, "59.9 s"},        {59.97, "1 min 00 s"},
+      {60, "1 min 00 s"},   {190.9, "3 min 10 s"}, {3599.9, "59 min 59 s"}, {3600, "1 h 00 min"},
+      {3900, "1 h 05 min"}, {90061, "25 h 01 min"}};
   for (const auto& [seconds, text] : durations) EXPECT_EQ(duration_text(seconds), text);
 }
 
@@ -99,6 +101,21 @@ TEST(ReportChart, ACurveNeedsTwoValues) {
   remove_empty(charts);
   ASSERT_EQ(charts.size(), 1u);
   EXPECT_EQ(charts[0].title, "two");
+}
+
+TEST(ReportChart, ALongCurveIsThinnedAndKeepsItsEnds) {
+  const fs::path csv = testing::scratch_folder() / "metrics.csv";
+  for (const int points : {400, 401, 799, 1000, 1201}) {
+    std::string rows = "event,step,epoch,loss,top1,top5,rate,grad,images,wait,seconds\n";
+    for (int i = 1; i <= points; ++i) rows += str("train,", i, ",", i, ",2.5,0.25,0.5,0.01,1,100,0,60\n");
+    write_file(csv, rows);
+    const std::vector<double> x = metric_charts(csv, "accuracy", true).at(0).curves.at(0).x;
+    EXPECT_GT(x.size(), 150u) << points;
+    EXPECT_LE(x.size(), 401u) << points;
+    EXPECT_EQ(x.front(), 1) << points;
+    EXPECT_EQ(x.back(), points);
+    EXPECT_TRUE(std::adjacent_find(x.begin(), x.end(), std::greater_equal<>()) == x.end()) << points;
+  }
 }
 
 TEST(ReportChart, HasTheColumnsOfTheMetrics) {

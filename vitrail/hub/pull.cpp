@@ -52,11 +52,16 @@ std::string human_bytes(int64_t bytes) { return str((bytes + 999'999) / 1'000'00
 
 // The URL in <…> of the header "Link: <URL>; rel="next"", for lists of several pages.
 std::string next_page(const HttpResponse& response, const std::string& endpoint) {
-  const std::string link = response.header("link");
-  const size_t begin = link.find('<'), end = link.find('>');
-  if (begin == link.npos || end == link.npos || link.find("rel=\"next\"", end) == link.npos) return "";
-  const std::string url = link.substr(begin + 1, end - begin - 1);
-  return origin_of(url) == origin_of(endpoint) ? url : "";
+  const std::string links = response.header("link");  // RFC 8288: <URL>; rel="next", <URL>; rel="last"
+  for (size_t begin = links.find('<'); begin != links.npos;) {
+    const size_t end = links.find('>', begin), following = links.find('<', end);
+    if (end == links.npos) return "";
+    const std::string url = links.substr(begin + 1, end - begin - 1);
+    if (links.substr(end, following - end).find("rel=\"next\"") != links.npos)
+      return origin_of(url) == origin_of(endpoint) ? url : "";
+    begin = following;
+  }
+  return "";
 }
 
 class Pull {

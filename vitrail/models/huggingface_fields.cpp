@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields that many configurations of Hugging Face transformers have.
 #include <algorithm>
+#include <set>
 
 #include "vitrail/base/error.h"
 #include "vitrail/models/huggingface_config_internal.h"
@@ -13,12 +14,13 @@ std::vector<std::string> read_labels(const JsonFields& file) {
   if (!file.has("id2label")) return labels;
   const JsonFields map(file.at("id2label"), file.path("id2label"));
   labels.resize(map.object().size());
+  std::set<size_t> named;
   for (const auto& item : map.object().items()) {
     size_t index = labels.size();
     const bool number = !item.key().empty() && item.key().size() < 9 &&
                         std::all_of(item.key().begin(), item.key().end(), [](char c) { return c >= '0' && c <= '9'; });
     if (number) index = std::stoul(item.key());
-    if (index >= labels.size() || !item.value().is_string()) {
+    if (index >= labels.size() || !item.value().is_string() || !named.insert(index).second) {
       throw Error(map.where(), str("class indices 0 to ", labels.size() - 1, " with a name each"),
                   "\"" + item.key() + "\"");
     }

@@ -23,9 +23,10 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text, int64_t max_length
   const std::vector<int64_t> content = encode_content(text);
   std::vector<int64_t> ids;
   if (special_.bos) ids.push_back(*special_.bos);
-  const size_t special = ids.size() + 1, limit = static_cast<size_t>(max_length);
-  if (limit < special) throw Error("text", str("a context of at least ", special, " tokens"), str(max_length));
-  const size_t kept = std::min(content.size(), limit - special);
+  const size_t special = ids.size() + 1;
+  if (max_length < static_cast<int64_t>(special))
+    throw Error("text", str("a context of at least ", special, " tokens"), str(max_length));
+  const size_t kept = std::min(content.size(), static_cast<size_t>(max_length) - special);
   if (kept < content.size()) {
     warn(str(quoted(text), ": cut to the model's context of ", max_length, " tokens, from ", content.size() + special));
   }

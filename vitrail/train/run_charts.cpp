@@ -42,6 +42,10 @@ Curve make_curve(const std::string& name, const std::vector<Point>& points, doub
     curve.x.push_back(points[i].*x);
     curve.y.push_back(points[i].*y);
   }
+  if (stride > 1 && (points.size() - 1) % stride != 0) {  // the last point is the result
+    curve.x.push_back(points.back().*x);
+    curve.y.push_back(points.back().*y);
+  }
   return curve;
 }
 
@@ -62,7 +66,7 @@ std::string with_thousands_separators(int64_t number) {
 
 std::string duration_text(double seconds) {
   char text[32];
-  const auto total = static_cast<int64_t>(seconds);
+  const auto total = static_cast<int64_t>(seconds + 0.05);  // 59.97 is 1 min, as 59.9 s is in tenths
   if (total >= 3600) {
     std::snprintf(text, sizeof text, "%d h %02d min", static_cast<int>(total / 3600),
                   static_cast<int>(total / 60 % 60));
