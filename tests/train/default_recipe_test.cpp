@@ -37,6 +37,9 @@ TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
   EXPECT_EQ(chosen.recipe.data.val, "");
   EXPECT_EQ(chosen.training_images, 40);  // a third of 60 is held out
   EXPECT_EQ(chosen.validation_images, 20);
+  EXPECT_TRUE(any_reason(chosen, "20 of 60 images are held out"));
+  EXPECT_FALSE(any_reason(default_recipe({.data = images.string(), .model = small_model(), .cross_validated = true}),
+                          "held out"));
 
   fs::rename(images / "test", images / "val");
   chosen = default_recipe({.data = images.string(), .model = small_model()});
@@ -44,6 +47,7 @@ TEST(DefaultRecipe, UsesTheSplitsOfTheDataset) {
   EXPECT_EQ(chosen.recipe.data.test, "");
   EXPECT_EQ(chosen.training_images, 60);
   EXPECT_EQ(chosen.validation_images, 12);
+  EXPECT_FALSE(any_reason(chosen, "held out"));
 
   chosen = default_recipe({.data = (images / "train").string(), .model = small_model()});
   EXPECT_EQ(chosen.recipe.data.val + chosen.recipe.data.test, "");

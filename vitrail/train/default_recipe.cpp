@@ -71,6 +71,15 @@ int64_t finetune_epochs_for(int64_t images) {
   return std::max<int64_t>(3, std::llround(40 / std::pow(static_cast<double>(images), 0.2)));
 }
 
+// Held-out images are missed in training where there are few.
+void tell_large_holdout(const DefaultRecipeOptions& options, const Counts& counts, DefaultRecipe& result) {
+  const int64_t images = counts.train + counts.validation;
+  if (options.cross_validated || !result.recipe.data.val.empty() || 4 * counts.validation <= images) return;
+  result.reasons.push_back(str(counts.validation, " of ", images,
+                               " images are held out to choose the weights; with --folds 5 the model is trained on "
+                               "all, and cross-validation measures it"));
+}
+
 // Without balance, a model hardly learns classes that are much smaller than others.
 void set_balance(const Counts& counts, DefaultRecipe& result) {
   constexpr int64_t kUnequal = 3;
@@ -190,6 +199,7 @@ DefaultRecipe default_recipe(const DefaultRecipeOptions& options) {
   result.training_images = counts.train, result.validation_images = counts.validation;
   if (options.preset == Preset::probe) return result;
   if (counts.multi_label) set_multi_label(result);
+  tell_large_holdout(options, counts, result);
   set_duration(options, result);
   if (!counts.multi_label) set_balance(counts, result);
   set_augmentation(result.architecture.img_size[0], result);
