@@ -46,7 +46,15 @@ void expect_correct_gradients(const Function& function, In inputs) {
                                << check.numerical << ", analytic " << check.analytic;
 }
 
-// The gradients of the inputs in this dtype, for a fixed random gradient of the output.
+// Random values whose first and last axes are exchanged in memory.
+Tensor strided_draw(const Shape& shape, DType dtype) {
+  if (shape.rank() < 2) return Tensor::randn(shape, 99, dtype);
+  Shape stored = shape;
+  std::swap(stored[0], stored[shape.rank() - 1]);
+  return Tensor::randn(stored, 99, dtype).transpose(0, shape.rank() - 1);
+}
+
+// The gradients of the inputs in this dtype, for a fixed random gradient of the output, which is not contiguous.
 std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) {
   std::vector<Tensor> leaves;
   for (const Tensor& input : inputs) {
@@ -54,7 +62,7 @@ std::vector<Tensor> gradients(const Function& function, In inputs, DType dtype) 
     autograd::set_requires_grad(leaves.back(), true);
   }
   const Tensor out = function(leaves);
-  autograd::backward(out, Tensor::randn(out.shape(), 99, out.dtype()));
+  autograd::backward(out, strided_draw(out.shape(), out.dtype()));
   std::vector<Tensor> grads;
   for (const Tensor& leaf : leaves) grads.push_back(autograd::grad_of(leaf));
   return grads;
@@ -93,6 +101,17 @@ TEST(Gradient, OfActivations) {
     const Function f = [kind](In in) { return activation(in[0], kind); };
     expect_correct_gradients(f, {draw({3, 5}, 1)});
     expect_float_agrees(f, {draw({37, 29}, 1)}, 16);
+  }
+}
+
+// bf16 keeps 8 bits, so that values and derivatives of order 1 are right to a few 2^-8.
+TEST(Gradient, OfActivationsInBfloat16) {
+  for (const Activation kind : kActivations) {
+    const Function f = [kind](In in) { return activation(in[0], kind); };
+    const std::vector<Tensor> inputs{draw({7, 9}, 1).to(DType::bf16).to(DType::f64)};
+    const Tensor half = gradients(f, inputs, DType::bf16)[0], exact = gradients(f, inputs, DType::f64)[0];
+    EXPECT_EQ(half.dtype(), DType::bf16);
+    EXPECT_TRUE(testing::close(half.to(DType::f64), exact, 8 * std::pow(2, -8)));
   }
 }
 
