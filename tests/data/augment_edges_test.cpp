@@ -147,9 +147,9 @@ TEST(PolicyOperations, AreThoseOfTheirNames) {
     change(want);
     EXPECT_EQ(got.pixels, want.pixels) << name_of(call.op);
   };
-  const image::Filter filter = image::Filter::bilinear;
+  constexpr image::Filter filter = image::Filter::bilinear;
   const auto map = [&](const image::AffineMatrix& matrix) {
-    return [&fill, filter, matrix](Image& i) { i = image::affine(i, matrix, filter, fill); };
+    return [&fill, matrix](Image& i) { i = image::affine(i, matrix, filter, fill); };
   };
   expect({ImageOp::identity, 3}, [](Image&) {});
   expect({ImageOp::autocontrast}, [](Image& i) { image::autocontrast(i); });

@@ -63,19 +63,21 @@ TEST(LimitNames, CountsArePositiveIntegersAndSecondsPositiveNumbers) {
   EXPECT_EQ(limits.body_bytes, size_t{1} << 40);
   set_limit(limits, "json-depth", "2147483647");
   const Limits before = limits;
-  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{{"body-bytes", "0"},
-                                                                                    {"body-bytes", "-1"},
-                                                                                    {"body-bytes", "1.5"},
-                                                                                    {"body-bytes", "1099511627777"},
-                                                                                    {"json-depth", "2147483648"},
-                                                                                    {"exit-seconds", "0"},
-                                                                                    {"exit-seconds", "0.0009"},
-                                                                                    {"exit-seconds", "-1"},
-                                                                                    {"exit-seconds", "1000001"},
-                                                                                    {"exit-seconds", "nan"},
-                                                                                    {"exit-seconds", ""},
-                                                                                    {"images", ""}}) {
-    EXPECT_TRUE(contains(error_of([&] { set_limit(limits, name, value); }), str(name, ": expected "))) << value;
+  for (const auto& wrong : std::vector<std::pair<const char*, const char*>>{{"body-bytes", "0"},
+                                                                            {"body-bytes", "-1"},
+                                                                            {"body-bytes", "1.5"},
+                                                                            {"body-bytes", "1099511627777"},
+                                                                            {"json-depth", "2147483648"},
+                                                                            {"exit-seconds", "0"},
+                                                                            {"exit-seconds", "0.0009"},
+                                                                            {"exit-seconds", "-1"},
+                                                                            {"exit-seconds", "1000001"},
+                                                                            {"exit-seconds", "nan"},
+                                                                            {"exit-seconds", ""},
+                                                                            {"images", ""}}) {
+    EXPECT_TRUE(
+        contains(error_of([&] { set_limit(limits, wrong.first, wrong.second); }), str(wrong.first, ": expected ")))
+        << wrong.second;
   }
   EXPECT_EQ(fields_of(limits), fields_of(before));
   const std::string unknown = error_of([&] { set_limit(limits, "body_bytes", "1"); });
