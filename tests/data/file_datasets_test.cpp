@@ -207,6 +207,15 @@ TEST(Cifar, ASplitIsAllOfItsFilesInOrder) {
   EXPECT_EQ(dataset->class_names()[9], "j");
 }
 
+TEST(Cifar, ClassNamesMayHaveTheLineEndsOfWindows) {
+  const fs::path root = testing::scratch_folder();
+  write_file(root / "test_batch.bin", cifar_record("\x07", 0, 0, 0));
+  write_file(root / "batches.meta.txt", "a\r\nb\r\nc\r\nd\r\ne\r\nf\r\ng\r\nh\r\ni\r\nj\r\n\r\n");
+  const auto dataset = open_dataset(root, {});
+  EXPECT_EQ(dataset->class_names()[0], "a");
+  EXPECT_EQ(dataset->class_names()[9], "j");
+}
+
 TEST(Cifar, ClassNamesAreReadToALimit) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "test_batch.bin", cifar_record("\x07", 0, 0, 0));

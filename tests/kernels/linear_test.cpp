@@ -112,6 +112,10 @@ TEST(PackedGemm, AddsTheScaledResidualAlsoInPlaceAndAfterAnActivation) {
           EXPECT_EQ(y[at], in_place[at]);
         }
         for (int64_t r = 0; r < 29; ++r) EXPECT_EQ(y[r * 40 + 38], 8.0f);
+        // The rows of the residual may be longer than those of the result.
+        std::vector<float> apart(29 * 37);
+        run(gemm, problem.x.data(), 300, apart.data(), 37, 29, {activation, {residual.data(), 40, factor}});
+        for (int64_t i = 0; i < 29 * 37; ++i) EXPECT_EQ(apart[i], y[i / 37 * 40 + i % 37]);
       });
     }
   }
