@@ -150,7 +150,7 @@ std::string Lowering::linear(const ops::Operation& operation) {
   const Tensor &x = operation.inputs[0], &weight = operation.inputs[1], &bias = operation.inputs[2];
   if (const auto unfold = unfolds_.find(x.storage().get()); unfold != unfolds_.end())
     return unfolded_linear(unfold->second, operation);
-  std::string y = product(x, weight);
+  std::string y = matmul(x, weight);
   if (bias.defined()) {
     const Sum sum{y, value_of(bias)};
     y = graph_.node("Add", {sum.x, sum.bias});

@@ -53,9 +53,9 @@ class Lowering {
   std::string mean(const std::string& x, int64_t axis, bool keep);
 
   std::string transposed_weight(const Tensor& weight);
-  std::string product(const Tensor& x, const Tensor& weight);
-  std::string quantized_product(const std::string& x, const AffineQuantization& activation, const Tensor& weight,
-                                const std::string& name);
+  std::string matmul(const Tensor& x, const Tensor& weight);
+  std::string quantized_matmul(const std::string& x, const AffineQuantization& activation, const Tensor& weight,
+                               const std::string& name);
   std::string linear(const ops::Operation& operation);
   std::string layer_norm(const ops::Operation& operation);
   std::string rms_norm(const ops::Operation& operation);

@@ -28,16 +28,16 @@ QuantizedTensor rounded_rows(const Tensor& weight, const std::string& name) {
 }  // namespace
 
 // x W, W [out, in] transposed.
-std::string Lowering::product(const Tensor& x, const Tensor& weight) {
+std::string Lowering::matmul(const Tensor& x, const Tensor& weight) {
   const std::string name = name_of_constant(weight);
   const auto activation = options_.activations.find(name.substr(0, name.rfind('.')));
   if (activation == options_.activations.end()) return graph_.node("MatMul", {value_of(x), transposed_weight(weight)});
   used_activations_.insert(activation->first);
-  return quantized_product(value_of(x), activation->second, weight, name);
+  return quantized_matmul(value_of(x), activation->second, weight, name);
 }
 
-std::string Lowering::quantized_product(const std::string& x, const AffineQuantization& activation,
-                                        const Tensor& weight, const std::string& name) {
+std::string Lowering::quantized_matmul(const std::string& x, const AffineQuantization& activation, const Tensor& weight,
+                                       const std::string& name) {
   const auto dequantized = [&](const std::string& values, const std::string& scale, const std::string& zero_point,
                                const std::vector<Attribute>& attributes) {
     return graph_.node("DequantizeLinear", {values, scale, zero_point}, attributes);
