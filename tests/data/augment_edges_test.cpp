@@ -2,6 +2,7 @@
 // Single transforms of the augmentation, and the limits of their options.
 #include <cmath>
 
+#include "tests/data/augment_testing.h"
 #include "tests/data/support.h"
 #include "vitrail/base/random.h"
 #include "vitrail/data/augment.h"
@@ -19,19 +20,6 @@ namespace {
 
 using image::Image;
 using Pixels = std::vector<uint8_t>;
-
-Image noise_image(int64_t width, int64_t height) {
-  Image image = image::make_image(width, height, 3);
-  RandomStream random(random_key("image"));
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());
-  return image;
-}
-image::EvalTransform transform(int64_t size) {
-  image::EvalTransform result;
-  result.size = {size, size};
-  result.crop_pct = 1;
-  return result;
-}
 
 TEST(Flip, AlternatesWithEpochsAndRepeats) {
   AugmentOptions options;

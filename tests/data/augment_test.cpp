@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "tests/data/augment_testing.h"
 #include "tests/data/support.h"
 #include "vitrail/data/random_erasing_internal.h"
 #include "vitrail/data/random_resized_crop_internal.h"
@@ -15,20 +16,6 @@ namespace vitrail::data {
 namespace {
 
 using image::Image;
-
-Image noise_image(int64_t width, int64_t height, int64_t channels = 3) {
-  Image image = image::make_image(width, height, channels);
-  RandomStream random(random_key("image"));
-  for (uint8_t& value : image.pixels) value = static_cast<uint8_t>(random.bits());
-  return image;
-}
-
-image::EvalTransform transform(int64_t size) {
-  image::EvalTransform result;
-  result.size = {size, size};
-  result.crop_pct = 1;
-  return result;
-}
 
 Image augmented(const AugmentOptions& options, const Image& source, const AugmentKey& key, int64_t size = 32) {
   return Augmentation(options, transform(size)).augmented_image(source, key);

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each of these arguments breaks one rule of a layer, whose error names the layer.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "vitrail/base/error.h"
+#include "tests/support/refused_calls.h"
 #include "vitrail/nn/attention.h"
 #include "vitrail/nn/attention_pool.h"
 #include "vitrail/nn/layer_norm.h"
@@ -17,18 +11,9 @@
 namespace vitrail::nn {
 namespace {
 
-Tensor f(const Shape& shape) { return Tensor::zeros(shape); }
+using testing::expect_refused;
 
-void expect_refused(const std::string& name, const std::vector<std::function<void()>>& calls) {
-  for (size_t i = 0; i < calls.size(); ++i) {
-    try {
-      calls[i]();
-      ADD_FAILURE() << name << ": call " << i << " was accepted";
-    } catch (const Error& error) {
-      EXPECT_TRUE(std::string(error.what()).starts_with(name + ": expected")) << "call " << i << ": " << error.what();
-    }
-  }
-}
+Tensor f(const Shape& shape) { return Tensor::zeros(shape); }
 
 class RefusedByLayers : public ::testing::Test {
  protected:

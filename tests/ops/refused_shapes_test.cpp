@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each of these arguments breaks one rule of an operation, whose error names the operation.
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "vitrail/base/error.h"
+#include "tests/support/refused_calls.h"
 #include "vitrail/ops/activation.h"
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/convolution.h"
@@ -29,19 +23,10 @@
 namespace vitrail::ops {
 namespace {
 
+using testing::expect_refused;
+
 Tensor f(const Shape& shape) { return Tensor::zeros(shape); }
 Tensor i64(const Shape& shape) { return Tensor::zeros(shape, DType::i64); }
-
-void expect_refused(const std::string& name, const std::vector<std::function<void()>>& calls) {
-  for (size_t i = 0; i < calls.size(); ++i) {
-    try {
-      calls[i]();
-      ADD_FAILURE() << name << ": call " << i << " was accepted";
-    } catch (const Error& error) {
-      EXPECT_TRUE(std::string(error.what()).starts_with(name + ": expected")) << "call " << i << ": " << error.what();
-    }
-  }
-}
 
 TEST(RefusedShapes, OfAttention) {
   const Tensor q = f({2, 3, 5, 4}), k = f({2, 3, 7, 4});
