@@ -34,14 +34,15 @@ class ServeBatcher : public ::testing::Test {
   // Holds the computing thread until the destructor.
   struct Hold {
     explicit Hold(Batcher& batcher) {
-      batcher.run([this] {
-        entered.set_value();
-        leave.get_future().wait();
+      const auto entered = std::make_shared<std::promise<void>>();
+      batcher.run([entered, left = leave.get_future().share()] {
+        entered->set_value();
+        left.wait();
       });
-      entered.get_future().wait();
+      entered->get_future().wait();
     }
     ~Hold() { leave.set_value(); }
-    std::promise<void> entered, leave;
+    std::promise<void> leave;
   };
 
   // An image whose result becomes the future's.
