@@ -3,7 +3,7 @@
 """Measures a server of image classification under load.
 
 usage: benchmarks/serve_load.py IMAGE [--program build/release/vitrail --model MODEL [--threads N] [--precision P]
-                                       [--limit NAME=N]…]
+                                       [--limit NAME=N]… [--pixels]]
                                       [--peer litserve|litserve-openvino --python PYTHON --architecture NAME]
                                       [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--record FILE]
                                       [--slow N] [--memory N]
@@ -16,6 +16,8 @@ loop (--rates): requests arrive at these shares of the largest rate of the close
 process) or at constant intervals, as wrk2 and vegeta send them.  A latency counts from the time of arrival, also where
 no connection was free.  For vitrail, `vitrail bench` and `vitrail classify` measure the same model without a server.
 
+--pixels: each request is a binary tensor of preprocessed pixels of the Open Inference Protocol in place of the image's
+bytes, which the server does not decode, as `vitrail bench` does not.
 --slow N: a closed loop of 8 connections without and with N clients beside it that send a header byte by byte.
 --memory N: the server's resident size after 1000 mixed requests, after N more, and after SIGHUPs.
 
@@ -29,6 +31,7 @@ import asyncio
 import base64
 import gzip
 import json
+import math
 import os
 import pathlib
 import resource
@@ -102,8 +105,28 @@ def http_request(path, body, headers=""):
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-def request_of(options, path):
+def get_json(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as response:
+        return json.load(response)
+
+
+def pixels_request(port):
+    """An image of zeros of the first model's input size, as a binary tensor."""
+    with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v2/repository/index", b"")) as models:
+        path = "/v2/models/" + json.load(models)[0]["name"]
+    pixels = next(tensor for tensor in get_json(port, path)["inputs"] if tensor["datatype"] == "FP32")
+    shape = [1, *pixels["shape"][1:]]
+    data = bytes(4 * math.prod(shape))
+    tensor = {"name": pixels["name"], "shape": shape, "datatype": "FP32"}
+    header = json.dumps({"inputs": [tensor | {"parameters": {"binary_data_size": len(data)}}]}).encode()
+    length = f"Inference-Header-Content-Length: {len(header)}\r\n"
+    return http_request(path + "/infer", header + data, length)
+
+
+def request_of(options, port, path):
     """The image's bytes; for LitServe, which takes no other body, in JSON."""
+    if options.pixels:
+        return pixels_request(port)
     body, kind = options.image.read_bytes(), "image/jpeg"
     if options.peer:
         body, kind = json.dumps({"image": base64.b64encode(body).decode()}).encode(), "application/json"
@@ -163,7 +186,7 @@ async def measure_memory(options, server, port):
 
 
 async def measure(options, port, path):
-    request = request_of(options, path)
+    request = request_of(options, port, path)
     if (status := (await Connection(port, request).send())[0]) != 200:
         raise SystemExit(f"serve_load: expected status 200, got {status}")
     await closed_loop(port, request, 8, 1)  # warm-up
@@ -214,10 +237,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
     parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")
+    parser.add_argument("--pixels", action="store_true", help="send pixels in place of the image's bytes")
     parser.add_argument("--record", type=pathlib.Path)
     options = parser.parse_args()
     if options.peer and options.memory:
         raise SystemExit("serve_load: --memory is for vitrail serve")
+    if options.peer and options.pixels:
+        raise SystemExit("serve_load: --pixels is for vitrail serve")
     files, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(files, options.slow + 1024)), hard))
     rows = without_a_server(options) if options.connections and not options.peer else []
