@@ -25,7 +25,7 @@ class Connection:
         self.writer.write(request or self.request)
         head = await self.reader.readuntil(b"\r\n\r\n")
         fields = head.lower()
-        length = int(fields.split(b"content-length:")[1].split(b"\r\n")[0])
+        length = int(fields.split(b"\r\ncontent-length:")[1].split(b"\r\n")[0])
         await self.reader.readexactly(length)
         if b"connection: close" in fields:
             self.close()

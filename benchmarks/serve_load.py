@@ -16,7 +16,7 @@ loop (--rates): requests arrive at these shares of the largest rate of the close
 process) or at constant intervals, as wrk2 and vegeta send them.  A latency counts from the time of arrival, also where
 no connection was free.  For vitrail, `vitrail bench` and `vitrail classify` measure the same model without a server.
 
---pixels: each request is a binary tensor of preprocessed pixels of the Open Inference Protocol in place of the image's
+--pixels: each request is a binary tensor of preprocessed pixels of the Open Inference Protocol instead of the image's
 bytes, which the server does not decode, as `vitrail bench` does not.
 --slow N: a closed loop of 8 connections without and with N clients beside it that send a header byte by byte.
 --memory N: the server's resident size after 1000 mixed requests, after N more, and after SIGHUPs.
@@ -118,7 +118,9 @@ def pixels_request(port):
     shape = [1, *pixels["shape"][1:]]
     data = bytes(4 * math.prod(shape))
     tensor = {"name": pixels["name"], "shape": shape, "datatype": "FP32"}
-    header = json.dumps({"inputs": [tensor | {"parameters": {"binary_data_size": len(data)}}]}).encode()
+    inputs = [tensor | {"parameters": {"binary_data_size": len(data)}}]
+    outputs = [{"name": "logits", "parameters": {"binary_data": True}}]
+    header = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
     length = f"Inference-Header-Content-Length: {len(header)}\r\n"
     return http_request(path + "/infer", header + data, length)
 
@@ -237,7 +239,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
     parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")
-    parser.add_argument("--pixels", action="store_true", help="send pixels in place of the image's bytes")
+    parser.add_argument("--pixels", action="store_true", help="send pixels instead of the image's bytes")
     parser.add_argument("--record", type=pathlib.Path)
     options = parser.parse_args()
     if options.peer and options.memory:

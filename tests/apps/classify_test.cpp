@@ -42,6 +42,30 @@ TEST(Classify, ABadFileIsReportedInItsPlaceAndOthersAreClassified) {
   EXPECT_FALSE(std::isnan(rows.f32[20]));
 }
 
+// Pillow shows such an image white.  The first of a run is named; an image without such values is not.
+TEST(Classify, GreyOfMoreThan8BitsThatIsWhiteIsToldOnce) {
+  const auto folder = scratch_folder(), fixtures = fixture("image/decode");
+  const auto pgm = [&](const char* name, const char* last) {
+    std::ofstream(folder / name, std::ios::binary) << "P5 1 2 65535\n" << std::string("\0\7\0", 3) << last;
+    return (folder / name).string();
+  };
+  const std::string dark = pgm("dark.pgm", "\xfe"), white = pgm("white.pgm", "\xff");
+  const auto warnings_of = [](const std::vector<std::string>& images) {
+    std::vector<std::string> arguments{"classify", "-m", small_model()};
+    arguments.insert(arguments.end(), images.begin(), images.end());
+    const ProgramResult result = run_program(arguments);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.err;
+  };
+  EXPECT_EQ(warnings_of({dark, (fixtures / "rgb_16_big.tif").string()}), "");
+  for (const std::string& image :
+       {white, (fixtures / "grey_16.png").string(), (fixtures / "grey_16_little.tif").string()}) {
+    const std::string warnings = warnings_of({dark, image, image});
+    EXPECT_TRUE(warnings.starts_with("vitrail: warning: " + image + ": grey of more than 8 bits")) << warnings;
+    EXPECT_EQ(lines_of(warnings).size(), 1U) << warnings;
+  }
+}
+
 TEST(Classify, PathsComeFromStandardInput) {
   const auto folder = image_folder(2);
   const std::string paths = (folder / "b.png").string() + "\n" + (folder / "a.png").string() + "\n";

@@ -22,6 +22,7 @@ TEST(RunFolder, PathsThatCannotBeFoldersAreErrorsThatNameThemAndTheReason) {
   expect(folder / "file", "Not a directory");
   expect(folder / "file/run", "Not a directory");
   expect("/proc/run", "cannot be created");
+  EXPECT_TRUE(fs::is_symlink(folder / "itself"));
 }
 
 TEST(RunFolder, ALinkToTheFolderItselfIsAllowed) {
@@ -75,6 +76,15 @@ TEST(RunFolder, OfARefusedRunIsRemovedAsFarAsItIsNew) {
   EXPECT_TRUE(fs::exists(folder / "a/run/checkpoints"));
   { const RunFolder run(folder / "a/run"); }
   EXPECT_TRUE(fs::exists(folder / "a/run/checkpoints"));
+}
+
+TEST(RunFolder, ThatCannotBeCreatedLeavesNothingBehind) {
+  const fs::path folder = testing::scratch_folder();
+  EXPECT_NE(error_of([&] { const RunFolder run(folder / "a/b" / std::string(300, 'n')); }), "");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  fs::create_directories(folder / "run/checkpoints/.lock");  // no file
+  EXPECT_TRUE(contains(error_of([&] { const RunFolder run(folder / "run"); }), ".lock: cannot be written"));
+  EXPECT_TRUE(fs::exists(folder / "run/checkpoints/.lock"));
 }
 
 TEST(RunFolder, HoldsARunIfThereIsOneOfTwoCheckpoints) {

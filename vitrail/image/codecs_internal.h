@@ -27,4 +27,8 @@ void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::st
 // DecodeMemoryScope says.
 void reserve_pixels(int64_t width, int64_t height, int64_t extra_bytes_per_pixel = 0);
 
+// Warns of the first image of the process whose grey of more than 8 bits has values of 255 and more: all are white, as
+// Pillow reads them.
+void check_clamped_grey(const Image& grey, const std::string& where);
+
 }  // namespace vitrail::image

@@ -125,7 +125,10 @@ Image decode_png(Bytes bytes, const DecodeOptions& options, const std::string& w
     throw Error(where, "a complete PNG image", reader.message);
   }
   if (indexed) return from_palette(image.pixels, image.width, image.height, palette_of(reader), options.mode);
-  if (wide_grey) image = clamp_16_bits(image);
+  if (wide_grey) {
+    image = clamp_16_bits(image);
+    check_clamped_grey(image, where);
+  }
   return to_mode(std::move(image), options.mode);
 }
 

@@ -146,6 +146,7 @@ Image decode_pnm(Bytes bytes, const DecodeOptions& options, const std::string& w
   reserve_pixels(header.width, header.height);
   check_bytes(header, bytes, reader);
   Image image = header.is_bitmap() ? read_bitmap(reader, header) : read_samples(reader, header);
+  if (header.channels() == 1 && header.max > 255) check_clamped_grey(image, where);
   return to_mode(std::move(image), options.mode);
 }
 

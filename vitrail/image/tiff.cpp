@@ -286,6 +286,7 @@ Image decode_tiff(Bytes bytes, const DecodeOptions& options, const std::string& 
   }
   if (!is_plain(layout)) return converted(file.get(), layout, source, options.mode, where);
   Image samples = Samples(file.get(), layout, source, where).read();
+  if (layout.bits > 8 && color_channels(layout) == 1) check_clamped_grey(samples, where);
   Image image = colors_of(file.get(), layout, std::move(samples), options, where);
   return exif_transpose(std::move(image), layout.orientation);
 }

@@ -52,25 +52,42 @@ void refuse_links(const fs::path& run) {
 RunFolder::RunFolder(const fs::path& path) : path_(path) {
   refuse_links(path);
   std::error_code error;
-  for (fs::path folder = path / "checkpoints"; !folder.empty() && !fs::exists(folder, error);
-       folder = folder.parent_path())
-    created_.push_back(folder);
-  fs::create_directories(path / "checkpoints", error);
-  if (error) throw Error(str(path.string(), ": cannot be created: ", error.message()));
-  const fs::path file = path / "checkpoints" / ".lock";
+  for (fs::path folder = path / "checkpoints"; !folder.empty(); folder = folder.parent_path()) {
+    const fs::file_type type = fs::symlink_status(folder, error).type();
+    if (type == fs::file_type::not_found) created_.push_back(folder);
+    if (type != fs::file_type::not_found && type != fs::file_type::none) break;  // none: a name that is too long
+  }
+  try {
+    create_and_lock();
+  } catch (...) {
+    remove_created();
+    throw;
+  }
+}
+
+RunFolder::~RunFolder() {
+  std::error_code ignored;
+  if (!created_.empty()) fs::remove(path_ / "checkpoints" / ".lock", ignored);
+  remove_created();
+  ::close(lock_);
+}
+
+void RunFolder::create_and_lock() {
+  std::error_code error;
+  fs::create_directories(path_ / "checkpoints", error);
+  if (error) throw Error(str(path_.string(), ": cannot be created: ", error.message()));
+  const fs::path file = path_ / "checkpoints" / ".lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   if (lock_ < 0) throw Error(str(file.string(), ": cannot be written: ", std::strerror(errno)));
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
     return;  // a file system without locks is accepted
   ::close(lock_);
-  throw Error(path.string(), "a folder that no other run is writing to", "one in use");
+  throw Error(path_.string(), "a folder that no other run is writing to", "one in use");
 }
 
-RunFolder::~RunFolder() {
-  std::error_code ignored;  // a folder with other files remains
-  if (!created_.empty()) fs::remove(path_ / "checkpoints" / ".lock", ignored);
-  for (const fs::path& folder : created_) fs::remove(folder, ignored);
-  ::close(lock_);
+// A folder with files remains.
+void RunFolder::remove_created() {
+  for (const fs::path& folder : created_) ::rmdir(folder.c_str());
 }
 
 fs::path RunFolder::checkpoint(const std::string& name) const {

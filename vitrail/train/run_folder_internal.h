@@ -32,6 +32,9 @@ class RunFolder {
   void remove_temporary_files() const;                              // left by a process that was killed
 
  private:
+  void create_and_lock();
+  void remove_created();
+
   std::filesystem::path path_;
   std::vector<std::filesystem::path> created_;  // folders, the innermost first
   int lock_ = -1;
