@@ -70,8 +70,9 @@ void check_size(int64_t width, int64_t height, int64_t max_pixels, const std::st
 void check_clamped_grey(const Image& grey, const std::string& where) {
   static std::atomic<bool> told = false;
   if (std::ranges::find(grey.pixels, uint8_t{255}) == grey.pixels.end() || told.exchange(true)) return;
-  warn(where + ": grey of more than 8 bits, in which all values from 255 on are white, as Pillow reads it: scale such "
-               "images to 8 bits (other images like this one are not named)");
+  warn(where +
+       ": grey of more than 8 bits, in which all values from 255 on are white, as Pillow reads it: scale such "
+       "images to 8 bits (other images like this one are not named)");
 }
 
 Image decode(std::span<const std::byte> bytes, const DecodeOptions& options, const std::string& where) {
