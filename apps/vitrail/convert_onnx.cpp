@@ -104,8 +104,9 @@ int convert_sam(const ModelOptions& model, const OnnxFileOptions& options, const
   onnx::export_sam_onnx(sam, output, values);
   const onnx::SamOnnxFiles files = onnx::sam_onnx_files(output);
   if (!quiet) {
-    print_note(fmt::format("{} and {}: opset {}, {} parameters, fp32", files.encoder.string(), files.decoder.string(),
-                           values.file.opset, sam.num_parameters()));
+    const std::string decoder = sam.config().has_decoder ? " and " + files.decoder.string() : "";
+    print_note(fmt::format("{}{}: opset {}, {} parameters, fp32", files.encoder.string(), decoder, values.file.opset,
+                           sam.num_parameters()));
   }
   return 0;
 }

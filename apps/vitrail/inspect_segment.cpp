@@ -61,8 +61,12 @@ void print_summary(const Weights& weights, const models::Sam& sam) {
   print_output("input         {} channels, image {}×{}, patch {}×{}\n", encoder.in_chans, encoder.image_size(),
                encoder.image_size(), encoder.patch_size, encoder.patch_size);
   print_encoder(encoder);
-  print_output("decoder       width {}, depth {}, {} heads, {} masks of {}×{}\n", decoder.dim, decoder.depth,
-               decoder.num_heads, decoder.mask_tokens, sam.config().mask_size(), sam.config().mask_size());
+  if (!sam.config().has_decoder) {
+    print_output("decoder       none: embeddings alone\n");
+  } else {
+    print_output("decoder       width {}, depth {}, {} heads, {} masks of {}×{}\n", decoder.dim, decoder.depth,
+                 decoder.num_heads, decoder.mask_tokens, sam.config().mask_size(), sam.config().mask_size());
+  }
   print_output("parameters    {}\n", sam.num_parameters());
 }
 
@@ -84,11 +88,13 @@ TraceInput trace_input(const std::string& path, const models::SamConfig& config)
   return {images, {static_cast<double>(resized.width) / 2, static_cast<double>(resized.height) / 2}};
 }
 
-// One pass, as Predictor composes it.  Modules report to the trace under segment_anything's names.
+// One pass, as Predictor composes it.  Modules report to the trace under segment_anything's names.  An image encoder
+// alone has no masks.
 models::SamMasks forward(const models::Sam& sam, const TraceInput& input) {
   const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(input.images);
   const Tensor embedding = nn::traced(sam.image_encoder(), sam.image_encoder().neck(trunk.output));
-  const models::SamHqHead* const hq = sam.mask_decoder().hq_head();
+  if (!sam.config().has_decoder) return {};
+  const models::SamHqHead* const hq = sam.hq_head();
   const Tensor positions = sam.prompt_encoder().grid_positions();
   const Tensor sparse =
       sam.prompt_encoder().points(Tensor::from<double>({1, 2, 2}, {input.centre[0], input.centre[1], 0, 0}),
@@ -107,8 +113,8 @@ void print_sam_values(const ValueOptions& options, const Weights& weights, const
     const nn::TraceScope scope([&](const std::string& name, const Tensor& tensor) { listing.add(name, tensor); });
     listing.add("images", input.images);
     const models::SamMasks masks = forward(sam, input);
-    listing.add("low_res_masks", masks.logits);
-    listing.add("iou_predictions", masks.iou);
+    if (masks.logits.defined()) listing.add("low_res_masks", masks.logits);
+    if (masks.iou.defined()) listing.add("iou_predictions", masks.iou);
   }
   listing.finish(expected_names(traced));
 }

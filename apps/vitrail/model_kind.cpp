@@ -20,7 +20,7 @@ const models::SamArchitecture* architecture_of(const std::string& name_or_path) 
 
 bool is_segmentation_model(const std::string& path) {
   try {
-    return models::has_mask_decoder(path);
+    return models::is_segment_anything(path);
   } catch (const Error&) {
     return false;
   }

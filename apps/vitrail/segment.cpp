@@ -61,6 +61,10 @@ Segmentation::Segmentation(const SegmentOptions& options, const GlobalOptions& g
       embeddings_(options.embedding.empty() ? nullptr : make_feature_file(options.embedding)),
       folder_(options.output.empty() ? std::nullopt : std::optional<SegmentFolder>(std::in_place, options)),
       predictor_(options.model_path(), options.predictor_options(global)) {
+  if (options.makes_masks() && !predictor_.has_decoder()) {
+    throw Error(options.model_path(), "a model with a mask decoder for prompts and --everything",
+                "an image encoder alone (--embedding FILE.npy writes its embeddings)");
+  }
   if (!options.cache.empty())
     cache_.emplace(options.cache, sam::embedding_model(options.model_path(), options.predictor_options(global)));
   if (options.everything || !options.makes_masks()) return;

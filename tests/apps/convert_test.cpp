@@ -80,6 +80,11 @@ TEST(ConvertToFolder, ASegmentationModelGivesTheSameMasks) {
       for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance * largest) << name;
     }
   }
+  const fs::path encoder = sam_fixture("timm_encoder").model;  // config.json has the ε of its layer norms
+  ASSERT_EQ(run_program({"convert", encoder, "-o", folder / "encoder"}).status, 0);
+  for (const auto& [from, to] : {std::pair(encoder, "a.npy"), std::pair(folder / "encoder", "b.npy")})
+    EXPECT_EQ(run_program({"segment", "-m", from, image, "--embedding", folder / to}).status, 0);
+  EXPECT_EQ(read_npy(folder / "a.npy").f32, read_npy(folder / "b.npy").f32);
   const fs::path model = sam_fixture("windows").model, medsam = folder / "medsam";
   ASSERT_EQ(run_program({"convert", model, "-o", medsam, "--preset", "medsam"}).status, 0);
   const models::SamPreprocessing preprocessing = models::load_sam(medsam).config().preprocessing;

@@ -265,6 +265,17 @@ TEST(Segment, AModelWithoutAMaskDecoderIsRefused) {
   const ProgramResult result = run_program({"segment", "-m", small_model(), image, "--point", "1,2"});
   EXPECT_EQ(result.status, 1);
   EXPECT_TRUE(contains(result.err, "a checkpoint of Segment Anything")) << result.err;
+  const fs::path encoder = sam_fixture("timm_encoder").model;
+  for (const std::vector<std::string>& prompt : {std::vector<std::string>{"--point", "1,2"}, {"--everything"}}) {
+    std::vector<std::string> arguments{"segment", "-m", encoder, image};
+    arguments.insert(arguments.end(), prompt.begin(), prompt.end());
+    const ProgramResult refused = run_program(arguments);
+    EXPECT_EQ(refused.status, 1);
+    EXPECT_TRUE(contains(refused.err, "got an image encoder alone (--embedding FILE.npy writes its embeddings)"))
+        << refused.err;
+  }
+  const ProgramResult summary = run_program({"inspect", encoder});
+  EXPECT_TRUE(contains(summary.out, "decoder       none: embeddings alone")) << summary.out;
 }
 
 TEST(Segment, MasksOfImagesAreRefinedAtTheSizeOfTheImage) {

@@ -78,13 +78,21 @@ TEST(SamLoad, ReportsMissingPositionsAlone) {
   EXPECT_FALSE(contains(message, "misshapen")) << message;
 }
 
-TEST(SamLoad, NeedsAMaskDecoder) {
-  Tensors encoder;  // as timm's samvit
-  for (const auto& [name, tensor] : tensors_of("windows/model.pth")) {
-    constexpr std::string_view kPrefix = "image_encoder.";
-    if (name.starts_with(kPrefix)) encoder[name.substr(kPrefix.size())] = tensor;
-  }
-  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(encoder)); }), "samvit"));
+// With the prompt encoder, the mask decoder has been lost.
+TEST(SamLoad, NeedsAMaskDecoderUnlessItIsAnImageEncoderAlone) {
+  Tensors encoder = tensors_of("windows/model.pth");
+  std::erase_if(encoder, [](const auto& entry) { return entry.first.starts_with("mask_decoder."); });
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(encoder)); }), "without a mask decoder"));
+  std::erase_if(encoder, [](const auto& entry) { return entry.first.starts_with("prompt_encoder."); });
+  const Sam sam = load_sam(saved(encoder));
+  EXPECT_FALSE(sam.config().has_decoder);
+  EXPECT_EQ(sam.config().encoder.norm_eps, kSamNormEps);
+  EXPECT_EQ(sam.named_parameters().size(), encoder.size());
+  Tensors without_prefix;
+  for (const auto& [name, tensor] : encoder) without_prefix[name.substr(name.find('.') + 1)] = tensor;
+  EXPECT_EQ(load_sam(saved(without_prefix)).named_parameters().size(), encoder.size());
+  without_prefix.erase("neck.1.bias");
+  EXPECT_TRUE(contains(testing::error_of([&] { load_sam(saved(without_prefix)); }), "image_encoder.neck.1.bias"));
   const auto vit = testing::fixture("models/timm_distilled/model.safetensors");
   EXPECT_TRUE(contains(testing::error_of([&] { load_sam(vit); }), "without a mask decoder"));
 }

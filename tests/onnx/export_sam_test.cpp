@@ -41,6 +41,16 @@ TEST(SamOnnx, FilesAreNamedAfterTheOutput) {
   EXPECT_EQ(files.decoder, "folder/sam.b.decoder.onnx");
 }
 
+TEST(SamOnnx, OfAnImageEncoderAloneIsOneFile) {
+  const fs::path path = testing::scratch_folder() / "sam.onnx";
+  const models::Sam sam = fixture("timm_encoder");
+  export_sam_onnx(sam, path);
+  const SamOnnxFiles files = sam_onnx_files(path);
+  EXPECT_FALSE(fs::exists(files.decoder));
+  const Value embeddings{"image_embeddings", kFloat, {"1", "16", "6", "6"}};
+  EXPECT_EQ(testing::read_onnx(files.encoder).outputs, (std::vector<Value>{embeddings}));
+}
+
 TEST(SamOnnx, RefusesMedsam) {
   const std::string error = testing::error_of([] { exported(fixture("medsam")); });
   EXPECT_TRUE(testing::contains(error, "the preprocessing of Segment Anything, got medsam")) << error;

@@ -9,8 +9,11 @@
 #include <thread>
 
 #include "tests/support/messages.h"
+#include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/base/error.h"
+#include "vitrail/models/sam/sam.h"
+#include "vitrail/weights/safetensors.h"
 
 namespace vitrail::sam {
 namespace {
@@ -72,6 +75,32 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, SamParity,
                                            "global", "windows", "no_qkv_bias", "transformers", "high_quality",
                                            "transformers_high_quality", "mobile", "mobile_high_quality", "medsam"),
                          [](const auto& info) { return info.param; });
+
+// timm's samvit.  Its ε of layer norms is not that of segment-anything, so that the same tensors under the official
+// names have other embeddings.
+TEST(Predictor, AnImageEncoderAloneHasTheEmbeddingsOfTimmAndNoMasks) {
+  const SamFixture fixture = sam_fixture("timm_encoder");
+  const Predictor predictor(fixture.model);
+  const ImageEmbedding embedding = predictor.embed(fixture.image);
+  const Tensor& reference = fixture.golden["embedding"];
+  const double tolerance = testing::kSamTolerance * largest(reference);
+  EXPECT_TRUE(testing::close(embedding.values, reference, tolerance));
+  EXPECT_EQ(predictor.embedding_shape(), reference.shape());
+  EXPECT_FALSE(predictor.has_decoder());
+  const Prompt point{.points = {{3, 4, 1}}};
+  const std::string error = testing::error_of([&] { static_cast<void>(predictor.predict(embedding, point)); });
+  EXPECT_TRUE(testing::contains(error, "a mask decoder, which makes masks of prompts, got an image encoder alone"))
+      << error;
+
+  const std::filesystem::path official = testing::scratch_folder() / "official.safetensors";
+  const models::Sam sam = models::load_sam(fixture.model);
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (const nn::NamedTensor& parameter : sam.named_parameters())
+    tensors.emplace_back(parameter.name, parameter.tensor);
+  weights::write_safetensors(official, tensors);
+  EXPECT_FALSE(testing::close(Predictor(official).embed(fixture.image).values, reference, tolerance));
+  EXPECT_NE(models::sam_encoder_digest(official), models::sam_encoder_digest(fixture.model));
+}
 
 // One prompt among others of any kind, in any order, gives what it gives alone: batches are independent samples.
 TEST(Predictor, BatchesEqualSinglePrompts) {

@@ -94,6 +94,20 @@ models::Sam written_and_read(const models::Sam& model) {
   return models::load_sam(folder);
 }
 
+TEST(SegmentModel, AddsAMaskDecoderToAnImageEncoderAlone) {
+  const fs::path encoder = testing::sam_fixture("timm_encoder").model;
+  const models::Sam source = models::load_sam(encoder);
+  const PreparedSam prepared = prepare_sam(recipe_from(encoder, {"segment.decoder_mlp=40"}));
+  EXPECT_EQ(prepared.notes.at(0), "prompt encoder and mask decoder: new");
+  const models::Sam model = written_and_read(prepared.model);
+  EXPECT_TRUE(model.config().has_decoder);
+  EXPECT_EQ(model.config().encoder.norm_eps, models::kTimmSamNormEps);
+  EXPECT_EQ(model.config().decoder.dim, 16);
+  EXPECT_EQ(model.config().decoder.mlp_hidden, 40);
+  const Tensor pixels = Tensor::randn({1, 3, 48, 48}, 6);
+  EXPECT_TRUE(testing::close(model.image_encoder().forward(pixels), source.image_encoder().forward(pixels), 0));
+}
+
 // The model has 10×10 patches of 8 pixels and windows of 4×4, and its second block is global.
 TEST(SegmentModel, StartsFromAModelOfAnotherImageSize) {
   const testing::SamFixture fixture = testing::sam_fixture("padded_windows");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of Segment Anything: small random models of PyPI's segment-anything and segment-anything-hq and of
-transformers, with their outputs.
+transformers, and an image encoder of timm, with their outputs.
 
     tools/golden/sam.py [NAME...]
 
@@ -26,6 +26,7 @@ import numpy
 import safetensors.torch
 import segment_anything
 import segment_anything_hq
+import timm
 import torch
 import transformers
 from segment_anything_hq.modeling import tiny_vit_sam
@@ -65,6 +66,7 @@ TINY = dict(
 )
 MODELS["mobile"] = dict(TINY, size=(70, 88), kinds=("points", "box", "single mask"))
 MODELS["mobile_high_quality"] = dict(TINY, size=(96, 50), hq=True, kinds=("point", "mask and point"))
+TIMM = "timm_encoder"
 HUGGINGFACE = {"transformers": "Sam", "transformers_high_quality": "SamHQ"}
 # What a prompt is made of: points with labels in fractions of the image, a box, a mask, three masks or one.
 PROMPTS = {
@@ -244,8 +246,8 @@ def write(name, state, suffix, tensors, prompts):
         folder / "golden.safetensors",
         {"config": json.dumps({"prompts": prompts})},
     )
-    scale = max(value.abs().max() for key, value in tensors.items() if key.startswith("logits"))
-    print(f"{name}: {sum(v.numel() for v in state.values())} parameters, logits up to {scale:.3g}")
+    largest = max(value.abs().max() for key, value in tensors.items() if key.startswith(("logits", "embedding")))
+    print(f"{name}: {sum(v.numel() for v in state.values())} parameters, values up to {largest:.3g}")
 
 
 def difference(exact, approximate):
@@ -373,11 +375,42 @@ def huggingface(name, prefix):
         write(name, dict(model.state_dict()), "safetensors", tensors, prompts)
 
 
+@torch.no_grad()
+def timm_encoder(name):
+    """timm's samvit with the preprocessing of Segment Anything.  Its first block has small inputs, so that the eps of
+    its norm, which is not that of segment-anything, has an effect."""
+    side, size = 48, (37, 48)
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    model = timm.create_model(
+        "samvit_base_patch16",
+        num_classes=0,
+        img_size=side,
+        patch_size=8,
+        embed_dim=24,
+        depth=3,
+        num_heads=2,
+        window_size=4,
+        global_attn_indexes=(1,),
+        neck_chans=16,
+    )
+    draw_parameters(model, generator)
+    for parameter in (model.pos_embed, model.patch_embed.proj.weight, model.patch_embed.proj.bias):
+        parameter.copy_((parameter * 0.004).half().float())
+    image = torch.randint(0, 256, (*size, 3), generator=generator, dtype=torch.uint8)
+    mean, std = torch.tensor([123.675, 116.28, 103.53]).double(), torch.tensor([58.395, 57.12, 57.375]).double()
+    pixels = torch.zeros(1, 3, side, side, dtype=torch.float64)
+    pixels[0, :, : size[0], : size[1]] = ((image - mean) / std).permute(2, 0, 1)
+    embedding = model.double().forward_features(pixels)[0].float()
+    write(name, model.float().state_dict(), "safetensors", {"image": image, "embedding": embedding}, [])
+
+
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or [*MODELS, *HUGGINGFACE]
+    chosen = sys.argv[1:] or [*MODELS, *HUGGINGFACE, TIMM]
     for index, (name, c) in enumerate(MODELS.items()):
         if name in chosen:
             meta(name, c, index)
     for name, prefix in HUGGINGFACE.items():
         if name in chosen:
             huggingface(name, prefix)
+    if TIMM in chosen:
+        timm_encoder(TIMM)

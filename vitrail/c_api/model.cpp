@@ -43,7 +43,7 @@ std::unique_ptr<vitrail_model> segmenter(const char* path, const ModelOptions& c
 
 vitrail_model* open(const char* path, const vitrail_model_options& options) {
   const ModelOptions chosen = model_options(options);
-  if (models::has_mask_decoder(path)) {
+  if (models::is_segment_anything(path)) {
     check_segmenter_options(options, chosen);
     return segmenter(path, chosen, options.threads).release();
   }

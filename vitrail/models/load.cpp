@@ -96,7 +96,7 @@ ModelConfig config_of(const Files& files, const LoadOptions& options, const std:
 
 // Segment Anything is known by its tensors: the authors' files have no config.json.
 void refuse_segment_anything(const weights::Checkpoint& checkpoint) {
-  if (!has_mask_decoder(checkpoint)) return;
+  if (!is_segment_anything(checkpoint)) return;
   const bool second = std::ranges::any_of(
       checkpoint.names(), [](const std::string& name) { return name.ends_with("obj_score_token.weight"); });
   refuse_unsupported_family(second ? "sam2" : "sam", checkpoint.path());

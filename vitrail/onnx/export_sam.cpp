@@ -90,7 +90,9 @@ void export_sam_onnx(const models::Sam& sam, const std::filesystem::path& path, 
   }
   const SamOnnxFiles files = sam_onnx_files(path);
   export_encoder(sam, files.encoder, options.file);
-  write_model(sam_decoder_graph(sam, options), files.decoder, metadata_of(config), options.file);
+  if (config.has_decoder) {
+    write_model(sam_decoder_graph(sam, options), files.decoder, metadata_of(config), options.file);
+  }
 }
 
 }  // namespace vitrail::onnx

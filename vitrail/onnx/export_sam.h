@@ -24,7 +24,7 @@ struct SamOnnxOptions {
   bool single_mask = false;
 };
 
-// Writes both files in fp32.
+// Writes both files in fp32; of an image encoder alone, the encoder.
 // Encoder: image → image_embeddings [N, C, h, w].  float32: the normalised and padded image [N, 3, S, S].  uint8:
 // pixels [N, height, width, 3] of at most S × S, which the graph normalises and pads on the right and below. Decoder:
 // image_embeddings [1, C, h, w]; point_coords [1, num_points, 2] in pixels of the resized image, and point_labels [1,

@@ -53,7 +53,7 @@ class DecoderGraph {
 
 void DecoderGraph::add_inputs() {
   graph_.add_input({kEmbeddings, DType::f32, {1, dim(), grid(), grid()}});
-  if (const models::SamHqHead* const head = sam_.mask_decoder().hq_head())
+  if (const models::SamHqHead* const head = sam_.hq_head())
     graph_.add_input({kIntermediate, DType::f32, {1, 1, grid(), grid(), head->intermediate_width()}});
   graph_.add_input({kCoordinates, DType::f32, {1, kNumPoints, 2}});
   graph_.add_input({kLabels, DType::f32, {1, kNumPoints}});
@@ -92,7 +92,7 @@ std::string DecoderGraph::point_tokens() {
 
 // [1, 4·h, 4·w, C / 8], recorded, of HQ-SAM; undefined for other models.
 Tensor DecoderGraph::hq_features() {
-  const models::SamHqHead* const head = sam_.mask_decoder().hq_head();
+  const models::SamHqHead* const head = sam_.hq_head();
   if (!head) return {};
   const Tensor embedding = Tensor::empty({1, grid(), grid(), dim()}, DType::f32, Device::meta);
   const Tensor intermediate = Tensor::empty({1, grid(), grid(), head->intermediate_width()}, DType::f32, Device::meta);

@@ -52,12 +52,14 @@ std::vector<std::string> cross_attention_layers(const models::Sam& sam) {
 
 struct Predictor::Model {
   models::Sam sam;
-  Tensor positions;  // [1, h, w, C]
+  Tensor positions;  // [1, h, w, C]; undefined for an image encoder alone
   int threads;
   std::unique_ptr<infer::FunctionSession> image_encoder, mask_encoder, image_projector, mask_decoder;
 
   Model(models::Sam loaded, const PredictorOptions& options)
-      : sam(std::move(loaded)), positions(sam.prompt_encoder().grid_positions()), threads(options.threads) {
+      : sam(std::move(loaded)),
+        positions(has_decoder() ? sam.prompt_encoder().grid_positions() : Tensor()),
+        threads(options.threads) {
     const infer::FunctionOptions session{.threads = options.threads};
     infer::FunctionOptions encoder_session{.threads = options.threads, .precision = options.precision};
     for (const std::string& layer : sam.image_encoder().outer_layers()) {
@@ -68,7 +70,7 @@ struct Predictor::Model {
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
           const models::SamTrunk trunk = sam.image_encoder().trunk_outputs(in[0].tensor);
           const Tensor embedding = sam.image_encoder().neck(trunk.output);
-          const models::SamHqHead* const hq = sam.mask_decoder().hq_head();
+          const models::SamHqHead* const hq = sam.hq_head();
           if (!hq) return {{"embedding", embedding}};
           return {{"embedding", embedding}, {"hq_features", hq->features(embedding, trunk.intermediate)}};
         },
@@ -103,6 +105,7 @@ struct Predictor::Model {
   int64_t image_size() const { return sam.config().encoder.image_size(); }
   InputFrame frame() const { return input_frame(sam.config()); }
   int64_t grid() const { return sam.config().encoder.grid; }
+  bool has_decoder() const { return sam.config().has_decoder; }
   bool high_quality() const { return sam.config().decoder.high_quality; }
   // The 3×3 convolutions of HQ-SAM take ten times the memory of the other layers.
   size_t max_batch() const { return high_quality() ? 1 : kMaxBatch; }
@@ -219,7 +222,7 @@ ImageEmbedding Predictor::embed(const image::ImageView& image) const {
           .width = image.width(),
           .height = image.height(),
           .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor(),
-          .projections = model_->project(result[0].tensor)};
+          .projections = has_decoder() ? model_->project(result[0].tensor) : Tensor()};
 }
 
 Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) const {
@@ -228,7 +231,8 @@ Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) 
 
 std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<const Prompt> prompts) const {
   model_->check(given);
-  ImageEmbedding embedding = given;  // shares its tensors
+  static_cast<void>(model_->sam.mask_decoder());  // an Error for an image encoder alone
+  ImageEmbedding embedding = given;               // shares its tensors
   const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
   std::map<Group, std::vector<size_t>> groups;
   for (size_t i = 0; i < prompts.size(); ++i) {
@@ -262,6 +266,7 @@ Tensor Predictor::image_logits(const Tensor& mask, int64_t width, int64_t height
 }
 
 int64_t Predictor::image_size() const { return model_->image_size(); }
+bool Predictor::has_decoder() const { return model_->has_decoder(); }
 bool Predictor::high_quality() const { return model_->high_quality(); }
 int64_t Predictor::mask_size() const { return model_->sam.config().mask_size(); }
 int64_t Predictor::multimask_count() const { return model_->sam.config().decoder.mask_tokens - 1; }

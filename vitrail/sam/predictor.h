@@ -52,7 +52,7 @@ struct Masks {
 // Const functions are thread-safe.
 class Predictor {
  public:
-  // Throws Error for a missing or malformed file, and for a model without a mask decoder.
+  // Throws Error for a missing or malformed file.
   explicit Predictor(const std::filesystem::path& path, const PredictorOptions& options = {});
   // Takes a model in memory.  Errors name `where`.
   explicit Predictor(models::Sam sam, const PredictorOptions& options = {}, const std::string& where = "model");
@@ -75,6 +75,7 @@ class Predictor {
   int64_t mask_size() const;        // the sides of masks: h = w
   int64_t multimask_count() const;  // the masks of a prompt with multimask: 3
   Shape embedding_shape() const;    // [C, h, w]
+  bool has_decoder() const;         // false: an image encoder alone, with which predict() throws Error
   bool high_quality() const;        // HQ-SAM: embeddings have hq_features
 
  private:

@@ -17,7 +17,7 @@ uint64_t next_number() {
 
 bool is_segmenter(const std::string& path) {
   try {
-    return models::has_mask_decoder(path);
+    return models::is_segment_anything(path);
   } catch (const Error&) {
     return false;  // opening it says what is wrong
   }
@@ -38,7 +38,8 @@ void ServedModel::open_segmenter(const ModelSource& source, const ModelOptions& 
   segmenter_ = std::make_unique<sam::Predictor>(
       source.path, sam::PredictorOptions{.threads = options.threads, .precision = precision_});
   const image::Image blank = image::make_image(segmenter_->image_size(), segmenter_->image_size(), 3);
-  static_cast<void>(segmenter_->predict(segmenter_->embed(blank), {.points = {{0, 0, 1}}}));
+  const sam::ImageEmbedding embedding = segmenter_->embed(blank);
+  if (segmenter_->has_decoder()) static_cast<void>(segmenter_->predict(embedding, {.points = {{0, 0, 1}}}));
 }
 
 int64_t ServedModel::image_tokens() const {

@@ -122,6 +122,18 @@ std::vector<std::string> frozen_of(const Recipe& recipe) {
   return frozen;
 }
 
+models::SamDecoderConfig decoder_config(const SegmentRecipe& recipe, int64_t dim) {
+  models::SamDecoderConfig config;
+  config.dim = dim;
+  config.depth = recipe.decoder_depth;
+  config.mlp_hidden = recipe.decoder_mlp;
+  config.cross_dim = dim / 2;
+  config.upscale_dims[0] = dim / 4;
+  config.upscale_dims[1] = dim / 8;
+  config.iou_hidden = dim;
+  return config;
+}
+
 // The blocks' windows and tables for another grid: a window that covers it becomes global attention.
 models::SamConfig config_of_size(models::SamConfig config, int64_t size) {
   models::SamEncoderConfig& encoder = config.encoder;
@@ -157,8 +169,25 @@ models::Sam resized(const models::Sam& source, int64_t size) {
   return model;
 }
 
+// The model with a new mask decoder as the recipe says.
+models::Sam with_decoder(const models::Sam& encoder, const Recipe& recipe) {
+  models::SamConfig config = encoder.config();
+  config.has_decoder = true;
+  config.decoder = decoder_config(*recipe.segment, config.encoder.out_chans);
+  RandomParams random(recipe.seed);
+  models::Sam model(config, ParamSource(random));
+  for (const nn::NamedTensor& parameter : encoder.named_parameters())
+    model.parameter(parameter.name).copy_(parameter.tensor);
+  return model;
+}
+
 PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
   models::Sam model = models::load_sam(recipe.model.init);
+  std::vector<std::string> notes;
+  if (!model.config().has_decoder) {
+    model = with_decoder(model, recipe);
+    notes.push_back("prompt encoder and mask decoder: new");
+  }
   if (model.config().decoder.high_quality) {
     throw Error(recipe.model.init, "a checkpoint of Segment Anything or MobileSAM to train", "HQ-SAM");
   }
@@ -167,9 +196,9 @@ PreparedSam fine_tuned(const Recipe& recipe, std::vector<std::string> frozen) {
   }
   if (model.config().encoder.in_chans != 3) throw Error(recipe.model.init, "a model of RGB images", "another one");
   const int64_t size = model.config().encoder.image_size(), asked = recipe.segment->image_size;
-  if (asked == 0 || asked == size) return {std::move(model), {}, std::move(frozen)};
-  const std::string note = str("positions: interpolated from ", size, "×", size, " to ", asked, "×", asked, " pixels");
-  return {resized(model, asked), {note}, std::move(frozen)};
+  if (asked == 0 || asked == size) return {std::move(model), std::move(notes), std::move(frozen)};
+  notes.push_back(str("positions: interpolated from ", size, "×", size, " to ", asked, "×", asked, " pixels"));
+  return {resized(model, asked), std::move(notes), std::move(frozen)};
 }
 
 }  // namespace
@@ -201,20 +230,14 @@ models::SamConfig segment_config(const VisionTransformerConfig& vit, const Segme
     const bool windowed = recipe.window > 0 && (i + 1) % recipe.global_every != 0;
     config.encoder.blocks.push_back({windowed ? recipe.window : 0, 2 * (windowed ? recipe.window : grid) - 1});
   }
-  config.decoder.dim = recipe.decoder_dim;
-  config.decoder.depth = recipe.decoder_depth;
-  config.decoder.mlp_hidden = recipe.decoder_mlp;
-  config.decoder.cross_dim = recipe.decoder_dim / 2;
-  config.decoder.upscale_dims[0] = recipe.decoder_dim / 4;
-  config.decoder.upscale_dims[1] = recipe.decoder_dim / 8;
-  config.decoder.iou_hidden = recipe.decoder_dim;
+  config.decoder = decoder_config(recipe, recipe.decoder_dim);
   return config;
 }
 
 PreparedSam prepare_sam(const Recipe& recipe) {
   std::vector<std::string> frozen = frozen_of(recipe);
   const std::string& init = recipe.model.init;
-  if (!init.empty() && models::has_mask_decoder(init)) return fine_tuned(recipe, std::move(frozen));
+  if (!init.empty() && models::is_segment_anything(init)) return fine_tuned(recipe, std::move(frozen));
   RandomParams random(recipe.seed);
   if (init.empty()) {
     return {models::Sam(segment_config(architecture_of(recipe.model), *recipe.segment), ParamSource(random)),

@@ -71,9 +71,10 @@ void read_without_positions(const Shapes& shapes, const std::string& name, SamEn
   if (longest > 0) config.grid = (longest + 1) / 2;  // a global block has tables for the whole grid
 }
 
-SamEncoderConfig encoder_config(const Shapes& shapes) {
+SamEncoderConfig encoder_config(const Shapes& shapes, double norm_eps) {
   const std::string name = "image_encoder.", first = name + "blocks.0.";
   SamEncoderConfig config;
+  config.norm_eps = norm_eps;
   read_without_positions(shapes, name, config);
   shapes.read(config.grid, name + "pos_embed", 4, 1);
   shapes.read(config.dim, name + "pos_embed", 4, 3);
@@ -171,6 +172,18 @@ SamDecoderConfig decoder_config(const Shapes& shapes, int64_t num_heads) {
   return config;
 }
 
+SamConfig encoder_alone(const Shapes& shapes, const SamConfigDefaults& defaults) {
+  if (!shapes.has("image_encoder.blocks.0.attn.rel_pos_h") || shapes.has_prefix("prompt_encoder.")) {
+    throw Error(shapes.where(), "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
+                "a checkpoint without a mask decoder");
+  }
+  SamConfig config{.encoder = encoder_config(shapes, defaults.norm_eps),
+                   .preprocessing = defaults.preprocessing,
+                   .has_decoder = false};
+  config.decoder.dim = config.encoder.out_chans;
+  return config;
+}
+
 constexpr std::array kPreprocessingNames{"segment_anything", "medsam"};
 
 }  // namespace
@@ -186,13 +199,9 @@ SamPreprocessing sam_preprocessing_from_name(const std::string& name, const std:
 SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
                      const SamConfigDefaults& defaults) {
   const Shapes read(shapes, where);
-  if (!read.has_prefix("mask_decoder.")) {
-    throw Error(where, "a checkpoint of Segment Anything with its prompt encoder and mask decoder",
-                read.has("blocks.0.attn.rel_pos_h") ? "an image encoder alone (timm's samvit)"
-                                                    : "a checkpoint without a mask decoder");
-  }
+  if (!read.has_prefix("mask_decoder.")) return encoder_alone(read, defaults);
   const bool tiny = read.has("image_encoder.patch_embed.seq.0.c.weight");
-  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read),
+  const SamConfig config{tiny ? tiny_config(read, defaults.image_size) : encoder_config(read, defaults.norm_eps),
                          decoder_config(read, defaults.decoder_heads), defaults.preprocessing};
   if (config.encoder.out_chans != config.decoder.dim) {
     throw Error(where, str("an image encoder with the mask decoder's width ", config.decoder.dim),
@@ -209,6 +218,7 @@ SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::stri
 std::string write_sam_config(const SamConfig& config) {
   nlohmann::ordered_json json{{"architecture", "segment_anything"}, {"image_size", config.encoder.image_size()}};
   if (config.preprocessing != SamPreprocessing::segment_anything) json["preprocessing"] = name_of(config.preprocessing);
+  if (config.encoder.norm_eps != kSamNormEps) json["norm_eps"] = config.encoder.norm_eps;
   return json.dump(2) + "\n";
 }
 

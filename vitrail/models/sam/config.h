@@ -24,6 +24,9 @@ SamPreprocessing sam_preprocessing_from_name(const std::string& name, const std:
 // Images are normalised by the statistics of ImageNet's red, green and blue, times 255.
 inline constexpr std::array kSamImageMean{123.675f, 116.28f, 103.53f}, kSamImageStd{58.395f, 57.12f, 57.375f};
 
+// The ε of layer norms in segment_anything, and in the blocks of timm's samvit.
+inline constexpr double kSamNormEps = 1e-6, kTimmSamNormEps = 1e-5;
+
 // A block of the image encoder.
 struct SamBlockConfig {
   int64_t window = 0;        // attention in windows of window × window cells; 0: of the whole grid
@@ -44,6 +47,7 @@ struct SamEncoderConfig {
   int64_t dim = 768, num_heads = 12, head_dim = 64, mlp_hidden = 3072;
   bool qkv_bias = true;
   int64_t out_chans = 256;
+  double norm_eps = kSamNormEps;  // ε of the blocks' layer norms
   std::vector<SamBlockConfig> blocks = {};
   // MobileSAM: TinyViT instead of the blocks above.
   int64_t stem = 32;
@@ -67,6 +71,7 @@ struct SamConfig {
   SamEncoderConfig encoder = {};
   SamDecoderConfig decoder = {};
   SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
+  bool has_decoder = true;  // false: an image encoder alone, as timm's samvit, which has embeddings and no masks
 
   int64_t mask_size() const { return 4 * encoder.grid; }  // sides of the decoder's masks
 };
@@ -75,12 +80,14 @@ struct SamConfig {
 struct SamConfigDefaults {
   int64_t decoder_heads = 8;  // all published models have 8
   int64_t image_size = 1024;  // MobileSAM; a multiple of 16
+  double norm_eps = kSamNormEps;
   SamPreprocessing preprocessing = SamPreprocessing::segment_anything;
 };
 
 // Reads the configuration from the shapes of a checkpoint under the official names.  A tensor that is missing or has
 // another rank leaves a default, so that loading reports it with all others.  Throws Error naming `where` for a
-// checkpoint without a mask decoder, and for shapes that no model has.
+// checkpoint without a mask decoder that has more than an image encoder of Segment Anything, and for shapes that no
+// model has.
 SamConfig sam_config(const std::map<std::string, Shape>& shapes, const std::string& where,
                      const SamConfigDefaults& defaults = {});
 

@@ -12,11 +12,7 @@
 #include "vitrail/ops/window.h"
 
 namespace vitrail::models {
-namespace {
-
-constexpr double kNormEps = 1e-6;
-
-}  // namespace
+namespace {}  // namespace
 
 Tensor relative_position_table(const Tensor& table, int64_t positions) {
   const int64_t length = 2 * positions - 1;
@@ -62,9 +58,9 @@ void SamAttention::visit(nn::Visitor& visitor) {
 
 SamBlock::SamBlock(const SamEncoderConfig& config, const SamBlockConfig& block, const ParamSource& params)
     : Module(params.path()),
-      norm1_(config.dim, kNormEps, params.child("norm1")),
+      norm1_(config.dim, config.norm_eps, params.child("norm1")),
       attn_(config, block, params.child("attn")),
-      norm2_(config.dim, kNormEps, params.child("norm2")),
+      norm2_(config.dim, config.norm_eps, params.child("norm2")),
       mlp_({.in_features = config.dim, .hidden_features = config.mlp_hidden, .sam_names = true}, params.child("mlp")) {}
 
 Tensor SamBlock::forward(const Tensor& x) const {
@@ -82,9 +78,9 @@ void SamBlock::visit(nn::Visitor& visitor) {
 SamNeck::SamNeck(int64_t dim, int64_t out_chans, const ParamSource& params)
     : Module(params.path()),
       conv1_({.in_chans = dim, .out_chans = out_chans, .bias = false}, params.child("0")),
-      norm1_(out_chans, kNormEps, params.child("1")),
+      norm1_(out_chans, kSamNormEps, params.child("1")),
       conv2_({.in_chans = out_chans, .out_chans = out_chans, .kernel = 3, .bias = false}, params.child("2")),
-      norm2_(out_chans, kNormEps, params.child("3")) {}
+      norm2_(out_chans, kSamNormEps, params.child("3")) {}
 
 Tensor SamNeck::forward(const Tensor& x) const {
   return traced(*this, norm2_.forward(conv2_.forward(norm1_.forward(conv1_.forward(x)))));

@@ -19,7 +19,8 @@
 namespace vitrail::models {
 namespace {
 
-constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam";
+constexpr const char *kTransformers = "huggingface_sam", *kMobile = "mobile_sam", *kTimm = "timm_sam",
+                     *kEncoder = "sam_encoder";
 
 // From config.json, which beside Meta's checkpoints may be that of another model.
 SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::KeyMap& map,
@@ -39,7 +40,9 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
     if (const auto name = ours ? fields.text("preprocessing") : std::nullopt) {
       defaults.preprocessing = sam_preprocessing_from_name(*name, fields.path("preprocessing"));
     }
+    if (ours) defaults.norm_eps = fields.number("norm_eps").value_or(defaults.norm_eps);
   }
+  if (map.name() == kTimm) defaults.norm_eps = kTimmSamNormEps;
   defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
   return defaults;
 }
@@ -75,11 +78,12 @@ std::string digest_of(const std::vector<std::string>& names, const std::function
   return sha256(std::as_bytes(std::span(text)));
 }
 
-// The digest itself for Segment Anything's preprocessing.
-std::string with_preprocessing(const std::string& digest, SamPreprocessing preprocessing) {
-  if (preprocessing == SamPreprocessing::segment_anything) return digest;
-  const std::string named = digest + name_of(preprocessing);
-  return sha256(std::as_bytes(std::span(named)));
+// The digest itself for what Segment Anything has.
+std::string with_settings(const std::string& digest, SamPreprocessing preprocessing, double norm_eps) {
+  std::string named = digest;
+  if (preprocessing != SamPreprocessing::segment_anything) named += name_of(preprocessing);
+  if (norm_eps != kSamNormEps) named += str(norm_eps);
+  return named == digest ? digest : sha256(std::as_bytes(std::span(named)));
 }
 
 std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, const ParamSource& params) {
@@ -92,30 +96,49 @@ std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, con
 Sam::Sam(const SamConfig& config, const ParamSource& params)
     : Module(params.path()),
       config_(config),
-      image_encoder_(image_encoder_of(config.encoder, params.child("image_encoder"))),
-      prompt_encoder_(config, params.child("prompt_encoder")),
-      mask_decoder_(config, params.child("mask_decoder")) {}
+      image_encoder_(image_encoder_of(config.encoder, params.child("image_encoder"))) {
+  if (!config.has_decoder) return;
+  prompt_encoder_.emplace(config, params.child("prompt_encoder"));
+  mask_decoder_.emplace(config, params.child("mask_decoder"));
+}
+
+namespace {
+
+// What an image encoder alone does not have.
+template <class Part>
+const Part& part_of(const std::optional<Part>& part, const Sam& sam) {
+  if (part) return *part;
+  throw Error(sam.path().empty() ? "model" : sam.path(), "a mask decoder, which makes masks of prompts",
+              "an image encoder alone, which only makes embeddings");
+}
+
+}  // namespace
+
+const SamPromptEncoder& Sam::prompt_encoder() const { return part_of(prompt_encoder_, *this); }
+const SamMaskDecoder& Sam::mask_decoder() const { return part_of(mask_decoder_, *this); }
 
 void Sam::visit(nn::Visitor& visitor) {
   visitor.child("image_encoder", static_cast<nn::Module&>(*image_encoder_));
-  visitor.child("prompt_encoder", static_cast<nn::Module&>(prompt_encoder_));
-  visitor.child("mask_decoder", static_cast<nn::Module&>(mask_decoder_));
+  if (prompt_encoder_) visitor.child("prompt_encoder", static_cast<nn::Module&>(*prompt_encoder_));
+  if (mask_decoder_) visitor.child("mask_decoder", static_cast<nn::Module&>(*mask_decoder_));
 }
 
 // Native names are the official ones, so that other keys are reported as they are in the file.
 weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint) {
-  for (const char* name : {kTransformers, kMobile}) {
+  for (const char* name : {kTransformers, kMobile, kTimm, kEncoder}) {
     const weights::KeyMap map = weights::KeyMap::builtin(name);
     if (map.recognises(checkpoint.names())) return map;
   }
   return weights::KeyMap::builtin("sam");
 }
 
-bool has_mask_decoder(const std::filesystem::path& path) { return has_mask_decoder(*open_weights(path)); }
+bool is_segment_anything(const std::filesystem::path& path) { return is_segment_anything(*open_weights(path)); }
 
-bool has_mask_decoder(const weights::Checkpoint& checkpoint) {
-  return std::ranges::any_of(checkpoint.names(),
-                             [](const std::string& name) { return name.ends_with("mask_decoder.iou_token.weight"); });
+bool is_segment_anything(const weights::Checkpoint& checkpoint) {
+  const auto has = [&](const char* end) {
+    return std::ranges::any_of(checkpoint.names(), [&](const std::string& name) { return name.ends_with(end); });
+  };
+  return has("mask_decoder.iou_token.weight") || (has("blocks.0.attn.rel_pos_h") && has("neck.2.weight"));
 }
 
 std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options) {
@@ -133,7 +156,8 @@ std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadO
     names.push_back(tensor.name);
   }
   const std::string digest = digest_of(natives, [&](size_t i) { return checkpoint->tensor(names[i]); });
-  return with_preprocessing(digest, defaults_of(checkpoint->path(), map, options).preprocessing);
+  const SamConfigDefaults settings = defaults_of(checkpoint->path(), map, options);
+  return with_settings(digest, settings.preprocessing, settings.norm_eps);
 }
 
 std::string sam_trunk_digest(const Sam& sam) {
@@ -145,7 +169,7 @@ std::string sam_trunk_digest(const Sam& sam) {
     tensors.push_back(parameter.tensor);
   }
   const std::string digest = digest_of(names, [&](size_t i) { return tensors[i]; });
-  return with_preprocessing(digest, sam.config().preprocessing);
+  return with_settings(digest, sam.config().preprocessing, sam.config().encoder.norm_eps);
 }
 
 Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options) {

@@ -19,16 +19,18 @@ class Sam : public nn::Module {
   Sam(const SamConfig& config, const ParamSource& params);
   const SamConfig& config() const { return config_; }
   const SamEncoder& image_encoder() const { return *image_encoder_; }
-  const SamPromptEncoder& prompt_encoder() const { return prompt_encoder_; }
-  const SamMaskDecoder& mask_decoder() const { return mask_decoder_; }
+  // Throw Error for an image encoder alone (config().has_decoder).
+  const SamPromptEncoder& prompt_encoder() const;
+  const SamMaskDecoder& mask_decoder() const;
+  const SamHqHead* hq_head() const { return mask_decoder_ ? mask_decoder_->hq_head() : nullptr; }
   std::string type() const override { return "Sam"; }
   void visit(nn::Visitor& visitor) override;
 
  private:
   SamConfig config_;
   std::unique_ptr<SamEncoder> image_encoder_;
-  SamPromptEncoder prompt_encoder_;
-  SamMaskDecoder mask_decoder_;
+  std::optional<SamPromptEncoder> prompt_encoder_;
+  std::optional<SamMaskDecoder> mask_decoder_;
 };
 
 struct SamLoadOptions {
@@ -36,20 +38,20 @@ struct SamLoadOptions {
 };
 
 // Reads a checkpoint of Meta's code, HQ-SAM or MobileSAM (PyTorch or safetensors), of transformers' SamModel or
-// SamHQModel, or a folder in hub layout.  The shapes of its tensors are the configuration.  f32, in eval mode.  Throws
-// one Error that lists all missing, extra and misshapen keys, and an Error for a model without a mask decoder.
+// SamHQModel, or a folder in hub layout; or the image encoder alone, as timm's samvit.  The shapes of its tensors are
+// the configuration.  f32, in eval mode.  Throws one Error that lists all missing, extra and misshapen keys.
 Sam load_sam(const std::filesystem::path& path, const SamLoadOptions& options = {});
 
 // The key map of such a checkpoint, whose prefixes have been removed.  Other tensors keep their names.
 weights::KeyMap sam_key_map(const weights::Checkpoint& checkpoint);
 
-// Whether a model's weights have the mask decoder of Segment Anything.  Throws Error as load_sam() for files that
-// cannot be read.
-bool has_mask_decoder(const std::filesystem::path& path);
-bool has_mask_decoder(const weights::Checkpoint& checkpoint);
+// Whether a model's weights have the mask decoder of Segment Anything, or are those of its image encoder.  Throws Error
+// as load_sam() for files that cannot be read.
+bool is_segment_anything(const std::filesystem::path& path);
+bool is_segment_anything(const weights::Checkpoint& checkpoint);
 
 // Identifies what computes the embeddings of a checkpoint, as 64 hexadecimal digits: a digest of these tensors' names,
-// types, shapes and values, and of a preprocessing other than Segment Anything's.
+// types, shapes and values, and of a preprocessing and an ε of layer norms other than Segment Anything's.
 std::string sam_encoder_digest(const std::filesystem::path& path, const SamLoadOptions& options = {});
 
 // Likewise identifies what SamEncoder::trunk() computes: the image encoder without its neck.
