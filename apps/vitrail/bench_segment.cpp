@@ -56,6 +56,7 @@ class SegmentTasks {
   // In this order, the largest memory is that of the task and of those before it.
   void run() const {
     print("image_encoder", 0, time_calls([&] { predictor_.embed(image_); }, options_.seconds, {1, 3}));
+    if (!predictor_.has_decoder()) return;
     const sam::ImageEmbedding embedding = predictor_.embed(image_);
     const std::vector<sam::Prompt> clicks = clicks_on_discs(predictor_.image_size());
     print("click", 1, time_calls([&] { predictor_.predict(embedding, clicks.front()); }, options_.seconds));

@@ -158,6 +158,15 @@ TEST(BenchSegment, EachTaskGivesAnObject) {
   }
 }
 
+TEST(BenchSegment, AnImageEncoderAloneHasOneTask) {
+  const ProgramResult result =
+      run_program({"bench", sam_fixture("timm_encoder").model, "--batch", "1", "--seconds", "0.001"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const std::vector<json> objects = json_lines(result.out);
+  ASSERT_EQ(objects.size(), 1u);
+  EXPECT_EQ(objects[0]["task"], "image_encoder");
+}
+
 TEST(BenchSegment, OptionsOfClassifiersAreRefused) {
   const std::vector<std::vector<std::string>> wrong{
       {"--train"}, {"--profile"}, {"--tome", "2"}, {"--batch", "1,2"}, {"--image-size", "64"}};
