@@ -125,6 +125,22 @@ TEST(SamLoad, ReadsThePreprocessingFromConfigJson) {
       << error;
 }
 
+TEST(SamLoad, ReadsTheNormsEpsilonFromConfigJson) {
+  const auto folder = testing::scratch_folder();
+  std::filesystem::copy_file(testing::fixture("sam/windows/model.pth"), folder / "model.pth");
+  const auto norm_eps_with = [&](const std::string& architecture, const std::string& value) {
+    std::ofstream(folder / "config.json")
+        << R"({"architecture": ")" + architecture + R"(", "norm_eps": )" + value + "}";
+    return load_sam(folder / "model.pth").config().encoder.norm_eps;
+  };
+  EXPECT_EQ(norm_eps_with("segment_anything", "1e-5"), 1e-5);
+  EXPECT_EQ(norm_eps_with("another", "1e-5"), kSamNormEps);
+  for (const char* value : {"0", "-1e-6", "1", "1e300"}) {
+    const std::string error = testing::error_of([&] { norm_eps_with("segment_anything", value); });
+    EXPECT_TRUE(contains(error, "config.json: norm_eps: expected a number in (0, 1)")) << error;
+  }
+}
+
 // Shapes do not show the number of the decoder's heads.
 TEST(SamLoad, ReadsTheDecodersHeadsFromConfigJson) {
   const auto folder = testing::scratch_folder();

@@ -40,7 +40,10 @@ SamConfigDefaults defaults_of(const std::filesystem::path& file, const weights::
     if (const auto name = ours ? fields.text("preprocessing") : std::nullopt) {
       defaults.preprocessing = sam_preprocessing_from_name(*name, fields.path("preprocessing"));
     }
-    if (ours) defaults.norm_eps = fields.number("norm_eps").value_or(defaults.norm_eps);
+    if (const auto norm_eps = ours ? fields.number("norm_eps") : std::nullopt) {
+      if (!(*norm_eps > 0 && *norm_eps < 1)) throw Error(fields.path("norm_eps"), "a number in (0, 1)", str(*norm_eps));
+      defaults.norm_eps = *norm_eps;
+    }
   }
   if (map.name() == kTimm) defaults.norm_eps = kTimmSamNormEps;
   defaults.preprocessing = options.preprocessing.value_or(defaults.preprocessing);
@@ -91,6 +94,14 @@ std::unique_ptr<SamEncoder> image_encoder_of(const SamEncoderConfig& config, con
   return std::make_unique<SamTinyEncoder>(config, params);
 }
 
+// What an image encoder alone does not have.
+template <class Part>
+const Part& part_of(const std::optional<Part>& part, const Sam& sam) {
+  if (part) return *part;
+  throw Error(sam.path().empty() ? "model" : sam.path(), "a mask decoder, which makes masks of prompts",
+              "an image encoder alone, which only makes embeddings");
+}
+
 }  // namespace
 
 Sam::Sam(const SamConfig& config, const ParamSource& params)
@@ -101,18 +112,6 @@ Sam::Sam(const SamConfig& config, const ParamSource& params)
   prompt_encoder_.emplace(config, params.child("prompt_encoder"));
   mask_decoder_.emplace(config, params.child("mask_decoder"));
 }
-
-namespace {
-
-// What an image encoder alone does not have.
-template <class Part>
-const Part& part_of(const std::optional<Part>& part, const Sam& sam) {
-  if (part) return *part;
-  throw Error(sam.path().empty() ? "model" : sam.path(), "a mask decoder, which makes masks of prompts",
-              "an image encoder alone, which only makes embeddings");
-}
-
-}  // namespace
 
 const SamPromptEncoder& Sam::prompt_encoder() const { return part_of(prompt_encoder_, *this); }
 const SamMaskDecoder& Sam::mask_decoder() const { return part_of(mask_decoder_, *this); }
