@@ -3,8 +3,12 @@
 #include "vitrail/serve/model_registry_internal.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "tests/serve/serve_fixture.h"
+#include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/response_size_internal.h"
@@ -32,6 +36,30 @@ int status_of(const std::function<void()>& action) {
   } catch (const Error&) {
     return 400;
   }
+}
+
+// The present resident size of this process in bytes.
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+// A model of 21 MB.  While one is loaded there are two; the memory of the one before is returned to the system.
+TEST(ModelRegistry, ModelsThatAreLoadedAgainDoNotOccupyMoreMemory) {
+#if defined(VITRAIL_SANITIZED) || !defined(__GLIBC__)
+  GTEST_SKIP() << "a sanitizer's allocator, or another C library, keeps freed memory";
+#endif
+  ModelRegistry registry(options_of({{"model", testing::fixture("../../models/cifar10-vit").string()}}));
+  registry.load_all();
+  const double before = resident_bytes(), model = 21e6;
+  for (int i = 0; i < 3; ++i) registry.load_all();
+  EXPECT_LT(resident_bytes() - before, model / 2);
+  for (int i = 0; i < 3; ++i) registry.load("model");
+  EXPECT_LT(resident_bytes() - before, model / 2);
+  registry.unload("model");
+  EXPECT_LT(resident_bytes() - before, -model / 2);
 }
 
 TEST(ModelRegistry, WithoutANameTheFirstLoadedModelOfTheKindIsFound) {

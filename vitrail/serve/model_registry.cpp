@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <set>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "vitrail/models/bundled.h"
 #include "vitrail/serve/http_error.h"
 
@@ -28,6 +32,14 @@ std::vector<ModelSource> sources_of(const ServeOptions& options) {
   return sources;
 }
 
+// Returns the memory of models that no request holds any longer to the system: glibc keeps it for a process that may
+// never need as much again.
+void release_free_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 ModelRegistry::ModelRegistry(const ServeOptions& options)
@@ -45,22 +57,28 @@ size_t ModelRegistry::index_of(const std::string& name) const {
 void ModelRegistry::load_all() {
   std::vector<ModelPointer> loaded;
   for (const ModelSource& source : sources_) loaded.push_back(std::make_shared<const ServedModel>(source, options_));
-  const std::lock_guard lock(mutex_);
-  models_.swap(loaded);
+  {
+    const std::lock_guard lock(mutex_);
+    models_.swap(loaded);
+  }
+  loaded.clear();
+  release_free_memory();
 }
 
 void ModelRegistry::load(const std::string& name) {
   const size_t index = index_of(name);
-  auto loaded = std::make_shared<const ServedModel>(sources_[index], options_);
-  const std::lock_guard lock(mutex_);
-  models_[index] = std::move(loaded);
+  exchange(index, std::make_shared<const ServedModel>(sources_[index], options_));
 }
 
-void ModelRegistry::unload(const std::string& name) {
-  const size_t index = index_of(name);
-  ModelPointer unloaded;  // destroyed without the lock
-  const std::lock_guard lock(mutex_);
-  unloaded.swap(models_[index]);
+void ModelRegistry::unload(const std::string& name) { exchange(index_of(name), nullptr); }
+
+void ModelRegistry::exchange(size_t index, ModelPointer model) {
+  {
+    const std::lock_guard lock(mutex_);
+    model.swap(models_[index]);
+  }
+  model.reset();  // the model before, without the lock
+  release_free_memory();
 }
 
 ModelPointer ModelRegistry::find(const std::optional<std::string>& name, ModelKind kind) const {

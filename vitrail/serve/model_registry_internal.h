@@ -32,6 +32,7 @@ class ModelRegistry {
 
  private:
   size_t index_of(const std::string& name) const;
+  void exchange(size_t index, ModelPointer model);
 
   std::vector<ModelSource> sources_;
   ModelOptions options_;
