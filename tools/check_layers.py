@@ -40,11 +40,13 @@ LIBRARIES = {
     "gtest": r"(gtest|gmock)/.*",
     "benchmark": r"benchmark/.*",
 }
-# Free for all: C++ headers have no suffix; C's and POSIX's are listed, so that an unknown library is noticed.
+# Free for all: C++ headers have no suffix; those of C, POSIX and glibc (malloc.h) are listed, so that an unknown
+# library is noticed.
 STANDARD = re.compile(
     r"[a-z_0-9]+|(sys|linux|netinet|arpa)/[\w/]+\.h|"
     r"(assert|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp|signal|stdarg|stddef|stdint|stdio|stdlib|string|"
-    r"time|dirent|dlfcn|fcntl|glob|link|netdb|poll|pthread|pwd|sched|semaphore|spawn|strings|termios|unistd|wordexp)\.h"
+    r"time|dirent|dlfcn|fcntl|glob|link|malloc|netdb|poll|pthread|pwd|sched|semaphore|spawn|strings|termios|unistd|"
+    r"wordexp)\.h"
 )
 SOURCES = {".h", ".hpp", ".cpp", ".cc", ".cu", ".cuh", ".inc"}
 INTERNAL = re.compile(r".*(-inl|_internal)\.h")
