@@ -184,6 +184,17 @@ TEST(Config, RoundTrip) {
   }
 }
 
+// Several architectures have the same fields; a model keeps the name that it was read with.
+TEST(Config, TheNameOfAnArchitectureIsKeptAmongItsTwins) {
+  for (const std::string name : {"vit_base_patch16_224", "deit_base_patch16_224", "vit_small_patch16_224",
+                                 "deit_small_patch16_224", "vit_tiny_patch16_224", "deit_tiny_patch16_224"}) {
+    for (const std::string tag : {"", ".fb_in1k"}) {
+      const ModelConfig config = parse(R"({"architecture": ")" + name + tag + "\"}");
+      EXPECT_EQ(nlohmann::json::parse(write_model_config(config))["architecture"], name) << tag;
+    }
+  }
+}
+
 TEST(Config, ExcludedLayersAreReadUnderBothNames) {
   const std::vector<std::string> layers{"blocks.0.mlp.fc2", "blocks.1.attn.qkv"};
   for (const std::string key : {"excluded", "kept"}) {
