@@ -68,6 +68,22 @@ TEST(PcaMaps, TheForegroundIsTheSideWithFewerPatchesAtTheBorders) {
   }
 }
 
+// The share of a side's patches decides: all of the first row's are at the border, and eight of the other twelve.
+TEST(PcaMaps, TheForegroundHasTheSmallerShareOfItsPatchesAtTheBorders) {
+  for (const float direction : {40.0F, -40.0F}) {
+    const Tensor features = Tensor::randn({4, 4, 8}, 1);
+    for (int64_t patch = 0; patch < 4; ++patch) features.data<float>()[patch * 8] += direction;
+    const PcaMaps map = pca_maps({features}, {.kind = Foreground::Kind::first})[0];
+    for (int64_t patch = 0; patch < 16; ++patch) EXPECT_EQ(shown(map, patch), patch >= 4) << patch;
+  }
+}
+
+// Without differences there is nothing to scale: grey.
+TEST(PcaMaps, PatchesThatAreAllAlikeAreGrey) {
+  const PcaMaps map = pca_maps({Tensor::full({2, 3, 5}, 2)})[0];
+  for (int64_t i = 0; i < 18; ++i) EXPECT_EQ(map.colors.data<float>()[i], 0.5F) << i;
+}
+
 TEST(PcaMaps, AThresholdComparesTheScaledFirstComponent) {
   const Tensor line = Tensor::randn({1, 11, 5}, 3);
   for (int64_t i = 0; i < line.numel(); ++i) line.data<float>()[i] *= 1e-3F;

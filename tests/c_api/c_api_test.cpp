@@ -278,6 +278,26 @@ TEST(CApi, TrainingReportsEventsAndStopsWhenAsked) {
   EXPECT_TRUE(contains(message_of(vitrail_train(nullptr, "x", nullptr, &stopped)), "source"));
 }
 
+TEST(CApi, AResumptionTakesChangesOnlyIfAllowed) {
+  const std::string recipe = train::write_recipe(train::parse_recipe(train::tiny_recipe(train::make_images(8, 2)), ""));
+  const fs::path folder = scratch_folder() / "run";
+  std::vector<const char*> settings{"epochs=1", "data.holdout=6"};
+  vitrail_train_options options = VITRAIL_TRAIN_OPTIONS_INIT;
+  options.threads = 1;
+  options.settings = settings.data();
+  options.num_settings = settings.size();
+  int stopped = 0;
+  EXPECT_OK(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped));
+  settings.push_back("clip=0.5");
+  options.settings = settings.data();
+  options.num_settings = settings.size();
+  options.resume = 1;
+  EXPECT_TRUE(contains(message_of(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped)), "clip"));
+  options.allow_changes = 1;
+  const Warnings warnings;
+  EXPECT_OK(vitrail_train(recipe.c_str(), folder.c_str(), &options, &stopped));
+}
+
 TEST(CApi, SegmentsAsThePredictorBitForBit) {
   const Segmenter by;
   const std::array<double, 4> points{30, 20, 5.5, 50};

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <stdexcept>
 
 #include "tests/c_api/handles.h"
 #include "tests/train/training_fixture.h"
 #include "vitrail/analysis/pca.h"
 #include "vitrail/base/callbacks.h"
+#include "vitrail/c_api/handles_internal.h"
 #include "vitrail/pipeline/dual_model.h"
 
 namespace vitrail::testing {
@@ -200,6 +203,29 @@ TEST(CApiOptions, MissingArgumentsAreNamed) {
   EXPECT_EQ(image.handle, nullptr);
   const char* const text = "cat";
   EXPECT_TRUE(contains(message_of(vitrail_embed_texts(handle, &text, 1, &tensor)), "a model with a text tower"));
+}
+
+// Errors of the caller, a lack of memory, and faults of the library are told apart.
+TEST(CApiStatus, HasTheCodeOfItsException) {
+  const auto status_of = [](const std::function<void()>& action) -> vitrail_status* {
+    try {
+      action();
+    } catch (...) {
+      return c_api::status_of_exception();
+    }
+    return nullptr;
+  };
+  const auto expect = [&](vitrail_code code, const std::string& message, const std::function<void()>& action) {
+    vitrail_status* const status = status_of(action);
+    ASSERT_NE(status, nullptr);
+    EXPECT_EQ(vitrail_status_code(status), code) << message;
+    EXPECT_EQ(vitrail_status_message(status), message);
+    vitrail_status_free(status);
+  };
+  expect(VITRAIL_INVALID, "a: expected b, got c", [] { throw Error("a", "b", "c"); });
+  expect(VITRAIL_OUT_OF_MEMORY, "out of memory", [] { throw std::bad_alloc(); });
+  expect(VITRAIL_INTERNAL, "fault", [] { throw std::logic_error("fault"); });
+  expect(VITRAIL_INTERNAL, "an unknown exception", [] { throw 1; });
 }
 
 // The last byte of the last row is the last that is needed.

@@ -11,7 +11,9 @@
 #include "vitrail/ops/attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
+#include "vitrail/ops/linear.h"
 #include "vitrail/ops/recorder.h"
+#include "vitrail/ops/residual_add.h"
 #include "vitrail/ops/tokens.h"
 
 namespace vitrail::infer {
@@ -52,6 +54,23 @@ TEST(Compile, MeansAndBiasesMayBeTransposed) {
   for (const int axis : {0, 1, 2}) {
     expect_eager_result([&](const Tensor& t) { return ops::mean(twice(t), axis); }, tokens);
     expect_eager_result([&](const Tensor& t) { return ops::mean(twice(t).transpose(1, 2), axis); }, tokens);
+  }
+}
+
+// Whether or not the addition becomes a part of the layer.
+TEST(Compile, AResidualIsAddedBehindTheActivation) {
+  using kernels::Activation;
+  const Tensor x = Tensor::randn({2, 3, 4}, 1);
+  for (const Activation activation : {Activation::none, Activation::gelu, Activation::relu, Activation::silu}) {
+    for (const bool scaled : {false, true}) {
+      expect_eager_result(
+          [&](const Tensor& t) {  // a session takes the weights, so that each call has its own
+            const Tensor weight = Tensor::randn({4, 4}, 2), bias = Tensor::randn({4}, 3);
+            const Tensor branch = ops::linear(t, weight, bias, activation);
+            return ops::residual_add(t, branch, scaled ? Tensor::randn({4}, 4) : Tensor());
+          },
+          x);
+    }
   }
 }
 

@@ -10,11 +10,13 @@
 #include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
+#include "vitrail/kernels/attention/attention.h"
 #include "vitrail/nn/downsampled_attention.h"
 #include "vitrail/nn/layer_norm.h"
 #include "vitrail/nn/linear.h"
 #include "vitrail/nn/mlp.h"
 #include "vitrail/nn/multihead_attention.h"
+#include "vitrail/ops/attention.h"
 #include "vitrail/ops/elementwise.h"
 #include "vitrail/ops/embedding.h"
 #include "vitrail/ops/residual_add.h"
@@ -347,6 +349,27 @@ TEST(FindTensor, NamesTheTensorsThatThereAre) {
   EXPECT_EQ(find_tensor(tensors, "b").numel(), 2);
   EXPECT_EQ(testing::error_of([&] { find_tensor(tensors, "c"); }), "tensors: expected a tensor named c, got a, b");
   EXPECT_EQ(testing::error_of([&] { find_tensor({}, "c"); }), "tensors: expected a tensor named c, got none");
+}
+
+// There is no attention in int8: it has the precision of the layers that are left out.
+TEST(FunctionSession, AttentionOfAnInt8SessionHasTheExcludedPrecision) {
+  const Tensor q = Tensor::randn({2, 4, 64, 16}, 1), k = Tensor::randn({2, 4, 64, 16}, 2);
+  const auto attended = [&](const FunctionOptions& options) {
+    RandomParams random(1);
+    nn::Linear layer(4, 4, true, ParamSource(random));
+    const FunctionSession session(
+        layer,
+        [](const NamedTensors& in) -> NamedTensors {
+          return {{"out", ops::attention(in[0].tensor, in[1].tensor, in[1].tensor, 0.5).out}};
+        },
+        options);
+    return session.run({{"q", q}, {"k", k}})[0].tensor;
+  };
+  const Tensor fp32 = attended({.precision = Precision::fp32}), half = attended({.precision = Precision::half});
+  EXPECT_EQ(bool(testing::close(half, fp32, 0)), !kernels::attention_multiplies_bf16());
+  EXPECT_TRUE(testing::close(attended({.precision = Precision::int8}), half, 0)) << "the default";
+  EXPECT_TRUE(testing::close(attended({.precision = Precision::int8, .excluded_precision = Precision::fp32}), fp32, 0));
+  EXPECT_TRUE(testing::close(attended({.precision = Precision::half, .excluded_precision = Precision::fp32}), half, 0));
 }
 
 TEST(FunctionSession, LayersOfOtherNamesAreErrors) {

@@ -60,6 +60,25 @@ TEST_P(StepKernelOn, EveryStepNamesItsKernelAndInstructionSet) {
   }
 }
 
+// Loops in plain C++ are the same on all processors.
+TEST_P(StepKernelOn, PlainLoopsAreScalar) {
+  kernels::force_isa(GetParam());
+  models::VisionTransformerConfig config = models::find_architecture("cifar_vit_d192")->config;
+  config.depth = 1;
+  config.global_pool = models::GlobalPool::avg;
+  RandomParams random(0);
+  const Session session(models::VisionTransformer(config, ParamSource(random)), {.threads = 1});
+  std::set<std::string> loops;
+  const auto program = session.program({1, 3, 32, 32});
+  for (const Step& step : program->steps()) {
+    const std::string kind = step.text.substr(0, step.text.find(' '));
+    if (!std::set<std::string>{"patchify", "cat", "mean", "copy", "add", "mul"}.contains(kind)) continue;
+    EXPECT_EQ(step.kernel.isa, "scalar") << step.text;
+    loops.insert(kind);
+  }
+  EXPECT_TRUE(loops.contains("mean") && loops.contains("patchify")) << ::testing::PrintToString(loops);
+}
+
 TEST_P(StepKernelOn, GemmAndAttentionNameTheirArithmetic) {
   for (const Precision precision : {Precision::fp32, Precision::half, Precision::int8}) {
     const ProgramOnIsa program(GetParam(), precision);

@@ -184,6 +184,17 @@ TEST(Config, RoundTrip) {
   }
 }
 
+// Several architectures have the same fields; a model keeps the name that it was read with.
+TEST(Config, TheNameOfAnArchitectureIsKeptAmongItsTwins) {
+  for (const std::string name : {"vit_base_patch16_224", "deit_base_patch16_224", "vit_small_patch16_224",
+                                 "deit_small_patch16_224", "vit_tiny_patch16_224", "deit_tiny_patch16_224"}) {
+    for (const std::string tag : {"", ".fb_in1k"}) {
+      const ModelConfig config = parse(R"({"architecture": ")" + name + tag + "\"}");
+      EXPECT_EQ(nlohmann::json::parse(write_model_config(config))["architecture"], name) << tag;
+    }
+  }
+}
+
 TEST(Config, ExcludedLayersAreReadUnderBothNames) {
   const std::vector<std::string> layers{"blocks.0.mlp.fc2", "blocks.1.attn.qkv"};
   for (const std::string key : {"excluded", "kept"}) {
@@ -280,6 +291,69 @@ TEST(Config, AnOpenClipModelWithATextTowerOfTransformersIsAnImageTower) {
   EXPECT_TRUE(parse(open_clip_file("")).text);
 }
 
+TEST(Config, FieldsOfOpenClipsFilesAreRead) {
+  const auto with = [](const std::string& preprocessing) {
+    return parse(R"({"model_cfg": {"embed_dim": 8, "vision_cfg": {}, "text_cfg": {}}, "preprocess_cfg": {)" +
+                 preprocessing + "}}")
+        .preprocessing;
+  };
+  EXPECT_EQ(with("").crop_mode, "center");
+  for (const auto& [mode, crop_mode] :
+       {std::pair("shortest", "center"), std::pair("squash", "squash"), std::pair("longest", "border")}) {
+    EXPECT_EQ(with(str(R"("resize_mode": ")", mode, "\"")).crop_mode, crop_mode) << mode;
+  }
+  EXPECT_EQ(with("").interpolation, "bicubic");
+  EXPECT_EQ(with(R"("interpolation": "random")").interpolation, "bicubic");
+  EXPECT_EQ(with(R"("interpolation": "bilinear")").interpolation, "bilinear");
+  EXPECT_EQ(with("").crop_pct, 1);
+  EXPECT_EQ(with("").mean, (std::vector<double>{0.48145466, 0.4578275, 0.40821073}));
+  EXPECT_EQ(with("").std, (std::vector<double>{0.26862954, 0.26130258, 0.27577711}));
+  EXPECT_EQ(with(R"("mean": [0.1, 0.2, 0.3])").mean, (std::vector<double>{0.1, 0.2, 0.3}));
+  EXPECT_EQ(with(R"("std": [0.1, 0.2, 0.3])").std, (std::vector<double>{0.1, 0.2, 0.3}));
+}
+
+TEST(Config, FieldsOfOpenClipsTextsAreRead) {
+  const auto text = [](const std::string& fields) { return *parse(open_clip_file("", fields)).text; };
+  EXPECT_EQ(text("").pool, TextPool::largest_id);
+  for (const auto& [name, pool] : {std::pair("argmax", TextPool::largest_id), std::pair("eos", TextPool::first_eos),
+                                   std::pair("last", TextPool::last)}) {
+    EXPECT_EQ(text(str(R"("pool_type": ")", name, "\"")).pool, pool) << name;
+  }
+  EXPECT_EQ(text(R"("embed_cls": true)").pool, TextPool::last) << "the class token is the last";
+  EXPECT_EQ(text(R"("embed_cls": true, "pool_type": "eos")").pool, TextPool::last);
+  EXPECT_TRUE(text("").causal);
+  EXPECT_FALSE(text(R"("no_causal_mask": true)").causal);
+  EXPECT_FALSE(text("").projection_bias);
+  EXPECT_TRUE(text(R"("proj_bias": true)").projection_bias);
+  EXPECT_EQ(text("").pad_token_id, 0);
+  EXPECT_EQ(text(R"("pad_id": 3)").pad_token_id, 3);
+  EXPECT_EQ(text("").eos_token_id, 2);
+  EXPECT_EQ(text(R"("eos_id": 5)").eos_token_id, 5);
+  EXPECT_EQ(text(R"("layers": 4)").depth, 4);
+  EXPECT_EQ(text(R"("heads": 2)").num_heads, 2);
+  EXPECT_EQ(text(R"("width": 96)").embed_dim, 96);
+  EXPECT_EQ(text(R"("context_length": 33)").context_length, 33);
+  EXPECT_EQ(text(R"("vocab_size": 99)").vocab_size, 99);
+  EXPECT_FALSE(text("").canonical_texts);
+  EXPECT_TRUE(text(R"("tokenizer_kwargs": {"clean": "canonicalize"})").canonical_texts);
+  EXPECT_EQ(text("").output_dim, 512);
+}
+
+// Every setting of the interpolation of positions, also when it is written and read again.
+TEST(Config, TheInterpolationOfPositionsIsRead) {
+  const auto read = [](const std::string& fields) {
+    const ModelConfig config = parse(R"({"architecture": "vit", "model_args": {"pos_interp": {)" + fields + "}}}");
+    const auto again = parse(write_model_config(config)).vit.pos_interp;
+    EXPECT_EQ(again.antialias, config.vit.pos_interp.antialias) << fields;
+    EXPECT_EQ(again.offset, config.vit.pos_interp.offset) << fields;
+    return config.vit.pos_interp;
+  };
+  EXPECT_EQ(read("").offset, VisionTransformerConfig().pos_interp.offset);
+  EXPECT_EQ(read(R"("offset": 0.25)").offset, 0.25);
+  EXPECT_TRUE(read(R"("antialias": true)").antialias);
+  EXPECT_FALSE(read(R"("antialias": false)").antialias);
+}
+
 // timm's post-norm blocks have no LayerScale: the norms' weights are in its place.
 TEST(Config, PostNormBlocksHaveNoLayerScale) {
   RandomParams shapes(0, DType::f32, Device::meta);
@@ -295,7 +369,12 @@ TEST(Config, ATagWithIn1kSaysThatTheClassesAreImageNets) {
   EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224.augreg_in21k_ft_in1k"})"));
   EXPECT_TRUE(classes(R"({"architecture": "vit_tiny_patch16_224", "pretrained_cfg": {"tag": "fb_in1k"}})"));
   EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224"})"));
-  EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.mine"})"));
+  for (const char* tag : {"mine", "in1krounded", "xin1k", "in12k", "augreg_in21k"}) {
+    EXPECT_FALSE(classes(str(R"({"architecture": "vit_tiny_patch16_224.)", tag, "\"}"))) << tag;
+  }
+  for (const char* tag : {"in1k", "in1k_384", "a_in1k_b"}) {
+    EXPECT_TRUE(classes(str(R"({"architecture": "vit_tiny_patch16_224.)", tag, "\"}"))) << tag;
+  }
   EXPECT_FALSE(classes(R"({"architecture": "vit_tiny_patch16_224.fb_in1k", "num_classes": 10})"));
   const ModelConfig config = parse(R"({"architecture": "vit_tiny_patch16_224.fb_in1k"})");
   EXPECT_TRUE(classes(write_model_config(config)));

@@ -38,6 +38,19 @@ TEST(Dinov3Config, BiasesAreOfAllOrOfQueriesAndValuesOrAbsent) {
   EXPECT_FALSE(dinov3(R"(, "query_bias": false, "value_bias": false)").vit.qkv_bias);
   EXPECT_TRUE(testing::contains(error_of(R"(, "value_bias": false)"), "query_bias"));
   EXPECT_TRUE(testing::contains(error_of(R"(, "proj_bias": false)"), "proj_bias"));
+  // Each of the eight combinations of biases of q, k and v.
+  for (int biases = 0; biases < 8; ++biases) {
+    const bool query = (biases & 1) != 0, key = (biases & 2) != 0, value = (biases & 4) != 0;
+    const auto field = [](const char* name, bool on) { return str(", \"", name, "_bias\": ", on ? "true" : "false"); };
+    const std::string fields = field("query", query) + field("key", key) + field("value", value);
+    const bool known = query == value && (query || !key);
+    if (!known) {
+      EXPECT_TRUE(testing::contains(error_of(fields), "query_bias: expected biases of q, k and v")) << fields;
+      continue;
+    }
+    EXPECT_EQ(dinov3(fields).vit.qkv_bias, query) << fields;
+    EXPECT_EQ(dinov3(fields).vit.attn_type, key ? AttentionType::plain : AttentionType::eva) << fields;
+  }
 }
 
 TEST(Dinov3Config, AGatedMlpIsSwiGlu) {

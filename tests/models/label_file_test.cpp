@@ -34,6 +34,8 @@ TEST(LabelFile, BlankLinesCountWhileThereAreNoMoreLinesThanClasses) {
   EXPECT_EQ(names("a\n\nb\n", 3), (Names{"a", "", "b"}));
   EXPECT_EQ(names("a\n\nb\n", 2), (Names{"a", "b"}));
   EXPECT_EQ(names("\na\n \nb\n", 2), (Names{"a", "b"}));
+  EXPECT_EQ(names("a\r\nb\r\n", 5), (Names{"a", "b"})) << "CR LF is one end";
+  EXPECT_EQ(names("a\n\rb\n", 5), (Names{"a", "", "b"}));
 }
 
 TEST(LabelFile, JsonIsAListOrAMapInEitherDirection) {

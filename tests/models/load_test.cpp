@@ -170,6 +170,25 @@ TEST(Load, NamesOfNoFamilyGetRulesThatMayFit) {
                      testing::model_of("timm_token").forward(images));
 }
 
+// A path of the user is relative to the current folder, one of config.json to the model's.
+TEST(Load, KeyMapsAreFoundFromWhereTheyAreNamed) {
+  const fs::path folder = testing::scratch_folder() / "model", maps = folder.parent_path() / "maps";
+  fs::create_directories(folder);
+  fs::create_directories(maps);
+  fs::copy(testing::fixture("models/timm_token/config.json"), folder / "config.json");
+  Tensors tensors;
+  for (const auto& [name, tensor] : tensors_of("timm_token")) tensors.emplace_back("x_" + name, tensor);
+  weights::write_safetensors(folder / "model.safetensors", tensors, {});
+  const std::string map = R"~({"name": "mine", "rules": [{"from": "x_(.*)", "to": "$1"}]})~";
+  write(maps / "map.json", map);
+  const std::string relative = fs::relative(maps / "map.json", fs::current_path()).string();
+  ASSERT_FALSE(fs::path(relative).is_absolute());
+  for (const std::string& choice : {relative, (maps / "map.json").string(), map}) {
+    EXPECT_EQ(error_of(folder, {.key_map = choice}), "no error") << choice;
+    EXPECT_EQ(open_model(folder, {.key_map = choice}).key_map.name(), "mine") << choice;
+  }
+}
+
 TEST(Load, ATextTowerOfAnotherLibraryIsAnErrorForTextsAlone) {
   const fs::path folder = testing::scratch_folder();
   write(folder / "open_clip_config.json",
@@ -319,6 +338,9 @@ TEST(Load, MissingModelsAreNamedForWhatTheyAre) {
        {"https://example.org/model.pth", "http://x/y", "s3://bucket/model", "HTTPS://EXAMPLE.ORG/a"}) {
     expect_part(error_of(url), "got a URL; download the files first");
   }
+  for (const char* other : {"://x", "a b://x", "a/b://x"}) {
+    EXPECT_EQ(error_of(other).find("a URL"), std::string::npos) << other;
+  }
   expect_part(error_of("deit_tiny_patch16_224.fb_in1k"), "timm/deit_tiny_patch16_224.fb_in1k on the hub");
   for (const char* path : {"./absent/model", "/absent/model", "a/b/c"}) {
     EXPECT_EQ(error_of(path).find("HF_HUB_OFFLINE"), std::string::npos) << path;
@@ -436,6 +458,12 @@ TEST(Load, ImageSizesAreMultiplesOfThePatch) {
     expect_part(error_of(model, {.image_size = {{patch, side}}}), ": image size: ");
   }
   EXPECT_EQ(error_of(model, {.image_size = {{2 * patch, 3 * patch}}}), "no error");
+  // The nearest sizes are said, and none is below a patch.
+  for (const auto& [side, below] :
+       {std::pair{patch + 1, patch}, {1, patch}, {0, patch}, {-8, patch}, {3 * patch - 1, 2 * patch}}) {
+    expect_part(error_of(model, {.image_size = {{side, patch}}}),
+                str("got ", side, " (near are ", below, " and ", below + patch, ")"));
+  }
 }
 
 }  // namespace

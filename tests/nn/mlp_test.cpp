@@ -7,6 +7,7 @@
 #include "vitrail/nn/dropout.h"
 #include "vitrail/nn/swiglu.h"
 #include "vitrail/ops/elementwise.h"
+#include "vitrail/ops/layer_norm.h"
 #include "vitrail/ops/linear.h"
 
 namespace vitrail::nn {
@@ -67,6 +68,27 @@ TEST(Mlp, DropsAfterTheActivationAndAfterTheSecondLayer) {
   layer.train(false);
   const Tensor without = ops::linear(hidden, layer.parameter("fc2.weight"), layer.parameter("fc2.bias"));
   EXPECT_TRUE(testing::close(layer.forward(x), without, 1e-6));
+}
+
+// A norm in front of the first layer, or in front of the second.
+TEST(Mlp, NormsAreWhereTheConfigurationSays) {
+  const Tensor x = Tensor::randn({4, 8}, 1);
+  for (const bool hidden : {false, true}) {
+    RandomParams params(1);
+    MlpConfig config{.in_features = 8};
+    (hidden ? config.hidden_norm_eps : config.norm_eps) = 1e-3;
+    const Mlp layer(config, ParamSource(params));
+    const Tensor gamma = layer.parameter("norm.weight"), beta = layer.parameter("norm.bias");
+    ASSERT_EQ(gamma.size(0), hidden ? 32 : 8);
+    gamma.copy_(Tensor::randn(gamma.shape(), 2));
+    beta.copy_(Tensor::randn(beta.shape(), 3));
+    const auto norm = [&](const Tensor& t) { return ops::layer_norm(t, gamma, beta, 1e-3); };
+    const Tensor activated = ops::linear(hidden ? x : norm(x), layer.parameter("fc1.weight"),
+                                         layer.parameter("fc1.bias"), kernels::Activation::gelu);
+    const Tensor want =
+        ops::linear(hidden ? norm(activated) : activated, layer.parameter("fc2.weight"), layer.parameter("fc2.bias"));
+    EXPECT_TRUE(testing::close(layer.forward(x), want, 1e-5)) << hidden;
+  }
 }
 
 class SwiGluGolden : public ::testing::TestWithParam<std::string> {};

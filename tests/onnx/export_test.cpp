@@ -13,7 +13,9 @@
 #include "tests/support/onnx_file.h"
 #include "tests/support/paths.h"
 #include "vitrail/infer/session.h"
+#include "vitrail/nn/copied_params.h"
 #include "vitrail/quantize/activation_scales.h"
+#include "vitrail/quantize/rounding.h"
 
 namespace vitrail::onnx {
 namespace {
@@ -100,6 +102,49 @@ TEST(OnnxExport, QuantisedActivationsPrecedeTheirGemms) {
     }
     EXPECT_EQ(gemms, options.activations.size()) << fixture;
     EXPECT_EQ(graph.count("DequantizeLinear"), static_cast<int64_t>(2 * gemms)) << fixture;
+  }
+}
+
+// The axes of ReduceMean are an attribute up to opset 17 and an input from 18 on.
+TEST(OnnxExport, OperatorsHaveTheFormOfTheirOpset) {
+  for (int opset = 17; opset <= 21; ++opset) {
+    const fs::path file = testing::scratch_folder() / "a.onnx";
+    exported(opened("timm_avg"), {.opset = opset}, file);
+    const testing::OnnxFile graph = testing::read_onnx(file);
+    ASSERT_GT(graph.count("ReduceMean"), 0);
+    for (const auto& node : graph.nodes) {
+      if (node.op == "ReduceMean") {
+        EXPECT_EQ(node.inputs.size(), opset < 18 ? 1u : 2u) << opset;
+      }
+    }
+  }
+}
+
+// A graph has one int8 value of a weight, which is that of the weight with its correction.
+TEST(OnnxExport, QuantisedWeightsAreThoseWithTheirCorrection) {
+  const models::OpenedModel from = opened("timm_token");
+  const models::VisionTransformer model = models::build_model(from);
+  const std::string layer = "blocks.0.mlp.fc1";
+  const Tensor original = model.parameter(layer + ".weight");
+  Tensor rounded = original.clone();
+  for (int64_t i = 0; i < rounded.numel(); ++i) rounded.data<float>()[i] *= 0.5F;
+  nn::CopiedParams params(model,
+                          {{layer + ".weight", Tensor::from_quantized(quantize::with_correction(original, rounded))}});
+  const models::VisionTransformer quantized(model.config(), ParamSource(params));
+  OnnxOptions options;
+  options.activations = {{layer, {DType::u8, 0.05F, 128}}};
+  const fs::path file = testing::scratch_folder() / "a.onnx";
+  export_onnx(quantized, from.config, file, options);
+  const testing::OnnxFile graph = testing::read_onnx(file);
+  const auto& values = graph.constants.at(layer + ".weight");
+  const auto& scales = graph.constants.at(layer + ".weight_scale");
+  const int64_t out = original.size(0), in = original.size(1);
+  ASSERT_EQ(values.shape, (std::vector<int64_t>{in, out}));
+  for (int64_t r = 0; r < out; ++r) {
+    const double scale = scales.values[static_cast<size_t>(r)];
+    for (int64_t c = 0; c < in; ++c) {
+      EXPECT_NEAR(scale * values.values[static_cast<size_t>(c * out + r)], original.data<float>()[r * in + c], scale);
+    }
   }
 }
 

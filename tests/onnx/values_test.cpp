@@ -85,6 +85,20 @@ TEST(OnnxValues, OfPixelsAreThoseOfNormalisedImages) {
   }
   auto outputs = testing::run_onnx(testing::read_onnx(path), {{"images", pixels}});
   EXPECT_TRUE(testing::close(tensor_of(outputs.at("logits")), model.forward(images), 1e-4, 1e-4));
+  // A processor may have another factor than 1/255.
+  opened.config.preprocessing.rule = models::ResizeRule::huggingface;
+  opened.config.preprocessing.rescale_factor = 1.0 / 128;
+  export_onnx(model, opened.config, path, {.input = Input::uint8});
+  for (int64_t i = 0; i < 32 * 32; ++i) {
+    for (int64_t c = 0; c < 3; ++c) {
+      const auto at = static_cast<size_t>(c);
+      images.data<float>()[c * 32 * 32 + i] = static_cast<float>(
+          (pixels.values[static_cast<size_t>(3 * i + c)] / 128 - (*opened.config.preprocessing.mean)[at]) /
+          (*opened.config.preprocessing.std)[at]);
+    }
+  }
+  outputs = testing::run_onnx(testing::read_onnx(path), {{"images", pixels}});
+  EXPECT_TRUE(testing::close(tensor_of(outputs.at("logits")), model.forward(images), 1e-4, 1e-4));
 }
 
 // At the limit everything stays in the graph.
@@ -196,6 +210,36 @@ TEST_P(SamValues, AreThePredictors) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, SamValues, ::testing::Values("padded_windows", "mobile", "high_quality"),
                          [](const auto& info) { return std::string(info.param); });
+
+// The padding is cut off where the longest side of the input and the image's shape say, rounded to the nearest pixel.
+TEST(SamMasks, OfAnyImageShapeAreThePredictors) {
+  const testing::SamFixture fixture = testing::sam_fixture("padded_windows");
+  const models::Sam sam = models::load_sam(fixture.model);
+  const sam::Predictor predictor(fixture.model);
+  const auto path = testing::scratch_folder() / "sam.onnx";
+  export_sam_onnx(sam, path);
+  const OnnxFile decoder = testing::read_onnx(sam_onnx_files(path).decoder);
+  const models::SamConfig& config = sam.config();
+  const int64_t grid = config.encoder.grid, side = config.mask_size();
+  const OnnxArray embedding = array_of(Tensor::randn({1, config.decoder.dim, grid, grid}, 3));
+  // On an input of 80 pixels the shorter sides are 60, 60.8, 61.6, 52 and 80 pixels, and 48.4 of a large image.
+  for (const auto& [width, height] : {std::pair{40, 30}, {25, 19}, {77, 100}, {100, 65}, {31, 31}, {200, 121}}) {
+    auto outputs = testing::run_onnx(
+        decoder, {{"image_embeddings", embedding},
+                  {"point_coords", {{1, 2, 2}, {20, 30, 0, 0}}},
+                  {"point_labels", {{1, 2}, {1, -1}}},
+                  {"mask_input", array_of(Tensor::zeros({1, 1, side, side}))},
+                  {"has_mask_input", {{1}, {0.0}}},
+                  {"orig_im_size", {{2}, {static_cast<double>(height), static_cast<double>(width)}}}});
+    const Tensor low = tensor_of(outputs.at("low_res_masks")).select(0, 0),
+                 full = tensor_of(outputs.at("masks")).select(0, 0);
+    for (int64_t m = 0; m < low.size(0); ++m) {
+      const Tensor want = predictor.image_logits(low.select(0, m).contiguous(), width, height);
+      // Weights of two interpolations, each of few products of f32.
+      EXPECT_TRUE(testing::close(full.select(0, m), want, 1e-4 * testing::largest(low))) << width << "x" << height;
+    }
+  }
+}
 
 // With less than three points, padding included, that of the best score of the three, else the one for a single mask.
 TEST(SamSingleMask, IsChosenByTheNumberOfPoints) {

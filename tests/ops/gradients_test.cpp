@@ -152,9 +152,11 @@ TEST(Gradient, OfRmsNorm) {
   for (const int64_t cols : {1, 7, 64, 193}) expect_float_agrees(f, {draw({3, 67, cols}, 1), draw({cols}, 2)}, 201 * 4);
 }
 
-TEST(Gradient, OfResidualAddInFloat) {
+TEST(Gradient, OfResidualAdd) {
   const Tensor keep = Tensor::from<double>({3}, {0, 1.25, 1.25});
   for (const Tensor& factors : {Tensor(), keep}) {
+    expect_correct_gradients([&](In in) { return residual_add(in[0], in[1], in[2], factors); },
+                             {draw({3, 2, 4}, 1), draw({3, 2, 4}, 2), draw({4}, 3)});
     expect_float_agrees([&](In in) { return residual_add(in[0], in[1], in[2], factors); },
                         {draw({3, 67, 19}, 1), draw({3, 67, 19}, 2), draw({19}, 3)}, 201 * 4);
     expect_float_agrees([&](In in) { return residual_add(in[0], in[1], {}, factors); },

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "vitrail/image/image.h"
+#include "vitrail/image/text.h"
 
 namespace vitrail::pipeline {
 namespace {
@@ -89,6 +90,69 @@ TEST(AttentionFigure, EachLineOfTheCaptionIsBelowTheMaps) {
   EXPECT_TRUE(ink(two, none.height + line));
   EXPECT_TRUE(std::equal(one.pixels.begin(), one.pixels.end(), two.pixels.begin()));
   EXPECT_GT(drawn({std::string(400, 'x')}).width, none.width);  // not cut off
+}
+
+// A tile's label is above its range, from the lowest value to the highest with two digits.
+TEST(AttentionFigure, TilesHaveTheirLabelsAndRanges) {
+  const Image photo = image::make_image(224, 224, 3);
+  Tensor high = ramp(2, 2);
+  for (int64_t i = 0; i < 4; ++i) high.data<float>()[i] += 40;
+  const Image figure = draw(
+      {.photo = photo, .region = {0, 0, 224, 224}, .maps = {{"layer 1", ramp(2, 2)}, {"layer 2", high}}, .columns = 2});
+  const int64_t line = image::line_height(2), width = 224, gap = 8;
+  const auto shows = [&](const std::string& text, int64_t left, int64_t top) {
+    Image want = image::make_image(width, line, 3);
+    std::fill(want.pixels.begin(), want.pixels.end(), uint8_t{255});
+    image::draw_text(text, 0, 0, 2, want);
+    for (int64_t y = 0; y < line; ++y) {
+      if (!std::equal(want.row(y), want.row(y) + 3 * width, figure.row(top + y) + 3 * left)) return false;
+    }
+    return true;
+  };
+  const int64_t first = 224 + gap, second = first + width + gap;
+  EXPECT_TRUE(shows("layer 1", first, 0));
+  EXPECT_TRUE(shows("0 to 3", first, line));
+  EXPECT_TRUE(shows("layer 2", second, 0));
+  EXPECT_TRUE(shows("40 to 43", second, line));
+}
+
+// Half a line of space is between the maps and the caption, whose last line is the last of the figure.
+TEST(AttentionFigure, HasRoomForItsCaption) {
+  const Image photo = image::make_image(300, 80, 3);
+  for (const size_t lines : {0, 1, 2, 5}) {
+    const Image figure = draw({.photo = photo,
+                               .region = {0, 0, 300, 80},
+                               .maps = {{"", ramp(2, 2)}},
+                               .caption = std::vector<std::string>(lines, "photo")});
+    const int64_t line = image::line_height(2);  // a figure of less than 1,440 pixels has texts of this scale
+    EXPECT_EQ(figure.height, 80 + line / 2 + static_cast<int64_t>(lines) * line) << lines;
+    if (lines == 0) continue;
+    Image text = image::make_image(figure.width, line, 3);
+    std::fill(text.pixels.begin(), text.pixels.end(), uint8_t{255});
+    image::draw_text("photo", 0, 0, 2, text);
+    EXPECT_TRUE(std::equal(text.pixels.begin(), text.pixels.end(), figure.row(figure.height - line))) << lines;
+  }
+}
+
+// The highest value is at the top of the bar, as its number is, and the lowest at the bottom.
+TEST(AttentionFigure, TellsTheRangeOfAMap) {
+  const Image photo = image::make_image(100, 80, 3);
+  Tensor map = ramp(2, 2);  // 0 … 3
+  for (int64_t i = 0; i < 4; ++i) map.data<float>()[i] += 4;
+  const Image figure = draw({.photo = photo, .region = {0, 0, 100, 80}, .maps = {{"", map}}});
+  const int64_t line = image::line_height(2), numbers = figure.width - image::text_width("7", 2);
+  const auto shows = [&](const char* number, int64_t top) {
+    Image text = image::make_image(figure.width, figure.height, 3);
+    std::fill(text.pixels.begin(), text.pixels.end(), uint8_t{255});
+    image::draw_text(number, numbers, top, 2, text);
+    for (int64_t y = top; y < top + line && y < figure.height; ++y) {
+      if (!std::equal(text.row(y) + 3 * numbers, text.row(y) + 3 * figure.width, figure.row(y) + 3 * numbers))
+        return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(shows("7", 2));
+  EXPECT_TRUE(shows("4", 80 - line));
 }
 
 }  // namespace

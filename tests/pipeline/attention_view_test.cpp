@@ -110,6 +110,36 @@ TEST_F(AttentionView, AMapIsTheRowOfTheTokenThatAttends) {
   EXPECT_THROW(maps({.query = {64, 0}}), Error);
 }
 
+// The patch of a query is counted along the rows of a grid that is wider or taller than it is high.
+TEST(AttentionQuery, IsAPatchOfTheModelsGrid) {
+  const Model model(testing::fixture("models/timm_non_square"));
+  const auto& vit = model.config().vit;
+  const int64_t rows = vit.img_size[0] / vit.patch_size[0], columns = vit.img_size[1] / vit.patch_size[1];
+  ASSERT_NE(rows, columns);
+  const int64_t tokens = 1 + rows * columns;
+  Tensor weights = Tensor::empty({1, vit.num_heads, tokens, tokens});
+  for (int64_t i = 0; i < weights.numel(); ++i) weights.data<float>()[i] = static_cast<float>(i);
+  const image::Image photo = image::make_image(vit.img_size[1], vit.img_size[0], 3);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const std::vector<int64_t> pixel{column * vit.patch_size[1] + vit.patch_size[1] / 2,
+                                       row * vit.patch_size[0] + vit.patch_size[0] / 2};
+      AttentionMaps maps;
+      try {
+        maps = attention_maps(model, {.head = "0", .query = pixel}, {photo, "a.png", vit.img_size, {weights}});
+      } catch (const Error&) {
+        continue;  // cropped away
+      }
+      ASSERT_TRUE(maps.query.has_value());
+      const int64_t token = 1 + (*maps.query)[0] * columns + (*maps.query)[1];
+      ASSERT_EQ(maps.maps[0].map.shape(), (Shape{rows, columns}));
+      for (int64_t patch = 0; patch < rows * columns; ++patch) {
+        EXPECT_EQ(maps.maps[0].map.data<float>()[patch], static_cast<float>(token * tokens + 1 + patch));
+      }
+    }
+  }
+}
+
 TEST_F(AttentionView, AFigureOfAllLayersAndHeadsHasARowForEachLayer) {
   const auto figure = [&](const AttentionOptions& options) {
     std::vector<Tensor> weights;

@@ -68,6 +68,8 @@ TEST(DualModel, EmbedOfItsImageTowerIsTheProjection) {
   EXPECT_TRUE(close(model.embed_image(image).select(0, 0), analysis::normalized_rows(projected), 1e-7));
   EXPECT_EQ(model.images().embed(image, {.final_norm = false}).shape(), (Shape{20})) << "unprojected";
   EXPECT_EQ(model.images().embed(image, {.layer = 0}).shape(), (Shape{20}));
+  const int64_t last = model.images().config().vit.depth - 1;
+  EXPECT_TRUE(close(model.images().embed(image, {.layer = last}), projected, 0)) << "the last block by its number";
 }
 
 // OpenCLIP's way: normalise, mean, normalise.
@@ -79,6 +81,16 @@ TEST(DualModel, LabelsAreMeansOverTemplates) {
     mean.data<float>()[i] = (each.data<float>()[i] + each.data<float>()[10 + i]) / 2;
   }
   EXPECT_TRUE(close(model.embed_labels({"cat"}, {"a photo of a {}", "the {}"}), analysis::normalized_rows(mean), 1e-6));
+}
+
+// Each place of a template has the label, and what is around the places is kept.
+TEST(DualModel, ALabelFillsEachPlaceOfATemplate) {
+  const DualModel model(clip());
+  for (const auto& [text, filled] : {std::pair("{} and {}", "cat and cat"), std::pair("{}{}", "catcat"),
+                                     std::pair("a {}, the {} of {}s.", "a cat, the cat of cats.")}) {
+    EXPECT_TRUE(close(model.embed_labels({"cat"}, {text}), model.embed_texts({filled}), 1e-6)) << text;
+  }
+  EXPECT_FALSE(close(model.embed_texts({"cat and cat"}), model.embed_texts({"cat and {}"}), 1e-6));
 }
 
 // Texts of different lengths share a batch: padding changes nothing.

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/golden.h"
 #include "tests/support/models.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/linear.h"
 
 namespace vitrail::quantize {
 namespace {
@@ -45,6 +48,34 @@ TEST(TracedInputs, AreTracedInEveryKindOfBlock) {
         EXPECT_EQ(traced[point][0].back(), model.parameter(layer + ".weight").size(1)) << fixture << ": " << layer;
       }
     }
+  }
+}
+
+// The tensor at the point, through the layer's weight, is the layer's output.
+TEST(TracedInputs, AreWhatTheLayersMultiply) {
+  for (const char* fixture : {"timm_token", "timm_swiglu", "torch_encoder_post_norm", "timm_post_norm",
+                              "timm_scale_norms", "timm_eva02_clip_base"}) {
+    const models::VisionTransformer model = testing::model_of(fixture);
+    std::map<std::string, Tensor> traced;
+    {
+      const nn::TraceScope scope([&](const std::string& point, const Tensor& x) { traced[point] = x.clone(); });
+      model.forward_features(testing::input_of(fixture));
+    }
+    int64_t compared = 0;
+    for (int64_t block = 0; block < model.config().depth; ++block) {
+      for (const auto& [layer, point] : traced_inputs(model, block)) {
+        // Biases of q and v that are no tensor of their own are left out of the comparison.
+        if (layer.ends_with("qkv") && model.config().attn_type == models::AttentionType::eva) continue;
+        ASSERT_TRUE(traced.contains(layer)) << fixture << ": " << layer;
+        const auto names = model.named_parameters();
+        const bool biased = std::ranges::any_of(names, [&](const auto& p) { return p.name == layer + ".bias"; });
+        const Tensor want = ops::linear(traced[point], model.parameter(layer + ".weight"),
+                                        biased ? model.parameter(layer + ".bias") : Tensor());
+        EXPECT_TRUE(testing::close(traced[layer], want, 1e-4, 1e-4)) << fixture << ": " << layer << " from " << point;
+        ++compared;
+      }
+    }
+    EXPECT_GT(compared, 0) << fixture;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/golden.h"
+#include "vitrail/kernels/gemm/weight_quantization_internal.h"
 #include "vitrail/kernels/isa/isa.h"
 #include "vitrail/quantize/gptq_internal.h"
 #include "vitrail/quantize/rounding.h"
@@ -89,6 +90,14 @@ TEST(Gptq, KeepsPairsOfValuesInTheRangeOfEachInstructionSet) {
       gptq_round_weight(rounded, inputs, correlated_hessian(6, 3));
       EXPECT_TRUE(testing::close(dequantize(to_int8(rounded)), rounded, 0, 1e-6)) << kernels::name_of(isa);
       EXPECT_TRUE(testing::close(rounded, weight, 0.2)) << kernels::name_of(isa);
+      const Tensor values = to_int8(rounded).values;
+      for (int64_t i = 0; i < values.numel(); ++i) {
+        const int64_t column = i % 11;
+        const int pair = values.data<int8_t>()[i] + (column < 10 ? values.data<int8_t>()[i + 1] : 0);
+        if (column % 2 == 0) {
+          EXPECT_LE(std::abs(pair), kernels::max_int8_pair()) << kernels::name_of(isa) << " " << i;
+        }
+      }
     }
   }
   kernels::force_isa(kernels::available_isas().back());

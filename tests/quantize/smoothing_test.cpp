@@ -59,6 +59,18 @@ TEST(SmoothActivations, KeepsTheFunctionOfTheModel) {
   }
 }
 
+// What precedes the first attention is of each token alone: outliers of the class token change nothing there.
+TEST(SmoothActivations, ChannelsAreThoseOfThePatchTokens) {
+  std::vector<Tensor> scales;
+  for (const float outlier : {0.0F, 300.0F}) {
+    models::VisionTransformer model = writable_model_of("timm_token");
+    model.parameter("cls_token").data<float>()[3] += outlier;
+    smooth_activations(model, {input_of("timm_token")});
+    scales.push_back(model.parameter("blocks.0.norm1.weight").clone());
+  }
+  EXPECT_TRUE(testing::close(scales[0], scales[1], 0));
+}
+
 double qkv_error(const models::VisionTransformer& model, const std::vector<Tensor>& images) {
   for (const Int8Sensitivity& item : int8_sensitivity(model, images)) {
     if (item.layer == "blocks.0.attn.qkv") return item.error;

@@ -79,6 +79,22 @@ TEST(Everything, AKnownEmbeddingGivesTheSameMasks) {
       testing::error_of([&] { automatic_masks(predictor(), predictor().embed(other), image, options); }), "20×20"));
 }
 
+// Alpha is dropped, in the image and in its crops.
+TEST(Everything, AnImageWithAlphaHasTheSameMasks) {
+  const image::Image& image = fixture().image;
+  std::vector<uint8_t> pixels;
+  for (size_t i = 0; i < image.pixels.size(); i += 3) {
+    pixels.insert(pixels.end(), {image.pixels[i], image.pixels[i + 1], image.pixels[i + 2], 255});
+  }
+  const image::ImageView alpha(pixels.data(), image.width, image.height, image::PixelFormat::rgba);
+  const AutomaticOptions options{
+      .points_per_side = 2, .pred_iou_thresh = 0, .stability_score_thresh = 0, .crop_n_layers = 1};
+  const auto want = automatic_masks(predictor(), image, options);
+  const auto got = automatic_masks(predictor(), alpha, options);
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i].rle, want[i].rle) << i;
+}
+
 TEST(Everything, ProgressCountsThePointsOfAllCrops) {
   std::vector<std::pair<int64_t, int64_t>> calls;
   AutomaticOptions options{.points_per_side = 3, .points_per_batch = 5, .crop_n_layers = 1};

@@ -71,6 +71,35 @@ TEST(CocoInstances, HavePolygonsAndBothKindsOfRuns) {
   EXPECT_TRUE(contains(summary(*dataset, "SET"), "1 crowd annotations"));
 }
 
+// "iscrowd" is a number or a truth value.
+TEST(CocoInstances, WhatIsLeftOutIsCounted) {
+  const std::string polygon = R"("image_id": 7, "segmentation": [[0, 0, 2, 0, 2, 2, 0, 2]])";
+  const auto dataset = open_instances(coco(R"({"id": 1, "iscrowd": 0, )" + polygon + R"(},
+                                              {"id": 2, "iscrowd": false, )" +
+                                           polygon + R"(},
+                                              {"id": 3, "iscrowd": 1, )" +
+                                           polygon + R"(},
+                                              {"id": 4, "iscrowd": true, )" +
+                                           polygon + R"(},
+                                              {"id": 5, "image_id": 7}, {"id": 6, "image_id": 7},
+                                              {"id": 7, "image_id": 7, "segmentation": []})"));
+  EXPECT_EQ(dataset->masks(0, 4, 3).size(), 2u);
+  EXPECT_EQ(dataset->left_out().crowds, 2);
+  EXPECT_EQ(dataset->left_out().without_mask, 3);
+  EXPECT_EQ(dataset->left_out().images, 1);
+  EXPECT_EQ(summary(*dataset, "SET"),
+            "1 images of SET (left out: 1 images without masks, 2 crowd annotations, 3 annotations without a mask)");
+}
+
+TEST(CocoInstances, RunsHaveThePixelsOfTheImage) {
+  for (const auto& [counts, pixels] : {std::pair("[5, 6]", 11), std::pair("[5, 8]", 13)}) {
+    const auto dataset = open_instances(
+        coco(std::string(R"({"id": 6, "image_id": 7, "segmentation": {"size": [3, 4], "counts": )") + counts + "}}"));
+    EXPECT_TRUE(contains(error_of([&] { dataset->masks(0, 4, 3); }),
+                         "annotation 6: expected runs of 12 pixels, got " + std::to_string(pixels)));
+  }
+}
+
 TEST(CocoInstances, ErrorsNameTheAnnotation) {
   for (const auto& [annotation, expected] :
        {std::pair{R"({"id": 1, "image_id": 9, "segmentation": [[0, 0, 2, 0, 2, 2]]})", "annotation 1"},

@@ -134,7 +134,11 @@ TEST(Polygons, CornersAreOfPixelsAndHolesBelongToTheirComponent) {
 TEST(Uncrop, PutsAMaskIntoALargerFrame) {
   const BinaryMask mask{2, 1, {1, 1}};
   EXPECT_EQ(uncrop(mask, 1, 1, 4, 2).pixels, (std::vector<uint8_t>{0, 0, 0, 0, 0, 1, 1, 0}));
+  EXPECT_EQ(uncrop(mask, 2, 1, 4, 2).pixels, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 1})) << "at the borders";
+  EXPECT_EQ(uncrop(mask, 0, 0, 2, 1).pixels, mask.pixels);
   EXPECT_THROW(uncrop(mask, 3, 1, 4, 2), Error);
+  EXPECT_THROW(uncrop(mask, 0, 2, 4, 2), Error);
+  EXPECT_THROW(uncrop(mask, -1, 0, 4, 2), Error);
 }
 
 TEST(Rle, TextsThatAreNoRunsOfTheSizeAreErrors) {
@@ -145,6 +149,9 @@ TEST(Rle, TextsThatAreNoRunsOfTheSizeAreErrors) {
   EXPECT_TRUE(contains(error(" "), "byte 32"));
   EXPECT_TRUE(contains(error("oooooooooo"), "a run of COCO's encoding"));
   EXPECT_TRUE(contains(error("O"), "got -1"));
+  // A run has at most eight characters, also if all but the first are superfluous.
+  EXPECT_EQ(from_coco("PPPPPPP0<", 4, 3, "text").counts, (std::vector<uint32_t>{0, 12}));
+  EXPECT_TRUE(contains(error("PPPPPPPP0<"), "a run of COCO's encoding"));
   EXPECT_TRUE(contains(error_of([] { from_coco("0", int64_t{1} << 40, 1 << 20, "text"); }), "less than 2^32"));
   EXPECT_THROW(decode({4, 3, {5}}), Error);
 }

@@ -66,6 +66,14 @@ TEST(PromptFile, MaskLogitsHaveTwoAxes) {
   EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got f32 [1,2,1,3]"));
   write_npy(file, std::array<int64_t, 1>{6}, values.data());
   EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got f32 [6]"));
+  const std::vector<double> precise{0.5, -1, 2, 3, 4, 5};
+  NpyArray array;
+  array.dtype = DType::f64;
+  array.shape = {1, 3, 2};
+  array.f64 = precise;
+  const Tensor read = mask_logits_of(array, "array");
+  EXPECT_EQ(read.shape(), (Shape{3, 2}));
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(read.data<float>()[i], precise[static_cast<size_t>(i)]);
   const std::vector<int64_t> binary{0, 1};
   write_npy(file, std::array<int64_t, 2>{1, 2}, binary.data());
   EXPECT_TRUE(contains(error_of([&] { read_mask_logits(file); }), "got i64"));

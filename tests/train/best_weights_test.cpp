@@ -120,6 +120,20 @@ TEST(BestWeights, AreTheBestOfAllEpochsAsTheyAreOrAveraged) {
   EXPECT_GT(weights, 0);
 }
 
+// Averaged weights have metrics of their own, and the best of three classes are always among five.
+TEST(BestWeights, BothWeightsAreMeasured) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"epochs=1", "data.holdout=6"});
+  const Observed observed = observe(run, recipe);
+  ASSERT_EQ(observed.epochs.size(), 1u);
+  const EpochResult& epoch = observed.epochs[0];
+  EXPECT_TRUE(epoch.validated && epoch.has_ema);
+  EXPECT_EQ(epoch.val_top5, 1);
+  EXPECT_EQ(epoch.ema_top5, 1);
+  EXPECT_EQ(epoch.val_images, 6);
+  EXPECT_NE(epoch.ema_loss, epoch.val_loss);
+}
+
 TEST(BestWeights, OfEqualResultsTheLaterEpochIsKept) {
   const fs::path run = testing::scratch_folder() / "run";
   const Recipe recipe = parse_recipe(tiny_recipe(make_images()), "r.json", {"optimizer.lr=0"});
@@ -170,6 +184,9 @@ TEST(BestWeights, PatienceEndsTheRunAndKeepsTheBest) {
   const CheckpointState& best = observed.states[static_cast<size_t>(observed.result.best_epoch - 1)];
   EXPECT_TRUE(same(run / "model/model.safetensors", best.model));
   EXPECT_TRUE(same(run / "last/model.safetensors", observed.states.back().model));
+  // The test of the best weights leaves the last ones in the checkpoint, from which a longer run goes on.
+  EXPECT_TRUE(same(run / "last/model.safetensors", load_checkpoint(run / "checkpoints/last.safetensors").model));
+  EXPECT_FALSE(same(run / "model/model.safetensors", observed.states.back().model));
 
   const TrainingResult again = train(recipe, {.folder = run, .resume = true, .threads = 1});
   EXPECT_EQ(again.epoch, epochs);  // the run is over

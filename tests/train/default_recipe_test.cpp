@@ -2,6 +2,7 @@
 #include "vitrail/train/default_recipe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "tests/train/training_fixture.h"
@@ -72,6 +73,90 @@ TEST(DefaultRecipe, MoreImagesHaveFewerPassesUnlessTheEpochsAreGiven) {
   EXPECT_GT(epochs(few), epochs(many));
   EXPECT_GE(epochs(many), 3);
   EXPECT_EQ(epochs(few, 7), 7);
+}
+
+// 40 / images^0.2 epochs; a batch is the power of two in a tenth of the images, from 4 to 64.
+TEST(DefaultRecipe, NumbersFollowFromTheNumberOfImages) {
+  struct Case {
+    int per_class;
+    int64_t batch_size, epochs;
+  };
+  for (const auto& [per_class, batch_size, epochs] : {Case{1, 3, 32}, {5, 4, 23}, {20, 4, 18}, {60, 16, 14}}) {
+    const DefaultRecipeOptions options{
+        .data = make_images(per_class).string(), .model = small_model(), .cross_validated = true};
+    const Recipe recipe = default_recipe(options).recipe;
+    EXPECT_EQ(recipe.batch_size, batch_size) << per_class;
+    EXPECT_EQ(recipe.epochs, epochs) << per_class;
+    EXPECT_DOUBLE_EQ(recipe.lr, 5e-4 * std::sqrt(static_cast<double>(batch_size) / 64));
+    EXPECT_EQ(recipe.schedule.warmup_epochs, 1);
+    EXPECT_EQ(recipe.data.holdout, 0);
+    EXPECT_EQ(recipe.patience, Recipe().patience) << "nothing is held out";
+    EXPECT_EQ(recipe.groups.layer_decay, 0.75);
+    EXPECT_EQ(recipe.loss.label_smoothing, 0.1);
+    EXPECT_EQ(recipe.clip, 1);
+    EXPECT_EQ(recipe.schedule.final_lr, 1e-6);
+    EXPECT_EQ(recipe.data.unreadable, data::Unreadable::replace);
+    EXPECT_EQ(recipe.augment.padded_crop->padding, 4);
+    EXPECT_EQ(recipe.augment.flip, data::Flip::random);
+  }
+}
+
+TEST(DefaultRecipe, PatienceAndWarmUpFollowTheEpochs) {
+  const std::string images = make_images().string();
+  for (const auto& [epochs, warmup, patience] :
+       {std::tuple{int64_t{2}, 0.2, int64_t{3}}, {7, 0.7, 3}, {8, 0.8, 4}, {30, 1.0, 15}}) {
+    const Recipe recipe = default_recipe({.data = images, .model = small_model(), .epochs = epochs}).recipe;
+    EXPECT_EQ(recipe.epochs, epochs);
+    EXPECT_DOUBLE_EQ(recipe.schedule.warmup_epochs, warmup) << epochs;
+    EXPECT_EQ(recipe.patience, patience) << epochs;
+  }
+  const DefaultRecipeOptions chosen{.data = images,
+                                    .model = small_model(),
+                                    .choose_epochs = [](const DefaultRecipe& known) { return known.training_images; }};
+  EXPECT_EQ(default_recipe(chosen).recipe.epochs, 40);
+}
+
+TEST(DefaultRecipe, ANewModelHasTenTimesTheEpochsAndTwiceTheRate) {
+  const Recipe recipe =
+      default_recipe({.data = make_images().string(), .preset = Preset::scratch, .cross_validated = true}).recipe;
+  EXPECT_EQ(recipe.epochs, 180);
+  EXPECT_DOUBLE_EQ(recipe.lr, 1e-3 * std::sqrt(4.0 / 64));
+  EXPECT_EQ(recipe.groups.layer_decay, Recipe().groups.layer_decay);
+  EXPECT_EQ(recipe.model.positions, "sincos2d");
+  EXPECT_TRUE(recipe.model.mimetic.has_value());
+  EXPECT_EQ(recipe.loss.label_smoothing, 0.1);
+  EXPECT_EQ(recipe.clip, 1);
+}
+
+TEST(DefaultRecipe, ProbesDoNotHoldOut) {
+  const Recipe recipe =
+      default_recipe({.data = make_images(2).string(), .model = small_model(), .preset = Preset::probe}).recipe;
+  EXPECT_EQ(recipe.epochs, 1);
+  EXPECT_EQ(recipe.batch_size, 64);
+  EXPECT_EQ(recipe.data.holdout, 0);
+}
+
+// 20 of each class and a fifth at least are held out: 60 of 240 images, which are a quarter.
+TEST(DefaultRecipe, AQuarterHeldOutNeedsNoReason) {
+  const auto told = [](int per_class) {
+    const DefaultRecipe chosen = default_recipe({.data = make_images(per_class).string(), .model = small_model()});
+    EXPECT_EQ(chosen.validation_images, 60);
+    EXPECT_EQ(chosen.training_images, 3 * per_class - 60);
+    return any_reason(chosen, "60 of");
+  };
+  EXPECT_FALSE(told(80));
+  EXPECT_TRUE(told(79));
+}
+
+TEST(DefaultRecipe, ClassesOfThreeTimesTheImagesAreBalanced) {
+  for (const int removed : {3, 4}) {  // three or two of six remain
+    const fs::path images = make_images(6);
+    for (int i = 0; i < removed; ++i) fs::remove(images / "train/red" / ("0" + std::to_string(i) + ".png"));
+    const DefaultRecipe chosen =
+        default_recipe({.data = images.string(), .model = small_model(), .cross_validated = true});
+    EXPECT_EQ(chosen.recipe.data.balance, removed == 4);
+    EXPECT_EQ(any_reason(chosen, "classes have 2 to 6 training images"), removed == 4);
+  }
 }
 
 TEST(DefaultRecipe, SmallInputsArePaddedAndLargeOnesCropped) {

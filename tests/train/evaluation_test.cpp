@@ -97,6 +97,48 @@ TEST(Evaluate, EqualsTheDefinitionsOfItsMetrics) {
   }
 }
 
+// A head without weights gives its bias for each image.
+Evaluation evaluated_with(const std::vector<float>& logits) {
+  const fs::path images = make_images(6, 2);
+  const Recipe recipe = parse_recipe(tiny_recipe(images), "r.json", {"augment.mixup=0"});
+  std::vector<std::string> classes = kClasses;
+  for (size_t c = 3; c < logits.size(); ++c) classes.push_back("x" + std::to_string(c));
+  PreparedModel made = prepare_model(recipe.model, classes, 2);
+  const Tensor head = made.model.parameter("head.weight"), bias = made.model.parameter("head.bias");
+  std::fill_n(head.data<float>(), head.numel(), 0.0F);
+  std::ranges::copy(logits, bias.data<float>());
+  const RunData data = open_data(recipe.data, 3);
+  image::EvalTransform transform;
+  transform.size = {8, 8};
+  const auto training = training_options(recipe, data, transform, 3, 2, ProcessGroup(nullptr));
+  data::Loader loader = evaluation_loader(data.test, training);
+  return evaluate(made.model, loader, static_cast<int64_t>(logits.size()), {});
+}
+
+TEST(Evaluate, CountsTheFiveClassesOfTheHighestLogits) {
+  const double third = 1.0 / 3;
+  Evaluation result = evaluated_with({0, 1, 2, 3, 4, 5});  // blue is the sixth
+  EXPECT_EQ(result.images, 6);
+  EXPECT_EQ(result.top1, 0);
+  EXPECT_NEAR(result.top5, 2 * third, 1e-12);
+  EXPECT_EQ(result.confusion[0], (std::vector<int64_t>{0, 0, 0, 0, 0, 2}));
+  result = evaluated_with({9, 8, 0, 3, 4, 5});  // red is the sixth
+  EXPECT_NEAR(result.top1, third, 1e-12);
+  EXPECT_NEAR(result.top5, 2 * third, 1e-12);
+}
+
+TEST(Evaluate, OfEqualLogitsTheFirstClassWins) {
+  const Evaluation result = evaluated_with({1, 1, 1});
+  EXPECT_NEAR(result.top1, 1.0 / 3, 1e-12);
+  for (size_t label = 0; label < 3; ++label) EXPECT_EQ(result.confusion[label], (std::vector<int64_t>{2, 0, 0}));
+  ASSERT_EQ(result.worst.size(), 4u);
+  for (const Misclassification& wrong : result.worst) {
+    EXPECT_NE(wrong.label, 0);
+    EXPECT_NEAR(wrong.label_probability, 1.0 / 3, 1e-6);
+  }
+  EXPECT_NEAR(evaluated_with({0, 0, 0, 0, 0, 0}).top5, 1, 1e-12) << "the labels are the first three of six";
+}
+
 TEST(Evaluate, TellsItsProgressAfterEachBatch) {
   const std::vector<std::pair<int64_t, int64_t>> expected{{1, 4}, {2, 4}, {3, 4}, {4, 4}};
   EXPECT_EQ(evaluated().progress, expected);

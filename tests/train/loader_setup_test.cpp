@@ -19,7 +19,7 @@ TEST(LoaderSetup, LastEpochsAreWithoutAugmentationAndMixing) {
     const char* epochs;
     int64_t first;
   };
-  for (const auto& [epochs, first] : {Case{"0", -1}, {"1", 9}, {"2.5", 7}, {"10", 0}, {"12", 0}}) {
+  for (const auto& [epochs, first] : {Case{"0", -1}, {"1", 9}, {"2.2", 7}, {"2.5", 7}, {"10", 0}, {"12", 0}}) {
     const auto setting = [epochs = epochs](const char* field) {
       return std::string("augment.") + field + "=" + epochs;
     };

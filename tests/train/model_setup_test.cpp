@@ -207,5 +207,45 @@ TEST(ModelSetup, PreprocessingOfTheRecipeOverridesTheCheckpoint) {
   EXPECT_EQ((*result.input_size)[0], 32);
 }
 
+TEST(ModelSetup, AGreyscaleModelHasTheMeanOfRgbStatistics) {
+  models::ModelConfig config;
+  config.vit.in_chans = 1;
+  config.preprocessing.mean = std::vector<double>{0.25, 0.5, 0.75};
+  config.preprocessing.std = std::vector<double>{0.5, 0.25, 0.125};
+  const models::Preprocessing result = preprocessing_of({}, config);
+  EXPECT_EQ(*result.mean, std::vector<double>{0.5});
+  EXPECT_EQ(*result.std, std::vector<double>{0.875 / 3});
+  config.preprocessing = {};
+  EXPECT_EQ(*preprocessing_of({}, config).mean, std::vector<double>{0.5});
+}
+
+TEST(ModelSetup, WithoutACheckpointPreprocessingHasItsDefaults) {
+  models::ModelConfig config;
+  DataRecipe recipe;
+  const models::Preprocessing plain = preprocessing_of(recipe, config);
+  EXPECT_EQ(*plain.mean, std::vector<double>(3, 0.5));
+  EXPECT_EQ(*plain.std, std::vector<double>(3, 0.5));
+  EXPECT_EQ(*plain.crop_pct, 1);
+  EXPECT_EQ(plain.rule, models::ResizeRule::timm);
+  recipe.mean = {0.1, 0.2, 0.3};
+  recipe.interpolation = "bilinear";
+  recipe.crop_pct = 0.75;
+  const models::Preprocessing own = preprocessing_of(recipe, config);
+  EXPECT_EQ(*own.mean, recipe.mean);
+  EXPECT_EQ(*own.interpolation, "bilinear");
+  EXPECT_EQ(*own.crop_pct, 0.75);
+}
+
+// Biases of a checkpoint that the model has no place for would change what it computes.
+TEST(ModelSetup, ParametersThatTheModelLacksAreAnError) {
+  for (const char* depth : {"", R"(, "depth": 1)"}) {
+    const std::string message = error_of([&] {
+      prepare_model(recipe_of(R"({"init": ")" + source_model() + R"(", "qkv_bias": false)" + depth + "}"),
+                    {"cat", "dog", "frog"}, 1);
+    });
+    EXPECT_TRUE(contains(message, "blocks.0.attn.qkv.bias: not in the model")) << message;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::train

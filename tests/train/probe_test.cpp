@@ -107,6 +107,20 @@ TEST(Probe, LearnsAnEasyDatasetAndReportsIt) {
                           [](const std::string& line) { return contains(line, "5-fold cross-validation"); }));
 }
 
+// Test images of two classes have each other's names: a third is right, and all are among the best five of three.
+TEST(Probe, BothAccuraciesAreThoseOfTheTestImages) {
+  const fs::path images = make_images(), run = testing::scratch_folder() / "run";
+  fs::rename(images / "test/red", images / "test/other");
+  fs::rename(images / "test/green", images / "test/red");
+  fs::rename(images / "test/other", images / "test/green");
+  const TrainingResult result = probe_to(run, probe_recipe(images));
+  EXPECT_LT(result.test_top1, 0.6);
+  EXPECT_EQ(result.test_top5, 1);
+  const nlohmann::json summary = summary_of(run);
+  EXPECT_EQ(summary["test"]["top1"], result.test_top1);
+  EXPECT_EQ(summary["test"]["top5"], 1);
+}
+
 TEST(Probe, AModelWithADistillationTokenClassifiesAsTheRegression) {
   const fs::path images = make_images(), run = testing::scratch_folder() / "run";
   const TrainingResult result = probe_to(run, probe_recipe(images, "timm_distilled"));

@@ -128,6 +128,8 @@ TEST(EvaluationPage, TheWorstImagesAreFirst) {
   EXPECT_LT(second, third);
   EXPECT_TRUE(contains(html, "<h1>T &lt;1&gt;</h1>"));
   EXPECT_TRUE(contains(html, "<b>33.33 %</b><span>top-1, 95 % interval "));
+  EXPECT_TRUE(contains(html, "<span class=\"wrong\">green</span> 50 %<small>is blue (10.0 %)")) << html;
+  EXPECT_TRUE(contains(html, "<td>green</td><td>4</td><td>0.3333</td><td>1.0000</td><td>0.5000</td>")) << html;
   EXPECT_TRUE(contains(html, "blue predicted as green: 100.0 %\">4</td>"));
   EXPECT_TRUE(contains(html, "blue predicted as blue: 0.0 %\">0</td>"));
 }

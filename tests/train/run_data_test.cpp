@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "vitrail/train/run_data_internal.h"
 
+#include <algorithm>
 #include <set>
 
 #include "tests/train/training_fixture.h"
@@ -25,6 +26,35 @@ TEST(RunData, AValidationPathWithOnlyATestSplitIsTheTestSet) {
   EXPECT_EQ(data.test.size(), 12);
   std::set<int64_t> seen(data.train.samples.begin(), data.train.samples.end());
   for (const int64_t sample : data.validation.samples) EXPECT_TRUE(seen.insert(sample).second);
+}
+
+TEST(RunData, AHoldOutBesideATestSetLeavesIt) {
+  const fs::path images = make_images(), other = make_images(2, 2);
+  fs::rename(images / "test", images / "val");
+  DataRecipe recipe = recipe_for(images, images);
+  recipe.holdout = 6;
+  RunData data = open_data(recipe, 3);
+  EXPECT_EQ(data.test.size(), 12) << "the validation set becomes the test set";
+  EXPECT_EQ(data.validation.size(), 6);
+  recipe.test = other.string();
+  data = open_data(recipe, 3);
+  EXPECT_EQ(data.test.size(), 6);
+  EXPECT_EQ(data.validation.size(), 6);
+  EXPECT_EQ(data.train.size(), 54);
+}
+
+TEST(RunData, TheSeedChoosesTheHeldOutImages) {
+  DataRecipe recipe = recipe_for(make_images());
+  recipe.holdout = 12;
+  const auto held_out = [&](uint64_t seed) {
+    recipe.holdout_seed = seed;
+    std::vector<int64_t> samples = open_data(recipe, 3).validation.samples;
+    std::ranges::sort(samples);
+    return samples;
+  };
+  EXPECT_EQ(held_out(1), held_out(1));
+  EXPECT_NE(held_out(1), held_out(2));
+  EXPECT_NE(held_out(0), held_out(2));
 }
 
 TEST(RunData, AValidationSplitIsUsedForValidation) {

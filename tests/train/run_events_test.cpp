@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tests/train/training_fixture.h"
+#include "vitrail/optim/ema.h"
 #include "vitrail/train/resume_internal.h"
 
 namespace vitrail::train {
@@ -82,6 +83,24 @@ TEST(CandidateOf, IsTheAverageIfItIsBetterAndWarmedUp) {
   EXPECT_FALSE(without.is_average);
   EXPECT_EQ(without.score.loss, 1);
   EXPECT_EQ(without.score.top1, 0.5);
+  result.has_ema = true;
+  const optim::Ema ema({{"w", Tensor::zeros({1})}}, {.decay = 0.5});
+  ASSERT_FALSE(ema.warmed_up(2));
+  ASSERT_TRUE(ema.warmed_up(50));
+  const Candidate average = candidate_of(result, &ema, 50);
+  EXPECT_TRUE(average.is_average);
+  EXPECT_EQ(average.score.loss, 0.5);
+  EXPECT_EQ(average.score.top1, 0.4);
+  EXPECT_FALSE(candidate_of(result, &ema, 2).is_average) << "it is not warmed up";
+  result.ema_loss = 1.5;
+  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "it is worse";
+  EXPECT_EQ(candidate_of(result, &ema, 50).score.loss, 1);
+  result.ema_loss = 1;
+  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "its accuracy is lower";
+  result.ema_top1 = 0.5;
+  EXPECT_FALSE(candidate_of(result, &ema, 50).is_average) << "of equal ones the weights themselves";
+  result.ema_top1 = 0.75;
+  EXPECT_TRUE(candidate_of(result, &ema, 50).is_average);
 }
 
 TEST(ResumePosition, IsTheSameImageInBatchesOfAnotherSize) {

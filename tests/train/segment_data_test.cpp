@@ -43,6 +43,7 @@ TEST(SegmentData, HeldOutImagesAreNotTrainedOn) {
       EXPECT_EQ(data.validation->masks(i, 32, 24).size(), 2u);
     }
     EXPECT_EQ(all.size(), 12u);
+    for (int64_t i = 1; i < 4; ++i) EXPECT_LT(data.validation->path(i - 1), data.validation->path(i));
     EXPECT_EQ(data.validation_name, "4 images held out of " + instances.string());
     EXPECT_TRUE(data.train_name.starts_with("8 of ")) << data.train_name;
     chosen.insert(::testing::PrintToString(held_out));

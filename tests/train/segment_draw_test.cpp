@@ -105,6 +105,15 @@ TEST(SegmentSamples, AreKeptUpToTheLimit) {
   }
 }
 
+// Images of 512×384 pixels have 0.56 MB: one of them fits.
+TEST(SegmentSamples, TheLimitIsThatOfAllImages) {
+  const fs::path instances = make_instances(3, 1);
+  Recipe recipe = parse_recipe(tiny_segment_recipe(instances), "r.json");
+  recipe.data.keep_decoded_mb = 1;
+  const SegmentSamples samples(sam::open_instances(instances, "train"), {.size = 512}, recipe.data);
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(samples.get(i) == samples.get(i), i == 0) << i;
+}
+
 TEST(SegmentSamples, AnUnreadableImageIsToldOnce) {
   const fs::path instances = make_instances(2, 1);
   write_file(instances / "train/00.png", "none");

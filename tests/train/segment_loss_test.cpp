@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loss of segmentation training beside PyTorch's: tests/fixtures/ops/mask_losses.safetensors.
+#include <array>
 #include <map>
 
 #include "tests/support/golden.h"
@@ -24,6 +25,18 @@ TEST(SegmentLoss, AndGradientsEqualPyTorchs) {
   EXPECT_TRUE(testing::close(autograd::grad_of(iou), golden["segment.iou_grad"], 1e-13));
 }
 
+TEST(SegmentLoss, IouIsOfThePixelsAboveZero) {
+  // Four masks of four pixels for one target of two: none, the target, one of it and one other, all; and no target.
+  const std::vector<float> masks{-1, -1, -1, -1, 1, 1, -1, -1, -1, 1, 1, -1, 1, 1, 1, 1};
+  const Tensor logits = Tensor::from<float>({1, 4, 2, 2}, masks), iou = Tensor::zeros({1, 4});
+  const auto measured = [&](const std::vector<float>& target) {
+    const Tensor result = segment_loss({logits, iou}, Tensor::from<float>({1, 2, 2}, target), {}).iou;
+    return std::vector<float>(result.data<float>(), result.data<float>() + 4);
+  };
+  EXPECT_EQ(measured({1, 1, 0, 0}), (std::vector<float>{0, 1, 1.0F / 3, 0.5}));
+  EXPECT_EQ(measured({0, 0, 0, 0}), (std::vector<float>{1, 0, 0, 0}));
+}
+
 sam::BinaryMask square() {
   sam::BinaryMask mask = sam::make_mask(64, 64);
   for (int64_t y = 20; y < 40; ++y) std::fill_n(mask.row(y) + 10, 20, uint8_t{1});
@@ -33,6 +46,7 @@ sam::BinaryMask square() {
 TEST(SimulatedPrompts, AreInTheMaskAndFollowTheSeed) {
   const sam::BinaryMask mask = square();
   RandomStream random(1), same(1);
+  std::array<double, 4> sums{};
   for (int i = 0; i < 200; ++i) {
     const sam::Point click = click_in(mask, 1, random), again = click_in(mask, 1, same);
     EXPECT_EQ(mask.row(static_cast<int64_t>(click.y))[static_cast<int64_t>(click.x)], 1);
@@ -40,8 +54,14 @@ TEST(SimulatedPrompts, AreInTheMaskAndFollowTheSeed) {
     const sam::Box box = jittered_box(mask, random);
     jittered_box(mask, same);
     EXPECT_NEAR(box.x0, 10, 1.25);  // at most 20 of 1024 pixels
+    EXPECT_NEAR(box.y0, 20, 1.25);
+    EXPECT_NEAR(box.x1, 30, 1.25);
     EXPECT_NEAR(box.y1, 40, 1.25);
+    for (size_t edge = 0; edge < 4; ++edge) sums[edge] += (std::array{box.x0, box.y0, box.x1, box.y1}).at(edge);
   }
+  // Noise of at most 1.25 has a standard deviation of at most that: five standard errors of the mean.
+  const std::array<double, 4> edges{10, 20, 30, 40};
+  for (size_t edge = 0; edge < 4; ++edge) EXPECT_NEAR(sums[edge] / 200, edges[edge], 0.45);
 }
 
 TEST(SimulatedPrompts, CorrectMissingAndSurplusParts) {

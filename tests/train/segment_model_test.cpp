@@ -32,10 +32,20 @@ models::ModelConfig source_config() {
   return config;
 }
 
+// Random weights, and scales that differ between attention and MLP.
+models::VisionTransformer source_of(const models::ModelConfig& config) {
+  RandomParams random(3);
+  models::VisionTransformer model(config.vit, ParamSource(random));
+  for (const nn::NamedTensor& parameter : model.named_parameters()) {
+    if (parameter.name.ends_with("ls1.gamma")) parameter.tensor.copy_(Tensor::full({1}, 0.2));
+    if (parameter.name.ends_with("ls2.gamma")) parameter.tensor.copy_(Tensor::full({1}, 0.4));
+  }
+  return model;
+}
+
 fs::path source_folder(const models::ModelConfig& config) {
   const fs::path folder = testing::scratch_folder() / "vit";
-  RandomParams random(3);
-  write_model(folder, config, models::VisionTransformer(config.vit, ParamSource(random)).named_parameters());
+  write_model(folder, config, source_of(config).named_parameters());
   return folder;
 }
 
@@ -60,8 +70,7 @@ TEST(SegmentModel, ComputesWhatTheVisionTransformerDoesThatItStartsFrom) {
   const models::ModelConfig config = source_config();
   const fs::path folder = source_folder(config);
   const PreparedSam prepared = prepare_sam(recipe_from(folder));
-  RandomParams random(3);
-  const models::VisionTransformer source(config.vit, ParamSource(random));
+  const models::VisionTransformer source = source_of(config);
   Tensor pixels = Tensor::randn({2, 3, 32, 32}, 5);
   for (int64_t i = 0; i < pixels.numel(); ++i) pixels.data<float>()[i] = 0.5f + 0.2f * pixels.data<float>()[i];
   const Tensor want = source.forward_features(normalised(pixels, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}));

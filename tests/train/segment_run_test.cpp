@@ -9,6 +9,7 @@
 #include "vitrail/models/sam/sam.h"
 #include "vitrail/sam/mask_evaluation.h"
 #include "vitrail/train/checkpoint.h"
+#include "vitrail/train/multi_label_internal.h"
 
 namespace vitrail::train {
 namespace {
@@ -40,7 +41,28 @@ TEST(SegmentRun, WritesAllFilesOfTheRunFolder) {
   EXPECT_TRUE(contains(read_text(run / "report.html"), "what a click in the middle of each gives"));
   const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
   EXPECT_EQ(summary["test"]["images"], 4);
+  EXPECT_EQ(summary["test"]["click_iou"], result.test_top1);
+  EXPECT_EQ(summary["test"]["box_iou"], result.test_top5);
+  EXPECT_NE(result.test_top1, result.test_top5);
   EXPECT_TRUE(summary["held_out"].contains("click_iou"));
+  EXPECT_EQ(summary["finished"], true);
+  EXPECT_EQ(summary["epochs"], 2);
+  EXPECT_EQ(summary["training_images"], 12);
+  EXPECT_EQ(summary["parameters"], models::load_sam(run / "model").num_parameters());
+  EXPECT_EQ(summary["held_out"]["click_iou"], *result.best_top1);
+  EXPECT_EQ(summary["held_out"]["epoch"], result.best_epoch);
+  const std::string page = read_text(run / "report.html"), card = read_text(run / "model/README.md");
+  const MetricNames names = segmentation_metric_names();
+  for (const auto& [title, value] :
+       {std::pair(names.first_title, result.test_top1), std::pair(names.second_title, result.test_top5)}) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.3f", value);
+    EXPECT_TRUE(contains(page, str("<b>", text, "</b><span>", title, " on the test images</span>"))) << page;
+    EXPECT_TRUE(contains(card, str("- ", title, " on the test images: ", text, "\n"))) << card;
+  }
+  EXPECT_TRUE(contains(page, "<b>2</b><span>epochs</span>"));
+  EXPECT_TRUE(contains(page, "<b>12</b><span>training images</span>"));
+  EXPECT_TRUE(contains(card, "Trained from scratch on 12 images with masks of `" + instances.string() + "`"));
   EXPECT_FALSE(fs::exists(run / "embeddings"));  // the encoder is trained
 }
 
@@ -74,6 +96,24 @@ TEST(SegmentRun, ModelFolderGivesTheResultsOfTheRun) {
   const auto again = sam::evaluate_masks(predictor, *sam::open_instances(instances, "val"));
   EXPECT_EQ(again.masks, 8);
   EXPECT_DOUBLE_EQ(again.click_best, *result.best_top1);
+  const auto summary = nlohmann::json::parse(read_text(run / "summary.json"));
+  EXPECT_DOUBLE_EQ(summary["held_out"]["loss"], 1 - (again.click_best + again.three_clicks + again.box) / 3);
+  EXPECT_EQ(summary["held_out"]["images"], 4);
+}
+
+// The test of the best weights leaves the last ones in the checkpoint, from which a longer run goes on.
+TEST(SegmentRun, TheCheckpointOfAFinishedRunHasTheLastWeights) {
+  const fs::path run = testing::scratch_folder() / "run";
+  const Recipe recipe = recipe_of(make_instances(4, 2), {"optimizer.lr=0.5", "ema=null", "epochs=2", "clip=0"});
+  const TrainingResult result = train_to(run, recipe);
+  const CheckpointState state = load_checkpoint(run / "checkpoints/last.safetensors");
+  const models::Sam last = models::load_sam(run / "last"), best = models::load_sam(run / "model");
+  bool differs = false;
+  for (const nn::NamedTensor& tensor : state.model) {
+    EXPECT_TRUE(testing::close(tensor.tensor, last.parameter(tensor.name), 0)) << tensor.name;
+    differs = differs || !testing::close(tensor.tensor, best.parameter(tensor.name), 0);
+  }
+  EXPECT_EQ(differs, result.best_epoch < 2);
 }
 
 void expect_same_runs(const fs::path& a, const fs::path& b) {

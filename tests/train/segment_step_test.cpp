@@ -43,6 +43,25 @@ TEST_F(SegmentStepTest, CorrectionsFollowTheBestOfTheMasksForOnePrompt) {
   EXPECT_EQ(result_with({0, 0, 0, 100}).iou, second.iou);  // the first round has no corrections
 }
 
+// The kind of a click is a token of the decoder.
+TEST_F(SegmentStepTest, AClickOutsideIsNoClickInside) {
+  const auto loss_with = [&](int label) {
+    PreparedSam prepared = prepare_sam(recipe_);
+    prepared.model.requires_grad(true);
+    const SegmentSamples samples(sam::open_instances(instances_, "train"), {.size = kSize}, recipe_.data);
+    const SegmentDraw draw(recipe_, samples, kSize, prepared.model.config().encoder.grid * 4);
+    std::vector<DrawnSample> batch{draw.draw(0, 0, 0)};
+    for (DrawnPrompt& prompt : batch[0].prompts) {
+      prompt.box.reset();
+      prompt.points = {{20, 10, label}};
+    }
+    SegmentStep step(recipe_, prepared.model, "");
+    return step.accumulate(std::move(batch), 1).loss;
+  };
+  EXPECT_EQ(loss_with(1), loss_with(1));
+  EXPECT_NE(loss_with(0), loss_with(1));
+}
+
 TEST_F(SegmentStepTest, ImagesWithoutPromptsAreNotInTheMean) {
   const SegmentBatchResult both = result_with({}), with_empty = result_with({}, true);
   EXPECT_EQ(with_empty.loss, both.loss);

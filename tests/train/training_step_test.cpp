@@ -190,8 +190,8 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
     EXPECT_TRUE(testing::close(logits_with({views, same}), teacher_logits, 0)) << same;
   const std::string policy = "augment.policy=rand-m5-n1-p1";
   EXPECT_TRUE(testing::close(logits_with({views, policy, "loss.distillation.view_epochs=2"}), teacher_logits, 0));
-  for (const char* other :
-       {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3", "data.train=elsewhere"})
+  for (const char* other : {"seed=1", policy.c_str(), "augment.flip=random", "loss.distillation.views=3",
+                            "data.train=elsewhere", "data.exif=true", "data.train_split=train"})
     EXPECT_FALSE(testing::close(logits_with({views, other}), teacher_logits, 0)) << other;
   Teacher reduced_precision(folder, transform(), kClasses, kernels::Precision::half);
   reduced_precision.use_cache(shared, recipe_with("", {views}));
@@ -199,6 +199,26 @@ TEST(Teacher, SharesTheCacheBetweenRunsWithTheSameViews) {
   image::EvalTransform prepared = transform();
   prepared.crop_pct = 0.9;
   EXPECT_FALSE(testing::close(logits_with({views}, prepared), teacher_logits, 0));
+}
+
+// Mixed targets were smoothed when they were made; labels are smoothed here.
+TEST(TrainingStep, LabelsAreSmoothedAndMixedTargetsAreNot) {
+  for (const char* loss : {"cross_entropy", "bce"}) {
+    const Recipe recipe = recipe_with("", {std::string("loss.name=") + loss, "loss.label_smoothing=0.2"});
+    const auto loss_of = [&](const data::Batch& batch) {
+      PreparedModel made = prepare_model(recipe.model, kClasses, 1);
+      TrainingStep training_step(recipe, made.model, 5, nullptr, kOneProcess);
+      return training_step.accumulate(batch, {}).loss;
+    };
+    data::Batch batch = batch_of(3), mixed = batch_of(3);
+    mixed.targets = Tensor::full({3, 3}, 0.2 / 3);
+    for (int64_t i = 0; i < 3; ++i) mixed.targets.data<float>()[i * 3 + i] += 0.8F;
+    const double smoothed = loss_of(batch);
+    EXPECT_NEAR(loss_of(mixed), smoothed, 1e-6) << loss;
+    mixed.targets = Tensor::zeros({3, 3});
+    for (int64_t i = 0; i < 3; ++i) mixed.targets.data<float>()[i * 3 + i] = 1;
+    EXPECT_GT(std::abs(loss_of(mixed) - smoothed), 1e-5) << loss;
+  }
 }
 
 TEST(TrainingStep, WithoutATeacherTheLossIsThatOfTheMeanOfBothHeads) {

@@ -36,8 +36,9 @@ std::string results_of(const ReportInput& input) {
   const MetricNames names = metric_names(several);
   std::string text;
   if (counters.best.top1 >= 0 && input.data->validation.dataset) {
+    const int64_t images = validated_images(counters, input.data->validation.size());
     text += str("- Held-out images: ", names.first_title, " ",
-                first_metric_text(several, std::max(0.0, counters.best.top1), input.data->validation.size()));
+                first_metric_text(several, std::max(0.0, counters.best.top1), images));
     text += input.search ? ".\n" : str(", epoch ", counters.best_epoch, ". These images chose the weights.\n");
   }
   if (input.search && input.search->folds > 0) {

@@ -118,7 +118,7 @@ class WeightTransfer {
     for (const auto& [name, tensor] : available_) {
       // A new head, interpolated positions and skipped blocks may leave parameters of the checkpoint unused.
       const bool replaced = name.starts_with("head") || name.starts_with("pre_logits") || name == "pos_embed" ||
-                            (is_shallower() && name.starts_with(kBlocks));
+                            is_of_skipped_block(name);
       if (!used_.contains(name) && !replaced) problem(name, "not in the model");
     }
     if (problems_.empty()) return notes_;
@@ -138,12 +138,17 @@ class WeightTransfer {
     notes_.push_back(str("blocks: ", list, " of the checkpoint's ", source_.vit.depth));
   }
 
+  // The number of the block of "blocks.NUMBER.…".
+  static size_t block_of(const std::string& name) { return std::stoul(name.substr(kBlocks.size())); }
+
+  bool is_of_skipped_block(const std::string& name) const {
+    return name.starts_with(kBlocks) && std::ranges::count(blocks_, static_cast<int64_t>(block_of(name))) == 0;
+  }
+
   // The name in the checkpoint of a parameter of the model.
   std::string source_name(const std::string& name) const {
     if (!name.starts_with(kBlocks)) return name;
-    const size_t dot = name.find('.', kBlocks.size());
-    const size_t block = std::stoul(name.substr(kBlocks.size(), dot - kBlocks.size()));
-    return str(kBlocks, blocks_[block], name.substr(dot));
+    return str(kBlocks, blocks_[block_of(name)], name.substr(name.find('.', kBlocks.size())));
   }
 
   Tensor take(const std::string& name) {

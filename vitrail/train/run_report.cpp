@@ -101,8 +101,8 @@ std::vector<std::pair<std::string, std::string>> facts_of(const ReportInput& inp
     const std::string name = input.search ? str(names.first_title, " on the validation images, ")
                                           : str("best validation ", names.first_title, ", epoch ", counters.best_epoch,
                                                 counters.best_is_average ? ", EMA weights, " : ", ");
-    facts.push_back({name + interval_text(counters.best.top1, input.data->validation.size(), several),
-                     percent(counters.best.top1, 2)});
+    const int64_t images = validated_images(counters, input.data->validation.size());
+    facts.push_back({name + interval_text(counters.best.top1, images, several), percent(counters.best.top1, 2)});
   }
   if (input.search && input.search->folds > 0) {
     const double top1 = input.search->held_out_fit().top1;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vitrail/kernels/attention/token_merging.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/kernels/kernel_testing.h"
+
+namespace vitrail::kernels {
+namespace {
+
+using testing::for_each_isa;
+
+constexpr int64_t kWidth = 5, kHeads = 2, kDim = 3;
+
+struct MergedRows {
+  std::vector<float> rows, sizes;
+};
+
+// One sample, by the definition: sources are even tokens, destinations odd ones.
+MergedRows merged_by_definition(int64_t tokens, int64_t merged, int64_t prefix, const std::vector<float>& keys,
+                                const std::vector<float>& x, const std::vector<float>& sizes) {
+  std::vector<int64_t> sources, destinations;
+  for (int64_t i = prefix; i < tokens; ++i) (i % 2 == 0 ? sources : destinations).push_back(i);
+  const auto mean_key = [&](int64_t token) {
+    std::vector<double> key(kDim);
+    for (int64_t h = 0; h < kHeads; ++h) {
+      for (int64_t e = 0; e < kDim; ++e) key[e] += keys[(h * tokens + token) * kDim + e];
+    }
+    return key;
+  };
+  const auto cosine = [&](int64_t a, int64_t b) {
+    const std::vector<double> p = mean_key(a), q = mean_key(b);
+    const auto dot = [](const auto& u, const auto& v) {
+      return std::inner_product(u.begin(), u.end(), v.begin(), 0.0);
+    };
+    return dot(p, q) / std::sqrt(dot(p, p) * dot(q, q));
+  };
+  std::vector<int64_t> partner(tokens, -1);
+  std::vector<double> best(tokens, -2);
+  for (const int64_t s : sources) {
+    for (const int64_t d : destinations) {
+      // Cosines that are equal but for rounding belong to the first.
+      if (cosine(s, d) > best[s] + 1e-9) best[s] = cosine(s, d), partner[s] = d;
+    }
+  }
+  std::vector<int64_t> order = sources;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return best[a] > best[b] + 1e-9; });
+  std::vector<double> sums(static_cast<size_t>(tokens * kWidth)), weights(sizes.begin(), sizes.end());
+  for (int64_t i = 0; i < tokens * kWidth; ++i) sums[i] = static_cast<double>(x[i]) * sizes[i / kWidth];
+  std::vector<bool> gone(tokens);
+  for (int64_t k = 0; k < merged; ++k) {
+    const int64_t s = order[k], d = partner[s];
+    gone[s] = true;
+    weights[d] += sizes[s];
+    for (int64_t c = 0; c < kWidth; ++c) sums[d * kWidth + c] += static_cast<double>(x[s * kWidth + c]) * sizes[s];
+  }
+  std::vector<int64_t> kept(prefix);
+  std::iota(kept.begin(), kept.end(), int64_t{0});
+  std::copy_if(sources.begin(), sources.end(), std::back_inserter(kept), [&](int64_t s) { return !gone[s]; });
+  kept.insert(kept.end(), destinations.begin(), destinations.end());
+  MergedRows result;
+  for (const int64_t token : kept) {
+    result.sizes.push_back(static_cast<float>(weights[token]));
+    for (int64_t c = 0; c < kWidth; ++c)
+      result.rows.push_back(static_cast<float>(sums[token * kWidth + c] / weights[token]));
+  }
+  return result;
+}
+
+void expect_definition(int64_t tokens, int64_t merged, int64_t prefix, const std::vector<float>& keys) {
+  std::vector<float> x(static_cast<size_t>(tokens * kWidth)), sizes(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7 % 23) - 11;
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = static_cast<float>(1 + i % 3);
+  const MergedRows want = merged_by_definition(tokens, merged, prefix, keys, x, sizes);
+  std::vector<float> out(want.rows.size()), out_sizes(want.sizes.size()), log_sizes(want.sizes.size());
+  merge_tokens({.batch = 1,
+                .tokens = tokens,
+                .width = kWidth,
+                .merged = merged,
+                .prefix = prefix,
+                .heads = kHeads,
+                .head_dim = kDim,
+                .keys = {keys.data(), kHeads * tokens * kDim, tokens * kDim, kDim},
+                .x = x.data(),
+                .sizes = sizes.data(),
+                .out = out.data(),
+                .out_sizes = out_sizes.data(),
+                .out_log_sizes = log_sizes.data()});
+  EXPECT_EQ(out_sizes, want.sizes) << tokens << " tokens, " << merged << " merged, prefix " << prefix;
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], want.rows[i], 1e-4) << i;
+  for (size_t i = 0; i < log_sizes.size(); ++i) EXPECT_NEAR(log_sizes[i], std::log(want.sizes[i]), 1e-6) << i;
+}
+
+TEST(TokenMergingKernel, IsItsDefinition) {
+  for_each_isa([](Isa) {
+    for (const int64_t prefix : {0, 1, 2, 3}) {
+      for (const int64_t tokens : {6, 9, 17, 40}) {
+        std::vector<float> keys(static_cast<size_t>(kHeads * tokens * kDim));
+        for (size_t i = 0; i < keys.size(); ++i) keys[i] = std::sin(static_cast<float>(i * i % 97) + 0.1F);
+        const int64_t max = max_mergeable(tokens, prefix);
+        for (const int64_t merged : {int64_t{0}, int64_t{1}, max / 2, max}) {
+          expect_definition(tokens, merged, prefix, keys);
+        }
+      }
+    }
+  });
+}
+
+// The first of equally similar tokens are merged, into the first of equally similar ones.
+TEST(TokenMergingKernel, OfEqualTokensTheFirstAreMerged) {
+  for_each_isa([](Isa) {
+    for (const int64_t prefix : {0, 1}) {
+      const std::vector<float> keys(static_cast<size_t>(kHeads * 12 * kDim), 1.0F);
+      for (const int64_t merged : {1, 2, 4}) expect_definition(12, merged, prefix, keys);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace vitrail::kernels

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each field of a recipe: its member, and the values that it takes.
+#include <functional>
+
+#include "tests/train/segment_fixture.h"
+
+namespace vitrail::train {
+namespace {
+
+Recipe recipe_of_setting(const std::string& setting, bool segment = false) {
+  return parse_recipe(segment ? tiny_segment_recipe("x") : tiny_recipe("x"), "r.json", {setting});
+}
+
+struct RecipeField {
+  const char* setting;  // "path=value"
+  std::function<bool(const Recipe&)> is_set;
+};
+
+TEST(RecipeFields, SetTheMembersOfTheirNames) {
+  using Filter = image::Filter;
+  const std::vector<RecipeField> fields{
+      {"model.architecture=cifar_vit_d192", [](auto& r) { return r.model.architecture == "cifar_vit_d192"; }},
+      {"model.positions=sincos2d", [](auto& r) { return r.model.positions == "sincos2d"; }},
+      {R"(model.mimetic={"qk_noise": 0.1})", [](auto& r) { return r.model.mimetic->qk_noise == 0.1; }},
+      {R"(model.mimetic={"qk_identity": 0.1})", [](auto& r) { return r.model.mimetic->qk_identity == 0.1; }},
+      {R"(model.mimetic={"vo_noise": 0.1})", [](auto& r) { return r.model.mimetic->vo_noise == 0.1; }},
+      {R"(model.mimetic={"vo_identity": 0.1})", [](auto& r) { return r.model.mimetic->vo_identity == 0.1; }},
+      {R"(model.freeze=["a*"])", [](auto& r) { return r.model.freeze == std::vector<std::string>{"a*"}; }},
+      {"model.activation_checkpointing=true", [](auto& r) { return r.model.activation_checkpointing; }},
+      {"model.config=c", [](auto& r) { return r.model.config == "c"; }},
+      {"model.key_map=k", [](auto& r) { return r.model.key_map == "k"; }},
+      {"data.train=t", [](auto& r) { return r.data.train == "t"; }},
+      {"data.val=v", [](auto& r) { return r.data.val == "v"; }},
+      {"data.test=s", [](auto& r) { return r.data.test == "s"; }},
+      {"data.train_split=t", [](auto& r) { return r.data.train_split == "t"; }},
+      {"data.val_split=v", [](auto& r) { return r.data.val_split == "v"; }},
+      {"data.test_split=s", [](auto& r) { return r.data.test_split == "s"; }},
+      {"data.holdout=5", [](auto& r) { return r.data.holdout == 5; }},
+      {"data.holdout_seed=6", [](auto& r) { return r.data.holdout_seed == 6; }},
+      {"data.preset=cifar10", [](auto& r) { return r.data.preset == "cifar10"; }},
+      {"data.mean=[0.1]", [](auto& r) { return r.data.mean == std::vector<double>{0.1}; }},
+      {"data.std=[0.2]", [](auto& r) { return r.data.std == std::vector<double>{0.2}; }},
+      {"data.interpolation=box", [](auto& r) { return r.data.interpolation == "box"; }},
+      {"data.crop_pct=0.5", [](auto& r) { return r.data.crop_pct == 0.5; }},
+      {"data.unreadable=skip", [](auto& r) { return r.data.unreadable == data::Unreadable::replace; }},
+      {"data.balance=true", [](auto& r) { return r.data.balance; }},
+      {"data.exif=true", [](auto& r) { return r.data.exif; }},
+      {"data.keep_decoded_mb=7", [](auto& r) { return r.data.keep_decoded_mb == 7; }},
+      {"data.workers=8", [](auto& r) { return r.data.workers == 8; }},
+      {"data.in_flight=9", [](auto& r) { return r.data.in_flight == 9; }},
+      {"epochs=10", [](auto& r) { return r.epochs == 10; }},
+      {"batch_size=11", [](auto& r) { return r.batch_size == 11; }},
+      {"accumulate=12", [](auto& r) { return r.accumulate == 12; }},
+      {"precision=bf16", [](auto& r) { return r.precision == "bf16"; }},
+      {"seed=13", [](auto& r) { return r.seed == 13; }},
+      {"optimizer.name=lamb", [](auto& r) { return r.optimizer.kind == "lamb"; }},
+      {"optimizer.lr=0.1", [](auto& r) { return r.lr == 0.1; }},
+      {"optimizer.weight_decay=0.2", [](auto& r) { return r.groups.weight_decay == 0.2; }},
+      {"optimizer.beta1=0.3", [](auto& r) { return r.optimizer.beta1 == 0.3; }},
+      {"optimizer.beta2=0.4", [](auto& r) { return r.optimizer.beta2 == 0.4; }},
+      {"optimizer.eps=0.5", [](auto& r) { return r.optimizer.eps == 0.5; }},
+      {"optimizer.momentum=0.6", [](auto& r) { return r.optimizer.momentum == 0.6; }},
+      {"optimizer.nesterov=true", [](auto& r) { return r.optimizer.nesterov; }},
+      {"optimizer.layer_decay=0.7", [](auto& r) { return r.groups.layer_decay == 0.7; }},
+      {R"(optimizer.no_decay=["n"])", [](auto& r) { return r.groups.no_decay == std::vector<std::string>{"n"}; }},
+      {"clip=0.8", [](auto& r) { return r.clip == 0.8; }},
+      {"schedule.name=step", [](auto& r) { return r.schedule.name == "step"; }},
+      {"schedule.final_lr=0.1", [](auto& r) { return r.schedule.final_lr == 0.1; }},
+      {"schedule.warmup_epochs=0.2", [](auto& r) { return r.schedule.warmup_epochs == 0.2; }},
+      {"schedule.warmup_lr=0.3", [](auto& r) { return r.schedule.warmup_lr == 0.3; }},
+      {"schedule.warmup_prefix=false", [](auto& r) { return !r.schedule.warmup_prefix; }},
+      {"schedule.decay_epochs=0.4", [](auto& r) { return r.schedule.decay_epochs == 0.4; }},
+      {"schedule.decay_factor=0.5", [](auto& r) { return r.schedule.decay_factor == 0.5; }},
+      {"augment.padded_crop.padding=3", [](auto& r) { return r.augment.padded_crop->padding == 3; }},
+      {"augment.padded_crop.mode=reflect",
+       [](auto& r) { return r.augment.padded_crop->mode == data::PaddedCrop::Mode::reflect; }},
+      {"augment.flip=alternate", [](auto& r) { return r.augment.flip == data::Flip::alternate; }},
+      {"augment.affine.degrees=15", [](auto& r) { return r.augment.affine->degrees == 15; }},
+      {"augment.affine.shift=[0.1, 0.2]",
+       [](auto& r) {
+         return r.augment.affine->shift == std::array<double, 2>{0.1, 0.2};
+       }},
+      {"augment.affine.scale=[0.5, 2]",
+       [](auto& r) {
+         return r.augment.affine->scale == std::array<double, 2>{0.5, 2};
+       }},
+      {"augment.affine.interpolation=bicubic",
+       [](auto& r) { return r.augment.affine->interpolation == Filter::bicubic; }},
+      {"augment.policy=trivialaugment", [](auto& r) { return r.augment.policy == "trivialaugment"; }},
+      {"augment.policy_share=0.6", [](auto& r) { return r.augment.policy_share == 0.6; }},
+      {"augment.color_jitter.brightness=0.1", [](auto& r) { return r.augment.color_jitter->brightness == 0.1; }},
+      {"augment.color_jitter.contrast=0.2", [](auto& r) { return r.augment.color_jitter->contrast == 0.2; }},
+      {"augment.color_jitter.saturation=0.3", [](auto& r) { return r.augment.color_jitter->saturation == 0.3; }},
+      {"augment.color_jitter.hue=0.4", [](auto& r) { return r.augment.color_jitter->hue == 0.4; }},
+      {"augment.color_jitter.probability=0.5", [](auto& r) { return r.augment.color_jitter->probability == 0.5; }},
+      {"augment.erasing.probability=0.6", [](auto& r) { return r.augment.erasing.probability == 0.6; }},
+      {"augment.erasing.mode=colour",
+       [](auto& r) { return r.augment.erasing.mode == data::RandomErasing::Mode::colour; }},
+      {"augment.erasing.area=[0.1, 0.3]",
+       [](auto& r) {
+         return r.augment.erasing.area == std::array<double, 2>{0.1, 0.3};
+       }},
+      {"augment.erasing.ratio=[0.5, 2]",
+       [](auto& r) {
+         return r.augment.erasing.ratio == std::array<double, 2>{0.5, 2};
+       }},
+      {"augment.erasing.count=[2, 3]",
+       [](auto& r) {
+         return r.augment.erasing.count == std::array<int64_t, 2>{2, 3};
+       }},
+      {"augment.fill=[1, 2, 3]",
+       [](auto& r) {
+         return r.augment.fill == std::vector<int>{1, 2, 3};
+       }},
+      {"augment.repeats=4", [](auto& r) { return r.repeats == 4; }},
+      {"augment.plain_epochs=1.5", [](auto& r) { return r.plain_epochs == 1.5; }},
+      {"augment.mixup=0.1", [](auto& r) { return r.mix.mixup_alpha == 0.1; }},
+      {"augment.cutmix=0.3", [](auto& r) { return r.mix.cutmix_alpha == 0.3; }},
+      {"augment.mix_probability=0.4", [](auto& r) { return r.mix.probability == 0.4; }},
+      {"augment.switch_probability=0.7", [](auto& r) { return r.mix.switch_probability == 0.7; }},
+      {"augment.mix_mode=element", [](auto& r) { return r.mix.mode == data::MixupOptions::Mode::element; }},
+      {"augment.unmixed_epochs=2.5", [](auto& r) { return r.unmixed_epochs == 2.5; }},
+      {"token_drop.rate=0.3", [](auto& r) { return r.token_drop->rate == 0.3; }},
+      {"token_drop.until=0.4", [](auto& r) { return r.token_drop->until == 0.4; }},
+      {"loss.name=bce", [](auto& r) { return r.loss.name == "bce"; }},
+      {"loss.label_smoothing=0.3", [](auto& r) { return r.loss.label_smoothing == 0.3; }},
+      {"loss.bce_threshold=0.2", [](auto& r) { return r.loss.bce_threshold == 0.2; }},
+      {"loss.bce_sum=true", [](auto& r) { return r.loss.bce_sum; }},
+      {"loss.class_weighting=inverse_frequency", [](auto& r) { return r.loss.class_weighting == "inverse_frequency"; }},
+      {"loss.class_weights=[1, 2]",
+       [](auto& r) {
+         return r.loss.class_weights == std::vector<double>{1, 2};
+       }},
+      {R"(loss.distillation={"teacher": "t"})", [](auto& r) { return r.loss.distillation->teacher == "t"; }},
+      {R"(loss.distillation={"teacher": "t", "kind": "hard"})",
+       [](auto& r) { return r.loss.distillation->kind == "hard"; }},
+      {R"(loss.distillation={"teacher": "t", "alpha": 0.2})",
+       [](auto& r) { return r.loss.distillation->alpha == 0.2; }},
+      {R"(loss.distillation={"teacher": "t", "temperature": 0.5})",
+       [](auto& r) { return r.loss.distillation->temperature == 0.5; }},
+      {R"(loss.distillation={"teacher": "t", "views": 2})", [](auto& r) { return r.loss.distillation->views == 2; }},
+      {R"(loss.distillation={"teacher": "t", "cache": "c"})",
+       [](auto& r) { return r.loss.distillation->cache == "c"; }},
+      {"ema.decay=0.2", [](auto& r) { return r.ema->decay == 0.2; }},
+      {"ema.warmup=true", [](auto& r) { return r.ema->warmup; }},
+      {"ema.warmup_gamma=3", [](auto& r) { return r.ema->warmup_gamma == 3; }},
+      {"ema.warmup_power=0.4", [](auto& r) { return r.ema->warmup_power == 0.4; }},
+      {"ema.min_decay=0.1", [](auto& r) { return r.ema->min_decay == 0.1; }},
+      {"ema.after_step=5", [](auto& r) { return r.ema->after_step == 5; }},
+      {"checkpoint.every_steps=6", [](auto& r) { return r.checkpoint.every_steps == 6; }},
+      {"checkpoint.every_minutes=7", [](auto& r) { return r.checkpoint.every_minutes == 7; }},
+      {"non_finite=skip", [](auto& r) { return r.non_finite == "skip"; }},
+      {"validate_every=2", [](auto& r) { return r.validate_every == 2; }},
+      {"patience=3", [](auto& r) { return r.patience == 3; }},
+      {"log_every=4", [](auto& r) { return r.log_every == 4; }}};
+  for (const auto& [setting, is_set] : fields) {
+    const Recipe recipe = recipe_of_setting(setting);
+    EXPECT_TRUE(is_set(recipe)) << setting;
+    EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
+  }
+}
+
+TEST(RecipeFields, OfRandomResizedCropsSetTheirMembers) {
+  using Filters = std::vector<image::Filter>;
+  const auto crop_with = [](const std::string& fields) {
+    const std::string crop = R"(augment={"random_resized_crop": {)" + fields + "}}";
+    return *recipe_of_setting(crop).augment.random_resized_crop;
+  };
+  EXPECT_EQ(crop_with(R"("scale": [0.5, 1])").scale, (std::array<double, 2>{0.5, 1}));
+  EXPECT_EQ(crop_with(R"("ratio": [0.25, 4])").ratio, (std::array<double, 2>{0.25, 4}));
+  EXPECT_EQ(crop_with("").interpolation, Filters{image::Filter::bicubic});
+  for (const auto& [name, filter] : {std::pair{"nearest", image::Filter::nearest},
+                                     {"lanczos", image::Filter::lanczos},
+                                     {"bilinear", image::Filter::bilinear},
+                                     {"bicubic", image::Filter::bicubic},
+                                     {"box", image::Filter::box},
+                                     {"hamming", image::Filter::hamming}}) {
+    EXPECT_EQ(crop_with(std::string(R"("interpolation": ")") + name + '"').interpolation, Filters{filter}) << name;
+  }
+  EXPECT_EQ(crop_with(R"("random_interpolation": true)").interpolation,
+            (Filters{image::Filter::bilinear, image::Filter::bicubic}));
+}
+
+TEST(RecipeFields, OfSegmentationSetTheMembersOfTheirNames) {
+  const std::vector<RecipeField> fields{
+      {"segment.image_size=64", [](auto& r) { return r.segment->image_size == 64; }},
+      {"segment.train_encoder=false", [](auto& r) { return !r.segment->train_encoder; }},
+      {"segment.window=1", [](auto& r) { return r.segment->window == 1; }},
+      {"segment.global_every=5", [](auto& r) { return r.segment->global_every == 5; }},
+      {"segment.decoder_dim=48", [](auto& r) { return r.segment->decoder_dim == 48; }},
+      {"segment.decoder_depth=3", [](auto& r) { return r.segment->decoder_depth == 3; }},
+      {"segment.decoder_mlp=65", [](auto& r) { return r.segment->decoder_mlp == 65; }},
+      {"segment.prompts=6", [](auto& r) { return r.segment->prompts == 6; }},
+      {"segment.rounds=7", [](auto& r) { return r.segment->rounds == 7; }},
+      {"segment.box_share=0.1", [](auto& r) { return r.segment->box_share == 0.1; }},
+      {"segment.focal_weight=0.2", [](auto& r) { return r.segment->focal_weight == 0.2; }},
+      {"segment.dice_weight=0.3", [](auto& r) { return r.segment->dice_weight == 0.3; }},
+      {"segment.iou_weight=0.4", [](auto& r) { return r.segment->iou_weight == 0.4; }},
+      {"segment.focal_alpha=0.5", [](auto& r) { return r.segment->focal_alpha == 0.5; }},
+      {"segment.focal_gamma=1.5", [](auto& r) { return r.segment->focal_gamma == 1.5; }},
+      {"segment.cache=c", [](auto& r) { return r.segment->cache == "c"; }}};
+  for (const auto& [setting, is_set] : fields) {
+    const Recipe recipe = recipe_of_setting(setting, true);
+    EXPECT_TRUE(is_set(recipe)) << setting;
+    EXPECT_TRUE(is_set(parse_recipe(write_recipe(recipe), "r.json"))) << setting << ", written and read";
+  }
+}
+
+// A field's smallest and largest values, and values that are just too small and too large; "" where there is no limit.
+struct FieldLimits {
+  const char *field, *too_small, *smallest, *largest, *too_large;
+  bool segment = false;
+};
+
+TEST(RecipeFields, AreRefusedOutsideOfTheirLimits) {
+  const std::vector<FieldLimits> all{{"data.holdout", "-1", "0", "", ""},
+                                     {"data.holdout_seed", "-1", "0", "", ""},
+                                     {"data.std", "[0]", "[1e-9]", "", ""},
+                                     {"data.crop_pct", "0.009", "0.01", "1", "1.01"},
+                                     {"data.keep_decoded_mb", "-1", "0", "", ""},
+                                     {"data.workers", "-1", "0", "1024", "1025"},
+                                     {"data.in_flight", "0", "1", "1024", "1025"},
+                                     {"epochs", "0", "1", "1000000", "1000001"},
+                                     {"batch_size", "0", "1", "1000000", "1000001"},
+                                     {"accumulate", "0", "1", "1000000", "1000001"},
+                                     {"seed", "-1", "0", "", ""},
+                                     {"optimizer.lr", "-0.1", "0", "", ""},
+                                     {"optimizer.weight_decay", "-0.1", "0", "", ""},
+                                     {"optimizer.beta1", "-0.1", "0", "1", "1.1"},
+                                     {"optimizer.beta2", "-0.1", "0", "1", "1.1"},
+                                     {"optimizer.eps", "-0.1", "0", "", ""},
+                                     {"optimizer.momentum", "-0.1", "0", "1", "1.1"},
+                                     {"optimizer.layer_decay", "-0.1", "0", "1", "1.1"},
+                                     {"clip", "-0.1", "0", "", ""},
+                                     {"schedule.final_lr", "-0.1", "0", "", ""},
+                                     {"schedule.warmup_epochs", "-0.1", "0", "", ""},
+                                     {"schedule.warmup_lr", "-0.1", "0", "", ""},
+                                     {"schedule.decay_epochs", "-0.1", "0", "", ""},
+                                     {"schedule.decay_factor", "-0.1", "0", "1", "1.1"},
+                                     {"augment.padded_crop.padding", "-1", "0", "", ""},
+                                     {"augment.affine.degrees", "-1", "0", "180", "181"},
+                                     {"augment.affine.shift", "[-0.1, 0]", "[0, 0]", "[1, 1]", "[0, 1.1]"},
+                                     {"augment.affine.scale", "[0.009, 1]", "[0.01, 1]", "[1, 100]", "[1, 101]"},
+                                     {"augment.policy_share", "-0.1", "0", "1", "1.1"},
+                                     {"augment.color_jitter.brightness", "-0.1", "0", "", ""},
+                                     {"augment.color_jitter.contrast", "-0.1", "0", "", ""},
+                                     {"augment.color_jitter.saturation", "-0.1", "0", "", ""},
+                                     {"augment.color_jitter.hue", "-0.1", "0", "0.5", "0.51"},
+                                     {"augment.color_jitter.probability", "-0.1", "0", "1", "1.1"},
+                                     {"augment.erasing.probability", "-0.1", "0", "1", "1.1"},
+                                     {"augment.erasing.area", "[-0.1, 1]", "[0, 1]", "[0, 1]", "[0, 1.1]"},
+                                     {"augment.erasing.ratio", "[0.009, 1]", "[0.01, 1]", "[1, 100]", "[1, 101]"},
+                                     {"augment.erasing.count", "[0, 1]", "[1, 1]", "", ""},
+                                     {"augment.fill", "[-1]", "[0]", "[255]", "[256]"},
+                                     {"augment.repeats", "0", "1", "64", "65"},
+                                     {"augment.plain_epochs", "-0.1", "0", "", ""},
+                                     {"augment.mixup", "-0.1", "0", "", ""},
+                                     {"augment.cutmix", "-0.1", "0", "", ""},
+                                     {"augment.mix_probability", "-0.1", "0", "1", "1.1"},
+                                     {"augment.switch_probability", "-0.1", "0", "1", "1.1"},
+                                     {"augment.unmixed_epochs", "-0.1", "0", "", ""},
+                                     {"token_drop.rate", "-0.1", "0", "0.99", "0.999"},
+                                     {"token_drop.until", "-0.1", "0", "1", "1.1"},
+                                     {"loss.label_smoothing", "-0.1", "0", "1", "1.1"},
+                                     {"loss.bce_threshold", "-0.1", "0", "1", "1.1"},
+                                     {"loss.class_weights", "[0]", "[1e-9]", "", ""},
+                                     {"ema.decay", "-0.1", "0", "1", "1.1"},
+                                     {"ema.warmup_gamma", "0", "1e-9", "", ""},
+                                     {"ema.warmup_power", "-0.1", "0", "", ""},
+                                     {"ema.min_decay", "-0.1", "0", "1", "1.1"},
+                                     {"ema.after_step", "-1", "0", "", ""},
+                                     {"checkpoint.every_steps", "-1", "0", "", ""},
+                                     {"checkpoint.every_minutes", "-0.1", "0", "", ""},
+                                     {"validate_every", "0", "1", "", ""},
+                                     {"patience", "-1", "0", "", ""},
+                                     {"log_every", "0", "1", "", ""},
+                                     {"segment.image_size", "-1", "0", "16384", "16385", true},
+                                     {"segment.window", "-1", "0", "1024", "1025", true},
+                                     {"segment.global_every", "0", "1", "1024", "1025", true},
+                                     {"segment.decoder_dim", "15", "16", "4096", "4097", true},
+                                     {"segment.decoder_depth", "0", "1", "64", "65", true},
+                                     {"segment.decoder_mlp", "0", "1", "65536", "65537", true},
+                                     {"segment.prompts", "0", "1", "1024", "1025", true},
+                                     {"segment.rounds", "0", "1", "32", "33", true},
+                                     {"segment.box_share", "-0.1", "0", "1", "1.1", true},
+                                     {"segment.focal_weight", "-0.1", "0", "", "", true},
+                                     {"segment.dice_weight", "-0.1", "0", "", "", true},
+                                     {"segment.iou_weight", "-0.1", "0", "", "", true},
+                                     {"segment.focal_alpha", "-0.1", "0", "1", "1.1", true},
+                                     {"segment.focal_gamma", "0.99", "1", "", "", true}};
+  for (const auto& [field, too_small, smallest, largest, too_large, segment] : all) {
+    const std::string path = field;
+    for (const std::string value : {smallest, largest}) {
+      if (value.empty()) continue;
+      EXPECT_NO_THROW(recipe_of_setting(path + "=" + value, segment)) << path << "=" << value;
+    }
+    for (const std::string value : {too_small, too_large}) {
+      if (value.empty()) continue;
+      const std::string message = error_of([&] { recipe_of_setting(path + "=" + value, segment); });
+      EXPECT_TRUE(contains(message, path + ": expected")) << path << "=" << value << "\n" << message;
+    }
+  }
+}
+
+TEST(RecipeFields, OfDistillationAreRefusedOutsideOfTheirLimits) {
+  const auto recipe = [](const std::string& field) {
+    return parse_recipe(tiny_recipe("x"), "r.json",
+                        {"augment.mixup=0", R"(loss.distillation={"teacher": "t", )" + field + "}"});
+  };
+  for (const char* field : {"\"alpha\": 0", "\"alpha\": 1", "\"temperature\": 0.001", "\"views\": 1000000",
+                            R"("views": 1, "view_epochs": 0)"}) {
+    EXPECT_NO_THROW(recipe(field)) << field;
+  }
+  for (const char* field : {"\"alpha\": -0.1", "\"alpha\": 1.1", "\"temperature\": 0.0009", "\"views\": -1",
+                            "\"views\": 1000001", R"("views": 1, "view_epochs": -1)", "\"view_epochs\": 1"}) {
+    EXPECT_TRUE(contains(error_of([&] { recipe(field); }), "loss.distillation.")) << field;
+  }
+}
+
+// Each setting alone, at its least, beside those of an objective that has no use for it.
+TEST(RecipeFields, OfClassificationAreRefusedForMasks) {
+  for (const auto& [setting, message] :
+       {std::pair{R"(augment={"random_resized_crop": {}})", "augment: "},
+        {R"(augment={"padded_crop": {}})", "augment: "},
+        {R"(augment={"affine": {}})", "augment: "},
+        {"augment.policy=trivialaugment", "augment: "},
+        {R"(augment={"color_jitter": {}})", "augment: "},
+        {"augment.erasing.probability=0.1", "augment: "},
+        {"augment.repeats=2", "augment: "},
+        {"augment.plain_epochs=1", "augment: "},
+        {"augment.mixup=0.1", "augment: "},
+        {"augment.cutmix=0.1", "augment: "},
+        {"augment.flip=alternate", "augment.flip: "},
+        {"token_drop={}", "token_drop: "},
+        {"loss.name=bce", "loss: "},
+        {"loss.label_smoothing=0.1", "loss: "},
+        {R"(loss.distillation={"teacher": "t"})", "loss: "},
+        {"model.linear_probe=true", "model.linear_probe: "},
+        {"model.positions=sincos2d", "model: "},
+        {"model.mimetic={}", "model: "},
+        {"model.activation_checkpointing=true", "model: "},
+        {"data.preset=cifar10", "data: expected no preprocessing"},
+        {"data.mean=[0.5]", "data: expected no preprocessing"},
+        {"data.std=[0.5]", "data: expected no preprocessing"},
+        {"data.interpolation=box", "data: expected no preprocessing"},
+        {"data.crop_pct=0.5", "data: expected no preprocessing"},
+        {"data.unreadable=leave_out", "data.unreadable: "},
+        {"data.balance=true", "data: expected neither balance nor folds"},
+        {R"(data={"train": "x", "folds": 2, "fold": 1})", "data: expected neither balance nor folds"},
+        {"model.init=x", "model: expected only init"}}) {
+    const std::string got = error_of([&, setting = setting] { recipe_of_setting(setting, true); });
+    EXPECT_TRUE(contains(got, std::string("\n  ") + message)) << setting << "\n" << got;
+  }
+  EXPECT_NO_THROW(recipe_of_setting(R"(model={"init": "x", "freeze": ["a"], "config": "c", "key_map": "k"})", true));
+  EXPECT_NO_THROW(recipe_of_setting("data.unreadable=skip", true));
+}
+
+}  // namespace
+}  // namespace vitrail::train
