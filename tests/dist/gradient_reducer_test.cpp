@@ -72,6 +72,9 @@ TEST(GradientReducer, AveragesOverProcessesWhateverTheReadyOrder) {
     }
     EXPECT_EQ(reducer.total().buckets, 9);
     EXPECT_EQ(reducer.last_pass().bytes, 127 * 4 + 2 * 8);
+    EXPECT_EQ(reducer.total().bytes, 3 * (127 * 4 + 2 * 8));
+    EXPECT_GE(reducer.total().communication_seconds, reducer.last_pass().communication_seconds);
+    EXPECT_GE(reducer.total().overlapped_seconds, reducer.last_pass().overlapped_seconds);
   });
 }
 
