@@ -90,6 +90,25 @@ TEST(GradientReducer, MissingGradientsCountAsZeros) {
   });
 }
 
+// The buffer of a bucket has the gradients of the pass before.
+TEST(GradientReducer, AMissingGradientIsZeroAfterAPassWithIt) {
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
+    GradientReducer reducer(communicator, parameters(), {.average = false});
+    run_pass(reducer, gradients_of(communicator->rank()), {4, 3, 2, 1, 0});
+    const std::vector<Tensor> gradients = gradients_of(communicator->rank());
+    const bool second = communicator->rank() == 1;
+    run_pass(reducer, gradients, second ? std::vector<size_t>{4, 3, 1} : std::vector<size_t>{4, 2, 0});
+    EXPECT_EQ(gradients[4].data<float>()[0], 30000.0F);
+    if (second) {
+      EXPECT_EQ(gradients[3].data<float>()[0], 2000.0F);
+      EXPECT_EQ(gradients[1].data<float>()[0], 20.0F);
+    } else {
+      EXPECT_EQ(gradients[2].data<double>()[0], 100.0);
+      EXPECT_EQ(gradients[0].data<float>()[0], 1.0F);
+    }
+  });
+}
+
 // Counts its all-reduces.
 class CountingCommunicator : public testing::ThreadCommunicator {
  public:
