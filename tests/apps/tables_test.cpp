@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of tables: each is that of the report, in the column of its title.
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <map>
@@ -197,6 +198,28 @@ TEST(EvalLabelsTable, HasTheNumbersOfTheReport) {
     }
     EXPECT_TRUE(rows[i + 1].ends_with(".png," + given + "," + predicted + "," + probabilities)) << rows[i + 1];
   }
+}
+
+// A wrong image has the probabilities of its prediction and of its label.
+TEST(EvalReport, ShowsWrongImagesWithBothProbabilities) {
+  const fs::path root = folders_of({{"0", 2}, {"3", 2}, {"7", 2}}), files = scratch_folder();
+  run({"eval", "-m", small_model(), root, "--logits", files / "l.npy", "--report", files / "r.html", "--quiet"});
+  const std::vector<float> logits = read_npy(files / "l.npy").f32;
+  const std::string page = content_of(files / "r.html");
+  int wrong = 0;
+  for (size_t i = 0; i < 6; ++i) {
+    const std::span<const float> row(logits.data() + 10 * i, 10);
+    const std::vector<float> probabilities = data::softmax(row, "image");
+    const auto best = static_cast<size_t>(data::top_k(row, 1, "image")[0].index);
+    const size_t label = std::array{0, 3, 7}.at(i / 2);
+    if (best == label) continue;
+    ++wrong;
+    EXPECT_TRUE(contains(page, printed("<span class=\"wrong\">%zu</span> %.0f %%<small>is %zu (", best,
+                                       100 * probabilities[best], label) +
+                                   printed("%.1f %%)</small>", 100 * probabilities[label])))
+        << i;
+  }
+  EXPECT_GT(wrong, 0);
 }
 
 // The page tells the command in words for a shell.

@@ -188,6 +188,21 @@ TEST(Checkpoint, AChangedValueOfAnArchiveIsAnError) {
   }
 }
 
+TEST(TorchFile, AnArchiveOfAnotherByteOrderIsAnError) {
+  std::vector<std::byte> bytes = bytes_of("zip.pt");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t at = text.find("little", text.find("byteorder"));
+  ASSERT_NE(at, text.npos);
+  std::memcpy(bytes.data() + at, "biggie", 6);
+  try {
+    read_everything(bytes);
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("expected little-endian data, got \"biggie\""), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(NpzFile, HasArraysAlone) {
   const auto path = testing::scratch_folder() / "a.npz";
   std::string array(

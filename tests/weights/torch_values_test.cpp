@@ -232,6 +232,17 @@ TEST(TorchValues, TheAverageIsUsedAndTheChoiceIsSaid) {
   }
 }
 
+TEST(TorchValues, BigEndianFilesAreErrors) {
+  TorchSave save;
+  std::string file = save.file(pickled_dict({{"model", save.state_dict(timm_tensors())}}));
+  EXPECT_EQ(error_of(file), "no error");
+  const std::string little = "little_endian";
+  const size_t value = file.find('\x88', file.find(little));
+  ASSERT_NE(value, file.npos);
+  file[value] = '\x89';  // False
+  EXPECT_TRUE(testing::contains(error_of(file), "expected little-endian data")) << error_of(file);
+}
+
 // The same order for a known and for an unknown family.
 TEST(TorchValues, OfSeveralWrapperKeysTheFirstCounts) {
   const std::vector<std::string> keys{"state_dict_ema",   "model_ema", "state_dict", "model",
