@@ -213,7 +213,8 @@ TEST(Overlay, ValuesBeyondTheLimitsHaveTheirColours) {
 TEST(ColorBar, OfOneRowIsTheHighestValue) { EXPECT_EQ(pixel(color_bar(1, 1), 0, 0), heat_colors()[255]); }
 
 TEST(Paste, OutsideTheTargetChangesNothing) {
-  const Image patch = shades(1, 3, 3).front();
+  Image patch = make_image(3, 3, 3);
+  for (size_t i = 0; i < patch.pixels.size(); ++i) patch.pixels[i] = static_cast<uint8_t>(i + 1);
   for (int64_t top = -6; top <= 8; ++top) {
     for (int64_t left = -6; left <= 8; ++left) {
       Image target = make_image(5, 5, 3);
@@ -221,7 +222,8 @@ TEST(Paste, OutsideTheTargetChangesNothing) {
       for (int64_t y = 0; y < 5; ++y) {
         for (int64_t x = 0; x < 5; ++x) {
           const bool inside = x >= left && x < left + 3 && y >= top && y < top + 3;
-          ASSERT_EQ(pixel(target, x, y)[2], inside ? 1 : 0) << left << " " << top << " " << x << " " << y;
+          const int want = inside ? 9 * static_cast<int>(y - top) + 3 * static_cast<int>(x - left) + 3 : 0;
+          ASSERT_EQ(pixel(target, x, y)[2], want) << left << " " << top << " " << x << " " << y;
         }
       }
     }
