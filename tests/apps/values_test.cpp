@@ -254,6 +254,19 @@ TEST(KnnFailures, OfEachSetAreTheStatus) {
 }
 
 // The options, then the model: what a folder's earlier shards have.
+// The name up to its first dot, with its folders, whose dots do not count.
+TEST(EmbedShards, RecordsHaveTheKeysOfWebdataset) {
+  const fs::path folder = image_folder(3), out = scratch_folder() / "features";
+  fs::create_directories(folder / "v1.5");
+  fs::rename(folder / "a.png", folder / "a.b.png");
+  fs::rename(folder / "b.png", folder / "v1.5" / "b.seg.png");
+  ASSERT_EQ(shell("cd '" + folder.string() + "' && tar -cf 1.tar a.b.png v1.5/b.seg.png c.png"), 0);
+  run({"embed", "-m", small_model(), folder / "1.tar", "-o", out});
+  std::vector<std::string> keys;
+  for (const auto& record : json_lines(content_of(out / "1.jsonl"))) keys.push_back(record["key"]);
+  EXPECT_EQ(keys, (std::vector<std::string>{"a", "c", "v1.5/b"}));
+}
+
 TEST(EmbedShards, OfOtherOptionsAreRefused) {
   const fs::path folder = image_folder(1), out = scratch_folder() / "features";
   for (const char* name : {"1.tar", "2.tar"})

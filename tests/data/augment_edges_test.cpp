@@ -212,6 +212,27 @@ TEST(RandomErasing, ARectangleIsShorterThanTheImageOnBothSides) {
   }
 }
 
+// timm's aspect ratio is that of height to width.
+TEST(RandomErasing, TheRatioIsThatOfHeightToWidth) {
+  RandomErasing options;
+  options.probability = 1, options.mode = RandomErasing::Mode::constant, options.area = {0.01, 0.01},
+  options.ratio = {4, 4};
+  RandomStream random(random_key("ratio"));
+  std::vector<float> plane(100 * 100, 1.0F);
+  erase(options, 1, 100, 100, random, plane.data());
+  int64_t rows = 0, columns = 0;
+  for (int64_t i = 0; i < 100; ++i) {
+    bool in_row = false, in_column = false;
+    for (int64_t k = 0; k < 100; ++k) {
+      in_row = in_row || plane[static_cast<size_t>(100 * i + k)] == 0;
+      in_column = in_column || plane[static_cast<size_t>(100 * k + i)] == 0;
+    }
+    rows += in_row, columns += in_column;
+  }
+  EXPECT_EQ(rows, 20);
+  EXPECT_EQ(columns, 5);
+}
+
 TEST(RandomErasing, ReachesEachCornerOfTheImage) {
   RandomErasing options;
   options.probability = 1, options.mode = RandomErasing::Mode::constant, options.area = {0.3, 0.3},
