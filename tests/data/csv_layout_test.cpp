@@ -93,7 +93,7 @@ TEST(CsvLayout, ColumnsOfZeroAndOneAreClasses) {
   EXPECT_EQ(layout_of("name,cat\na.png,1\n", true).indicators, Columns{1}) << "one is enough if several are asked for";
 }
 
-// Of several columns that could be the label, an index precedes a name.
+// A column of class indices precedes one of names.
 TEST(CsvLayout, OfSeveralColumnsTheFirstOfTheKnownNamesCounts) {
   const std::vector<std::string> labels{"class_index", "class id", "label",   "Class",
                                         "class_name",  "target",   "category"},

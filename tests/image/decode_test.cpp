@@ -173,6 +173,29 @@ TEST(Decode, ALiteralOfARunLengthBmpIsPaddedToWords) {
   EXPECT_EQ(image.pixels, (std::vector<uint8_t>{70, 70, 70, 70, 70, 70, 10, 20, 30, 40, 50, 60}));
 }
 
+// A grey TIFF without compression of one row, two bytes to a sample.
+std::vector<uint8_t> tiff_of_16_bits(uint8_t photometric, const std::vector<uint8_t>& samples) {
+  std::vector<uint8_t> file{'I', 'I', 42, 0, 8, 0, 0, 0, 9, 0};
+  const auto put = [&](size_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) file.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  };
+  const size_t bytes = 2 * samples.size(), data = 10 + 9 * 12 + 4;
+  const std::pair<size_t, size_t> tags[] = {{256, samples.size()}, {257, 1}, {258, 16}, {259, 1},    {262, photometric},
+                                            {273, data},           {277, 1}, {278, 1},  {279, bytes}};
+  for (const auto& [tag, value] : tags) put(tag, 2), put(3, 2), put(1, 4), put(value, 4);
+  put(0, 4);
+  for (const uint8_t sample : samples) put(sample, 2);
+  return file;
+}
+
+// Pillow inverts samples of at most 8 bits only.
+TEST(Decode, ATiffOf16BitsWhoseZeroIsWhiteIsNotInverted) {
+  for (const uint8_t photometric : {0, 1}) {
+    const Image image = decode_bytes(tiff_of_16_bits(photometric, {0, 7, 200}), {.mode = ColorMode::grey});
+    EXPECT_EQ(image.pixels, (std::vector<uint8_t>{0, 7, 200})) << int{photometric};
+  }
+}
+
 // Cut at each length, or with a changed byte, these give an image or an Error.
 TEST(Decode, DamagedBmpTiffAndNetpbmFilesAreErrorsOrImages) {
   DecodeOptions small;
