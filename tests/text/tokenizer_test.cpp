@@ -171,6 +171,18 @@ TEST(OpenTokenizer, ReadsTheSentencePieceModelBesideAUnigramTokenizerJson) {
   expect_ids_of_cases(folder);
 }
 
+// The model is that of a folder; a file that is named itself is read.
+TEST(OpenTokenizer, ReadsAUnigramTokenizerJsonThatIsNamedBesideAModel) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("text/unigram/tokenizer.json"), folder);
+  const auto alone = open_tokenizer(folder / "tokenizer.json");
+  fs::copy(testing::fixture("text/siglip/spiece.model"), folder);
+  const auto beside = open_tokenizer(folder / "tokenizer.json");
+  EXPECT_EQ(beside->vocab_size(), alone->vocab_size());
+  EXPECT_EQ(beside->encode("a photo of two dogs", 64), alone->encode("a photo of two dogs", 64));
+  EXPECT_NE(open_tokenizer(folder)->encode("a photo of two dogs", 64), alone->encode("a photo of two dogs", 64));
+}
+
 TEST(OpenTokenizer, ReadsABpeTokenizerJsonBesideASentencePieceModel) {
   const fs::path folder = testing::scratch_folder();
   fs::copy(testing::fixture("text/gemma"), folder, fs::copy_options::recursive);
