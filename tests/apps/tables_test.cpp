@@ -311,6 +311,23 @@ TEST(BenchProfile, StepsAddUpToTheTotal) {
   EXPECT_NEAR(bound / total, profile["share"].get<double>(), 1e-9 * bound / total);
 }
 
+// Forward pass, backward pass and update are the step; the operations of the backward pass are a part of it.
+TEST(BenchProfile, PhasesOfTrainingAddUpToTheTotal) {
+  const std::vector<std::string> lines =
+      lines_of(run({"bench", small_model(), "--batch", "1", "--train", "--profile"}).out);
+  ASSERT_GT(lines.size(), 5U);
+  EXPECT_EQ(lines[0], "       ms      %  phase");
+  std::map<std::string, double> ms, percent;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::string name = lines[i].substr(18);
+    ASSERT_EQ(std::sscanf(lines[i].c_str(), "%lf %lf", &ms[name], &percent[name]), 2) << lines[i];
+    EXPECT_GE(ms[name], 0) << lines[i];
+  }
+  EXPECT_NEAR(percent["forward"] + percent["backward"] + percent["update"], 100, 0.02);
+  EXPECT_NEAR(ms["forward"] + ms["backward"] + ms["update"], ms["total"], 0.0021);
+  EXPECT_EQ(percent["total"], 100);
+}
+
 // A step of training takes three times the operations of a forward pass.
 TEST(BenchRates, AreOfTheWorkOfAllImages) {
   const auto work_of = [](const Arguments& more) {

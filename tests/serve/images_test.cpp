@@ -74,7 +74,8 @@ TEST(Serve, OptionsHaveTheirDefaults) {
                                             {"/v1/pca", "layer=-1", "layer=0"},
                                             {"/v1/pca", "opacity=0.75", "opacity=0.5"},
                                             {"/v1/pca", "foreground=none", "foreground=first"},
-                                            {"/v1/pca", "no-norm=false", "no-norm"}}) {
+                                            {"/v1/pca", "no-norm=false", "no-norm"},
+                                            {"/v1/pca", "raw=false", "raw"}}) {
     const std::string target = route, headers = contains(value, "opacity") ? "Accept: image/png\r\n" : "";
     const std::string plain = server.post(target, png, headers).body;
     const HttpReply same = server.post(target + "?" + value, png, headers),
