@@ -205,6 +205,9 @@ TEST(ClassFolders, SplitsInsideTheClassesAreAnError) {
   place_images(root, {"cat/train/1.png", "cat/test/2.png", "dog/train/3.png"});
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "splits in them: test, train"));
   EXPECT_EQ(open_dataset(root, {.split = "."})->size(), 3);
+  const fs::path one = testing::scratch_folder();
+  place_images(one, {"cat/train/1.png", "dog/train/2.png"});
+  EXPECT_EQ(open_dataset(one, {})->size(), 2) << "one name alone is no split";
 }
 
 TEST(ClassFolders, AFolderAroundClassesOrSplitsIsEntered) {

@@ -129,6 +129,15 @@ TEST_F(CifarPickle, ImagesAreThoseOfPython) {
                "cifar-10-batches-py/data_batch_1");
 }
 
+TEST_F(CifarPickle, FilesBesideFoldersOfImagesAreNoDataset) {
+  const fs::path root = testing::scratch_folder(), tar = testing::scratch_folder() / "x.tar";
+  fs::copy(testing::fixture("data/cifar-10-batches-py"), root / "cifar-10-batches-py");
+  place_images(root, {"cat/1.png", "dog/2.png"});
+  ASSERT_EQ(std::system(("tar -C " + root.string() + " -cf " + tar.string() + " .").c_str()), 0);
+  const Warnings warnings;
+  EXPECT_EQ(open_dataset(tar, {})->class_names(), (Names{"cat", "dog"}));
+}
+
 TEST_F(CifarPickle, Cifar100HasFineLabels) {
   const fs::path folder = testing::fixture("data/cifar-100-python");
   const auto test = open_dataset(folder, {});
