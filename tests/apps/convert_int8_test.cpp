@@ -2,7 +2,8 @@
 // convert --dtype int8, and --tome.
 #include <fstream>
 
-#include "tests/apps/cli_fixture.h"
+#include "tests/apps/option_effects.h"
+#include "tests/support/golden.h"
 #include "vitrail/base/npy.h"
 
 namespace vitrail::testing {
@@ -26,7 +27,7 @@ double relative_error(const std::vector<float>& got, const std::vector<float>& w
   return std::sqrt(error / norm);
 }
 
-nlohmann::json json_of(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
+nlohmann::json json_in(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
 
 // The header of a safetensors file lists the tensor names.
 bool has_tensor(const std::filesystem::path& folder, const std::string& name) {
@@ -64,8 +65,8 @@ TEST(ConvertInt8, CalibrationExcludesSensitiveLayers) {
       run_program({"convert", small_model(), "-o", none, "--dtype", "int8", "--calibrate", images, "--tolerance", "1"});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "0 of 8 linear layers excluded from int8")) << result.err;
-  EXPECT_EQ(json_of(folder / "all/config.json").at("int8").at("excluded").size(), 8U);
-  EXPECT_TRUE(json_of(folder / "none/config.json").at("int8").at("excluded").empty());
+  EXPECT_EQ(json_in(folder / "all/config.json").at("int8").at("excluded").size(), 8U);
+  EXPECT_TRUE(json_in(folder / "none/config.json").at("int8").at("excluded").empty());
   // Each int8 weight has its correction beside it.
   EXPECT_TRUE(has_tensor(none, "blocks.0.mlp.fc1.weight_correction"));
   EXPECT_FALSE(has_tensor(all, "blocks.0.mlp.fc1.weight_correction"));
@@ -91,6 +92,44 @@ TEST(ConvertInt8, CorrectionsAreAddedToTheWeightsInOtherPrecisions) {
   // The correction's scale is a hundredth of the weight's.  int8 also has the error of quantised activations.
   EXPECT_LT(relative_error(fp32, exact), 0.2 * relative_error(int8, exact));
   EXPECT_LT(relative_error(logits_of({"-m", back, images}, folder / "back.npy"), fp32), 1e-5);
+}
+
+// The weights of excluded layers need no more bits than int8 arithmetic beside them warrants.
+TEST(ConvertInt8, ExcludedLayersHaveSixteenBitsAndOthersEight) {
+  const auto folder = scratch_folder();
+  const std::string images = image_folder(3).string(), all = (folder / "all").string();
+  ASSERT_EQ(run_program(
+                {"convert", small_model(), "-o", all, "--dtype", "int8", "--calibrate", images, "--tolerance", "1e-9"})
+                .status,
+            0);
+  size_t matrices = 0;
+  for (const auto& [name, tensor] : read_golden(folder / "all/model.safetensors").tensors) {
+    if (!name.starts_with("blocks.") || tensor.rank() != 2) continue;
+    EXPECT_EQ(size_of(tensor.dtype()), 2U) << name;
+    ++matrices;
+  }
+  EXPECT_EQ(matrices, 8U);
+}
+
+// 64 images are evenly spaced over more: of 96, number i is i*96/64.
+TEST(ConvertInt8, CalibrationImagesAreEvenlySpaced) {
+  const auto folder = scratch_folder();
+  const std::filesystem::path many = folder / "many", few = folder / "few";
+  for (int i = 0; i < 96; ++i) {
+    const std::string name = std::to_string(100 + i) + ".png";
+    write_noise(many / name, 8, 8, static_cast<uint64_t>(i));
+    if (i % 3 == 2) continue;  // 0, 1, 3, 4, 6, …
+    std::filesystem::create_directories(few);
+    std::filesystem::copy(many / name, few / name);
+  }
+  const auto converted = [&](const std::filesystem::path& images) {
+    const std::string hub = (folder / ("hub_" + images.filename().string())).string();
+    const ProgramResult result =
+        run_program({"convert", small_model(), "-o", hub, "--dtype", "int8", "--calibrate", images.string()});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return content_of(hub + "/model.safetensors");
+  };
+  EXPECT_EQ(converted(many), converted(few));
 }
 
 TEST(ConvertInt8, InvalidCombinationsOfOptionsAreErrors) {

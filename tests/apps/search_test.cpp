@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // index, search, duplicates: what they read and what they refuse.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <limits>
+#include <set>
 
 #include "tests/apps/option_effects.h"
 #include "vitrail/analysis/flat_index.h"
@@ -53,6 +57,39 @@ TEST(Index, HasTheUnitVectorsOfShardsAndArraysInOrder) {
   EXPECT_EQ(row, std::vector<float>(unit.data<float>(), unit.data<float>() + unit.numel()));
   opened.read(1, 1, row.data());
   for (size_t i = 0; i < row.size(); ++i) EXPECT_NEAR(row[i], unit.data<float>()[i], 1e-3) << "rounded to fp16";
+}
+
+// Each row asks for its ten nearest, by the exact vectors and by those of eight bits.
+TEST(Index, RecallIsTheFractionOfTheTenNearestRows) {
+  constexpr int64_t kRows = 100, kWidth = 3, kNearest = 10;
+  const Tensor random = Tensor::randn({kRows, kWidth}, 1);
+  const fs::path index = scratch_folder() / "x.index";
+  const fs::path file = array_of(kWidth, {random.data<float>(), random.data<float>() + random.numel()});
+  const double recall = json_of({"index", file, "-o", index, "--dtype", "int8"})["recall_at_10"];
+  const Tensor exact = analysis::normalized_rows(random);
+  const analysis::FlatIndex opened(index);
+  const auto nearest = [&](const float* query, const float* rows) {
+    std::vector<std::pair<float, int64_t>> order;
+    for (int64_t r = 0; r < kRows; ++r) {
+      float score = 0;
+      for (int64_t c = 0; c < kWidth; ++c) score += query[c] * rows[r * kWidth + c];
+      order.emplace_back(-score, r);
+    }
+    std::ranges::sort(order);
+    std::set<int64_t> first;
+    for (int64_t i = 0; i < kNearest; ++i) first.insert(order[static_cast<size_t>(i)].second);
+    return first;
+  };
+  std::vector<float> rounded(kRows * kWidth);
+  opened.read(0, kRows, rounded.data());
+  int64_t hits = 0;
+  for (int64_t r = 0; r < kRows; ++r) {
+    const float* const query = exact.data<float>() + r * kWidth;
+    const std::set<int64_t> want = nearest(query, exact.data<float>());
+    for (const int64_t row : nearest(query, rounded.data())) hits += want.contains(row);
+  }
+  EXPECT_LT(hits, kRows * kNearest) << "all are found, so nothing was tested";
+  EXPECT_NEAR(recall, static_cast<double>(hits) / (kRows * kNearest), 2.5 / (kRows * kNearest)) << "but for ties";
 }
 
 TEST(Index, RefusesRowsWithoutADirection) {
@@ -118,6 +155,48 @@ TEST(Search, UsesTheFeaturesOfTheIndex) {
   }
 }
 
+// The features of images by embed --normalize.
+struct UnitFeatures {
+  explicit UnitFeatures(const fs::path& folder) {
+    const fs::path file = scratch_folder() / "unit.npy";
+    run({"embed", "-m", small_model(), folder, "-o", file, "--normalize"});
+    const NpyArray array = read_npy(file);
+    width = static_cast<size_t>(array.shape[1]);
+    values = array.f32;
+    names = lines_of(content_of(fs::path(file).replace_extension(".txt")));
+  }
+  double cosine(size_t i, size_t j) const {
+    double sum = 0;
+    for (size_t c = 0; c < width; ++c) sum += double{values[i * width + c]} * values[j * width + c];
+    return sum;
+  }
+  size_t width = 0;
+  std::vector<float> values;
+  std::vector<std::string> names;
+};
+
+TEST(Search, GivesTheFiveNearestImagesWithTheirRowsAndCosines) {
+  const fs::path folder = image_folder(8);
+  const UnitFeatures features(folder);
+  const std::string index = index_of(folder, small_model());
+  const auto lines = json_lines(run({"search", index, folder, "--format", "json"}).out);
+  ASSERT_EQ(lines.size(), 8u);
+  for (size_t query = 0; query < 8; ++query) {
+    EXPECT_EQ(lines[query]["path"], features.names[query]);
+    std::vector<double> cosines;
+    for (size_t i = 0; i < 8; ++i) cosines.push_back(features.cosine(query, i));
+    const auto& results = lines[query]["results"];
+    ASSERT_EQ(results.size(), 5u);
+    for (const auto& result : results) {
+      const size_t row = result["row"];
+      EXPECT_EQ(result["path"], features.names[row]);
+      EXPECT_NEAR(result["score"].get<double>(), cosines[row], 1e-5);
+    }
+    std::ranges::sort(cosines, std::greater<>());
+    for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(results[i]["score"].get<double>(), cosines[i], 1e-5) << "in order";
+  }
+}
+
 TEST(Search, FindsNamesWithLineBreaks) {
   const fs::path folder = scratch_folder();
   fs::copy_file(noise_folder() / "a.png", folder / "a\nb\\c.png");
@@ -147,6 +226,36 @@ TEST(Embed, RefusesAFolderOfAnotherModelsShards) {
   EXPECT_TRUE(contains(refusal({"embed", "-m", other_model(), shard, "-o", out}), "another model or preprocessing"));
   EXPECT_TRUE(
       contains(refusal({"embed", "-m", small_model(), shard, "-o", out, "--normalize"}), "without --normalize"));
+}
+
+// All images at a low threshold: their similarities are those to the first one.
+TEST(Duplicates, HaveTheirSimilarityToTheFirstOfTheGroup) {
+  const fs::path folder = image_folder(5);
+  const UnitFeatures features(folder);
+  const ProgramResult json = run({"duplicates", "-m", small_model(), folder, "--threshold", "-1", "--format", "json"});
+  const auto images = json_lines(json.out).at(0)["images"];
+  ASSERT_EQ(images.size(), 5u);
+  std::string text = features.names[0] + "\n";
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(images[i]["path"], features.names[i]);
+    EXPECT_EQ(images[i]["identical"], i == 0);
+    EXPECT_NEAR(images[i]["similarity"].get<double>(), features.cosine(0, i), 1e-5);
+    char line[32];
+    std::snprintf(line, sizeof line, "  %9.4f  ", images[i]["similarity"].get<double>());
+    if (i > 0) text += line + features.names[i] + "\n";
+  }
+  EXPECT_EQ(run({"duplicates", "-m", small_model(), folder, "--threshold", "-1"}).out, text);
+  EXPECT_TRUE(contains(json.err, "5 images, 1 groups")) << json.err;
+}
+
+TEST(Duplicates, ARepeatedImageCountsOnce) {
+  const fs::path folder = image_folder(2);
+  const ProgramResult once = run({"duplicates", "-m", small_model(), folder, folder / "a.png", "--threshold", "1"});
+  EXPECT_EQ(once.out, "");
+  EXPECT_TRUE(contains(once.err, "1 image is named several times and counted once")) << once.err;
+  EXPECT_TRUE(contains(once.err, "2 images, 0 groups")) << once.err;
+  const ProgramResult twice = run({"duplicates", "-m", small_model(), folder, folder, "--threshold", "1"});
+  EXPECT_TRUE(contains(twice.err, "2 images are named several times and counted once")) << twice.err;
 }
 
 TEST(Duplicates, AreGroupedInTheOrderOfTheFirst) {

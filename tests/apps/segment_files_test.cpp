@@ -134,6 +134,7 @@ TEST(SegmentFiles, ImagesOfOneNameHaveFilesOfTheirOwn) {
   EXPECT_EQ(coco["images"].size(), 3u);
   EXPECT_EQ(coco["annotations"].size(), 9u);
   EXPECT_EQ(coco["annotations"][8]["image_id"], 3);
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(coco["annotations"][i]["id"], i + 1) << "over all images";
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {

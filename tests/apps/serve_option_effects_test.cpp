@@ -36,12 +36,21 @@ std::string metric(const ServeProcess& server, const std::string& name) {
   return "";
 }
 
+// A model without a name has that of its folder or file.
+void check_names_of_models() {
+  const fs::path folder = scratch_folder() / "a=b";
+  fs::copy(small_model(), folder);
+  const ServeProcess server({"-m", folder.string() + "/", "-m", (folder / "model.safetensors").string()});
+  EXPECT_EQ(served(server), (std::vector<std::string>{"a=b", "model"}));
+}
+
 void check_model() {
   const ServeProcess named({"-m", small_model(), "-m", "other=" + small_model()});
   EXPECT_EQ(served(named), (std::vector<std::string>{"timm_token", "other"}));
   EXPECT_EQ(http(named.port(), "POST", "/v1/classify?model=other", image()).body, classify(named.port()).body);
   const ServeProcess bundled({}, {{"VITRAIL_HOME", source("models").parent_path().string()}});
   EXPECT_EQ(served(bundled).at(0), "cifar10-vit");
+  check_names_of_models();
 }
 
 void check_host() {

@@ -157,5 +157,27 @@ TEST_F(TerminalTest, NoNumberOfTheStatusLineIsCut) {
   }
 }
 
+// A filled cell for each whole cell of work that is done.  The last column of the terminal stays free.
+TEST_F(TerminalTest, TheBarIsFilledByTheShareThatIsDone) {
+  const fs::path dataset = train::make_images();
+  for (const auto& [columns, cells] : {std::pair{120, 20}, {91, 20}, {90, 10}, {51, 10}, {50, 5}}) {
+    const fs::path run = scratch_folder() / ("bar" + std::to_string(columns));
+    const TerminalResult result =
+        run_in_terminal({"train", dataset, "-o", run, "-m", small_model(), "--epochs", "1"}, {.columns = columns});
+    ASSERT_EQ(result.status, 0) << result.transcript;
+    const std::vector<std::string> lines = drawn_lines(result.transcript);
+    EXPECT_GE(lines.size(), 3u);
+    const std::regex pattern("[a-z0-9/ ]* ((━|╌)+) ([0-9]+)/([0-9]+) .*");
+    for (const std::string& line : lines) {
+      std::smatch parts;
+      ASSERT_TRUE(std::regex_match(line, parts, pattern)) << line;
+      const int filled = cells * std::stoi(parts[3]) / std::stoi(parts[4]);
+      std::string bar;
+      for (int i = 0; i < cells; ++i) bar += i < filled ? "━" : "╌";
+      EXPECT_EQ(parts[1].str(), bar) << line;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::testing

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -230,6 +232,49 @@ TEST(Train, AProbeTellsItsCrossValidatedAccuracy) {
     const data::Interval interval = data::wilson_interval(json[name], images);
     EXPECT_EQ(json[std::string(name) + "_interval"], (nlohmann::json{interval.low, interval.high})) << name;
   }
+}
+
+// The line of an epoch has the numbers of its last row in metrics.csv, those of the weights and of their average apart.
+TEST(Train, TheLineOfAnEpochHasTheNumbersOfItsValidation) {
+  const fs::path run = scratch_folder() / "run";
+  const ProgramResult result = run_program({"train", recipe_file(make_images()), "-o", run, "--threads", "1"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  std::vector<std::string> titles;
+  std::vector<std::map<std::string, std::string>> rows;
+  for (const std::string& line : lines_of(read_text(run / "metrics.csv"))) {
+    std::vector<std::string> fields{""};
+    for (const char c : line) {
+      if (c == ',') fields.emplace_back();
+      if (c != ',') fields.back().push_back(c);
+    }
+    if (titles.empty()) {
+      titles = fields;
+      continue;
+    }
+    rows.emplace_back();
+    for (size_t i = 0; i < fields.size(); ++i) rows.back()[titles.at(i)] = fields[i];
+  }
+  int epochs = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].at("event") != "val") continue;
+    ++epochs;
+    const auto& average = rows.at(i + 1);
+    EXPECT_EQ(average.at("event"), "val_ema");
+    const auto accuracy = [](const std::map<std::string, std::string>& row) {
+      const double fraction = std::stod(row.at("top1"));
+      const data::Interval interval = data::wilson_interval(fraction, 12);
+      char text[64];
+      std::snprintf(text, sizeof text, "%5.2f %% (%.1f to %.1f of 12)", 100 * fraction, 100 * interval.low,
+                    100 * interval.high);
+      return std::string(text);
+    };
+    char loss[32];
+    std::snprintf(loss, sizeof loss, "%.4f", std::stod(rows[i].at("loss")));
+    EXPECT_TRUE(contains(result.err, std::string("  validation: loss ") + loss + "  top-1 " + accuracy(rows[i]) +
+                                         "  EMA " + accuracy(average) + "  "))
+        << result.err;
+  }
+  EXPECT_EQ(epochs, 3);
 }
 
 // It is always 100 %.

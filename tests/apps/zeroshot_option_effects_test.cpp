@@ -122,6 +122,8 @@ void check_template() {
 
 void check_templates() {
   check_as({"--templates", file_of("the {}\n{} in the snow\n")}, {.templates = {"the {}", "{} in the snow"}});
+  check_as({"--template", "the {}", "--templates", file_of("{} in the snow\n")},
+           {.templates = {"the {}", "{} in the snow"}});
 }
 
 // The same tokens with other ids.

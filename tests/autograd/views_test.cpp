@@ -6,6 +6,7 @@
 #include "vitrail/autograd/engine.h"
 #include "vitrail/autograd/gradient_check.h"
 #include "vitrail/autograd/variable.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/elementwise.h"
 
 namespace vitrail::autograd {
@@ -58,6 +59,17 @@ TEST(Copies, ToAnotherDtypeConvertTheGradientBack) {
   backward(x.to(DType::f64), Tensor::randn({2, 3}, 2, DType::f64));
   EXPECT_EQ(grad_of(x).dtype(), DType::f32);
   EXPECT_TRUE(testing::close(grad_of(x), Tensor::randn({2, 3}, 2), 1e-7));
+}
+
+TEST(Copies, OfAResultInAnotherDtypeConvertItsGradientBack) {
+  Tensor x = Tensor::randn({2, 3}, 1);
+  set_requires_grad(x, true);
+  const Tensor grad = Tensor::randn({2, 3}, 2);
+  backward(ops::activation(x, kernels::Activation::gelu), grad);
+  const Tensor want = grad_of(x).clone();
+  clear_grad(x);
+  backward(ops::activation(x, kernels::Activation::gelu).to(DType::f64), grad.to(DType::f64));
+  EXPECT_TRUE(testing::close(grad_of(x), want, 0));
 }
 
 TEST(Views, OfOneTensorSumTheirGradients) {

@@ -174,6 +174,18 @@ TEST(AtomicFile, FilesThatBelongTogetherAppearTogether) {
   EXPECT_EQ(read(folder / "b"), "new b");
 }
 
+// A failure leaves no old companion beside a new first file.
+TEST(AtomicFile, OldCompanionsAreGoneBeforeTheFirstFileAppears) {
+  const fs::path folder = testing::scratch_folder();
+  for (const char* name : {"first", "companion"}) replace(folder / name, "old");
+  AtomicFile first(folder / "first"), blocked(folder / "blocked"), companion(folder / "companion");
+  for (AtomicFile* file : {&first, &blocked, &companion}) file->write("new");
+  fs::create_directories(folder / "blocked" / "by a folder");
+  EXPECT_THROW(AtomicFile::commit_together({&first, &blocked, &companion}), Error);
+  EXPECT_EQ(read(folder / "first"), "new");
+  EXPECT_FALSE(fs::exists(folder / "companion"));
+}
+
 // Small writes are buffered and large ones are not; their order and every gap must be those of the calls.
 TEST(AtomicFile, HasWhatWasWrittenInTheOrderOfTheCalls) {
   const fs::path path = testing::scratch_folder() / "file";
@@ -214,6 +226,8 @@ TEST(AtomicFile, ADescriptorOfTheProcessIsWritten) {
   EXPECT_STREQ(text, "through a descriptor");
   ::close(ends[0]);
   EXPECT_THROW(AtomicFile("/dev/fd/987654"), Error);
+  for (const char* none : {"/dev/fd/1x", "/proc/self/fd/1x", "/dev/fd/", "/dev/fd/-1"})
+    EXPECT_THROW(AtomicFile{none}, Error) << none;
 }
 
 }  // namespace

@@ -79,6 +79,24 @@ TEST(InflateAll, ReadsDataWithAndWithoutZlibsHeader) {
   }
 }
 
+// A stored block, then an empty one at the end; the padding of the first makes its byte that of zlib's header.
+TEST(InflateAll, AHeaderHasItsMethodWindowAndCheck) {
+  const auto stored = [](unsigned char first, char count) {
+    std::string bytes{static_cast<char>(first), count, '\0', static_cast<char>(~count), '\xff'};
+    bytes += std::string(static_cast<size_t>(count), 'a') + std::string("\x01\0\0\xff\xff", 5);
+    return bytes;
+  };
+  const auto inflated = [](const std::string& bytes) {
+    const auto content = inflate_all(std::as_bytes(std::span(bytes)), 100, "body");
+    return std::string(reinterpret_cast<const char*>(content.data()), content.size());
+  };
+  EXPECT_EQ(inflated(stored(0x00, 5)), "aaaaa");
+  EXPECT_EQ(inflated(stored(0x78, 5)), "aaaaa") << "no multiple of 31";
+  EXPECT_EQ(inflated(stored(0x88, 28)), std::string(28, 'a')) << "a window above 32 KiB";
+  EXPECT_EQ(inflated(stored(0x70, 3)), std::string(3, 'a')) << "another method";
+  EXPECT_THROW(inflated(stored(0x78, 1)), Error) << "a header of zlib";
+}
+
 TEST(InflateAll, TruncatedAndCorruptedDataThrowsOrDecompresses) {
   for (const bool with_header : {false, true}) {
     const auto bytes = deflated("first and second, first and second", with_header);

@@ -118,6 +118,17 @@ TEST(FileGuard, OtherContentOfTheSameSizeIsAChange) {
   EXPECT_THROW(check_mapped_files(), Error);
 }
 
+TEST(FileGuard, AnotherSizeWithTheSameTimeIsAChange) {
+  const fs::path path = file_with("first");
+  const timespec times[2] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  const MappedFile file(path);
+  EXPECT_NO_THROW(check_mapped_files());
+  std::ofstream(path, std::ios::app) << " and more";
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  EXPECT_THROW(check_mapped_files(), Error);
+}
+
 TEST(FileGuard, ALostPageReadsAsZerosAndIsReported) {
   const fs::path path = testing::scratch_folder() / "file";
   std::ofstream(path) << std::string(100000, 'x');

@@ -190,6 +190,20 @@ TEST(NpyRows, OfScalarsAndIntegersAreErrors) {
   EXPECT_THROW(NpyRows(scratch_folder() / "absent.npy"), Error);
 }
 
+// Its length has two bytes in version 1 and four in the later ones.
+TEST(Npy, LaterVersionsHaveLongerHeaders) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}";
+  header.resize(0x010203, ' ');
+  for (const char version : {'\x02', '\x03'}) {
+    std::string bytes = "\x93NUMPY";
+    bytes += version;
+    bytes += std::string("\0\x03\x02\x01\0", 5) + header;
+    const std::vector<float> values{1.5F, -2};
+    bytes.append(reinterpret_cast<const char*>(values.data()), 8);
+    EXPECT_EQ(read_npy(file_with(bytes)).f32, values) << int{version};
+  }
+}
+
 TEST(Npy, HeadersOfOtherProgramsAreRead) {
   const auto file = [](const std::string& header, size_t bytes) {
     std::string text("\x93NUMPY\x01\x00", 8);

@@ -176,6 +176,28 @@ TEST(ParallelForBalanced, RethrowsTheExceptionOfTheLowestRange) {
   EXPECT_EQ(done, 300);
 }
 
+// The first range throws only when the other thread, which threw before, has gone on.
+TEST(ParallelForBalanced, RethrowsTheExceptionOfTheLowestRangeThoughItComesLast) {
+  const ThreadCount count(2);
+  std::atomic<bool> gone_on{false};
+  std::mutex mutex;
+  std::set<std::thread::id> thrown;
+  try {
+    parallel_for_balanced(0, 1000, 1, [&](int64_t first, int64_t) {
+      while (first == 0 && !gone_on) std::this_thread::yield();
+      const std::lock_guard lock(mutex);
+      if (first != 0 && !thrown.insert(std::this_thread::get_id()).second) {
+        gone_on = true;
+        return;
+      }
+      throw Error(str("range ", first));
+    });
+    FAIL() << "the exception was lost";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "range 0");
+  }
+}
+
 TEST(ParallelForBalanced, CoversMoreElementsThanFit32Bits) {
   const ThreadCount count(2);
   std::atomic<int64_t> covered{0};

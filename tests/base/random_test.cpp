@@ -74,6 +74,21 @@ TEST(RandomStream, NormalHasTheRightMoments) {
   EXPECT_NEAR(fourth / n, 3, 5 * std::sqrt(96.0 / n));
 }
 
+// 27 and 26 bits of two words, the high ones first; a normal number is the cosine of the Box–Muller pair.
+TEST(RandomStream, UniformAndNormalAreThoseOfItsBits) {
+  RandomStream words(5, 6), uniforms(5, 6), normals(5, 6);
+  const auto uniform = [&] {
+    const double high = words.bits() >> 5, low = words.bits() >> 6;
+    return (high * 67108864 + low) / 9007199254740992;
+  };
+  for (int i = 0; i < 100; ++i) {
+    const double first = uniform(), second = uniform();
+    EXPECT_EQ(uniforms.uniform(), first);
+    EXPECT_EQ(uniforms.uniform(), second);
+    EXPECT_NEAR(normals.normal(), std::sqrt(-2 * std::log(1 - first)) * std::cos(2 * std::acos(-1.0) * second), 1e-14);
+  }
+}
+
 TEST(RandomKey, DependsOnEveryPartAndOnTheirOrder) {
   const std::set<uint64_t> keys = {random_key("a"),       random_key("b"),       random_key("a", 1),
                                    random_key("a", 0, 1), random_key("a", 1, 2), random_key("a", 2, 1),

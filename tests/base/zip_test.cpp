@@ -128,6 +128,28 @@ TEST(Zip, AnEncryptedEntryIsAnErrorThatSaysSo) {
   EXPECT_TRUE(testing::contains(error, "secret.zip: stored.txt: expected an entry without encryption")) << error;
 }
 
+// Each of both numbers of volumes is at its place in the end record.
+TEST(Zip, AnArchiveInSeveralVolumesIsAnErrorThatSaysSo) {
+  for (const size_t field : {4, 6}) {
+    auto bytes = bytes_of("plain.zip");
+    bytes[bytes.size() - 22 + field] = std::byte{1};
+    const std::string error = testing::error_of([&] { ZipReader(bytes, "volume.zip"); });
+    EXPECT_TRUE(testing::contains(error, "volume.zip: expected a zip archive in one volume")) << error;
+  }
+}
+
+TEST(Zip, OtherCompressionIsAnErrorThatNamesItsMethod) {
+  const auto bytes = bytes_of("plain.zip");
+  const ZipReader zip(bytes, "new.zip");
+  for (const uint16_t method : {1, 9, 12, 93}) {
+    ZipEntry entry = *zip.find("deflated.txt");
+    entry.method = method;
+    const std::string want = "new.zip: deflated.txt: expected a stored or deflated zip entry, got compression method ";
+    EXPECT_EQ(testing::error_of([&] { zip.read(entry, 4000); }), want + std::to_string(method));
+    EXPECT_EQ(testing::error_of([&] { zip.read_beginning(entry, 4); }), want + std::to_string(method));
+  }
+}
+
 TEST(Zip, ChangedBytesGiveAnErrorOrContentButNoCrash) {
   for (const char* name : {"plain.zip", "zip64.zip"}) {
     const auto bytes = bytes_of(name);

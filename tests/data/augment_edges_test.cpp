@@ -68,6 +68,31 @@ TEST(ColorJitter, FactorsAreInTheirRange) {
   }
 }
 
+// Brightness changes a grey image in proportion, contrast no image of one colour, saturation and hue no grey one.
+TEST(ColorJitter, EachFactorIsThatOfItsOperation) {
+  const Image grey{2, 1, 3, {90, 90, 90, 30, 30, 30}}, red{2, 1, 3, {90, 30, 30, 90, 30, 30}};
+  const auto changes = [](const ColorJitter& jitter, const Image& image) {
+    AugmentOptions options;
+    options.color_jitter = jitter;
+    image::EvalTransform square = transform(1);
+    square.size = {1, 2};
+    const Augmentation augmentation(options, square);
+    int changed = 0;
+    for (int64_t sample = 0; sample < 100; ++sample)
+      changed += augmentation.augmented_image(image, {.sample = sample}).pixels != image.pixels;
+    return changed > 50;
+  };
+  const auto expect = [&](const ColorJitter& jitter, bool of_grey, bool of_red, const char* name) {
+    EXPECT_EQ(changes(jitter, grey), of_grey) << name;
+    EXPECT_EQ(changes(jitter, red), of_red) << name;
+  };
+  expect({.brightness = 0.9}, true, true, "brightness");
+  expect({.contrast = 0.9}, true, true, "contrast of channels");
+  expect({.saturation = 0.9}, false, true, "saturation");
+  expect({.hue = 0.5}, false, true, "hue");
+  expect({}, false, false, "none");
+}
+
 TEST(ColorJitter, IsAppliedWithItsProbability) {
   AugmentOptions options;
   options.color_jitter = ColorJitter{.hue = 0.5, .probability = 0.25};
@@ -185,6 +210,27 @@ TEST(RandomErasing, ARectangleIsShorterThanTheImageOnBothSides) {
       EXPECT_TRUE(kept);
     }
   }
+}
+
+// timm's aspect ratio is that of height to width.
+TEST(RandomErasing, TheRatioIsThatOfHeightToWidth) {
+  RandomErasing options;
+  options.probability = 1, options.mode = RandomErasing::Mode::constant, options.area = {0.01, 0.01},
+  options.ratio = {4, 4};
+  RandomStream random(random_key("ratio"));
+  std::vector<float> plane(100 * 100, 1.0F);
+  erase(options, 1, 100, 100, random, plane.data());
+  int64_t rows = 0, columns = 0;
+  for (int64_t i = 0; i < 100; ++i) {
+    bool in_row = false, in_column = false;
+    for (int64_t k = 0; k < 100; ++k) {
+      in_row = in_row || plane[static_cast<size_t>(100 * i + k)] == 0;
+      in_column = in_column || plane[static_cast<size_t>(100 * k + i)] == 0;
+    }
+    rows += in_row, columns += in_column;
+  }
+  EXPECT_EQ(rows, 20);
+  EXPECT_EQ(columns, 5);
 }
 
 TEST(RandomErasing, ReachesEachCornerOfTheImage) {

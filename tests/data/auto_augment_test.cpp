@@ -130,6 +130,36 @@ TEST(TimmPolicy, MagnitudeIsClampedToItsRange) {
   EXPECT_DOUBLE_EQ(max_angle_15, 45);
 }
 
+TEST(TimmPolicy, ADeviationAboveAHundredMakesTheMagnitudeUniform) {
+  double sum = 0, largest = 0;
+  int count = 0;
+  for (const auto& sequence : drawn(*policy_from_name("rand-m9-n1-p1-mstd101"), 5000)) {
+    if (sequence[0].op != ImageOp::rotate) continue;
+    ++count;
+    sum += std::abs(sequence[0].argument);
+    largest = std::max(largest, std::abs(sequence[0].argument));
+  }
+  EXPECT_LE(largest, 27) << "0.9 of 30 degrees";
+  EXPECT_GT(largest, 25);
+  EXPECT_NEAR(sum / count, 13.5, 5 * 27 / std::sqrt(12.0 * count));
+}
+
+// Sections that a name leaves out have their documented values.
+TEST(Policies, HaveTheDefaultsOfTheirReference) {
+  for (const auto& [name, whole] : {std::pair{"rand", "rand-m10-n2-p0.5-mstd0-mmax10-inc0"},
+                                    {"randaugment", "randaugment-n2-m9-b31"},
+                                    {"trivialaugment", "trivialaugment-b31"}}) {
+    const auto got = drawn(*policy_from_name(name), 200), want = drawn(*policy_from_name(whole), 200);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ASSERT_EQ(got[i].size(), want[i].size()) << name;
+      for (size_t k = 0; k < want[i].size(); ++k) {
+        EXPECT_EQ(got[i][k].op, want[i][k].op) << name;
+        EXPECT_EQ(got[i][k].argument, want[i][k].argument) << name;
+      }
+    }
+  }
+}
+
 TEST(TorchvisionPolicy, RandAugmentDrawsNOfFourteen) {
   constexpr int kDraws = 20000;
   std::map<std::string, int64_t> counts;

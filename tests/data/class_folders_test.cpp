@@ -82,6 +82,10 @@ TEST(ClassFolders, AreNumberedWithEmptyOnesIfTheModelHasAsManyClasses) {
   Warnings warnings;
   EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 3})), (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 2})), (std::vector<int64_t>{0, 1}));
+  write_file(root / "a1/1.heic", "x");
+  Warnings of_unsupported;
+  EXPECT_EQ(labels_of(*open_dataset(root, {.num_classes = 4})), (std::vector<int64_t>{0, 3}))
+      << "a folder of other images counts, too";
   EXPECT_TRUE(warnings.any("1 folder without images is no class: 'b'"));
 }
 
@@ -201,6 +205,9 @@ TEST(ClassFolders, SplitsInsideTheClassesAreAnError) {
   place_images(root, {"cat/train/1.png", "cat/test/2.png", "dog/train/3.png"});
   EXPECT_TRUE(contains(error_of([&] { open_dataset(root, {}); }), "splits in them: test, train"));
   EXPECT_EQ(open_dataset(root, {.split = "."})->size(), 3);
+  const fs::path one = testing::scratch_folder();
+  place_images(one, {"cat/train/1.png", "dog/train/2.png"});
+  EXPECT_EQ(open_dataset(one, {})->size(), 2) << "one name alone is no split";
 }
 
 TEST(ClassFolders, AFolderAroundClassesOrSplitsIsEntered) {
@@ -268,6 +275,21 @@ TEST(ClassFolders, SummaryTellsImagesSplitAndClasses) {
   place_images(root, {"Training/cat/1.png", "Training/dog/2.png", "Training/dog/3.png", "Testing/cat/1.png"});
   EXPECT_EQ(summary(*open_dataset(root, {.split = "train"}), "pets"), "3 images of pets/Training, 2 classes: cat, dog");
   EXPECT_EQ(summary(*open_dataset(root, {}), "pets"), "1 image of pets/Testing, 1 class: cat");
+}
+
+TEST(ClassFolders, SummaryListsTenClasses) {
+  for (const int classes : {9, 10, 11, 12}) {
+    const fs::path root = testing::scratch_folder();
+    std::string listed;
+    for (int c = 0; c < classes; ++c) {
+      const std::string name = str("c", 10 + c);
+      place_images(root, {name + "/1.png"});
+      if (c < 10) listed += (c > 0 ? ", " : "") + name;
+    }
+    const std::string more = classes > 10 ? str(" and ", classes - 10, " more") : "";
+    EXPECT_EQ(summary(*open_dataset(root, {}), "x"),
+              str(classes, " images of x, ", classes, " classes: ", listed, more));
+  }
 }
 
 TEST(ClassFolders, EmptyOrFlatFoldersAreErrors) {

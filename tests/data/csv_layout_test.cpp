@@ -93,5 +93,18 @@ TEST(CsvLayout, ColumnsOfZeroAndOneAreClasses) {
   EXPECT_EQ(layout_of("name,cat\na.png,1\n", true).indicators, Columns{1}) << "one is enough if several are asked for";
 }
 
+// A column of class indices precedes one of names.
+TEST(CsvLayout, OfSeveralColumnsTheFirstOfTheKnownNamesCounts) {
+  const std::vector<std::string> labels{"class_index", "class id", "label",   "Class",
+                                        "class_name",  "target",   "category"},
+      files{"file", "filename", "file_name", "filepath", "path", "image", "image_path", "image_id"};
+  for (size_t i = 0; i + 1 < labels.size(); ++i) {
+    EXPECT_EQ(layout_of("file," + labels[i + 1] + "," + labels[i] + "\na.png,1,2\n").label, 2u) << labels[i];
+    EXPECT_EQ(layout_of("file," + labels[i] + "," + labels[i + 1] + "\na.png,1,2\n").label, 1u) << labels[i];
+  }
+  for (size_t i = 0; i + 1 < files.size(); ++i)
+    EXPECT_EQ(layout_of(files[i + 1] + ",label," + files[i] + "\nb.png,1,a.png\n").file, 2u) << files[i];
+}
+
 }  // namespace
 }  // namespace vitrail::data

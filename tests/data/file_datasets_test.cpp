@@ -310,6 +310,18 @@ TEST(Idx, DamagedFilesAreErrors) {
   EXPECT_THROW(open_dataset(root / "t10k-images-idx3-ubyte.gz", {}), Error);
 }
 
+TEST(Idx, ASplitIsThatOfAWordInTheFilesName) {
+  for (const std::string name : {"t10k", "test", "my-test-set", "emnist-letters-test"}) {
+    const fs::path root = testing::scratch_folder();
+    write_file(root / "train-images-idx3-ubyte", idx_images(3, 3, 5));
+    write_file(root / "train-labels-idx1-ubyte", idx_labels("\x01\x02\x03"));
+    write_file(root / (name + "-images-idx3-ubyte"), idx_images(2, 3, 5));
+    write_file(root / (name + "-labels-idx1-ubyte"), idx_labels("\x04\x01"));
+    EXPECT_EQ(open_dataset(root, {.split = "test"})->size(), 2) << name;
+    EXPECT_EQ(open_dataset(root, {.split = "train"})->size(), 3) << name;
+  }
+}
+
 TEST(Idx, AFolderHasTheSplitsOfItsFiles) {
   const fs::path root = testing::scratch_folder();
   write_file(root / "train-images-idx3-ubyte", idx_images(3, 3, 5));

@@ -44,6 +44,7 @@ TEST(LoaderSteps, ALastBatchIsIncompleteOrLeftOut) {
         shown.insert(shown.end(), b.samples.begin(), b.samples.end());
       }
       EXPECT_EQ(std::ssize(shown), size);
+      EXPECT_EQ(std::ssize(batches), (size + batch - 1) / batch);
       for (int64_t i = 0; i < size; ++i) EXPECT_EQ(shown[static_cast<size_t>(i)], i) << size << " " << batch;
       EXPECT_EQ(std::ssize(batches.back().samples), size - (std::ssize(batches) - 1) * batch);
       options.drop_last = true;

@@ -276,6 +276,33 @@ TEST(Loader, ReplacementsAreReproducible) {
   EXPECT_EQ(skipped, (std::vector<int64_t>{6, 13}));
 }
 
+// The only readable sample stands for the other one too, but is augmented again.
+TEST(Loader, AReplacementHasOtherDrawsThanItsSampleAtItsOwnPosition) {
+  const auto dataset = std::make_shared<Noise>(2, std::set<int64_t>{1});
+  LoaderOptions options = small(2);
+  options.unreadable = Unreadable::replace;
+  options.augment.emplace();
+  options.augment->random_resized_crop.emplace();
+  Loader loader(dataset, options);
+  const auto batches = epoch_of(loader, 0);
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].samples, (std::vector<int64_t>{0, 0}));
+  EXPECT_NE(elements<float>(batches[0].images.select(0, 0)), elements<float>(batches[0].images.select(0, 1)));
+}
+
+// Epochs that mix images have no view of their own.
+TEST(Loader, TheViewOfAnEpochIsThatOfItsAugmentation) {
+  for (const bool mixes : {false, true}) {
+    LoaderOptions options = small(5);
+    options.augment.emplace();
+    options.augment->views = 3;
+    if (mixes) options.mix.mixup_alpha = 1, options.mix.classes = 4;
+    Loader loader(std::make_shared<Noise>(20), options);
+    for (const int64_t epoch : {0, 1, 4})
+      EXPECT_EQ(epoch_of(loader, epoch).at(0).view, mixes ? -1 : options.augment->view_of(epoch)) << epoch;
+  }
+}
+
 TEST(Loader, AnUnreadableImageCanShortenItsBatch) {
   const auto dataset = std::make_shared<Noise>(10, std::set<int64_t>{1, 7});
   LoaderOptions options = small(5);

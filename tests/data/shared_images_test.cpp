@@ -71,6 +71,15 @@ TEST(SharedImages, IdenticalFilesOfSeveralClassesContradict) {
   EXPECT_TRUE(warnings.any((root / "cat/a.png").string() + ", " + (root / "dog/b.png").string() + ", …"));
 }
 
+TEST(SharedImages, AFileThatAListHasTwiceIsNoCopyOfItself) {
+  const fs::path root = testing::scratch_folder();
+  for (const char* name : {"a.png", "b.png", "c.png"}) write_file(root / name, name[0] == 'c' ? "other" : "same");
+  write_file(root / "twice.csv", "file,label\na.png,0\na.png,1\nc.png,1\n");
+  write_file(root / "copy.csv", "file,label\na.png,0\nb.png,1\nc.png,1\n");
+  EXPECT_TRUE(find_contradicting_labels({.dataset = *open_dataset(root / "twice.csv", {})}).empty());
+  EXPECT_EQ(find_contradicting_labels({.dataset = *open_dataset(root / "copy.csv", {})}).size(), 2u);
+}
+
 TEST(SharedImages, AnArchiveHasTheContentOfItsFiles) {
   const auto zip = open_dataset(testing::fixture("data/wrapped.zip"), {});
   EXPECT_EQ(find_shared_images({.dataset = *zip}, {.dataset = *zip}).count, zip->size());

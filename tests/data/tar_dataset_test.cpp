@@ -2,9 +2,11 @@
 // Class folders in tar archives, and CIFAR's files for Python on disk and in archives.
 #include <zlib.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/support.h"
+#include "vitrail/data/cifar_batch_internal.h"
 #include "vitrail/data/dataset.h"
 
 namespace vitrail::data {
@@ -127,6 +129,15 @@ TEST_F(CifarPickle, ImagesAreThoseOfPython) {
                "cifar-10-batches-py/data_batch_1");
 }
 
+TEST_F(CifarPickle, FilesBesideFoldersOfImagesAreNoDataset) {
+  const fs::path root = testing::scratch_folder(), tar = testing::scratch_folder() / "x.tar";
+  fs::copy(testing::fixture("data/cifar-10-batches-py"), root / "cifar-10-batches-py");
+  place_images(root, {"cat/1.png", "dog/2.png"});
+  ASSERT_EQ(std::system(("tar -C " + root.string() + " -cf " + tar.string() + " .").c_str()), 0);
+  const Warnings warnings;
+  EXPECT_EQ(open_dataset(tar, {})->class_names(), (Names{"cat", "dog"}));
+}
+
 TEST_F(CifarPickle, Cifar100HasFineLabels) {
   const fs::path folder = testing::fixture("data/cifar-100-python");
   const auto test = open_dataset(folder, {});
@@ -173,6 +184,25 @@ TEST_F(CifarPickle, DamagedAndDangerousFilesAreErrors) {
   EXPECT_FALSE(refusal(batch.substr(0, 3000)).empty());
   EXPECT_FALSE(refusal("\x80\x02").empty());
   EXPECT_FALSE(refusal("").empty());
+}
+
+TEST(CifarPickles, HaveAProtocolFromTwoToFiveAndRowsOneAfterTheOther) {
+  for (const int protocol : {0, 1, 2, 3, 4, 5, 6}) {
+    const std::array<std::byte, 2> bytes{std::byte{0x80}, static_cast<std::byte>(protocol)};
+    EXPECT_EQ(is_pickle(bytes), protocol >= 2 && protocol <= 5) << protocol;
+  }
+  std::ifstream stream(testing::fixture("data/cifar-10-batches-py/data_batch_1"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const size_t state = bytes.find(
+      "tq\x12"
+      "b\x89");  // the dtype is complete; False: not in Fortran order
+  ASSERT_NE(state, bytes.npos);
+  const fs::path folder = testing::scratch_folder();
+  write_file(folder / "data_batch_1", bytes);
+  EXPECT_EQ(open_dataset(folder / "data_batch_1", {})->size(), 2);
+  bytes[state + 4] = '\x88';
+  write_file(folder / "data_batch_1", bytes);
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(folder / "data_batch_1", {}); }), "another shape, order or type"));
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ TEST(GradientReducer, AveragesOverProcessesWhateverTheReadyOrder) {
     }
     EXPECT_EQ(reducer.total().buckets, 9);
     EXPECT_EQ(reducer.last_pass().bytes, 127 * 4 + 2 * 8);
+    EXPECT_EQ(reducer.total().bytes, 3 * (127 * 4 + 2 * 8));
+    EXPECT_GE(reducer.total().communication_seconds, reducer.last_pass().communication_seconds);
+    EXPECT_GE(reducer.total().overlapped_seconds, reducer.last_pass().overlapped_seconds);
   });
 }
 
@@ -84,6 +87,25 @@ TEST(GradientReducer, MissingGradientsCountAsZeros) {
     EXPECT_EQ(gradients[4].data<float>()[0], 30000.0f);
     EXPECT_EQ(gradients[3].data<float>()[0], second ? 2000.0f : 1000.0f);  // rank 0 has no gradient for parameter 3
     EXPECT_EQ(gradients[1].data<float>()[0], second ? 20.0f : 10.0f);
+  });
+}
+
+// The buffer of a bucket has the gradients of the pass before.
+TEST(GradientReducer, AMissingGradientIsZeroAfterAPassWithIt) {
+  testing::run_ranks(2, [&](const std::shared_ptr<Communicator>& communicator) {
+    GradientReducer reducer(communicator, parameters(), {.average = false});
+    run_pass(reducer, gradients_of(communicator->rank()), {4, 3, 2, 1, 0});
+    const std::vector<Tensor> gradients = gradients_of(communicator->rank());
+    const bool second = communicator->rank() == 1;
+    run_pass(reducer, gradients, second ? std::vector<size_t>{4, 3, 1} : std::vector<size_t>{4, 2, 0});
+    EXPECT_EQ(gradients[4].data<float>()[0], 30000.0F);
+    if (second) {
+      EXPECT_EQ(gradients[3].data<float>()[0], 2000.0F);
+      EXPECT_EQ(gradients[1].data<float>()[0], 20.0F);
+    } else {
+      EXPECT_EQ(gradients[2].data<double>()[0], 100.0);
+      EXPECT_EQ(gradients[0].data<float>()[0], 1.0F);
+    }
   });
 }
 

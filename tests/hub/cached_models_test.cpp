@@ -213,6 +213,15 @@ TEST_F(CachedModels, AnIncompleteRevisionIsNotFound) {
   EXPECT_FALSE(find_cached({"org/name", "v1"})) << "no weights";
 }
 
+TEST_F(CachedModels, ARevisionWithoutOneOfItsShardsIsNotFound) {
+  fs::remove(layout_.snapshot(kOld) / "model.safetensors");
+  add(kOld, "model.safetensors.index.json", R"({"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}})");
+  add(kOld, "a.safetensors", "a");
+  EXPECT_FALSE(find_cached({"org/name", "v1"}));
+  add(kOld, "b.safetensors", "b");
+  EXPECT_EQ(find_cached({"org/name", "v1"}), layout_.snapshot(kOld));
+}
+
 TEST_F(CachedModels, AFileOfAnotherSizeThanTheHubListsIsAnError) {
   write_tree(layout_, kNew, trees_[kNew]);
   write(layout_.blobs() / name_of("weights"), "weight");

@@ -59,8 +59,10 @@ TEST_F(DecodeMemory, ConcurrentImagesWaitUntilTheirMemoryFits) {
 }
 
 TEST_F(DecodeMemory, ConcurrentImagesBelowTheLimitDoNotWait) {
-  set_decode_memory(std::numeric_limits<int64_t>::max());
-  EXPECT_TRUE(second_image_is_decoded_beside_the_first());
+  for (const int64_t limit : {2 * kReserved, std::numeric_limits<int64_t>::max()}) {
+    set_decode_memory(limit);
+    EXPECT_TRUE(second_image_is_decoded_beside_the_first()) << limit;
+  }
 }
 
 TEST_F(DecodeMemory, AnImageLargerThanTheLimitIsDecodedAlone) {

@@ -122,7 +122,39 @@ TEST(Decode, FilesThatAreNotReadAreNamed) {
       {"<?xml version=\"1.0\"?>\n<!-- y -->\n<svg xmlns=\"x\"/>", "SVG"},
       {"<svg/>", "SVG"},
       {"8BPS\0\x01"s, "PSD"},
-      {std::string(600, '\0'), "a file of zeros"}};
+      {std::string(600, '\0'), "a file of zeros"},
+      {"\0\0\0\x0cjP  \r\n\x87\n"s, "JPEG 2000"},
+      {"\xff\x4f\xff\x51", "JPEG 2000"},
+      {media("crx \0\0\0\0crx "s), "a Canon raw image"},
+      {media("avis\0\0\0\0msf1miaf"s), "AVIF"},
+      {media("msf1\0\0\0\0iso8"s), "HEIC"},
+      {media("hevc\0\0\0\0iso8"s), "HEIC"},
+      {"\0\0\x0a\0\0\0\0\0"s, "TGA"},
+      {"gimp xcf v011", "XCF (GIMP)"},
+      {"DDS |", "DDS"},
+      {"qoif", "QOI"},
+      {"#?RADIANCE\n", "Radiance HDR"},
+      {"v/1\x01\x02", "OpenEXR"},
+      {"IIRO\x08", "an Olympus raw image"},
+      {"IIU\0"s, "a Panasonic raw image"},
+      {"FUJIFILMCCD-RAW", "a Fujifilm raw image"},
+      {"%!PS-Adobe-3.0", "PostScript"},
+      {"Pf\n1 1\n-1\n", "PFM"},
+      {"PF\n1 1\n-1\n", "PFM"},
+      {"P7\nWIDTH 1\n", "PAM"},
+      {std::string(128, '\0') + "DICM", "DICOM"},
+      {"DICM" + std::string(128, 'x'), "an unknown format"},
+      {"\0\x05\x16\x07\0\x02"s, "an AppleDouble file"},
+      {"PK\x03\x04", "a zip archive"},
+      {"\x1f\x8b\x08", "a gzip file"},
+      {"\x93NUMPY\x01", "a NumPy array"},
+      {"\x1a\x45\xdf\xa3", "a video (Matroska or WebM)"},
+      {"Rar!\x1a\x07", "a RAR archive"},
+      {"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+      {"{\"a\": 1}", "a JSON file"},
+      {"{\n}", "a JSON file"},
+      {"<a/>", "an XML or HTML file"},
+      {" <Body>", "an HTML page"}};
   for (const auto& [bytes, name] : files) {
     const std::string message = failure({bytes.begin(), bytes.end()});
     EXPECT_NE(message.find("got " + name), std::string::npos) << message;
@@ -139,6 +171,29 @@ TEST(Decode, ALiteralOfARunLengthBmpIsPaddedToWords) {
   for (const uint8_t byte : {0, 6, 0x12, 0x34, 0x56, 0, 0, 0, 6, 0x77, 0, 1}) bmp.push_back(byte);  // then a run of 6
   const Image image = decode_bytes(bmp, {.mode = ColorMode::grey});
   EXPECT_EQ(image.pixels, (std::vector<uint8_t>{70, 70, 70, 70, 70, 70, 10, 20, 30, 40, 50, 60}));
+}
+
+// A grey TIFF without compression of one row, two bytes to a sample.
+std::vector<uint8_t> tiff_of_16_bits(uint8_t photometric, const std::vector<uint8_t>& samples) {
+  std::vector<uint8_t> file{'I', 'I', 42, 0, 8, 0, 0, 0, 9, 0};
+  const auto put = [&](size_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) file.push_back(static_cast<uint8_t>(value >> (8 * i)));
+  };
+  const size_t bytes = 2 * samples.size(), data = 10 + 9 * 12 + 4;
+  const std::pair<size_t, size_t> tags[] = {{256, samples.size()}, {257, 1}, {258, 16}, {259, 1},    {262, photometric},
+                                            {273, data},           {277, 1}, {278, 1},  {279, bytes}};
+  for (const auto& [tag, value] : tags) put(tag, 2), put(3, 2), put(1, 4), put(value, 4);
+  put(0, 4);
+  for (const uint8_t sample : samples) put(sample, 2);
+  return file;
+}
+
+// Pillow inverts samples of at most 8 bits only.
+TEST(Decode, ATiffOf16BitsWhoseZeroIsWhiteIsNotInverted) {
+  for (const uint8_t photometric : {0, 1}) {
+    const Image image = decode_bytes(tiff_of_16_bits(photometric, {0, 7, 200}), {.mode = ColorMode::grey});
+    EXPECT_EQ(image.pixels, (std::vector<uint8_t>{0, 7, 200})) << int{photometric};
+  }
 }
 
 // Cut at each length, or with a changed byte, these give an image or an Error.
@@ -161,6 +216,21 @@ TEST(Decode, DamagedBmpTiffAndNetpbmFilesAreErrorsOrImages) {
     const std::vector<uint8_t> bytes = file_bytes(name);
     EXPECT_TRUE(failure(cut(bytes, bytes.size() / 2)).starts_with("test: expected a complete ")) << name;
   }
+}
+
+// A file can repeat its last scan at will; a decoder passes over the image for each.
+TEST(Decode, ManyScansOfAJpegAreAnError) {
+  const std::vector<uint8_t> bytes = file_bytes("ycbcr_420_progressive.jpg");
+  const uint8_t start_of_scan[] = {0xff, 0xda};
+  const auto last = std::find_end(bytes.begin(), bytes.end(), std::begin(start_of_scan), std::end(start_of_scan));
+  const auto with_scans = [&](int more) {
+    std::vector<uint8_t> file(bytes.begin(), bytes.end() - 2);
+    for (int i = 0; i < more; ++i) file.insert(file.end(), last, bytes.end() - 2);
+    file.insert(file.end(), bytes.end() - 2, bytes.end());
+    return failure(file);
+  };
+  EXPECT_EQ(with_scans(450), "");
+  EXPECT_TRUE(with_scans(550).starts_with("test: expected a ")) << with_scans(550);
 }
 
 // The size is refused before allocation, which would exceed the memory.
@@ -197,8 +267,8 @@ TEST(Decode, AnExcessiveSizeIsRefused) {
 }
 
 TEST(Decode, ImagePathsAreRecognisedByExtension) {
-  for (const char* name :
-       {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif", "a.BMP", "b.tif", "c.tiff", "d.ppm", "e.PGM"})
+  for (const char* name : {"a.jpg", "b.JPEG", "c.d.Png", "x/y.webp", "z.gif", "a.BMP", "b.tif", "c.tiff", "d.ppm",
+                           "e.PGM", "f.jpe", "g.jfif", "h.apng", "i.dib", "j.pbm", "k.pnm"})
     EXPECT_TRUE(is_image_path(name)) << name;
   for (const char* name : {"a.txt", "jpg", ".png", "labels.csv", "a.jpg.txt", "b.heic", "bmp"}) {
     EXPECT_FALSE(is_image_path(name)) << name;

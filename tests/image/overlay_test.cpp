@@ -37,6 +37,31 @@ TEST(HeatColors, LightnessIncreasesEvenly) {
   }
 }
 
+// OKLab of sRGB, by the matrices of its paper from linear colours: lightness and hue in degrees.
+std::array<double, 2> lightness_and_hue(const std::array<uint8_t, 3>& color) {
+  std::array<double, 3> rgb;
+  for (size_t i = 0; i < 3; ++i) {
+    const double x = color[i] / 255.0;
+    rgb[i] = x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4);
+  }
+  const double l = std::cbrt(0.4122214708 * rgb[0] + 0.5363325363 * rgb[1] + 0.0514459929 * rgb[2]),
+               m = std::cbrt(0.2119034982 * rgb[0] + 0.6806995451 * rgb[1] + 0.1073969566 * rgb[2]),
+               s = std::cbrt(0.0883024619 * rgb[0] + 0.2817188376 * rgb[1] + 0.6299787005 * rgb[2]);
+  const double a = 1.9779984951 * l - 2.4285922050 * m + 0.4505937099 * s,
+               b = 0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s;
+  return {0.2104542553 * l + 0.7936177850 * m - 0.0040720468 * s, std::atan2(b, a) * 180 / std::acos(-1.0)};
+}
+
+// From violet over red to yellow; the bytes of dark colours leave some degrees open.
+TEST(HeatColors, GoFromVioletOverRedToYellow) {
+  for (int i = 0; i < 256; ++i) {
+    const double t = i / 255.0;
+    const auto [light, hue] = lightness_and_hue(heat_colors()[static_cast<size_t>(i)]);
+    EXPECT_NEAR(light, 0.20 + 0.75 * t, 0.01) << i;
+    EXPECT_NEAR(std::remainder(hue - (300 + 165 * t), 360), 0, 3) << i;
+  }
+}
+
 TEST(Overlay, MinimumIsDarkestMaximumLightest) {
   const Image image = make_image(40, 20, 3);
   const std::vector<float> values{0, 1, 2, 3};
@@ -188,7 +213,8 @@ TEST(Overlay, ValuesBeyondTheLimitsHaveTheirColours) {
 TEST(ColorBar, OfOneRowIsTheHighestValue) { EXPECT_EQ(pixel(color_bar(1, 1), 0, 0), heat_colors()[255]); }
 
 TEST(Paste, OutsideTheTargetChangesNothing) {
-  const Image patch = shades(1, 3, 3).front();
+  Image patch = make_image(3, 3, 3);
+  for (size_t i = 0; i < patch.pixels.size(); ++i) patch.pixels[i] = static_cast<uint8_t>(i + 1);
   for (int64_t top = -6; top <= 8; ++top) {
     for (int64_t left = -6; left <= 8; ++left) {
       Image target = make_image(5, 5, 3);
@@ -196,7 +222,8 @@ TEST(Paste, OutsideTheTargetChangesNothing) {
       for (int64_t y = 0; y < 5; ++y) {
         for (int64_t x = 0; x < 5; ++x) {
           const bool inside = x >= left && x < left + 3 && y >= top && y < top + 3;
-          ASSERT_EQ(pixel(target, x, y)[2], inside ? 1 : 0) << left << " " << top << " " << x << " " << y;
+          const int want = inside ? 9 * static_cast<int>(y - top) + 3 * static_cast<int>(x - left) + 3 : 0;
+          ASSERT_EQ(pixel(target, x, y)[2], want) << left << " " << top << " " << x << " " << y;
         }
       }
     }

@@ -6,6 +6,8 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/paths.h"
+#include "vitrail/base/error.h"
+#include "vitrail/image/resize_floats_internal.h"
 #include "vitrail/image/transform.h"
 
 namespace vitrail::image {
@@ -29,6 +31,15 @@ TEST(ResizeFloats, EqualsTheProcessorOfDinov3) {
     bytes.processor->resize_floats = false;
     EXPECT_FALSE(testing::close(apply(view, bytes), golden[name + ".result"], 1e-3)) << name;
   }
+}
+
+TEST(ResizeFloats, OtherSizesAndTheNearestFilterAreErrors) {
+  const std::vector<uint8_t> pixels(5 * 7 * 3);
+  const ImageView view(pixels.data(), 7, 5, PixelFormat::rgb);
+  EXPECT_EQ(resize_floats(view, 2, 3, Filter::bicubic).size(), 18U);
+  EXPECT_THROW(resize_floats(view, 2, 3, Filter::nearest), Error);
+  EXPECT_THROW(resize_floats(view, 0, 3, Filter::bicubic), Error);
+  EXPECT_THROW(resize_floats(view, 2, 0, Filter::bicubic), Error);
 }
 
 TEST(ResizeFloats, BlueGreenRedGivesTheSameTensor) {

@@ -84,6 +84,8 @@ TEST(Resize, InvalidSizesAndRectanglesAreErrors) {
 TEST(Filter, HasTheNamesOfTimm) {
   EXPECT_EQ(filter_from_name("bicubic"), Filter::bicubic);
   EXPECT_EQ(filter_from_name("BILINEAR"), Filter::bilinear);
+  EXPECT_EQ(filter_from_name("linear"), Filter::bilinear);
+  EXPECT_EQ(filter_from_name("Cubic"), Filter::bicubic);
   for (int number = 0; number < 6; ++number) {
     const Filter filter = static_cast<Filter>(number);
     EXPECT_EQ(filter_from_name(name_of(filter)), filter);

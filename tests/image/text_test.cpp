@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace vitrail::image {
 namespace {
@@ -39,6 +40,12 @@ TEST(Text, ADotHasTheSizeOfTheScale) {
 TEST(Text, ACharacterOutsideAsciiIsAQuestionMark) {
   EXPECT_EQ(text_width("\xc3\xa9\xe2\x86\x92", 2), text_width("??", 2));
   EXPECT_EQ(rows_of("\xc3\xa9", 1), rows_of("?", 1));
+}
+
+TEST(Text, EachPrintableCharacterOfAsciiHasItsOwnGlyph) {
+  std::set<std::vector<std::string>> glyphs;
+  for (char c = ' '; c <= '~'; ++c) EXPECT_TRUE(glyphs.insert(rows_of({c}, 1)).second) << c;
+  for (const char other : {'\x1f', '\n', '\x7f'}) EXPECT_EQ(rows_of({other}, 1), rows_of("?", 1)) << int{other};
 }
 
 TEST(Text, IsCutOffAtTheEdgesOfTheImage) {

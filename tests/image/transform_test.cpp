@@ -3,6 +3,7 @@
 
 #include "tests/image/support.h"
 #include "vitrail/base/error.h"
+#include "vitrail/image/transform_geometry_internal.h"
 
 namespace vitrail::image {
 namespace {
@@ -88,6 +89,20 @@ TEST(EvalTransform, VisibleRegionIsThePartOfTheImageThatTheModelSees) {
   EXPECT_EQ(region(40, 20), (std::array{0.0, 0.0, 40.0, 20.0}));
   transform.crop_mode = CropMode::border;  // resized to 8 × 4, with 2 rows of padding on both sides
   EXPECT_EQ(region(40, 20), (std::array{0.0, -10.0, 40.0, 30.0}));
+}
+
+// Beyond an image: black, or with timm's border mode the mean.
+TEST(EvalTransform, PaddingIsBlackOrTheMean) {
+  EvalTransform transform;
+  transform.mean = {0.5, 0.1, 1.0};
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{0, 0, 0}));
+  transform.crop_mode = CropMode::border;
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{128, 26, 255})) << "halves to even";
+  transform.processor = ProcessorSteps{};
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{0, 0, 0}));
+  transform.processor.reset();
+  transform.mean = {0.5};
+  EXPECT_EQ(padding_of(transform, 3), (std::vector<uint8_t>{128, 128, 128}));
 }
 
 TEST(EvalTransform, GreyImagesHaveOneMean) {

@@ -55,6 +55,38 @@ TEST(Serve, EachFormOfBodyGivesTheSamePredictions) {
   EXPECT_EQ(of_one["predictions"], want);
 }
 
+// A request without an option is one with its documented default, and not one with another value.
+TEST(Serve, OptionsHaveTheirDefaults) {
+  const TestServer server;
+  const std::string png = png_of(noise_image(1));
+  struct Case {
+    const char *route, *value, *other;
+  };
+  for (const auto& [route, value, other] : {Case{"/v1/classify", "top=5", "top=4"},
+                                            {"/v1/classify", "exif=false", "top=1"},
+                                            {"/v1/embed", "tokens=pooled", "tokens=patch"},
+                                            {"/v1/embed", "layer=-1", "layer=0"},
+                                            {"/v1/embed", "normalize=false", "normalize"},
+                                            {"/v1/embed", "no-norm=false", "no-norm"},
+                                            {"/v1/attention", "layer=-1", "layer=0"},
+                                            {"/v1/attention", "head=mean", "head=0"},
+                                            {"/v1/attention", "rollout=false", "rollout"},
+                                            {"/v1/pca", "layer=-1", "layer=0"},
+                                            {"/v1/pca", "opacity=0.75", "opacity=0.5"},
+                                            {"/v1/pca", "foreground=none", "foreground=first"},
+                                            {"/v1/pca", "no-norm=false", "no-norm"},
+                                            {"/v1/pca", "raw=false", "raw"}}) {
+    const std::string target = route, headers = contains(value, "opacity") ? "Accept: image/png\r\n" : "";
+    const std::string plain = server.post(target, png, headers).body;
+    const HttpReply same = server.post(target + "?" + value, png, headers),
+                    another = server.post(target + "?" + other, png, headers);
+    EXPECT_EQ(same.status, 200) << route << value << same.body;
+    EXPECT_EQ(another.status, 200) << route << other << another.body;
+    EXPECT_EQ(same.body, plain) << route << " " << value;
+    EXPECT_NE(another.body, plain) << route << " " << other;
+  }
+}
+
 // RFC 7578 leaves it open; browsers write %22, curl and Python's clients a backslash before the quote.
 TEST(Serve, ANameInAFormMayHaveEscapedQuotes) {
   const TestServer server;

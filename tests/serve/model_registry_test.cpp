@@ -7,9 +7,14 @@
 
 #include <fstream>
 
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
 #include "tests/serve/serve_fixture.h"
 #include "tests/support/paths.h"
 #include "tests/support/sam_fixture.h"
+#include "vitrail/models/bundled.h"
 #include "vitrail/serve/http_error.h"
 #include "vitrail/serve/response_size_internal.h"
 #include "vitrail/serve/routes_internal.h"
@@ -106,6 +111,22 @@ TEST(ModelRegistry, AModelThatIsLoadedAgainHasAnotherNumberAndTheOldOneLivesOn) 
                          ModelRegistry(options_of({{"a", testing::small_model()}, {"a", testing::clip_model()}}));
                        }),
                        "'a' twice"));
+}
+
+// Bundled models are those of folders with a configuration, by name; the program's default one is the first.
+TEST(ModelRegistry, WithoutModelsTheBundledOnesAreServedTheDefaultFirst) {
+  const std::filesystem::path home = testing::scratch_folder();
+  for (const std::string name : {"a", models::kDefaultModel, "z"}) {
+    std::filesystem::create_directories(home / "models" / name);
+    std::ofstream(home / "models" / name / "config.json") << "{}";
+  }
+  ::setenv("VITRAIL_HOME", home.c_str(), 1);
+  std::vector<std::string> names;
+  for (const auto& [name, model] : ModelRegistry(options_of({})).list()) names.push_back(name);
+  ::unsetenv("VITRAIL_HOME");
+  ASSERT_GE(names.size(), 3U);
+  EXPECT_EQ(names[0], models::kDefaultModel);
+  EXPECT_TRUE(std::is_sorted(names.begin() + 1, names.end()));
 }
 
 TEST(ModelRegistry, AFailedLoadKeepsTheModelsBefore) {

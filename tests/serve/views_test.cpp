@@ -113,6 +113,12 @@ TEST(ServeViews, OptionsAreChecked) {
                              "/v1/pca?opacity=2", "/v1/pca?invert", "/v1/pca?opacity=nan"}) {
     EXPECT_EQ(server.post(target, png).status, 400) << target;
   }
+  for (const char* route : {"/v1/pca?layer=", "/v1/attention?layer=", "/v1/embed?layer="}) {  // it has two blocks
+    for (const char* layer : {"-2", "-1", "0", "1"})
+      EXPECT_EQ(server.post(route + std::string(layer), png).status, 200);
+    for (const char* layer : {"-3", "2"})
+      EXPECT_EQ(server.post(route + std::string(layer), png).status, 400) << route << layer;
+  }
   for (const char* target : {"/v1/attention?head=99", "/v1/attention?query=9999,1"}) {
     const int status = server.post(target, png).status;
     EXPECT_TRUE(status == 400 || status == 422) << target << status;

@@ -23,6 +23,12 @@ TEST(Bpe, MergesTheLowestRankFirst) {
   EXPECT_EQ(Bpe(vocabulary, {{"b", "c"}, {"a", "bc"}}, "test").merge({0, 1, 2}), (Ids{5}));
 }
 
+// The dictionaries of the reference keep the last one too.
+TEST(Bpe, ARepeatedMergeHasItsLastRank) {
+  const Vocabulary vocabulary{{"a", 0}, {"b", 1}, {"c", 2}, {"ab", 3}, {"bc", 4}};
+  EXPECT_EQ(Bpe(vocabulary, {{"a", "b"}, {"b", "c"}, {"a", "b"}}, "test").merge({0, 1, 2}), (Ids{0, 4}));
+}
+
 TEST(Bpe, RefusesMergesOfUnknownTokensAndIdsOutOfRange) {
   EXPECT_THROW(Bpe({{"a", 0}}, {{"a", "a"}}, "test"), Error);
   EXPECT_THROW(Bpe({{"a", -1}}, {}, "test"), Error);

@@ -87,6 +87,14 @@ TEST(Charsmap, ReplacementsHaveALimit) {
   EXPECT_TRUE(testing::contains(message, "replacements of at most 256 bytes, got 257")) << message;
 }
 
+// Darts-clone's units have large offsets without their last eight bits.
+TEST(Charsmap, AnOffsetMayBeInUnitsOf256) {
+  std::string bytes = charsmap_of({{"a", "b"}});
+  const uint32_t extended = 1U << 10 | 1U << 9;
+  std::memcpy(bytes.data() + 4, &extended, 4);  // the root's, which was 256 itself
+  EXPECT_EQ(Charsmap(bytes, "test").normalize("ca"), "cb");
+}
+
 // A value or an offset beyond the end replaces nothing.
 TEST(Charsmap, AnUnitThatLeadsOutOfTheTrieIsNoReplacement) {
   std::string bytes = charsmap_of({{"a", "b"}});

@@ -67,7 +67,9 @@ TEST(Tokenizer, CutsATextToTheContextWithAWarningAndKeepsTheEnd) {
   std::vector<int64_t> want(all.begin(), all.begin() + 4);
   want.push_back(tokenizer->eos_id());
   EXPECT_EQ(tokenizer->encode("a photo of a cat", 5), want);
-  EXPECT_TRUE(warnings.any("cut to the model's context of 5 tokens")) << warnings.messages.size();
+  EXPECT_TRUE(warnings.any(str("\"a photo of a cat\": cut to the model's context of 5 tokens, from ", all.size())));
+  tokenizer->encode("a" + std::string(60, 'b'), 3);
+  EXPECT_TRUE(warnings.any("\"a" + std::string(39, 'b') + "…\": cut to the model's context of 3 tokens"));
 }
 
 TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
@@ -121,6 +123,18 @@ TEST(OpenTokenizer, ReadsTokenizerJsonOfClip) {
   }
 }
 
+// The symbol of a byte that the vocabulary lacks is the unknown token, else the end of the text.
+TEST(OpenTokenizer, ASymbolThatClipsVocabularyLacksIsUnknown) {
+  Json model{{"type", "BPE"}, {"end_of_word_suffix", "</w>"}, {"merges", Json::array()}};
+  model["vocab"] = {{"a", 0}, {"a</w>", 1}, {"<unk>", 2}, {"<|startoftext|>", 3}, {"<|endoftext|>", 4}};
+  const auto encoded = [&] {
+    return open_tokenizer(folder_with("tokenizer.json", Json{{"model", model}}.dump()))->encode("ab ba", 77);
+  };
+  EXPECT_EQ(encoded(), (std::vector<int64_t>{3, 0, 4, 4, 1, 4}));
+  model["unk_token"] = "<unk>";
+  EXPECT_EQ(encoded(), (std::vector<int64_t>{3, 0, 2, 2, 1, 4}));
+}
+
 TEST(AddedTokens, TheLongestAtAPlaceIsTaken) {
   const AddedTokens tokens({{.content = "<a>", .id = 1}, {.content = "<a><b>", .id = 2}, {.content = "<", .id = 3}},
                            false);
@@ -155,6 +169,18 @@ TEST(OpenTokenizer, ReadsTheSentencePieceModelBesideAUnigramTokenizerJson) {
   fs::copy(testing::fixture("text/siglip"), folder, fs::copy_options::recursive);
   fs::copy(testing::fixture("text/unigram/tokenizer.json"), folder);
   expect_ids_of_cases(folder);
+}
+
+// The model is that of a folder; a file that is named itself is read.
+TEST(OpenTokenizer, ReadsAUnigramTokenizerJsonThatIsNamedBesideAModel) {
+  const fs::path folder = testing::scratch_folder();
+  fs::copy(testing::fixture("text/unigram/tokenizer.json"), folder);
+  const auto alone = open_tokenizer(folder / "tokenizer.json");
+  fs::copy(testing::fixture("text/siglip/spiece.model"), folder);
+  const auto beside = open_tokenizer(folder / "tokenizer.json");
+  EXPECT_EQ(beside->vocab_size(), alone->vocab_size());
+  EXPECT_EQ(beside->encode("a photo of two dogs", 64), alone->encode("a photo of two dogs", 64));
+  EXPECT_NE(open_tokenizer(folder)->encode("a photo of two dogs", 64), alone->encode("a photo of two dogs", 64));
 }
 
 TEST(OpenTokenizer, ReadsABpeTokenizerJsonBesideASentencePieceModel) {

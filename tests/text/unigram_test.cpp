@@ -196,6 +196,16 @@ double best_score(const std::map<std::string, double>& pieces, const std::string
   return best;
 }
 
+// tokenizers does the same: of segmentations with one score, the one with the longest last piece.
+TEST(Unigram, OfEqualScoresTheLongestLastPieceIsTaken) {
+  UnigramFile file{.pieces = {{"</s>", 0}, {"<unk>", 0}}, .unknown_id = 1, .prepend = PrependScheme::never};
+  for (const auto& [piece, score] : {std::pair{"a", -1.0}, {"b", -1.0}, {"ab", -2.0}, {"ba", -2.0}})
+    file.pieces.emplace_back(piece, score);
+  const UnigramTokenizer tokenizer(file, "test");
+  EXPECT_EQ(tokenizer.encode("ab", 64), (Ids{4, 0}));
+  EXPECT_EQ(tokenizer.encode("aba", 64), (Ids{2, 5, 0}));
+}
+
 TEST(Unigram, TakesASegmentationOfTheHighestScore) {
   std::mt19937 random(7);
   const auto letters = [&](size_t count) {

@@ -94,6 +94,9 @@ TEST(FirstNonFinite, LargestFiniteNumbersAndSubnormalsPass) {
   EXPECT_EQ(first_non_finite(Tensor::from<float>({4}, {largest, -largest, smallest, -0.0f})), std::nullopt);
   EXPECT_EQ(first_non_finite(Tensor::full({3}, 65504, DType::f16)), std::nullopt);
   EXPECT_EQ(first_non_finite(Tensor::full({3}, 65520, DType::f16)), 0);
+  EXPECT_EQ(first_non_finite(Tensor::full({3}, -0x1.FEp127, DType::bf16)), std::nullopt);
+  EXPECT_EQ(first_non_finite(Tensor::full({3}, 0x1p-133, DType::bf16)), std::nullopt);
+  EXPECT_EQ(first_non_finite(Tensor::full({3}, std::numeric_limits<double>::max(), DType::f64)), std::nullopt);
 }
 
 // Also behind the first chunk that is searched.
@@ -165,6 +168,9 @@ TEST(CheckpointParams, ACorrectionIsReadUnderItsNewAndItsOldName) {
     EXPECT_TRUE(testing::close(weight.quantized()->correction->values, error, 0));
     EXPECT_TRUE(testing::close(weight.to(DType::f32), want, 0));
     EXPECT_EQ(report_of(kept), "");
+    CheckpointParams shapes(checkpoint, native(), {}, DType::f32, Int8Weights::keep, CheckpointParams::Content::shapes);
+    EXPECT_TRUE(shapes.get("w", {2, 3}, {}).is_meta());
+    EXPECT_EQ(report_of(shapes), "") << "the parts of the weight are expected";
   }
 }
 

@@ -30,5 +30,13 @@ TEST(FileBytes, ATensorLiesInsideTheFile) {
   }
 }
 
+// A C++ bool of another byte than 0 and 1 would be neither true nor false.
+TEST(FileBytes, EachByteOfABooleanThatIsNotZeroIsTrue) {
+  const FileBytes file = FileBytes::hold({std::byte{0}, std::byte{1}, std::byte{2}, std::byte{255}}, "w.bin");
+  const Tensor values = file.tensor(0, DType::boolean, {4});
+  const auto* const bytes = static_cast<const uint8_t*>(static_cast<const void*>(values.raw()));
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(bytes[i], i == 0 ? 0 : 1);
+}
+
 }  // namespace
 }  // namespace vitrail::weights

@@ -45,6 +45,8 @@ TEST(ForeignFormats, FilesOfOtherProgramsAreNamed) {
                         {zeros, "MODEL.ONNX", "an ONNX graph"},
                         {"\x81\xa6params\xde" + zeros, "flax_model", "a msgpack file of Flax"},
                         {zeros, "flax_model.msgpack", "a msgpack file of Flax"},
+                        {std::string("\xde\0\x20\xa6params", 10) + zeros, "of_32_keys", "a msgpack file of Flax"},
+                        {std::string("\xde\0\x20\0params", 10) + zeros, "other", "an unknown format"},
                         {zeros + "\x57\xfb\x80\x8b\x24\x75\x47\xdb", "ckpt-1", "a TensorFlow checkpoint"},
                         {zeros, "vit.ckpt-7.data-00000-of-00001", "a TensorFlow checkpoint"},
                         {zeros, "saved_model.pb", "a TensorFlow checkpoint"},

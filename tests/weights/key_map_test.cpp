@@ -239,6 +239,16 @@ TEST(KeyMap, PartsThatDoNotFitAreReportedWithTheirSource) {
   EXPECT_NE(report({{"p", t}}, {{"patch_size", 3}}).find("\"d (p c) -> d c p\""), std::string::npos);
 }
 
+TEST(KeyMap, AModuleMayBeNamedByAnyOfItsParameters) {
+  for (const std::string parameter : {"weight", "gamma", "lambda1"}) {
+    const KeyMap map = KeyMap::parse(R"~({"name": "own", "rules": [{"from": "a\\.(\\d)\\.scale\\.)~" + parameter +
+                                         R"~(", "to": "blocks.$1.ls1.gamma"}]})~",
+                                     "map.json");
+    EXPECT_EQ(map.match_module("a.2.scale").native, "blocks.2.ls1") << parameter;
+    EXPECT_EQ(map.match_module("a.scale").rule, nullptr);
+  }
+}
+
 TEST(KeyMap, ModulesHaveNativePathsByTheirOwnRulesOrThoseOfTheirWeights) {
   const KeyMap map = KeyMap::parse(
       R"~({"name": "own", "about": "a library", "rules": [{"from": "a\\.(\\d)\\.key\\.(weight|bias)",

@@ -99,7 +99,13 @@ TEST(ModelPrefixes, AveragesComeFirstAndStudentsLast) {
                                                  {{"teacher.", "model."}, "model."},
                                                  {{"online_encoder.", "target_encoder."}, "target_encoder."},
                                                  {{"first.", "second."}, "first."},
-                                                 {{"schema.", "model.", "swa."}, "swa."}};
+                                                 {{"schema.", "model.", "swa."}, "swa."},
+                                                 {{"momentum_encoder.", "model."}, "model."},
+                                                 {{"student.", "momentum."}, "momentum."},
+                                                 {{"teacher.", "averaged_model."}, "averaged_model."},
+                                                 {{"model.", "average."}, "average."},
+                                                 {{"model.", "avg_model."}, "avg_model."},
+                                                 {{"online.", "model."}, "model."}};
   for (const auto& [prefixes, expected] : cases) {
     Names names;
     for (const std::string& prefix : prefixes) {

@@ -57,6 +57,17 @@ TEST(RuleProposals, SeparateProjectionsAreTheThirdsOfAFusedOne) {
              R"({"from":"layer\\.(\\d+)\\.attention\\.output\\.weight","to":"blocks.$1.attn.proj.weight"})"}));
 }
 
+TEST(RuleProposals, OfTensorsOfOneShapeTheNearestNameIsTaken) {
+  const std::vector<NamedShape> native{{"pre.weight", {8}}, {"post.weight", {8}}};
+  for (const std::vector<NamedShape>& given :
+       {std::vector<NamedShape>{{"x.post.weight", {8}}, {"x.pre.weight", {8}}},
+        std::vector<NamedShape>{{"x.pre.weight", {8}}, {"x.post.weight", {8}}}}) {
+    const Texts rules = propose_rules(native, given);
+    EXPECT_EQ(renamed(rules, "x.pre.weight"), "pre.weight");
+    EXPECT_EQ(renamed(rules, "x.post.weight"), "post.weight");
+  }
+}
+
 TEST(RuleProposals, WhatNoParameterNeedsIsDropped) {
   EXPECT_EQ(propose_rules({}, {{"masked_embed", {1, 8}}}), Texts{R"({"from":"masked_embed","drop":true})"});
 }

@@ -192,5 +192,22 @@ TEST(Checkpoint, DeitTinyOpens) {
   EXPECT_EQ(parameters, 5717416);
 }
 
+// big_vision's scanned models have the layers as the first axis.
+TEST(StackedLayers, AreTensorsOfTheirLayersInOrder) {
+  const auto file = testing::scratch_folder() / "a.safetensors";
+  const Tensor stacked = Tensor::from<float>({3, 2}, {0, 1, 10, 11, 20, 21});
+  write_safetensors(file, {{"Transformer/encoderblock/LayerNorm_0/bias", stacked}, {"pos", Tensor::full({1}, 7)}}, {});
+  const Checkpoint checkpoint = Checkpoint::open(file);
+  EXPECT_EQ(checkpoint.tensors().size(), 4U);
+  EXPECT_EQ(checkpoint.tensor("pos").data<float>()[0], 7);
+  for (int64_t layer = 0; layer < 3; ++layer) {
+    const Tensor row = checkpoint.tensor(str("Transformer/encoderblock_", layer, "/LayerNorm_0/bias")).contiguous();
+    ASSERT_EQ(row.shape(), (Shape{2}));
+    for (int64_t i = 0; i < 2; ++i) EXPECT_EQ(row.data<float>()[i], static_cast<float>(10 * layer + i));
+  }
+  write_safetensors(file, {{"encoderblock/x", Tensor::zeros({0, 2})}}, {});
+  EXPECT_THROW(Checkpoint::open(file), Error);
+}
+
 }  // namespace
 }  // namespace vitrail::weights

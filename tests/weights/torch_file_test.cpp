@@ -7,6 +7,7 @@
 
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
+#include "vitrail/base/zip_writer_internal.h"
 #include "vitrail/weights/checkpoint.h"
 
 namespace vitrail::weights {
@@ -184,6 +185,45 @@ TEST(Checkpoint, AChangedValueOfAnArchiveIsAnError) {
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("the entry is damaged"), std::string::npos) << error.what();
     }
+  }
+}
+
+TEST(TorchFile, AnArchiveOfAnotherByteOrderIsAnError) {
+  std::vector<std::byte> bytes = bytes_of("zip.pt");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const size_t at = text.find("little", text.find("byteorder"));
+  ASSERT_NE(at, text.npos);
+  std::memcpy(bytes.data() + at, "biggie", 6);
+  try {
+    read_everything(bytes);
+    ADD_FAILURE() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("expected little-endian data, got \"biggie\""), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(NpzFile, HasArraysAlone) {
+  const auto path = testing::scratch_folder() / "a.npz";
+  std::string array(
+      "\x93NUMPY\x01\0\x3a\0"
+      "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }\n",
+      68);
+  array += '\x07';
+  ZipWriter writer(path);
+  writer.begin("x.npy");
+  writer.write(array.data(), array.size());
+  writer.end();
+  writer.begin("notes.txt");
+  writer.write("text", 4);
+  writer.end();
+  writer.commit();
+  try {
+    Checkpoint::open(path);
+    ADD_FAILURE() << "a text was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("notes.txt: expected only .npy arrays in an .npz"), std::string::npos)
+        << error.what();
   }
 }
 

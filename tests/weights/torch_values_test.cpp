@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/support/messages.h"
 #include "tests/support/torch_save.h"
 #include "tests/support/warnings.h"
 #include "vitrail/base/error.h"
@@ -190,6 +191,19 @@ TEST(TorchValues, AnObjectWhereATensorIsNeededIsAnErrorThatNamesIt) {
   }
 }
 
+// A wrapper's prefix is removed from its name as from those of the tensors.
+TEST(TorchValues, AnObjectInAWrapperHasItsNameInTheModel) {
+  TorchSave save;
+  Tensors tensors = timm_tensors();
+  tensors.pop_back();
+  std::string dict = save.state_dict(tensors, "module.");
+  dict += "(" + pickled_text("module.head.weight") + pickled_call("numpy", "ndarray") + "u";
+  CheckpointParams params(std::make_shared<const Checkpoint>(open(save.file(dict))), KeyMap::builtin("timm"));
+  params.get("head.weight", {5, 4}, {});
+  const std::string error = testing::error_of([&] { params.finish(); });
+  EXPECT_TRUE(testing::contains(error, "head.weight: expected a tensor, got an object of numpy.ndarray")) << error;
+}
+
 TEST(TorchValues, AModuleInsideACheckpointIsNamed) {
   TorchSave save;
   const std::string module = pickled_global("timm.models.vision_transformer", "VisionTransformer") + ")\x81" +
@@ -215,6 +229,33 @@ TEST(TorchValues, TheAverageIsUsedAndTheChoiceIsSaid) {
       EXPECT_EQ(warnings.all()[0],
                 str("file.pth: uses the weights under \"", key, "\"; the file also has weights under \"model\""));
     }
+  }
+}
+
+TEST(TorchValues, BigEndianFilesAreErrors) {
+  TorchSave save;
+  std::string file = save.file(pickled_dict({{"model", save.state_dict(timm_tensors())}}));
+  EXPECT_EQ(error_of(file), "no error");
+  const std::string little = "little_endian";
+  const size_t value = file.find('\x88', file.find(little));
+  ASSERT_NE(value, file.npos);
+  file[value] = '\x89';  // False
+  EXPECT_TRUE(testing::contains(error_of(file), "expected little-endian data")) << error_of(file);
+}
+
+// The same order for a known and for an unknown family.
+TEST(TorchValues, OfSeveralWrapperKeysTheFirstCounts) {
+  const std::vector<std::string> keys{"state_dict_ema",   "model_ema", "state_dict", "model",
+                                      "model_state_dict", "module",    "teacher",    "student"};
+  const testing::WarningsKept warnings;
+  for (size_t i = 0; i + 1 < keys.size(); ++i) {
+    TorchSave save, of_known;
+    const Tensors one{{"some.weight", Tensor::full({2}, 1)}}, two{{"some.weight", Tensor::full({2}, 2)}};
+    const std::string unknown = pickled_dict({{keys[i + 1], save.state_dict(two)}, {keys[i], save.state_dict(one)}});
+    expect_tensors(open(save.file(unknown)), one, keys[i]);
+    const std::string known = pickled_dict(
+        {{keys[i + 1], of_known.state_dict(timm_tensors(20))}, {keys[i], of_known.state_dict(timm_tensors(10))}});
+    expect_tensors(open(of_known.file(known)), timm_tensors(10), keys[i]);
   }
 }
 
