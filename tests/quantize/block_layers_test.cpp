@@ -68,9 +68,10 @@ TEST(TracedInputs, AreWhatTheLayersMultiply) {
         if (layer.ends_with("qkv") && model.config().attn_type == models::AttentionType::eva) continue;
         ASSERT_TRUE(traced.contains(layer)) << fixture << ": " << layer;
         const auto names = model.named_parameters();
-        const bool biased = std::ranges::any_of(names, [&](const auto& p) { return p.name == layer + ".bias"; });
-        const Tensor want = ops::linear(traced[point], model.parameter(layer + ".weight"),
-                                        biased ? model.parameter(layer + ".bias") : Tensor());
+        const std::string bias = layer + ".bias";
+        const bool biased = std::ranges::any_of(names, [&](const auto& p) { return p.name == bias; });
+        const Tensor want =
+            ops::linear(traced[point], model.parameter(layer + ".weight"), biased ? model.parameter(bias) : Tensor());
         EXPECT_TRUE(testing::close(traced[layer], want, 1e-4, 1e-4)) << fixture << ": " << layer << " from " << point;
         ++compared;
       }

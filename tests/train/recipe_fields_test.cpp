@@ -296,7 +296,7 @@ TEST(RecipeFields, AreRefusedOutsideOfTheirLimits) {
     }
     for (const std::string value : {too_small, too_large}) {
       if (value.empty()) continue;
-      const std::string message = error_of([&] { recipe_of_setting(path + "=" + value, segment); });
+      const std::string message = error_of([&, segment = segment] { recipe_of_setting(path + "=" + value, segment); });
       EXPECT_TRUE(contains(message, path + ": expected")) << path << "=" << value << "\n" << message;
     }
   }

@@ -12,7 +12,7 @@
 namespace vitrail::train {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 TEST(ReportText, NumbersAreSeparatedInGroupsOfThree) {
   const std::pair<int64_t, const char*> numbers[] = {
@@ -48,7 +48,7 @@ std::vector<std::pair<double, double>> points_of(const std::string& svg) {
 }
 
 TEST(ReportChart, HigherAndLaterValuesAreAboveAndOnTheRight) {
-  const Chart chart{"A <title>", "epoch", false, {{"loss & more", {1, 2, 3, 4}, {2, 1, kNan, 5}}}};
+  const Chart chart{"A <title>", "epoch", false, {{"loss & more", {1, 2, 3, 4}, {2, 1, kNoValue, 5}}}};
   const std::string svg = render_chart(chart);
   const auto points = points_of(svg);
   ASSERT_EQ(points.size(), 3u);  // one value is none
@@ -78,7 +78,7 @@ TEST(ReportChart, ValuesAreInsideTheFrame) {
 }
 
 TEST(ReportChart, WithoutValuesIsEmpty) {
-  const std::string svg = render_chart({"t", "x", true, {{"c", {}, {}}, {"d", {1}, {kNan}}}});
+  const std::string svg = render_chart({"t", "x", true, {{"c", {}, {}}, {"d", {1}, {kNoValue}}}});
   EXPECT_TRUE(points_of(svg).empty());
   EXPECT_FALSE(contains(svg, "inf"));
 }
@@ -96,8 +96,8 @@ TEST(ReportChart, DotsAreDrawnForAFewValues) {
 
 TEST(ReportChart, ACurveNeedsTwoValues) {
   std::vector<Chart> charts{{"none", "x", false, {}},
-                            {"one", "x", false, {{"c", {1, 2}, {kNan, 5}}}},
-                            {"two", "x", false, {{"c", {1}, {5}}, {"d", {1, 2, 3}, {1, kNan, 3}}}}};
+                            {"one", "x", false, {{"c", {1, 2}, {kNoValue, 5}}}},
+                            {"two", "x", false, {{"c", {1}, {5}}, {"d", {1, 2, 3}, {1, kNoValue, 3}}}}};
   remove_empty(charts);
   ASSERT_EQ(charts.size(), 1u);
   EXPECT_EQ(charts[0].title, "two");
