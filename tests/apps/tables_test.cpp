@@ -341,5 +341,33 @@ TEST(BenchRates, AreOfTheWorkOfAllImages) {
   EXPECT_NEAR(work_of({"--batch", "2", "--train"}), 6 * one, 1e-6 * one);
 }
 
+// What each form tells of an option: its names, choices, variable and value, and the arguments of its command.
+TEST(CompletionText, TellsNamesChoicesAndVariables) {
+  struct Case {
+    const char* form;
+    std::vector<std::string> lines;
+  };
+  for (const auto& [form, lines] :
+       {Case{"bash",
+             {"    *:--precision) words='fp32 half bf16 int8' ;;", "    cache:@) words='ls verify rm prune' ;;",
+              "    train:--preset) words='finetune probe scratch' ;;",
+              "    duplicates) words+=' -h --help -m --model --config --key-map --image-size --preset --mean --std "
+              "--interpolation --crop-pct --crop-mode --threshold --format --batch --exif' ;;"}},
+        {"zsh",
+         {"            '(--format)--format[Output format\\: text, json (one object per line) or "
+          "csv]:value:(text json csv)' \\"}},
+        {"fish",
+         {"complete -c vitrail -n '__fish_seen_subcommand_from classify' -l format -x -a 'text json csv' -d 'Output "
+          "format: text, json (one object per line) or csv'"}},
+        {"man",
+         {"(environment: VITRAIL_THREADS)", "(environment: VITRAIL_PRECISION)", "(environment: VITRAIL_DECODE_MEMORY)",
+          "(environment: VITRAIL_QUIET)", "\\fB\\-\\-precision\\fR fp32|half|bf16|int8", "\\fB\\-h, \\-\\-help\\fR",
+          "\\fB\\-\\-threads\\fR VALUE", "\\fB\\-\\-quiet\\fR", "\\fBvitrail classify INPUT... [OPTIONS]\\fR",
+          "\\fBvitrail search INDEX [INPUT...] [OPTIONS]\\fR", "\\fBINPUT\\fR"}}}) {
+    const std::vector<std::string> text = lines_of(run({"completion", form}).out);
+    for (const std::string& line : lines) EXPECT_GT(std::ranges::count(text, line), 0) << form << ": " << line;
+  }
+}
+
 }  // namespace
 }  // namespace vitrail::testing
