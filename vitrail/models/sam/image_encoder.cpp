@@ -12,8 +12,6 @@
 #include "vitrail/ops/window.h"
 
 namespace vitrail::models {
-namespace {}  // namespace
-
 Tensor relative_position_table(const Tensor& table, int64_t positions) {
   const int64_t length = 2 * positions - 1;
   if (table.size(0) == length) return table;

@@ -81,7 +81,7 @@ std::string digest_of(const std::vector<std::string>& names, const std::function
   return sha256(std::as_bytes(std::span(text)));
 }
 
-// The digest itself for what Segment Anything has.
+// The digest itself where the settings are those of Segment Anything.
 std::string with_settings(const std::string& digest, SamPreprocessing preprocessing, double norm_eps) {
   std::string named = digest;
   if (preprocessing != SamPreprocessing::segment_anything) named += name_of(preprocessing);
