@@ -3,13 +3,14 @@
 """Measures a server of image classification under load.
 
 usage: benchmarks/serve_load.py IMAGE [--program build/release/vitrail --model MODEL [--threads N] [--precision P]
-                                       [--limit NAME=N]… [--pixels]]
+                                       [--limit NAME=N]… [--pixels | --embeddings]]
                                       [--peer litserve|litserve-openvino --python PYTHON --architecture NAME]
+                                      [--peer infinity --python PYTHON --model MODEL]
                                       [--connections 1 8 32] [--rates 0.7 1.5] [--seconds 10] [--record FILE]
                                       [--slow N] [--memory N]
 
-Starts `vitrail serve`, or a peer around LitServe in the environment of PYTHON, and sends the image's bytes in POST
-requests over persistent connections.
+Starts `vitrail serve`, or a peer (LitServe around PyTorch or OpenVINO, infinity-emb) in the environment of PYTHON, and
+sends the image's bytes in POST requests over persistent connections.
 
 Closed loop (--connections): each connection sends its next request when the response of the last one has come.  Open
 loop (--rates): requests arrive at these shares of the largest rate of the closed loop, at random times (a Poisson
@@ -18,6 +19,7 @@ no connection was free.  For vitrail, `vitrail bench` and `vitrail classify` mea
 
 --pixels: each request is a binary tensor of preprocessed pixels of the Open Inference Protocol instead of the image's
 bytes, which the server does not decode, as `vitrail bench` does not.
+--embeddings: requests in OpenAI's form for the embedding of the image, of a CLIP model; infinity takes no others.
 --slow N: a closed loop of 8 connections without and with N clients beside it that send a header byte by byte.
 --memory N: the server's resident size after 1000 mixed requests, after N more, and after SIGHUPs.
 
@@ -57,47 +59,61 @@ def vitrail_command(options):
     return [*command, "--precision", options.precision]
 
 
+def peer_command(options):
+    if options.peer == "infinity":
+        program = pathlib.Path(options.python).with_name("infinity_emb")
+        command = [program, "v2", "--model-id", options.model, "--engine", "torch", "--device", "cpu"]
+        return [*command, "--dtype", "float32", "--batch-size", "8", "--no-model-warmup", "--port", str(options.port)]
+    backend = "openvino" if options.peer == "litserve-openvino" else "torch"
+    script = HERE / "litserve_server.py"
+    return [options.python, script, options.architecture, str(options.port), backend]
+
+
+def start_peer(options):
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    server = subprocess.Popen(peer_command(options), start_new_session=True, env=environment, **silent)
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{options.port}/health", timeout=1)
+            return server, options.port, "/embeddings" if options.peer == "infinity" else "/predict"
+        except OSError:
+            time.sleep(0.5)
+    stop(options, server)
+    raise SystemExit(f"serve_load: {options.peer} does not respond")
+
+
 def start(options):
-    """The process of the server, its port and the path of classification."""
+    """The process of the server, its port and the path of the requests."""
     if options.peer:
-        script = HERE / "litserve_server.py"
-        backend = "openvino" if options.peer == "litserve-openvino" else "torch"
-        command = [options.python, script, options.architecture, str(options.port), backend]
-        server = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(240):
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{options.port}/health", timeout=1)
-                return server, options.port, "/predict"
-            except OSError:
-                time.sleep(0.5)
-        stop(options, server)
-        raise SystemExit(f"serve_load: {options.peer} does not respond")
+        return start_peer(options)
     server = subprocess.Popen(vitrail_command(options), stderr=subprocess.PIPE, text=True)
     line = next((line for line in server.stderr if "serving on" in line), None)
     if line is None:
         raise SystemExit("serve_load: the server did not start")
-    return server, int(line.rsplit(":", 1)[1]), "/v1/classify?top=5"
+    return server, int(line.rsplit(":", 1)[1]), "/v1/embeddings" if options.embeddings else "/v1/classify?top=5"
 
 
 def without_a_server(options):
-    """Images per second of `vitrail bench` at batch 8 and of `vitrail classify` with 64 copies of the image."""
+    """Images per second of `vitrail bench` at batch 8, and of `vitrail classify` or `embed` with 64 copies."""
     common = ["--precision", options.precision]
     common += ["--threads", str(options.threads)] if options.threads else []
     bench = [options.program, "bench", options.model, *common, "--batch", "8", "--seconds", "3"]
     result = json.loads(subprocess.run(bench, check=True, capture_output=True, text=True).stdout)
     rows = [{"mode": "bench, batch 8", "images_per_second": result["images_per_second"]}]
     with tempfile.TemporaryDirectory() as folder:
+        name, outputs = ("embed", ["-o", f"{folder}/x.npy"]) if options.embeddings else ("classify", [])
         copies = [shutil.copy(options.image, f"{folder}/{i:02}{options.image.suffix}") for i in range(64)]
         seconds = []
         for count in (8, 64):
-            classify = [options.program, "classify", "-m", options.model, *common, *copies[:count]]
+            command = [options.program, name, "-m", options.model, *common, *outputs, *copies[:count]]
             times = []
             for _ in range(3):
                 began = time.perf_counter()
-                subprocess.run(classify, check=True, capture_output=True)
+                subprocess.run(command, check=True, capture_output=True)
                 times.append(time.perf_counter() - began)
             seconds.append(min(times))
-    rows.append({"mode": "classify", "images_per_second": 56 / (seconds[1] - seconds[0])})
+    rows.append({"mode": name, "images_per_second": 56 / (seconds[1] - seconds[0])})
     return rows
 
 
@@ -126,13 +142,19 @@ def pixels_request(port):
 
 
 def request_of(options, port, path):
-    """The image's bytes; for LitServe, which takes no other body, in JSON."""
+    """The image's bytes; in JSON where the server takes no other body."""
     if options.pixels:
         return pixels_request(port)
-    body, kind = options.image.read_bytes(), "image/jpeg"
-    if options.peer:
-        body, kind = json.dumps({"image": base64.b64encode(body).decode()}).encode(), "application/json"
-    return http_request(path, body, f"Content-Type: {kind}\r\n")
+    body = options.image.read_bytes()
+    if not options.peer and not options.embeddings:
+        return http_request(path, body, "Content-Type: image/jpeg\r\n")
+    image = base64.b64encode(body).decode()
+    if options.embeddings:
+        model = pathlib.Path(options.model).name
+        fields = {"model": model, "modality": "image", "input": [f"data:image/jpeg;base64,{image}"]}
+    else:
+        fields = {"image": image}
+    return http_request(path, json.dumps(fields).encode(), "Content-Type: application/json\r\n")
 
 
 def stop(options, server):
@@ -229,7 +251,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--limit", action="append", default=[], help="of vitrail serve, such as requests=16")
-    parser.add_argument("--peer", choices=["litserve", "litserve-openvino"])
+    parser.add_argument("--peer", choices=["litserve", "litserve-openvino", "infinity"])
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--architecture", default="deit_tiny_patch16_224")
     parser.add_argument("--port", type=int, default=18080, help="of a peer")
@@ -240,8 +262,10 @@ def main():
     parser.add_argument("--slow", type=int, default=0, help="number of clients that send slowly beside a closed loop")
     parser.add_argument("--memory", type=int, default=0, help="number of mixed requests after the first 1000")
     parser.add_argument("--pixels", action="store_true", help="send pixels instead of the image's bytes")
+    parser.add_argument("--embeddings", action="store_true", help="embeddings in OpenAI's form")
     parser.add_argument("--record", type=pathlib.Path)
     options = parser.parse_args()
+    options.embeddings |= options.peer == "infinity"
     if options.peer and options.memory:
         raise SystemExit("serve_load: --memory is for vitrail serve")
     if options.peer and options.pixels:

@@ -78,7 +78,10 @@ Training::Training(std::vector<std::string> command, int ignored) {
   std::fflush(stdout);  // otherwise the child writes the buffered output again
   child_ = ::fork();
   if (child_ == 0) {
-    if (ignored != 0) ::signal(ignored, SIG_IGN);
+    // The tests may run under nohup.
+    for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGUSR1}) {
+      ::signal(signal, signal == ignored ? SIG_IGN : SIG_DFL);
+    }
     const bool quiet = std::freopen("/dev/null", "w", stderr) && std::freopen("/dev/null", "w", stdout);
     if (quiet) ::execv(name.c_str(), argv.data());
     ::_exit(127);

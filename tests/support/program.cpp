@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -51,8 +52,16 @@ pid_t start_program(const std::filesystem::path& program, std::vector<std::strin
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, files.in.c_str(), O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, files.out.c_str(), kWrite, 0600);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, files.err.c_str(), kWrite, 0600);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t defaults;  // of a program that is not started under nohup, unlike perhaps these tests
+  ::sigemptyset(&defaults);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) ::sigaddset(&defaults, signal);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = -1;
-  const int error = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), envp.data());
+  const int error = ::posix_spawn(&child, argv[0], &actions, &attributes, argv.data(), envp.data());
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error(program.string() + " could not be started: " + std::strerror(error));
   return child;

@@ -178,6 +178,9 @@ TEST(SegmentRun, SkipsAndCountsUnreadableFilesIfTheRecipeSaysSo) {
   EXPECT_EQ(result.skipped_images, 1);
   EXPECT_TRUE(warnings.any("03.png"));
   EXPECT_EQ(warnings.messages.size(), 1u);  // once, not once an epoch
+  train_to(scratch / "c", recipe_of(instances, {"data.unreadable=skip"}), false, 5);
+  EXPECT_EQ(train_to(scratch / "c", recipe_of(instances, {"data.unreadable=skip"}), true).skipped_images, 1)
+      << "also if the last step does not meet the file again";
 }
 
 TEST(SegmentRun, RefusesSettingsThatMasksHaveNoUseFor) {

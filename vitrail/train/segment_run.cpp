@@ -162,7 +162,8 @@ bool SegmentRun::train_batch(std::vector<DrawnSample> batch) {
 
 // Counts a step and saves a checkpoint if it is due.  Returns false if a stop was requested.
 bool SegmentRun::end_step(const StepResult& step) {
-  counters_.skipped_images = samples_.unreadable();
+  // After a resume, samples_ has counted only what was met again.
+  counters_.skipped_images = std::max(counters_.skipped_images, samples_.unreadable());
   count_step(step, position_, counters_);
   if (row_is_due(recipe_, position_, length())) log_interval(step);
   const bool stop = stop_requested();
