@@ -223,6 +223,9 @@ void HttpSession::on_header() {
 
 void HttpSession::continue_and_read_body() {
   body_begin_ = std::chrono::steady_clock::now();
+  // A body that grows is copied several times.  What a client announces but may never send is limited.
+  constexpr uint64_t kReservedBytes = 1 << 20;
+  if (const auto length = parser_->content_length()) request_.body.reserve(std::min<uint64_t>(*length, kReservedBytes));
   if (lower_case(parser_->get()[http::field::expect]) != "100-continue") return read_body();
   static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   set_deadline(core_.limits.header_seconds);
