@@ -118,6 +118,10 @@ TEST(Predictor, BatchesEqualSinglePrompts) {
   EXPECT_TRUE(predictor.predict(embedding, std::span<const Prompt>()).empty());
 }
 
+std::string refusal(const Predictor& predictor, const ImageEmbedding& embedding, const Prompt& prompt) {
+  return testing::error_of([&] { predictor.predict(embedding, prompt); });
+}
+
 // An embedding that was read from a file has no projections.
 TEST(Predictor, ComputesMissingProjections) {
   for (const char* name : {"padded_windows", "high_quality"}) {
@@ -136,9 +140,16 @@ TEST(Predictor, ComputesMissingProjections) {
         EXPECT_TRUE(testing::close(got[i].logits, expected[i].logits, 1e-5 * largest(expected[i].logits))) << i;
       }
     }
-    read.projections = Tensor::zeros({3, 4, 4});
-    const std::string error = testing::error_of([&] { predictor.predict(read, fixture.prompts[0]); });
-    EXPECT_TRUE(testing::contains(error, "got [3, 4, 4]")) << error;
+    ImageEmbedding other = read;
+    other.projections = Tensor::zeros({3, 4, 4});
+    EXPECT_TRUE(testing::contains(refusal(predictor, other, fixture.prompts[0]), "got [3, 4, 4]"));
+    other = read;
+    other.decoder_input = Tensor::zeros({4, 4, 5});
+    EXPECT_TRUE(testing::contains(refusal(predictor, other, fixture.prompts[0]), "got [4, 4, 5]"));
+    other = embedding;  // projections alone are no use
+    other.decoder_input = {};
+    EXPECT_TRUE(testing::close(predictor.predict(other, fixture.prompts[0]).logits, expected[0].logits,
+                               1e-5 * largest(expected[0].logits)));
   }
 }
 

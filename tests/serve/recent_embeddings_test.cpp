@@ -45,8 +45,9 @@ TEST(RecentEmbeddings, AKeyIsKeptOnceAndAllTensorsCount) {
   sam::ImageEmbedding large = embedding_of(1);
   large.hq_features = Tensor::zeros({2});
   large.projections = Tensor::zeros({4});
+  large.decoder_input = Tensor::zeros({8});
   recent.add("b", large);
-  EXPECT_EQ(recent.bytes(), (10 + 7) * sizeof(float));
+  EXPECT_EQ(recent.bytes(), (10 + 15) * sizeof(float));
 }
 
 }  // namespace

@@ -217,7 +217,9 @@ TEST(ServeSegment, TheModelIsDescribedAndGivesEmbeddings) {
 // What the server keeps of an image, in bytes.
 size_t bytes_of_an_embedding() {
   const sam::ImageEmbedding embedding = sam::Predictor(sam().model).embed(sam().image);
-  return static_cast<size_t>(embedding.values.numel() + embedding.projections.numel()) * sizeof(float);
+  return static_cast<size_t>(embedding.values.numel() + embedding.projections.numel() +
+                             embedding.decoder_input.numel()) *
+         sizeof(float);
 }
 
 TEST(ServeSegment, EmbeddingsOfRecentImagesAreKeptWithinTheBudget) {

@@ -4,6 +4,7 @@
 #include "vitrail/base/error.h"
 #include "vitrail/nn/init.h"
 #include "vitrail/nn/trace.h"
+#include "vitrail/ops/activation.h"
 #include "vitrail/ops/convolution.h"
 #include "vitrail/ops/linear.h"
 #include "vitrail/ops/tokens.h"
@@ -65,12 +66,14 @@ ConvTranspose2d::ConvTranspose2d(const Conv2dConfig& config, const ParamSource& 
   bias_ = params.get("bias", {config.out_chans}, init);
 }
 
-Tensor ConvTranspose2d::forward(const Tensor& x) const {
+Tensor ConvTranspose2d::forward(const Tensor& x, kernels::Activation activation) const {
   check_map(*this, x, weight_.size(0));
   const int64_t out = weight_.size(1), cells = weight_.size(2) * weight_.size(3);
   const Tensor weight = weight_.view({weight_.size(0), out * cells}).transpose(0, 1);  // [out·k·k, in]
   const Tensor bias = bias_.unsqueeze(1).expand({out, cells}).reshape({out * cells});
-  return traced(*this, ops::pixel_shuffle(ops::linear(x, weight, bias), weight_.size(2)));
+  const int64_t factor = weight_.size(2);
+  if (!tracing()) return ops::pixel_shuffle(ops::linear(x, weight, bias, activation), factor);
+  return ops::activation(traced(*this, ops::pixel_shuffle(ops::linear(x, weight, bias), factor)), activation);
 }
 
 std::string ConvTranspose2d::extra() const { return kernel_text(weight_, weight_.size(0), weight_.size(1), true); }

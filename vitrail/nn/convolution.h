@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Convolutions of maps with their channels last.  Their parameters have PyTorch's names and layouts.
+#include "vitrail/kernels/rowwise/activation.h"
 #include "vitrail/nn/module.h"
 
 namespace vitrail::nn {
@@ -25,12 +26,12 @@ class Conv2d : public Module {
   Tensor weight_, bias_;
 };
 
-// Transposed convolution with kernel = stride: x [B, h, w, in] → [B, kernel·h, kernel·w, out].  Parameters: weight
-// [in, out, kernel, kernel], bias [out].  Source: torch.nn.ConvTranspose2d.
+// Transposed convolution with kernel = stride, and an activation: x [B, h, w, in] → [B, kernel·h, kernel·w, out].
+// Parameters: weight [in, out, kernel, kernel], bias [out].  Source: torch.nn.ConvTranspose2d.
 class ConvTranspose2d : public Module {
  public:
   ConvTranspose2d(const Conv2dConfig& config, const ParamSource& params);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
   std::string type() const override { return "ConvTranspose2d"; }
   std::string extra() const override;
   void visit(Visitor& visitor) override;

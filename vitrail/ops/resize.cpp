@@ -32,21 +32,53 @@ struct Taps {
   }
 };
 
+// The two source rows of a target row, interpolated along the columns.  The next target row often has the same.
+template <class T>
+class InterpolatedRows {
+ public:
+  explicit InterpolatedRows(const Taps<T>& columns) : columns_(columns) {
+    for (Row& row : rows_) row.values.resize(columns.part.size());
+  }
+
+  void set(const T* top, const T* below) {
+    if (rows_[1].source == top) std::swap(rows_[0], rows_[1]);
+    interpolate(top, rows_[0]);
+    interpolate(below, rows_[1]);
+  }
+  const T* top() const { return rows_[0].values.data(); }
+  const T* below() const { return rows_[1].values.data(); }
+
+ private:
+  struct Row {
+    const T* source = nullptr;
+    std::vector<T> values;
+  };
+
+  void interpolate(const T* from, Row& row) {
+    if (row.source == from) return;
+    row.source = from;
+    for (size_t c = 0; c < row.values.size(); ++c) {
+      const T across = columns_.part[c];
+      row.values[c] = (1 - across) * from[columns_.low[c]] + across * from[columns_.high[c]];
+    }
+  }
+
+  const Taps<T>& columns_;
+  Row rows_[2];
+};
+
 template <class T>
 void resize_forward(const T* x, T* y, const Sizes& n) {
   const Taps<T> rows(n.from_height, n.height), columns(n.from_width, n.width);
-  parallel_for(0, n.planes * n.height, 1 + 16384 / n.width, [&](int64_t first, int64_t last) {
+  parallel_for(0, n.planes * n.height, 1 + 65536 / n.width, [&](int64_t first, int64_t last) {
+    InterpolatedRows<T> interpolated(columns);
     for (int64_t at = first; at < last; ++at) {
       const int64_t row = at % n.height;
       const T* const plane = x + at / n.height * n.from_height * n.from_width;
-      const T *const top = plane + rows.low[row] * n.from_width, *const below = plane + rows.high[row] * n.from_width;
-      const T down = rows.part[row];
-      for (int64_t c = 0; c < n.width; ++c) {
-        const int64_t left = columns.low[c], right = columns.high[c];
-        const T across = columns.part[c];
-        y[at * n.width + c] = (1 - down) * ((1 - across) * top[left] + across * top[right]) +
-                              down * ((1 - across) * below[left] + across * below[right]);
-      }
+      interpolated.set(plane + rows.low[row] * n.from_width, plane + rows.high[row] * n.from_width);
+      const T *const top = interpolated.top(), *const below = interpolated.below(), down = rows.part[row];
+      T* const to = y + at * n.width;
+      for (int64_t c = 0; c < n.width; ++c) to[c] = (1 - down) * top[c] + down * below[c];
     }
   });
 }

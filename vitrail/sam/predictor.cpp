@@ -36,6 +36,10 @@ size_t tokens_of(const Prompt& prompt) {
   return prompt.points.empty() ? 0 : prompt.points.size() + 1;
 }
 
+bool has_projections(const ImageEmbedding& embedding) {
+  return embedding.projections.defined() && embedding.decoder_input.defined();
+}
+
 // Attention between few tokens and many reads the projections' weights (nn/downsampled_attention.h).
 std::vector<std::string> cross_attention_layers(const models::Sam& sam) {
   const std::string_view suffix = ".weight";
@@ -87,16 +91,17 @@ struct Predictor::Model {
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
           const Tensor image = ops::add(in[0].tensor, sam.prompt_encoder().no_mask());
-          return {{"projections", sam.mask_decoder().project(image, positions)}};
+          return {{"projections", sam.mask_decoder().project(image, positions)}, {"image", image}};
         },
         decoder_session);
     mask_decoder = std::make_unique<infer::FunctionSession>(
         sam,
         [this](const infer::NamedTensors& in) -> infer::NamedTensors {
           const bool projected = in[3].tensor.numel() > 0;
+          const Tensor image = projected ? in[0].tensor : ops::add(in[0].tensor, in[1].tensor);
           const models::SamMasks masks =
-              sam.mask_decoder().forward(ops::add(in[0].tensor, in[1].tensor), positions, in[2].tensor,
-                                         in.size() > 4 ? in[4].tensor : Tensor(), projected ? in[3].tensor : Tensor());
+              sam.mask_decoder().forward(image, positions, in[2].tensor, in.size() > 4 ? in[4].tensor : Tensor(),
+                                         projected ? in[3].tensor : Tensor());
           return {{"logits", masks.logits}, {"iou", masks.iou}};
         },
         decoder_session);
@@ -113,7 +118,7 @@ struct Predictor::Model {
   Shape hq_shape() const;
   Shape projections_shape() const;
   void check(const ImageEmbedding& embedding) const;  // throws Error for an embedding of another model
-  Tensor project(const Tensor& image) const { return image_projector->run({{"image", image}})[0].tensor; }
+  void project(const Tensor& image, ImageEmbedding& embedding) const;
   Tensor point_tokens(const ImageEmbedding& embedding, const std::vector<const Prompt*>& prompts) const;
   Tensor dense_prompts(const std::vector<const Prompt*>& prompts) const;
   std::vector<Masks> decode(const ImageEmbedding& embedding, const Tensor& image,
@@ -130,7 +135,8 @@ void Predictor::Model::check(const ImageEmbedding& embedding) const {
   const auto got = [](const Tensor& tensor, const char* none) {
     return tensor.defined() ? tensor.shape().to_string() : none;
   };
-  const Tensor &values = embedding.values, &hq = embedding.hq_features, &projections = embedding.projections;
+  const Tensor &values = embedding.values, &hq = embedding.hq_features, &projections = embedding.projections,
+               &input = embedding.decoder_input;
   if (!values.defined() || !(values.shape() == embedding_shape()) || embedding.width < 1 || embedding.height < 1) {
     throw Error("embedding", str(embedding_shape(), ", as this model computes it"), got(values, "none"));
   }
@@ -140,6 +146,16 @@ void Predictor::Model::check(const ImageEmbedding& embedding) const {
   if (projections.defined() && !(projections.shape() == projections_shape())) {
     throw Error("embedding", str("projections ", projections_shape(), ", or none"), got(projections, ""));
   }
+  const Shape input_shape{grid(), grid(), embedding_shape()[0]};
+  if (input.defined() && !(input.shape() == input_shape))
+    throw Error("embedding", str("a decoder input ", input_shape, ", or none"), got(input, ""));
+}
+
+// Computes what prompts without a mask share.  image [1, h, w, C]: the embedding's values, channels last.
+void Predictor::Model::project(const Tensor& image, ImageEmbedding& embedding) const {
+  const infer::NamedTensors result = image_projector->run({{"image", image}});
+  embedding.projections = result[0].tensor;
+  embedding.decoder_input = result[1].tensor.squeeze(0);
 }
 
 // The decoder's tokens.  All prompts have as many: points, padding, corners.
@@ -181,8 +197,8 @@ Tensor Predictor::Model::dense_prompts(const std::vector<const Prompt*>& prompts
 std::vector<Masks> Predictor::Model::decode(const ImageEmbedding& embedding, const Tensor& image,
                                             const std::vector<const Prompt*>& prompts) const {
   // A mask prompt changes the image that is projected.
-  const bool projected = embedding.projections.defined() && !prompts[0]->mask_logits.defined();
-  infer::NamedTensors inputs{{"image", image},
+  const bool projected = has_projections(embedding) && !prompts[0]->mask_logits.defined();
+  infer::NamedTensors inputs{{"image", projected ? embedding.decoder_input.unsqueeze(0) : image},
                              {"dense", dense_prompts(prompts)},
                              {"tokens", point_tokens(embedding, prompts)},
                              {"projections", projected ? embedding.projections : Tensor::zeros({3, 0, 1})}};
@@ -218,11 +234,12 @@ ImageEmbedding Predictor::embed(const image::ImageView& image) const {
   const InputFrame frame = model_->frame();
   frame.write(frame.resized(image), input.data<float>());
   const infer::NamedTensors result = model_->image_encoder->run({{"image", input}});
-  return {.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
-          .width = image.width(),
-          .height = image.height(),
-          .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor(),
-          .projections = has_decoder() ? model_->project(result[0].tensor) : Tensor()};
+  ImageEmbedding embedding{.values = result[0].tensor.select(0, 0).permute({2, 0, 1}).contiguous(),
+                           .width = image.width(),
+                           .height = image.height(),
+                           .hq_features = high_quality() ? result[1].tensor.select(0, 0) : Tensor()};
+  if (has_decoder()) model_->project(result[0].tensor, embedding);
+  return embedding;
 }
 
 Masks Predictor::predict(const ImageEmbedding& embedding, const Prompt& prompt) const {
@@ -233,7 +250,6 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<con
   model_->check(given);
   static_cast<void>(model_->sam.mask_decoder());  // an Error for an image encoder alone
   ImageEmbedding embedding = given;               // shares its tensors
-  const Tensor image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
   std::map<Group, std::vector<size_t>> groups;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const std::string where = prompts.size() == 1 ? "prompt" : str("prompt ", i);
@@ -242,7 +258,10 @@ std::vector<Masks> Predictor::predict(const ImageEmbedding& given, std::span<con
   }
   const auto without_mask =
       static_cast<size_t>(std::ranges::count_if(prompts, [](const Prompt& p) { return !p.mask_logits.defined(); }));
-  if (!embedding.projections.defined() && without_mask >= kManyPrompts) embedding.projections = model_->project(image);
+  Tensor image;  // [1, h, w, C], for prompts without projections
+  if (!has_projections(embedding) || without_mask < prompts.size())
+    image = embedding.values.permute({1, 2, 0}).contiguous().unsqueeze(0);
+  if (!has_projections(embedding) && without_mask >= kManyPrompts) model_->project(image, embedding);
   std::vector<Masks> results(prompts.size());
   for (const auto& [group, indices] : groups) {
     for (size_t first = 0; first < indices.size(); first += model_->max_batch()) {

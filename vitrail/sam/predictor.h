@@ -38,6 +38,9 @@ struct ImageEmbedding {
   Tensor values = {};  // [C, h, w] f32
   int64_t width = 0, height = 0;
   Tensor hq_features = {};  // [4·h, 4·w, C / 8] f32, of HQ-SAM; undefined for other models
+  // What the mask decoder reads for prompts without a mask, [h, w, C] f32: values and the embedding of no mask,
+  // channels last; undefined: predict() computes it.
+  Tensor decoder_input = {};
   // Query, key and value of the mask decoder's first cross-attention, which all prompts without a mask share,
   // [3, h·w, d] f32 with the width d of that attention; undefined: predict() computes them where they save work.
   Tensor projections = {};

@@ -9,7 +9,8 @@ size_t bytes_of(const Tensor& tensor) {
 }
 
 size_t bytes_of(const sam::ImageEmbedding& embedding) {
-  return bytes_of(embedding.values) + bytes_of(embedding.hq_features) + bytes_of(embedding.projections);
+  return bytes_of(embedding.values) + bytes_of(embedding.hq_features) + bytes_of(embedding.projections) +
+         bytes_of(embedding.decoder_input);
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ SamUpscaling::SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamS
       norm_(hidden, kNormEps, params.child("1")),
       conv2_({.in_chans = hidden, .out_chans = out, .kernel = 2}, params.child("3")) {}
 
-Tensor SamUpscaling::forward(const Tensor& x) const {
+Tensor SamUpscaling::forward(const Tensor& x, kernels::Activation activation) const {
   const Tensor hidden = ops::activation(norm_.forward(conv1_.forward(x)), kernels::Activation::gelu);
-  return traced(*this, conv2_.forward(hidden));
+  if (!nn::tracing()) return conv2_.forward(hidden, activation);
+  return ops::activation(traced(*this, conv2_.forward(hidden)), activation);
 }
 
 void SamUpscaling::visit(nn::Visitor& visitor) {

@@ -10,11 +10,11 @@
 namespace vitrail::models {
 
 // Two transposed convolutions that enlarge a map four times, with a norm and GELU between them: [B, h, w, in] → [B,
-// 4·h, 4·w, out].  Parameters: 0, 1, 3, as in a Sequential with GELU at 2.
+// 4·h, 4·w, out], and an activation of the result.  Parameters: 0, 1, 3, as in a Sequential with GELU at 2.
 class SamUpscaling : public nn::Module {
  public:
   SamUpscaling(int64_t in, int64_t hidden, int64_t out, const ParamSource& params);
-  Tensor forward(const Tensor& x) const;
+  Tensor forward(const Tensor& x, kernels::Activation activation = kernels::Activation::none) const;
   std::string type() const override { return "Sequential"; }
   void visit(nn::Visitor& visitor) override;
 

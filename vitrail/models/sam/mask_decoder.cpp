@@ -57,8 +57,7 @@ SamMasks SamMaskDecoder::forward(const Tensor& image, const Tensor& positions, c
   for (int64_t i = 0; i < count; ++i) {
     weights.push_back(hypernetworks_[i].forward(ops::contiguous(result.tokens.narrow(1, 1 + i, 1))));
   }
-  const Tensor cells =
-      ops::activation(upscaling_.forward(result.image.view({batch, rows, columns, dim})), kernels::Activation::gelu);
+  const Tensor cells = upscaling_.forward(result.image.view({batch, rows, columns, dim}), kernels::Activation::gelu);
   const Tensor flat = cells.view({batch, cells.size(1) * cells.size(2), cells.size(3)});
   Tensor logits = ops::matmul(ops::cat(weights, 1), flat.transpose(1, 2));
   if (hq_head_) {
