@@ -70,10 +70,12 @@ void flatten(const json& data, const Add& add) {
 
 void take_json_data(const json& data, InferenceInput& input) {
   if (input.datatype == "FP32") {
+    std::vector<float> values;
     flatten(data, [&](const json& value) {
       if (!value.is_number()) throw Error(input.name, "numbers", value.type_name());
-      input.values.push_back(value.get<float>());
+      values.push_back(value.get<float>());
     });
+    input.values = Tensor::from<float>({std::ssize(values)}, values);
     return;
   }
   flatten(data, [&](const json& value) {
@@ -88,8 +90,8 @@ void take_binary_data(std::string_view bytes, InferenceInput& input) {
   if (input.datatype == "FP32") {
     if (bytes.size() % sizeof(float) != 0)
       throw Error(input.name, "4 bytes for each value", str(bytes.size(), " bytes"));
-    input.values.resize(bytes.size() / sizeof(float));
-    if (!bytes.empty()) std::memcpy(input.values.data(), bytes.data(), bytes.size());
+    input.values = Tensor::empty({static_cast<int64_t>(bytes.size() / sizeof(float))});
+    if (!bytes.empty()) std::memcpy(input.values.data<float>(), bytes.data(), bytes.size());
     return;
   }
   while (!bytes.empty()) {
@@ -106,9 +108,8 @@ void take_binary_data(std::string_view bytes, InferenceInput& input) {
 
 void check_input(const InferenceInput& input, const Limits& limits) {
   const int64_t expected = element_count(input.shape);
-  const size_t got = input.datatype == "FP32" ? input.values.size() : input.strings.size();
-  if (static_cast<size_t>(expected) != got)
-    throw Error(input.name, str(expected, " elements, which its shape has"), str(got));
+  const int64_t got = input.datatype == "FP32" ? input.values.numel() : std::ssize(input.strings);
+  if (expected != got) throw Error(input.name, str(expected, " elements, which its shape has"), str(got));
   const size_t images = static_cast<size_t>(input.shape.front());
   if (images == 0) throw Error(input.name, "at least one image", "none");
   if (images > limits.images || input.strings.size() > limits.images)

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "vitrail/serve/http_internal.h"
+#include "vitrail/tensor/tensor.h"
 
 namespace vitrail::serve {
 
 struct InferenceInput {
   std::string name, datatype;  // "FP32", "BYTES"
   std::vector<int64_t> shape;
-  std::vector<float> values;         // elements of FP32
+  Tensor values = {};                // elements of FP32, [n]; undefined for BYTES
   std::vector<std::string> strings;  // elements of BYTES
 };
 

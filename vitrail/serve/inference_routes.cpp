@@ -134,11 +134,9 @@ std::vector<EncodedImage> images_of(const ServedModel& model, InferenceInput& in
   if (input.shape.size() != 4 || input.shape[1] != vit.in_chans || input.shape[2] == 0 || input.shape[3] == 0)
     throw Error("pixels", str("a shape [n, ", vit.in_chans, ", height, width]"),
                 str(input.shape.size(), " sizes, or others"));
-  const int64_t each = input.shape[1] * input.shape[2] * input.shape[3];
+  const Tensor pixels = input.values.view({input.shape[0], input.shape[1], input.shape[2], input.shape[3]});
   for (int64_t i = 0; i < input.shape[0]; ++i) {
-    const Tensor pixels = Tensor::empty({input.shape[1], input.shape[2], input.shape[3]});
-    std::copy_n(input.values.begin() + i * each, each, pixels.data<float>());
-    images.push_back({.name = str("image ", i), .bytes = {}, .input = pixels});
+    images.push_back({.name = str("image ", i), .bytes = {}, .input = pixels.select(0, i)});
   }
   return images;
 }
