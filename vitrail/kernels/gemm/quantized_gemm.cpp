@@ -180,7 +180,9 @@ QuantizedRows QuantizedGemm::layout_of(const LinearRows& rows) const {
 
 size_t QuantizedGemm::quantized_bytes(const QuantizedRows& rows) const {
   constexpr size_t kAlignment = 64;  // the correction's scratch follows
-  const auto bytes = static_cast<size_t>(rows.num_slots() * quantized_row_stride()) * sizeof(int32_t);
+  const int64_t groups =
+      first_quantized_row(format_.row_blocking.alignment) + rows.num_slots() * quantized_row_stride();
+  const auto bytes = static_cast<size_t>(groups) * sizeof(int32_t);
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -197,7 +199,7 @@ void QuantizedGemm::run(const GemmArgs& args) const {
   quantize_rows(args, rows, correction, correction_scratch);
   const RowBias row_biases = correction.row_biases(args.x, correction_scratch);
 
-  const int32_t* const x = reinterpret_cast<const int32_t*>(args.scratch) + kMetadataGroups;
+  const int32_t* const x = first_row(args.scratch);
   const int64_t width = format_.panel.columns;
   const BlockGrid grid{
       .rows = args.rows.count, .block_rows = rows.block_rows(), .panels = panels_, .panel_columns = width};
@@ -249,7 +251,7 @@ void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& row
 }
 
 void QuantizedGemm::quantize_rows(const GemmArgs& args, const QuantizedRows& rows, int64_t first, int64_t last) const {
-  int32_t* const quantized = reinterpret_cast<int32_t*>(args.scratch) + kMetadataGroups;
+  int32_t* const quantized = first_row(args.scratch);
   // The weight is 0 where K groups have no value of x; cleared so that nothing uninitialised is read.
   const auto clear_padding = [this](int32_t* row) {
     std::fill(row + in_ / format_.values_per_group, row + k_groups_, 0);

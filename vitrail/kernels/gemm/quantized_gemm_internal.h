@@ -66,7 +66,12 @@ class QuantizedGemm : public PackedGemm {
 
  private:
   int64_t columns() const { return panels_ * format_.panel.columns; }  // out, rounded up to complete panels
-  int64_t quantized_row_stride() const { return kernels::quantized_row_stride(k_groups_); }
+  int64_t quantized_row_stride() const {
+    return kernels::quantized_row_stride(k_groups_, format_.row_blocking.alignment);
+  }
+  int32_t* first_row(std::byte* scratch) const {
+    return reinterpret_cast<int32_t*>(scratch) + first_quantized_row(format_.row_blocking.alignment);
+  }
   QuantizedRows layout_of(const LinearRows& rows) const;
   size_t quantized_bytes(const QuantizedRows& rows) const;
   void quantize_rows(const GemmArgs& args, const QuantizedRows& rows, const WeightCorrectionPass& correction,

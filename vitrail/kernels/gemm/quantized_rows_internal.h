@@ -11,11 +11,12 @@
 
 namespace vitrail::kernels {
 
-// Per-row metadata has the cache line before the row's K groups, which begin at a cache line: AMX loads 64 bytes of a
-// row at a time, and each load across two lines reads both.
-constexpr int64_t kMetadataGroups = 16;
-inline int64_t quantized_row_stride(int64_t k_groups) {  // in groups
-  return kMetadataGroups + (k_groups + kMetadataGroups - 1) / kMetadataGroups * kMetadataGroups;
+// In groups.  The metadata of a row stands before its K groups, which begin at a multiple of `alignment`.
+constexpr int64_t kMetadataGroups = sizeof(QuantizationParams) / sizeof(int32_t);
+inline int64_t round_up(int64_t groups, int64_t alignment) { return (groups + alignment - 1) / alignment * alignment; }
+inline int64_t first_quantized_row(int64_t alignment) { return round_up(kMetadataGroups, alignment); }
+inline int64_t quantized_row_stride(int64_t k_groups, int64_t alignment) {
+  return round_up(k_groups + kMetadataGroups, alignment);
 }
 
 inline QuantizationParams load_metadata(const int32_t* row) {
