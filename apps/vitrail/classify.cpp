@@ -71,7 +71,9 @@ void add_classify(CLI::App& program, const GlobalOptions& global, Run& run) {
   command->add_option("--logits", options->logits, "FILE.npy: logits, float32 [n, classes]");
   options->images.add_to(*command);
   command->callback([options, &global, &run] {
-    check_outputs({{"--logits", options->logits}}, options->images.inputs);
+    std::vector<std::string> inputs = options->images.inputs;
+    inputs.push_back(options->labels);
+    check_outputs({{"--logits", options->logits}}, inputs);
     run = [options, &global] { return classify(*options, global); };
   });
 }

@@ -35,6 +35,36 @@ TEST(Outputs, DoNotReplaceAnInput) {
   EXPECT_EQ(content_of(a), before);
 }
 
+// Each output of a command, and each file that it reads.
+TEST(Outputs, DoNotReplaceAnyFileThatIsRead) {
+  const fs::path folder = image_folder(1), image = folder / "a.png", list = folder / "l.csv", names = folder / "n.png",
+                 mask = folder / "m.npy", prompts = folder / "p.txt";
+  for (const fs::path& file : {list, names, mask, prompts}) std::ofstream(file) << "x\n";
+  struct Command {
+    Arguments arguments, outputs;
+    std::vector<fs::path> inputs;
+  };
+  for (const Command& command :
+       {Command{{"attention", image, "--labels", names}, {"-o", "--raw"}, {image, names}},
+        {{"classify", image, "--labels", names}, {"--logits"}, {image, names}},
+        {{"eval", list, "--labels", names}, {"--logits", "--predictions", "--report"}, {list, names}},
+        {{"embed", image}, {"-o"}, {image}},
+        {{"embed", "--text", prompts}, {"-o"}, {prompts}},
+        {{"segment", image, "--mask", mask}, {"--logits", "--embedding"}, {mask}}}) {
+    for (const std::string& option : command.outputs) {
+      for (const fs::path& input : command.inputs) {
+        Arguments all = command.arguments;
+        all.insert(all.end(), {"-m", "m", option, input});
+        expect_refusal(all, option + ": expected another file than the input " + input.string());
+      }
+    }
+  }
+  // The list of paths beside an array.
+  expect_refusal({"embed", "-m", "m", "--text", prompts, "-o", folder / "p.npy"}, "-o (paths): expected another file");
+  expect_refusal({"segment", "-m", "m", "--prompts", prompts, "--embedding", folder / "p.npy"},
+                 "--embedding (paths): expected another file");
+}
+
 TEST(Outputs, PcaDoesNotReplaceItsImages) {
   const fs::path images = image_folder(2);
   const std::string before = content_of(images / "a.png");
@@ -99,8 +129,11 @@ TEST(Options, WithoutEffectBesideOthersAreRefused) {
   expect_refusal({"embed", "-m", model, "--text", "cat", "-o", out + ".npy", "--tokens", "patch"}, "--text");
 }
 
-TEST(Options, NanIsNoNumberInARange) {
+TEST(Options, NumbersOutsideOfTheirRangeAreRefused) {
   const std::string images = image_folder(1);
+  for (const char* value : {"-1.001", "1.001", "inf", "0.5x", "x"})
+    expect_refusal({"duplicates", images, "--threshold", value},
+                   std::string("--threshold: expected a number from -1 to 1, got '") + value + "'");
   expect_refusal({"duplicates", images, "--threshold", "nan"},
                  "--threshold: expected a number from -1 to 1, got 'nan'");
   expect_refusal({"pca", images, "-o", "x", "--opacity", "nan"}, "--opacity: expected a number from 0 to 1");

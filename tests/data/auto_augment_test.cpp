@@ -144,6 +144,43 @@ TEST(TimmPolicy, ADeviationAboveAHundredMakesTheMagnitudeUniform) {
   EXPECT_NEAR(sum / count, 13.5, 5 * 27 / std::sqrt(12.0 * count));
 }
 
+// A deviation of 100 is one still: nearly every magnitude is cut to one of the limits 0 and 10.
+TEST(TimmPolicy, ADeviationOfAHundredIsNormal) {
+  constexpr int kDraws = 5000;
+  std::map<double, int64_t> angles;
+  int64_t rotations = 0;
+  for (const auto& sequence : drawn(*policy_from_name("rand-m5-n1-p1-mstd100"), kDraws)) {
+    if (sequence[0].op == ImageOp::rotate) ++rotations, ++angles[std::abs(sequence[0].argument)];
+  }
+  const double inside = std::erf(0.05 / std::sqrt(2.0));  // within 5 of the mean
+  EXPECT_TRUE(plausible(angles[0], rotations, (1 - inside) / 2));
+  EXPECT_TRUE(plausible(angles[30], rotations, (1 - inside) / 2));
+}
+
+TEST(AugmentPolicy, SectionsHaveLimitsThatBelongToThem) {
+  for (const auto& [allowed, refused] : {std::pair{"rand-m0", "rand-m0.5"},
+                                         {"rand-m1000", "rand-m1001"},
+                                         {"rand-n1", "rand-n0"},
+                                         {"rand-n100", "rand-n101"},
+                                         {"rand-n15-tweights", "rand-n16-tweights"},
+                                         {"rand-mmax1", "rand-mmax0"},
+                                         {"rand-mmax1000", "rand-mmax1001"},
+                                         {"rand-inc0", "rand-inc0.5"},
+                                         {"rand-inc1", "rand-inc2"},
+                                         {"rand-p1", "rand-p1.25"},
+                                         {"randaugment-n1", "randaugment-n0"},
+                                         {"randaugment-n100", "randaugment-n101"},
+                                         {"randaugment-b2-m1", "randaugment-b1-m0"},
+                                         {"randaugment-b1000", "randaugment-b1001"},
+                                         {"randaugment-m0", "randaugment-m0.5"},
+                                         {"randaugment-m30", "randaugment-m31"},
+                                         {"trivialaugment-b2", "trivialaugment-b1"},
+                                         {"trivialaugment-b1000", "trivialaugment-b1001"}}) {
+    EXPECT_NO_THROW(policy_from_name(allowed)) << allowed;
+    EXPECT_THROW(policy_from_name(refused), Error) << refused;
+  }
+}
+
 // Sections that a name leaves out have their documented values.
 TEST(Policies, HaveTheDefaultsOfTheirReference) {
   for (const auto& [name, whole] : {std::pair{"rand", "rand-m10-n2-p0.5-mstd0-mmax10-inc0"},

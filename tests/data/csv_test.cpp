@@ -22,6 +22,19 @@ TEST(Csv, QuotesLineEndsAndSpacesFollowRfc4180) {
   EXPECT_FALSE(reader.next());
 }
 
+// Text between a closing quote and the separator belongs to the field, without the spaces around it.
+TEST(Csv, TextAfterAClosingQuoteEndsWithTheField) {
+  for (const auto& [text, fields] : {std::pair{"\"a.png\" ,3\nb", Fields{"a.png", "3"}},
+                                     {"\"a.png\"\t,\"3\" \nb", Fields{"a.png", "3"}},
+                                     {"\"a\".png,3\nb", Fields{"a.png", "3"}},
+                                     {"x,\"a\"  \r\nb", Fields{"x", "a"}},
+                                     {"\"\" ,\nb", Fields{"", ""}}}) {
+    CsvReader reader("x", text);
+    EXPECT_EQ(reader.next()->fields, fields) << text;
+    EXPECT_EQ(reader.next()->fields, Fields{"b"}) << text;
+  }
+}
+
 TEST(Csv, AnUnclosedQuoteIsAnErrorWithItsLine) {
   CsvReader reader("x.csv", "a\nb,\"c\n\nd");
   reader.next();
@@ -54,6 +67,8 @@ TEST(Csv, AFirstLineMayNameTheSeparator) {
   }
   CsvReader reader("x.csv", "sep=x.png,3\n");
   EXPECT_EQ(reader.next()->fields, (std::vector<std::string>{"sep=x.png", "3"}));
+  CsvReader whole("x.csv", "sep=;");  // without the end of a line it is a row
+  EXPECT_EQ(whole.next()->fields, (std::vector<std::string>{"sep=", ""}));
 }
 
 TEST(Csv, Utf16BecomesUtf8) {
@@ -74,6 +89,34 @@ TEST(Csv, Utf16BecomesUtf8) {
                              "x.csv");
                        }),
                        "x.csv: expected complete UTF-16"));
+}
+
+// The first and the last character of each number of bytes, and those beside the surrogates.
+TEST(Csv, Utf16OfAnyCharacterBecomesItsBytes) {
+  for (const auto& [code, bytes] : {std::pair<uint32_t, std::string>{0x1, "\x01"},
+                                    {0x7F, "\x7F"},
+                                    {0x80, "\xC2\x80"},
+                                    {0x7FF, "\xDF\xBF"},
+                                    {0x800, "\xE0\xA0\x80"},
+                                    {0xD7FF, "\xED\x9F\xBF"},
+                                    {0xE000, "\xEE\x80\x80"},
+                                    {0xFFFF, "\xEF\xBF\xBF"},
+                                    {0x10000, "\xF0\x90\x80\x80"},
+                                    {0x10FFFF, "\xF4\x8F\xBF\xBF"}}) {
+    std::vector<uint32_t> units{0xFEFF, code};
+    if (code >= 0x10000) units = {0xFEFF, 0xD800 + ((code - 0x10000) >> 10), 0xDC00 + (code & 0x3FF)};
+    std::string little, big;
+    for (const uint32_t unit : units) {
+      const char high = static_cast<char>(unit >> 8), low = static_cast<char>(unit & 0xFF);
+      little += {low, high};
+      big += {high, low};
+    }
+    EXPECT_EQ(utf8_text(little, "x"), bytes) << code;
+    EXPECT_EQ(utf8_text(big, "x"), bytes) << code;
+    if (units.size() < 3) continue;
+    const std::string half = little.substr(0, 4);
+    EXPECT_TRUE(contains(error_of([&] { utf8_text(half, "x.csv"); }), "inside a character")) << code;
+  }
 }
 
 }  // namespace

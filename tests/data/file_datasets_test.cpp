@@ -79,6 +79,17 @@ TEST(CsvDataset, AColumnOfSplitsMakesTheRowsSplits) {
   write_file(csv, "file,label,split\na.png,cat,train\nb.png,dog,\nc.png,dog,train\n");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:3: expected the split train, val or test"));
   EXPECT_EQ(open_dataset(csv, {.split = "."})->size(), 3);
+  // The first of the rows with another split is named, also one without the field.
+  for (const auto& [text, where] : {std::pair{"a.png,cat,trian\nb.png,dog,train\nc.png,dog,vla\n",
+                                              "l.csv:2: expected the split train, val or test, "
+                                              "as in other rows, got 'trian'; the split"},
+                                    {"a.png,cat,train\nb.png,dog\nc.png,dog,vla\n",
+                                     "l.csv:3: expected the split train, val or test, "
+                                     "as in other rows, got ''; the split"}}) {
+    write_file(csv, std::string("file,label,split\n") + text);
+    const std::string message = error_of([&] { open_dataset(csv, {}); });
+    EXPECT_TRUE(contains(message, where)) << message;
+  }
   write_file(csv, "file,label,split\na.png,cat,train\nb.png,dog,train\n");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "a split test or val, got these splits: train"));
   write_file(csv, "file,label,set\na.png,cat,red\nb.png,dog,blue\n");
@@ -96,6 +107,9 @@ TEST(CsvDataset, AnImageInRowsOfDifferentClassesIsAWarning) {
   Warnings warnings;
   open_dataset(csv, {});
   EXPECT_TRUE(warnings.any("1 image is in rows of different classes, such as b.png"));
+  write_file(csv, "b.png,dog\na.png,cat\nb.png,cat\na.png,dog\n");
+  open_dataset(csv, {});
+  EXPECT_TRUE(warnings.any("2 images are in rows of different classes, such as a.png"));
 }
 
 // An id that is taken for a class would make a list of names for all below it.
@@ -103,6 +117,10 @@ TEST(CsvDataset, AHugeClassIndexIsAnError) {
   const fs::path csv = testing::scratch_folder() / "l.csv";
   write_file(csv, "a.png,0\nb.png,99999999999\n");
   EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:2: expected a class index below 1000000"));
+  write_file(csv, "a.png,0\nb.png,1000000\n");
+  EXPECT_TRUE(contains(error_of([&] { open_dataset(csv, {}); }), "l.csv:2: expected a class index below 1000000"));
+  write_file(csv, "a.png,0\nb.png,999999\n");
+  EXPECT_EQ(open_dataset(csv, {})->label(1), 999999);
 }
 
 TEST(CsvDataset, ANulIsAnError) {

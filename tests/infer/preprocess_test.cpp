@@ -49,11 +49,17 @@ TEST(Preprocess, TakesTimmsCropAndTheProcessorsSteps) {
   settings.rule = models::ResizeRule::huggingface;
   settings.resize_shortest = 9;
   settings.center_crop = {6, 8};
+  settings.rescale_factor = 0.5;
   const auto shortest = transform_of(settings, "test").processor;
   ASSERT_TRUE(shortest.has_value());
   EXPECT_EQ(shortest->resize, Resize::shortest_edge);
   EXPECT_EQ(shortest->size, (std::array<int64_t, 2>{9, 9}));
   EXPECT_EQ(shortest->crop, settings.center_crop);
+  EXPECT_EQ(shortest->rescale, settings.rescale_factor);
+  for (const bool floats : {false, true}) {
+    settings.resize_floats = floats;
+    EXPECT_EQ(transform_of(settings, "test").processor->resize_floats, floats);
+  }
   settings.resize_shortest.reset();
   EXPECT_EQ(transform_of(settings, "test").processor->resize, Resize::none);
   settings.resize_to = {6, 8};

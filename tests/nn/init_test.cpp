@@ -8,6 +8,7 @@
 
 #include "tests/support/golden.h"
 #include "vitrail/nn/block.h"
+#include "vitrail/nn/convolution.h"
 #include "vitrail/nn/linear.h"
 
 namespace vitrail::nn::init {
@@ -106,6 +107,30 @@ TEST(Init, SchemesPerRole) {
   expect_uniform(of(Scheme::xavier, Role::mlp).weight, xavier);  // as Google's ViT code
   expect_mean_zero_and_deviation(of(Scheme::xavier, Role::mlp).bias, 1e-6);
   expect_constant(of(Scheme::xavier, Role::attn_proj).bias, 0);
+}
+
+// The largest of n uniform draws is below 0.9 of the bound with probability 0.9^n: 7e-10 for n = 200.  f32 may round a
+// draw up to the bound.
+void expect_draws_up_to(const Tensor& x, double bound) {
+  double largest = 0;
+  for (int64_t i = 0; i < x.numel(); ++i) largest = std::max(largest, std::abs(double{x.data<float>()[i]}));
+  EXPECT_LE(largest, bound * (1 + 1e-7));
+  EXPECT_GT(largest, 0.9 * bound);
+}
+
+// 1/√fan_in for weight and bias; fan_in of a transposed convolution is that of its weight's second axis.
+TEST(Init, LayersWithoutASchemeHavePyTorchsBounds) {
+  RandomParams params(1);
+  const Linear linear(4, 200, true, ParamSource(params, "linear"));
+  const Conv2d conv({.in_chans = 2, .out_chans = 200, .kernel = 3}, ParamSource(params, "conv"));
+  const ConvTranspose2d transposed({.in_chans = 3, .out_chans = 225, .kernel = 2}, ParamSource(params, "transposed"));
+  for (const char* name : {"weight", "bias"}) {
+    SCOPED_TRACE(name);
+    expect_draws_up_to(linear.parameter(name), 1.0 / 2);
+    expect_draws_up_to(conv.parameter(name), 1 / std::sqrt(18.0));
+    expect_draws_up_to(transposed.parameter(name), 1.0 / 30);
+  }
+  EXPECT_EQ(Linear(4, 200, false, ParamSource(params, "without")).named_parameters().size(), 1u);
 }
 
 TEST(Init, IsReproducibleBySeedAndIndependentOfOrder) {

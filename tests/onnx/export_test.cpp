@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "tests/support/golden.h"
 #include "tests/support/messages.h"
@@ -34,6 +37,57 @@ TEST(OnnxExport, FileHasTheNamesOfTheModel) {
   const std::string content = exported(opened("timm_token"), {}, testing::scratch_folder() / "a.onnx");
   for (const char* name : {"vitrail", "images", "logits", "features", "blocks.1.mlp.fc1.weight", "config.json"})
     EXPECT_NE(content.find(name), std::string::npos) << name;
+}
+
+TEST(OnnxExport, InputsAndOutputsHaveTheShapesOfTheModel) {
+  constexpr int64_t kFloat = 1, kUint8 = 2;
+  using Value = testing::OnnxFile::Value;
+  struct Case {
+    const char* model;
+    std::optional<std::array<int64_t, 2>> size;  // the preprocessing's, if it is not the model's own
+    std::string channels, height, width;
+  };
+  for (const Case& one : {Case{"timm_non_square", {}, "3", "24", "16"},
+                          {"timm_non_square", std::array<int64_t, 2>{16, 32}, "3", "16", "32"},
+                          {"timm_gray", {}, "1", "16", "16"}}) {
+    models::OpenedModel model = opened(one.model);
+    if (one.size) model.config.preprocessing.input_size = one.size;
+    for (const bool dynamic : {false, true}) {
+      const std::string batch = dynamic ? "batch" : "1";
+      for (const Input input : {Input::float32, Input::uint8}) {
+        const fs::path file = testing::scratch_folder() / "a.onnx";
+        exported(model, {.input = input, .dynamic_batch = dynamic}, file);
+        const testing::OnnxFile graph = testing::read_onnx(file);
+        const Value images = input == Input::uint8
+                                 ? Value{"images", kUint8, {batch, one.height, one.width, one.channels}}
+                                 : Value{"images", kFloat, {batch, one.channels, one.height, one.width}};
+        EXPECT_EQ(graph.inputs, std::vector<Value>{images}) << one.model << batch;
+        EXPECT_EQ(graph.outputs,
+                  (std::vector<Value>{{"logits", kFloat, {batch, "10"}}, {"features", kFloat, {batch, "18"}}}))
+            << one.model;
+      }
+    }
+  }
+}
+
+// A head of classes has logits, a projection has none.  Only a processor of Hugging Face has a file of its own.
+TEST(OnnxExport, OutputsAndMetadataAreThoseOfTheModelsKind) {
+  using Names = std::vector<std::string>;
+  for (const auto& [name, outputs, features, metadata] :
+       {std::tuple{"timm_token", Names{"logits", "features"}, "18", Names{"config.json"}},
+        {"timm_num_classes_0", Names{"features"}, "18", Names{"config.json"}},
+        {"hf_clip", Names{"features"}, "10", Names{"config.json", "preprocessor_config.json"}},
+        {"hf_vit", Names{"logits", "features"}, "18", Names{"config.json", "preprocessor_config.json"}}}) {
+    const fs::path file = testing::scratch_folder() / "a.onnx";
+    exported(opened(name), {}, file);
+    const testing::OnnxFile graph = testing::read_onnx(file);
+    Names got, keys;
+    for (const auto& output : graph.outputs) got.push_back(output.name);
+    for (const auto& [key, value] : graph.metadata) keys.push_back(key);
+    EXPECT_EQ(got, outputs) << name;
+    EXPECT_EQ(keys, metadata) << name;
+    EXPECT_EQ(graph.outputs.back().shape, (Names{"1", features})) << name;
+  }
 }
 
 TEST(OnnxExport, LargeWeightsGoToAFileBesideIt) {
@@ -105,12 +159,17 @@ TEST(OnnxExport, QuantisedActivationsPrecedeTheirGemms) {
   }
 }
 
-// The axes of ReduceMean are an attribute up to opset 17 and an input from 18 on.
-TEST(OnnxExport, OperatorsHaveTheFormOfTheirOpset) {
+// The axes of ReduceMean are an attribute up to opset 17 and an input from 18 on.  onnx refuses an opset in a file of
+// an older version of the format than the one that came with it: onnx.helper.OP_SET_ID_VERSION_MAP.
+TEST(OnnxExport, FilesHaveTheFormOfTheirOpset) {
+  constexpr int64_t kIrVersions[]{8, 8, 9, 9, 10};  // opsets 17 to 21
   for (int opset = 17; opset <= 21; ++opset) {
     const fs::path file = testing::scratch_folder() / "a.onnx";
     exported(opened("timm_avg"), {.opset = opset}, file);
     const testing::OnnxFile graph = testing::read_onnx(file);
+    EXPECT_EQ(graph.opset, opset);
+    EXPECT_EQ(graph.ir_version, kIrVersions[opset - 17]) << opset;
+    EXPECT_EQ(graph.producer, "vitrail");
     ASSERT_GT(graph.count("ReduceMean"), 0);
     for (const auto& node : graph.nodes) {
       if (node.op == "ReduceMean") {

@@ -27,7 +27,9 @@ testing::OnnxFile exported(const models::TextTower& tower, const OnnxOptions& op
 TEST(TextOnnx, GraphsAreValidAndTakeTextsOfTheContextsLength) {
   for (const char* name : {"hf_clip", "hf_clip_old_eos", "hf_siglip", "open_clip_coca"}) {
     SCOPED_TRACE(name);
-    const models::TextTower tower = models::build_text_tower(models::open_model(testing::model_fixture(name)));
+    models::TextTower tower = models::build_text_tower(models::open_model(testing::model_fixture(name)));
+    tower.logit_scale = 4.605170249938965;  // a float whose decimal form needs 16 digits
+    tower.logit_bias = -1.0 / 3;
     const models::TextTransformerConfig& config = tower.model.config();
     for (const bool dynamic : {false, true}) {
       const testing::OnnxFile file = exported(tower, {.dynamic_batch = dynamic});
@@ -38,8 +40,8 @@ TEST(TextOnnx, GraphsAreValidAndTakeTextsOfTheContextsLength) {
       EXPECT_EQ(file.outputs,
                 (std::vector<Value>{{"text_embeds", kFloat, {batch, std::to_string(config.output_dim)}}}));
       EXPECT_EQ(file.count("ArgMax"), config.pool == models::TextPool::last ? 0 : 1);
-      EXPECT_DOUBLE_EQ(std::stod(file.metadata.at("logit_scale")), tower.logit_scale);
-      EXPECT_DOUBLE_EQ(std::stod(file.metadata.at("logit_bias")), tower.logit_bias);
+      EXPECT_EQ(std::stod(file.metadata.at("logit_scale")), tower.logit_scale);
+      EXPECT_EQ(std::stod(file.metadata.at("logit_bias")), tower.logit_bias);
     }
   }
 }

@@ -122,6 +122,27 @@ TEST(CocoInstances, ErrorsNameTheAnnotation) {
   EXPECT_TRUE(contains(error_of([&] { open_instances(file); }), "no.png"));
 }
 
+TEST(InstanceDataset, WithoutAMaskIsAnErrorThatCountsTheImages) {
+  const fs::path folder = testing::scratch_folder();
+  const std::string expected = folder.string() + ": expected images with masks, got ";
+  const auto message = [&](const fs::path& path) { return error_of([&] { open_instances(path); }); };
+  EXPECT_EQ(message(folder), expected + "none");
+  const auto add_image = [&](const std::string& name) { write(folder / name, "P6 4 3 255\n" + std::string(36, 'x')); };
+  add_image("1.ppm");
+  EXPECT_EQ(message(folder), expected + "1 images without masks");
+  add_image("2.ppm");
+  EXPECT_EQ(message(folder), expected + "2 images without masks");
+  image::Image mask = image::make_image(4, 3, 1);
+  mask.pixels[5] = 1;
+  image::write_png(folder / "1.png", mask);
+  EXPECT_EQ(summary(*open_instances(folder), "SET"), "1 images of SET (left out: 1 images without masks)");
+  image::write_png(folder / "2.png", mask);
+  EXPECT_EQ(summary(*open_instances(folder), "SET"), "2 images of SET");
+  EXPECT_EQ(open_instances(folder, "train")->size(), 2) << "a folder without such a subfolder";
+  EXPECT_TRUE(contains(message(folder / "1.ppm"), "(.json), got another file"));
+  EXPECT_TRUE(contains(message(folder / "3.ppm"), "(.json), got nothing"));
+}
+
 TEST(InstanceFolder, ReadsNumberedAndSeparateMasks) {
   const fs::path folder = testing::scratch_folder();
   image::Image photo = image::make_image(4, 3, 3), numbers = image::make_image(4, 3, 1);
@@ -148,6 +169,77 @@ TEST(InstanceFolder, ReadsNumberedAndSeparateMasks) {
   EXPECT_TRUE(contains(error_of([&] { open_instances(folder / "nothing"); }), "a folder of images"));
   fs::create_directories(folder / "train" / "x");
   EXPECT_TRUE(contains(error_of([&] { open_instances(folder, "train"); }), "images with masks"));
+}
+
+void write_ppm(const fs::path& path, int64_t width, int64_t height) {
+  write(path, "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n" +
+                  std::string(static_cast<size_t>(3 * width * height), 'x'));
+}
+
+// Colours are ordered by red, green and blue; every value of a channel is its own object.
+TEST(InstanceFolder, NumbersOfObjectsAreColours) {
+  const fs::path folder = testing::scratch_folder();
+  write_ppm(folder / "a.ppm", 5, 1);
+  image::Image colors = image::make_image(5, 1, 3);
+  colors.pixels = {1, 0, 0, 0, 255, 255, 0, 0, 0, 0, 1, 0, 0, 0, 255};
+  image::write_png(folder / "a.png", colors);
+  const std::vector<Rle> masks = open_instances(folder)->masks(0, 5, 1);
+  ASSERT_EQ(masks.size(), 4u);
+  for (const auto& [object, x] : {std::pair<size_t, size_t>{0, 4}, {1, 3}, {2, 1}, {3, 0}}) {
+    EXPECT_EQ(area(masks[object]), 1);
+    EXPECT_EQ(decode(masks[object]).pixels[x], 1) << object;
+  }
+}
+
+TEST(InstanceFolder, RefusesMasksThatAreNone) {
+  const fs::path folder = testing::scratch_folder();
+  const auto message = [&](int64_t width, int64_t height) {
+    return error_of([&] { open_instances(folder)->masks(0, width, height); });
+  };
+  for (const int64_t height : {64, 65}) {  // 4096 colours, and more
+    write_ppm(folder / "a.ppm", 64, height);
+    image::Image colors = image::make_image(64, height, 3);
+    for (int64_t i = 0; i < 64 * height; ++i) {
+      colors.pixels[static_cast<size_t>(3 * i)] = 1;
+      colors.pixels[static_cast<size_t>(3 * i + 1)] = static_cast<uint8_t>(i / 256);
+      colors.pixels[static_cast<size_t>(3 * i + 2)] = static_cast<uint8_t>(i % 256);
+    }
+    image::write_png(folder / "a.png", colors);
+    if (height == 64) {
+      EXPECT_EQ(open_instances(folder)->masks(0, 64, height).size(), 4096u);
+    } else {
+      EXPECT_TRUE(contains(message(64, height), "a.png: expected numbers of objects, got more than 4096 different"));
+    }
+  }
+  for (const auto& [width, height] : {std::pair<int64_t, int64_t>{65, 65}, {64, 64}})
+    EXPECT_TRUE(contains(message(width, height), "a mask of the image's size " + std::to_string(width))) << width;
+  std::fstream(folder / "a.png", std::ios::in | std::ios::out | std::ios::binary).seekp(24).put(16);  // the bit depth
+  EXPECT_TRUE(contains(message(64, 65), "a mask of at most 8 bits per channel"));
+}
+
+// A PNG file is an image if a folder has its name, unless another file of its name is the image.
+TEST(InstanceFolder, ImagesAreToldFromTheirMasks) {
+  const fs::path folder = testing::scratch_folder();
+  image::Image mask = image::make_image(4, 3, 1);
+  mask.pixels[0] = 1;
+  for (const char* name : {"in/a", "b"}) {
+    fs::create_directories(folder / name);
+    image::write_png(folder / name / "1.png", mask);
+    image::write_png((folder / name).replace_extension(".png"), mask);
+  }
+  const auto own = open_instances(folder);
+  ASSERT_EQ(own->size(), 2);
+  EXPECT_EQ(own->path(0), folder / "b.png");
+  EXPECT_EQ(own->path(1), folder / "in/a.png");
+  write_ppm(folder / "b.ppm", 4, 3);
+  const auto other = open_instances(folder);
+  ASSERT_EQ(other->size(), 2);
+  EXPECT_EQ(other->path(0), folder / "b.ppm");
+  EXPECT_EQ(other->masks(0, 4, 3).size(), 1u);
+  write(folder / "b.jpg", "x");
+  const std::string message = error_of([&] { open_instances(folder); });
+  EXPECT_TRUE(contains(message, "expected one image of this name beside its masks, got ")) << message;
+  EXPECT_TRUE(contains(message, "b.jpg") && contains(message, "b.ppm")) << message;
 }
 
 }  // namespace

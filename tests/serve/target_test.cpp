@@ -18,6 +18,22 @@ TEST(Target, SegmentsAreDecodedAndEmptyOnesLeftOut) {
   EXPECT_EQ(path("/%41%6a%6A"), Path{"Ajj"});
 }
 
+TEST(Target, EveryHexadecimalDigitIsOneInBothPlaces) {
+  for (int byte = 1; byte < 256; ++byte) {
+    const char c = static_cast<char>(byte);
+    const bool is_digit = std::string_view("0123456789abcdefABCDEF").find(c) != std::string_view::npos;
+    for (const std::string& escape : {std::string{'%', c, '5'}, std::string{'%', '5', c}}) {
+      if (!is_digit) {
+        EXPECT_THROW(parse_target("/" + escape), HttpError) << escape;
+        continue;
+      }
+      const std::string decoded(1, static_cast<char>(std::stoi(escape.substr(1), nullptr, 16)));
+      EXPECT_EQ(parse_target("/" + escape).path, Path{decoded}) << escape;
+      EXPECT_EQ(parse_target("/?x=" + escape).query, (Parameters{{"x", decoded}})) << escape;
+    }
+  }
+}
+
 TEST(Target, ParametersAreDecodedAndKeepTheirOrder) {
   const auto query = [](const char* target) { return parse_target(target).query; };
   EXPECT_EQ(query("/a"), Parameters{});

@@ -156,6 +156,9 @@ OnnxFile read_onnx(const std::filesystem::path& path) {
   const std::string content = content_of(path), outside = content_of(path.string() + ".data");
   const Message model(content), graph = model.message(7);
   OnnxFile file;
+  file.ir_version = model.number(1);
+  file.opset = model.message(8).number(2);
+  file.producer = model.text(2);
   for (const std::string_view bytes : model.all(14)) file.metadata[Message(bytes).text(1)] = Message(bytes).text(2);
   for (const std::string_view bytes : graph.all(1)) {
     file.nodes.push_back(node_of(Message(bytes)));

@@ -28,6 +28,8 @@ struct OnnxFile {
     std::vector<int64_t> shape;
     std::vector<double> values = {};
   };
+  int64_t ir_version = 0, opset = 0;
+  std::string producer;
   std::vector<Node> nodes;
   std::map<std::string, Constant> constants;
   std::vector<Value> inputs, outputs;

@@ -94,6 +94,25 @@ TEST(EventFile, HasItsScalarsInRecordsWithChecksums) {
   EXPECT_EQ(little_endian<float>(value.at(2), 0), 0.25f);
 }
 
+// The limits of 7 and 14 bits, up to which a varint has one and two bytes.
+TEST(EventFile, StepsAndLengthsOfAnyNumberOfBytesAreKept) {
+  const fs::path path = testing::scratch_folder() / "events";
+  const std::vector<int64_t> numbers{0, 1, 127, 128, 129, 16383, 16384, INT64_MAX};
+  EventFile file(path, 0);
+  for (const int64_t number : numbers)
+    file.add_scalar(std::string(static_cast<size_t>(number % 20000), 't'), number, -1.5, 2.5);
+  EXPECT_EQ(file.flush(), fs::file_size(path));
+  const std::vector<std::string> records = records_of(read_text(path));
+  ASSERT_EQ(records.size(), numbers.size() + 1);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    auto event = fields_of(records[i + 1]);
+    EXPECT_EQ(event.at(2), std::to_string(numbers[i]));
+    auto value = fields_of(fields_of(event.at(5)).at(1));
+    EXPECT_EQ(value.at(1).size(), static_cast<size_t>(numbers[i] % 20000));
+    EXPECT_EQ(little_endian<float>(value.at(2), 0), -1.5f);
+  }
+}
+
 TEST(EventFile, OfARunHasTheValuesOfItsMetrics) {
   const fs::path run = testing::scratch_folder() / "run";
   train(parse_recipe(tiny_recipe(make_images()), "r.json"), {.folder = run, .threads = 1});

@@ -36,6 +36,94 @@ TEST(ReportText, IsSafeInHtml) {
   EXPECT_EQ(percent(1, 0), "100 %");
 }
 
+// Names of files and classes come from a user's folders.
+TEST(ReportText, IsEscapedWhereverItStandsOnThePage) {
+  const auto given = [](const std::string& name) { return name + "&<\">"; };
+  const auto escaped = [](const std::string& name) { return name + "&amp;&lt;&quot;&gt;"; };
+  Report report;
+  report.title = given("title");
+  report.subtitle = given("subtitle");
+  report.facts = {{given("fact"), given("value")}};
+  report.charts = {{given("chart"), given("axis"), false, {{given("curve"), {1, 2}, {1, 2}}}}};
+  report.class_rows.resize(1);
+  report.class_rows[0].name = given("row");
+  report.classes = {given("one"), given("two")};
+  report.confusion = {{1, 2}, {3, 4}};
+  report.confusion_of = given("images");
+  report.misclassified = {{.path = given("path"),
+                           .label = given("label"),
+                           .prediction = given("prediction"),
+                           .thumbnail = image::make_image(2, 2, 3)}};
+  report.recipe = given("recipe");
+  report.environment = {{given("name"), given("text")}};
+  const std::string page = render_report(report);
+  for (const char* name : {"title", "subtitle", "fact", "value", "chart", "axis", "curve", "row", "one", "two",
+                           "images", "path", "label", "prediction", "recipe", "name", "text"}) {
+    EXPECT_TRUE(contains(page, escaped(name))) << name;
+    EXPECT_FALSE(contains(page, std::string(name) + "&<")) << name;
+  }
+  for (const std::string& part : {"alt=\"" + escaped("label") + "\" title=\"" + escaped("path") + "\">",
+                                  "<b>" + escaped("value") + "</b><span>" + escaped("fact") + "</span>",
+                                  "<td>" + escaped("name") + "</td><td>" + escaped("text") + "</td>"}) {
+    EXPECT_TRUE(contains(page, part)) << part;
+  }
+}
+
+TEST(ReportText, APartWithoutContentIsLeftOut) {
+  const std::vector<std::pair<std::string, std::function<void(Report&)>>> parts{
+      {"<h2>Curves</h2>", [](Report& r) { r.charts.resize(1); }},
+      {"<h2>Training images</h2>", [](Report& r) { r.examples = {image::make_image(2, 2, 3)}; }},
+      {"<h2>Training images as", [](Report& r) { r.augmented = {image::make_image(2, 2, 3)}; }},
+      {"<h2>Masks: ", [](Report& r) { r.overlays = {image::make_image(2, 2, 3)}; }},
+      {"<h2>Classes: ", [](Report& r) { r.class_rows.resize(1); }},
+      {"<h2>Confusion: ", [](Report& r) { r.confusion = {{1}}, r.classes = {"x"}; }},
+      {"<h2>Worst misclassifications</h2>",
+       [](Report& r) {
+         r.misclassified.resize(1);
+         r.misclassified[0].thumbnail = image::make_image(2, 2, 3);
+       }},
+      {"<summary>Recipe</summary>", [](Report& r) { r.recipe = "{}"; }}};
+  for (const auto& [title, fill] : parts) {
+    Report report;
+    fill(report);
+    const std::string page = render_report(report);
+    for (const auto& [other, unused] : parts) EXPECT_EQ(contains(page, other), other == title) << title << other;
+  }
+}
+
+TEST(ReportText, ImagesOfUpTo96PixelsAreEnlarged) {
+  for (const auto& [width, height] : {std::pair<int64_t, int64_t>{96, 96}, {97, 2}, {2, 97}}) {
+    const image::Image image = image::make_image(width, height, 3);
+    Report example, wrong;
+    example.examples = {image};
+    wrong.misclassified.resize(1);
+    wrong.misclassified[0].thumbnail = image;
+    for (const Report& report : {example, wrong})
+      EXPECT_EQ(contains(render_report(report), "<img class=\"small\""), width == height) << width;
+  }
+}
+
+// Training images are shown if a class has some, and an average precision if the report has such a column.
+TEST(ReportText, TheTableOfClassesHasTheColumnsThatAreKnown) {
+  Report report;
+  report.class_rows.resize(2);
+  report.class_rows[0].name = "cat";
+  report.class_rows[0].metrics = {.precision = 0.5, .recall = 0.25, .f1 = 0.125, .support = 4};
+  report.class_rows[0].average_precision = 0.75;
+  const std::string metrics = "<td>4</td>%<td>0.5000</td><td>0.2500</td><td>0.1250</td></tr>";
+  const auto row = [&](const std::string& images, const std::string& precision) {
+    return "<tr><td>cat</td>" + images + std::string(metrics).replace(metrics.find('%'), 1, precision);
+  };
+  EXPECT_TRUE(contains(render_report(report), row("", "")));
+  report.shows_average_precision = true;
+  EXPECT_TRUE(contains(render_report(report), row("", "<td>0.7500</td>")));
+  EXPECT_TRUE(contains(render_report(report), "<tr><td></td><td>0</td><td></td><td>0.0000</td>"));
+  report.class_rows[1].training_images = 1;
+  EXPECT_TRUE(contains(render_report(report), row("<td>0</td>", "<td>0.7500</td>")));
+  EXPECT_TRUE(contains(render_report(report),
+                       "<th>class</th><th>training images</th><th>images</th><th>average precision</th>"));
+}
+
 // The coordinates of the values of a curve.
 std::vector<std::pair<double, double>> points_of(const std::string& svg) {
   const std::string begin = "points=\"";

@@ -10,7 +10,7 @@
 namespace vitrail::train {
 namespace {
 
-using Json = nlohmann::json;
+using ParsedResult = nlohmann::json;
 
 TrainingResult tested() {
   TrainingResult result;
@@ -25,7 +25,7 @@ TrainingResult tested() {
 }
 
 TEST(ResultJson, AccuraciesHaveTheirIntervals) {
-  const Json json = Json::parse(result_json(tested()));
+  const ParsedResult json = ParsedResult::parse(result_json(tested()));
   EXPECT_EQ(json["held_out_top1"], 0.75);
   EXPECT_EQ(json["held_out_top1_interval"][0], data::wilson_interval(0.75, 40).low);
   EXPECT_EQ(json["held_out_top1_interval"][1], data::wilson_interval(0.75, 40).high);
@@ -42,7 +42,7 @@ TEST(ResultJson, OtherMetricsHaveNoIntervals) {
   for (const bool segmentation : {false, true}) {
     TrainingResult result = tested();
     (segmentation ? result.segmentation : result.multi_label) = true;
-    const Json json = Json::parse(result_json(result));
+    const ParsedResult json = ParsedResult::parse(result_json(result));
     for (const auto& item : json.items()) {
       EXPECT_EQ(item.key().find("interval"), std::string::npos) << item.key();
       EXPECT_EQ(item.key().find("top1"), std::string::npos) << item.key();
@@ -57,8 +57,8 @@ TEST(ResultJson, WhatDoesNotExistIsNullOrAbsent) {
   result.epoch = 2;
   result.step = 9;
   result.seconds = 1.5;
-  const Json json = Json::parse(result_json(result));
-  const Json expected{
+  const ParsedResult json = ParsedResult::parse(result_json(result));
+  const ParsedResult expected{
       {"epochs", 2}, {"steps", 9}, {"held_out_top1", nullptr}, {"best_epoch", nullptr}, {"seconds", 1.5}};
   EXPECT_EQ(json, expected);
 }
@@ -71,7 +71,7 @@ TEST(ResultJson, SkippedWorkAndProcessesAreSaidIfThereAreAny) {
   result.communication.seconds = 3;
   result.communication.overlapped = 2;
   result.communication.waited = 1;
-  const Json json = Json::parse(result_json(result));
+  const ParsedResult json = ParsedResult::parse(result_json(result));
   EXPECT_EQ(json["skipped_images"], 1);
   EXPECT_EQ(json["skipped_steps"], 2);
   EXPECT_EQ(json["processes"], 2);
@@ -83,7 +83,7 @@ TEST(ResultJson, SkippedWorkAndProcessesAreSaidIfThereAreAny) {
 TEST(ResultJson, TheAccuracyOfACrossValidationHasItsImages) {
   TrainingResult result;
   result.cross_validated = {.top1 = 0.25, .images = 8};
-  const Json json = Json::parse(result_json(result));
+  const ParsedResult json = ParsedResult::parse(result_json(result));
   EXPECT_EQ(json["cross_validated_top1"], 0.25);
   EXPECT_EQ(json["cross_validated_top1_interval"][0], data::wilson_interval(0.25, 8).low);
   EXPECT_EQ(json["cross_validated_images"], 8);
@@ -99,7 +99,7 @@ TEST(ProgressJson, NamesItsPhase) {
   for (const auto& [phase, name] : phases) {
     Progress progress;
     progress.phase = phase;
-    EXPECT_EQ(Json::parse(progress_json(progress))["phase"], name);
+    EXPECT_EQ(ParsedResult::parse(progress_json(progress))["phase"], name);
   }
   const Progress progress{.phase = Phase::train,
                           .epoch = 1,
@@ -110,10 +110,10 @@ TEST(ProgressJson, NamesItsPhase) {
                           .accuracy = std::numeric_limits<double>::quiet_NaN(),
                           .images_per_second = 6,
                           .seconds_left = 7};
-  const Json expected{{"phase", "train"},   {"epoch", 1},  {"epochs", 2},         {"step", 3},
-                      {"steps", 4},         {"loss", 0.5}, {"accuracy", nullptr}, {"images_per_second", 6.0},
-                      {"seconds_left", 7.0}};
-  EXPECT_EQ(Json::parse(progress_json(progress)), expected);
+  const ParsedResult expected{{"phase", "train"},   {"epoch", 1},  {"epochs", 2},         {"step", 3},
+                              {"steps", 4},         {"loss", 0.5}, {"accuracy", nullptr}, {"images_per_second", 6.0},
+                              {"seconds_left", 7.0}};
+  EXPECT_EQ(ParsedResult::parse(progress_json(progress)), expected);
 }
 
 TEST(EpochJson, ValuesOfValidationAreNullWithoutOne) {
@@ -122,12 +122,12 @@ TEST(EpochJson, ValuesOfValidationAreNullWithoutOne) {
   epoch.val_top1 = 0.5;
   epoch.val_loss = 1.5;
   epoch.best = true;
-  EXPECT_TRUE(Json::parse(epoch_json(epoch))["val_top1"].is_null());
-  EXPECT_TRUE(Json::parse(epoch_json(epoch))["val_loss"].is_null());
+  EXPECT_TRUE(ParsedResult::parse(epoch_json(epoch))["val_top1"].is_null());
+  EXPECT_TRUE(ParsedResult::parse(epoch_json(epoch))["val_loss"].is_null());
   epoch.validated = true;
-  EXPECT_EQ(Json::parse(epoch_json(epoch))["val_top1"], 0.5);
-  EXPECT_EQ(Json::parse(epoch_json(epoch))["val_loss"], 1.5);
-  EXPECT_EQ(Json::parse(epoch_json(epoch))["best"], true);
+  EXPECT_EQ(ParsedResult::parse(epoch_json(epoch))["val_top1"], 0.5);
+  EXPECT_EQ(ParsedResult::parse(epoch_json(epoch))["val_loss"], 1.5);
+  EXPECT_EQ(ParsedResult::parse(epoch_json(epoch))["best"], true);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace vitrail::train {
 namespace {
 
@@ -18,6 +20,9 @@ struct Values {
   std::vector<std::string> texts{"x"};
   std::array<double, 2> pair{0.5, 1};
   std::array<int64_t, 2> integer_pair{1, 3};
+  int64_t open_integer = 4;
+  double open_number = 1.5, any_number = -1;
+  bool inner_boolean = false;
   bool operator==(const Values&) const = default;
 };
 
@@ -33,6 +38,11 @@ void describe(Schema& schema, Values& values) {
   schema.string_list("texts", values.texts);
   schema.pair("pair", values.pair, {0, 2});
   schema.pair("integer_pair", values.integer_pair, 1);
+  constexpr double kMax = std::numeric_limits<double>::max();
+  schema.integer("open_integer", values.open_integer, 3);
+  schema.number("open_number", values.open_number, {1, kMax});
+  schema.number("any_number", values.any_number, {std::numeric_limits<double>::lowest(), kMax});
+  schema.object("inner", [&](Schema& inner) { inner.boolean("boolean", values.inner_boolean); });
 }
 
 std::vector<std::string> problems_of(const std::string& json, Values& values) {
@@ -71,6 +81,11 @@ TEST(SchemaReader, BoundsAreInclusive) {
   EXPECT_EQ(read(R"({"numbers": [0, 3]})").numbers, (std::vector<double>{0, 3}));
   EXPECT_TRUE(read(R"({"numbers": []})").numbers.empty());
   EXPECT_EQ(read(R"({"integer_pair": [1, 1000000]})").integer_pair[1], 1000000);
+  EXPECT_EQ(read(R"({"open_integer": 3})").open_integer, 3);
+  EXPECT_EQ(read(R"({"open_integer": 9007199254740992})").open_integer, int64_t{1} << 53);
+  EXPECT_EQ(read(R"({"open_number": 1})").open_number, 1);
+  EXPECT_EQ(read(R"({"any_number": -1e300})").any_number, -1e300);
+  EXPECT_TRUE(read(R"({"inner": {"boolean": true}})").inner_boolean);
 }
 
 TEST(SchemaReader, OtherValuesAreProblemsAndChangeNothing) {
@@ -97,6 +112,24 @@ TEST(SchemaReader, OtherValuesAreProblemsAndChangeNothing) {
       {R"({"integer_pair": [0, 1]})", "at.integer_pair: expected an array: each a number from 1 to 1e+06, got [0,1]"},
       {R"({"integer_pair": [1, 2.5]})", "at.integer_pair: expected an array of two integers, got [1,2.5]"},
       {R"({"integer_pair": [1.5, 3]})", "at.integer_pair: expected an array of two integers, got [1.5,3]"},
+      {R"({"integer_pair": [1, 1000001]})",
+       "at.integer_pair: expected an array: each a number from 1 to 1e+06, got [1,1000001]"},
+      {R"({"pair": [-0.5, 1]})", "at.pair: expected an array: each a number from 0 to 2, got [-0.5,1]"},
+      {R"({"pair": "x"})", "at.pair: expected an array: each a number from 0 to 2, got \"x\""},
+      {R"({"texts": "x"})", "at.texts: expected an array of strings, got \"x\""},
+      {R"({"number": "x"})", "at.number: expected a number from 0 to 1, got \"x\""},
+      {R"({"number": 1.5})", "at.number: expected a number from 0 to 1, got 1.5"},
+      {R"({"optional_number": "x"})", "at.optional_number: expected a number from 0 to 1 or null, got \"x\""},
+      {R"({"optional_integer": 2.5})", "at.optional_integer: expected an integer of at least 2 or null, got 2.5"},
+      {R"({"open_integer": 2})", "at.open_integer: expected an integer of at least 3, got 2"},
+      {R"({"open_number": 0.5})", "at.open_number: expected a number of at least 1, got 0.5"},
+      {R"({"any_number": true})", "at.any_number: expected a number, got true"},
+      {R"({"inner": 1})", "at.inner: expected an object, got 1"},
+      {R"({"inner": {"boolean": 1}})", "at.inner.boolean: expected true or false, got 1"},
+      {R"({"inner": {"bolean": true}})",
+       "at.inner.bolean: expected one of the fields boolean, got an unknown field; "
+       "did you mean boolean?"},
+      {R"({"inner": {"x": true}})", "at.inner.x: expected one of the fields boolean, got an unknown field"},
       {"[]", "at: expected an object, got []"}};
   for (const auto& [json, problem] : wrong) {
     Values values;
@@ -127,6 +160,10 @@ TEST(Schema, WhatIsWrittenIsReadAgain) {
   other.texts = {"a", ""};
   other.pair = {0, 2};
   other.integer_pair = {7, 7};
+  other.open_integer = 3;
+  other.open_number = 2.5;
+  other.any_number = -7;
+  other.inner_boolean = true;
   for (Values values : {Values(), other}) {
     SchemaWriter writer;
     describe(writer, values);

@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+#include <optional>
+#include <tuple>
+
 #include "vitrail/base/error.h"
+#include "vitrail/weights/pytorch/pickle_globals_internal.h"
 
 namespace vitrail::weights {
 namespace {
@@ -185,6 +190,93 @@ TEST(Pickle, UntypedStoragesHaveTheTypeOfTheTensor) {
   EXPECT_EQ(read(with_dtype("float8_e4m3fn", 8)).root().tensor->type.float8, Float8::e4m3fn);
   EXPECT_EQ(read(with_dtype("uint16", 4)).root().tensor->type.unsupported, "uint16");
   EXPECT_NE(error_of(with_dtype("float32", 3)).find("inside its storage of 2"), std::string::npos);
+}
+
+using GlobalId = PickleGlobal::Id;
+
+PickleGlobal found_global(const std::string& module, const std::string& name) {
+  static std::deque<std::string> texts;  // the result has views of the names
+  return find_pickle_global(texts.emplace_back(module), texts.emplace_back(name), "file.pt");
+}
+
+// Old files name the storages of a GPU by torch.cuda.
+TEST(PickleGlobals, StoragesAndDtypesAreTorchs) {
+  struct Type {
+    const char* storage;
+    std::vector<const char*> dtypes;
+    uint64_t bytes;
+    std::optional<DType> type;  // none: not supported, and named by the first of `dtypes`
+    Float8 float8 = Float8::none;
+  };
+  const Type types[] = {{"DoubleStorage", {"float64", "double"}, 8, DType::f64},
+                        {"FloatStorage", {"float32", "float"}, 4, DType::f32},
+                        {"HalfStorage", {"float16", "half"}, 2, DType::f16},
+                        {"BFloat16Storage", {"bfloat16"}, 2, DType::bf16},
+                        {"LongStorage", {"int64", "long"}, 8, DType::i64},
+                        {"IntStorage", {"int32", "int"}, 4, DType::i32},
+                        {"CharStorage", {"int8"}, 1, DType::i8},
+                        {"ByteStorage", {"uint8"}, 1, DType::u8},
+                        {"BoolStorage", {"bool"}, 1, DType::boolean},
+                        {"ShortStorage", {"int16", "short"}, 2, {}},
+                        {"ComplexFloatStorage", {"complex64", "cfloat"}, 8, {}},
+                        {"ComplexDoubleStorage", {"complex128", "cdouble"}, 16, {}},
+                        {nullptr, {"uint16"}, 2, {}},
+                        {nullptr, {"uint32"}, 4, {}},
+                        {nullptr, {"uint64"}, 8, {}},
+                        {nullptr, {"float8_e4m3fn"}, 1, DType::f32, Float8::e4m3fn},
+                        {nullptr, {"float8_e5m2"}, 1, DType::f32, Float8::e5m2}};
+  for (const char* module : {"torch", "torch.storage", "torch.cuda"}) {
+    for (const Type& type : types) {
+      const auto check = [&](const char* name, GlobalId id) {
+        const PickleGlobal global = found_global(module, name);
+        EXPECT_EQ(global.id, id) << module << "." << name;
+        EXPECT_EQ(global.type.bytes, type.bytes) << name;
+        EXPECT_EQ(global.type.unsupported, type.type ? "" : type.dtypes[0]) << name;
+        EXPECT_EQ(global.type.dtype, type.type.value_or(global.type.dtype)) << name;
+        EXPECT_EQ(global.type.float8, type.float8) << name;
+        EXPECT_FALSE(global.type.untyped) << name;
+      };
+      if (type.storage != nullptr) check(type.storage, GlobalId::storage_type);
+      for (const char* dtype : type.dtypes) check(dtype, GlobalId::dtype);
+    }
+    EXPECT_EQ(found_global(module, "UntypedStorage").id, GlobalId::storage_type) << module;
+    EXPECT_TRUE(found_global(module, "UntypedStorage").type.untyped) << module;
+    EXPECT_EQ(found_global(module, "").id, GlobalId::opaque) << module;
+  }
+  for (const char* name : {"FloatStorage", "float32", "UntypedStorage"})
+    EXPECT_EQ(found_global("torchx", name).id, GlobalId::opaque) << name;
+}
+
+TEST(PickleGlobals, ClassesAreKnownByModuleAndName) {
+  const std::tuple<const char*, const char*, GlobalId> known[] = {
+      {"collections", "OrderedDict", GlobalId::ordered_dict},
+      {"collections", "defaultdict", GlobalId::default_dict},
+      {"builtins", "dict", GlobalId::ordered_dict},
+      {"__builtin__", "dict", GlobalId::ordered_dict},
+      {"builtins", "list", GlobalId::sequence},
+      {"__builtin__", "list", GlobalId::sequence},
+      {"builtins", "tuple", GlobalId::sequence},
+      {"__builtin__", "tuple", GlobalId::sequence},
+      {"torch", "Size", GlobalId::sequence},
+      {"builtins", "set", GlobalId::set},
+      {"__builtin__", "set", GlobalId::set},
+      {"builtins", "frozenset", GlobalId::set},
+      {"__builtin__", "frozenset", GlobalId::set},
+      {"_codecs", "encode", GlobalId::encode},
+      {"torch._utils", "_rebuild_tensor", GlobalId::rebuild_tensor},
+      {"torch._utils", "_rebuild_tensor_v2", GlobalId::rebuild_tensor},
+      {"torch._utils", "_rebuild_tensor_v3", GlobalId::rebuild_tensor_v3},
+      {"torch._utils", "_rebuild_parameter", GlobalId::rebuild_parameter},
+      {"torch._utils", "_rebuild_parameter_with_state", GlobalId::rebuild_parameter},
+      {"torch._tensor", "_rebuild_from_type_v2", GlobalId::rebuild_from_type},
+      {"torch", "Tensor", GlobalId::tensor_class},
+      {"torch.nn.parameter", "Parameter", GlobalId::tensor_class}};
+  for (const auto& [module, name, id] : known) {
+    EXPECT_EQ(found_global(module, name).id, id) << module << "." << name;
+    EXPECT_EQ(found_global(module, name).name, name);
+    EXPECT_EQ(found_global("my_script", name).id, GlobalId::opaque) << name;
+  }
+  EXPECT_EQ(found_global("collections", "dict").id, GlobalId::opaque);
 }
 
 }  // namespace

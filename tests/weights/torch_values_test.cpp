@@ -155,10 +155,22 @@ TEST(TorchValues, GlobalsThatRunCodeRefuseTheFile) {
 }
 
 TEST(TorchValues, NamesThatOnlyResembleOnesThatRunCodeAreRead) {
-  const std::pair<const char*, const char*> globals[] = {
-      {"os_helpers", "Config"}, {"my.os", "Config"},          {"system", "System"},       {"evaluation", "eval"},
-      {"builtins", "evaluate"}, {"builtins", "complex"},      {"torch", "loader"},        {"socketry", "Options"},
-      {"numpy", "loadtxt"},     {"types", "SimpleNamespace"}, {"functools", "partially"}, {"code.config", "Config"}};
+  const std::pair<const char*, const char*> globals[] = {{"os_helpers", "Config"},
+                                                         {"my.os", "Config"},
+                                                         {"system", "System"},
+                                                         {"evaluation", "eval"},
+                                                         {"builtins", "evaluate"},
+                                                         {"builtins", "complex"},
+                                                         {"torch", "loader"},
+                                                         {"socketry", "Options"},
+                                                         {"numpy", "loadtxt"},
+                                                         {"types", "SimpleNamespace"},
+                                                         {"functools", "partially"},
+                                                         {"code.config", "Config"},
+                                                         {"torch", ""},
+                                                         {"builtins", ""},
+                                                         {"joblib", "load "},
+                                                         {"joblib", " load"}};
   for (const auto& [module, name] : globals) {
     TorchSave save;
     const std::string model = save.state_dict(timm_tensors());

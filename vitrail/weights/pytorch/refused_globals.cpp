@@ -131,9 +131,11 @@ bool begins_with_module(std::string_view path, std::string_view module) {
   return path.starts_with(module) && (path.size() == module.size() || path[module.size()] == '.');
 }
 
+// A name in a file may be empty or end with a space, so that a match may reach the end of the words.
 bool contains_word(std::string_view words, std::string_view word) {
   for (size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
-    if (at > 0 && words[at - 1] == ' ' && words[at + word.size()] == ' ') return true;
+    const size_t end = at + word.size();
+    if (at > 0 && words[at - 1] == ' ' && end < words.size() && words[end] == ' ') return true;
   }
   return false;
 }
