@@ -54,7 +54,7 @@ pid_t start_program(const std::filesystem::path& program, std::vector<std::strin
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, files.err.c_str(), kWrite, 0600);
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
-  sigset_t defaults;  // of a program that is not started under nohup, unlike perhaps these tests
+  sigset_t defaults;  // these tests may run under nohup
   ::sigemptyset(&defaults);
   for (const int signal : {SIGHUP, SIGINT, SIGTERM}) ::sigaddset(&defaults, signal);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);

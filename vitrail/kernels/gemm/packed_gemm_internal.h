@@ -27,7 +27,7 @@ struct RowBlocking {
   int64_t max = 192;
   int64_t few = 48;
   int64_t tile = 6;
-  int64_t alignment = 1;  // of a quantised row of x, in units of 4 bytes
+  int64_t alignment = 1;  // quantised rows of x begin at a multiple of so many times 4 bytes
 };
 // AMX multiplies 32 rows at a time, faster than the outer caches deliver a weight: blocks have more rows, so that it is
 // read less often.  Processors with AMX have 2 MiB of second-level cache.  It loads 64 bytes of a row at a time, and a

@@ -11,7 +11,7 @@
 
 namespace vitrail::kernels {
 
-// In groups.  The metadata of a row stands before its K groups, which begin at a multiple of `alignment`.
+// In groups.  The metadata of a row precedes its K groups, which begin at a multiple of `alignment`.
 constexpr int64_t kMetadataGroups = sizeof(QuantizationParams) / sizeof(int32_t);
 inline int64_t round_up(int64_t groups, int64_t alignment) { return (groups + alignment - 1) / alignment * alignment; }
 inline int64_t first_quantized_row(int64_t alignment) { return round_up(kMetadataGroups, alignment); }
