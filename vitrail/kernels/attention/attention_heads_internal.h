@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/attention/attention.h"
 #include "vitrail/kernels/gemm/dot_microkernels_internal.h"
 #include "vitrail/kernels/isa/isa.h"
@@ -75,8 +76,6 @@ HeadGrad<T> head_of(const AttentionGradArgsOf<T>& args, int64_t pair) {
   head.grad_v_stride = args.grad_v.token_stride;
   return head;
 }
-
-inline int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
 
 // The head whose keys and values are packed in the calling thread's scratch.  A thread's next range of tasks mostly
 // begins in the head in which its last range ended.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/gemm/activation_quantization_internal.h"
 #include "vitrail/kernels/gemm/cache_blocking_internal.h"
 #include "vitrail/kernels/gemm/linear.h"
@@ -13,7 +14,6 @@ namespace vitrail::kernels {
 
 // In groups.  The metadata of a row precedes its K groups, which begin at a multiple of `alignment`.
 constexpr int64_t kMetadataGroups = sizeof(QuantizationParams) / sizeof(int32_t);
-inline int64_t round_up(int64_t groups, int64_t alignment) { return (groups + alignment - 1) / alignment * alignment; }
 inline int64_t first_quantized_row(int64_t alignment) { return round_up(kMetadataGroups, alignment); }
 inline int64_t quantized_row_stride(int64_t k_groups, int64_t alignment) {
   return round_up(k_groups + kMetadataGroups, alignment);

@@ -2,14 +2,13 @@
 #include "vitrail/kernels/gemm/weight_correction_internal.h"
 
 #include "vitrail/base/parallel.h"
+#include "vitrail/base/round_up_internal.h"
 #include "vitrail/kernels/rowwise/row_sum_internal.h"
 
 namespace vitrail::kernels {
 namespace {
 
 constexpr int64_t kMaxChunksPerGroup = 8;  // so that several threads can work on one group
-
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 size_t bytes_of_floats(int64_t count) { return static_cast<size_t>(round_up(count, 16)) * sizeof(float); }
 
