@@ -42,7 +42,8 @@ struct ImageEmbedding {
   // channels last; undefined: predict() computes it.
   Tensor decoder_input = {};
   // Query, key and value of the mask decoder's first cross-attention, which all prompts without a mask share,
-  // [3, h·w, d] f32 with the width d of that attention; undefined: predict() computes them where they save work.
+  // [3, h·w, d] f32 with the width d of that attention; undefined: predict() computes them where they save work.  They
+  // are used together with decoder_input.
   Tensor projections = {};
 };
 
