@@ -223,6 +223,7 @@ void HttpSession::on_header() {
 
 void HttpSession::continue_and_read_body() {
   body_begin_ = std::chrono::steady_clock::now();
+  parser_->eager(true);  // one read takes all chunks that have arrived
   // A body that grows is copied several times.  What a client announces but may never send is limited.
   constexpr uint64_t kReservedBytes = 1 << 20;
   if (const auto length = parser_->content_length()) request_.body.reserve(std::min<uint64_t>(*length, kReservedBytes));
