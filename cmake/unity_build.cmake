@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# With CMAKE_UNITY_BUILD, as in the presets of sanitizers and of other processors, several files of a target are
-# compiled together, which halves the time.  The files below are compiled alone: another file of their folder has one of
+# With CMAKE_UNITY_BUILD, as in most presets, several files of a target are compiled together, which takes less than half
+# the time.  The files below are compiled alone: another file of their folder has one of
 # their names in its anonymous namespace, too.  A file that compiles alone, but not in unity_N_cxx.cxx, belongs here.
 function(compile_alone directory)
   foreach(file ${ARGN})
