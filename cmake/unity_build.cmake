@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# With CMAKE_UNITY_BUILD, as in most presets, several files of a target are compiled together, which takes less than half
-# the time.  The files below are compiled alone: another file of their folder has one of
-# their names in its anonymous namespace, too.  A file that compiles alone, but not in unity_N_cxx.cxx, belongs here.
+# With CMAKE_UNITY_BUILD, as in most presets, several files of a target are compiled together, which takes less than
+# half the time.  The files below are compiled alone: another file of their folder has one of their names in its
+# anonymous namespace, too.  A file that compiles alone, but not in unity_N_cxx.cxx, belongs here.
 function(compile_alone directory)
   foreach(file ${ARGN})
     set_property(SOURCE ${PROJECT_SOURCE_DIR}/${directory}/${file}.cpp DIRECTORY ${PROJECT_SOURCE_DIR}/${directory}
