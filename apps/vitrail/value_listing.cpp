@@ -47,7 +47,7 @@ void ValueListing::add(const std::string& name, const Tensor& tensor) {
 }
 
 void ValueListing::offer(const std::string& name, const Tensor& tensor) {
-  known_.push_back(name);
+  if (std::ranges::find(known_, name) == known_.end()) known_.push_back(name);  // a parameter may be in the file too
   for (Request& request : requests_) {
     for (size_t i = 0; i < std::min(request.rank, request.names.size()); ++i) {
       if (request.names[i].name != name) continue;

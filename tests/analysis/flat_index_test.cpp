@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "tests/support/messages.h"
 #include "tests/support/paths.h"
@@ -152,6 +153,103 @@ TEST(ColumnRanges, AreTheMinimaAndDifferencesOfAllRows) {
   ranges.include(rows.data() + 2, 2);
   ranges.include(nullptr, 0);
   EXPECT_EQ(ranges.trained(), (std::vector<float>{1, -7, 2, 2}));
+}
+
+// What an index says of itself is checked, field by field, in the order of the file.
+TEST(FlatIndex, ErrorsNameTheFieldTheExpectedAndTheGivenValue) {
+  const auto message_of = [](DType dtype, size_t at, const std::string& change) {
+    const fs::path path = written(dtype);
+    std::string bytes = content_of(path);
+    bytes.replace(at, change.size(), change);
+    std::ofstream(path, std::ios::binary) << bytes;
+    const std::string message = testing::error_of([&] { FlatIndex{path}; }), prefix = path.string() + ": expected ";
+    EXPECT_TRUE(message.starts_with(prefix)) << message;
+    return message.substr(prefix.size());
+  };
+  const std::string one("\1\0\0\0\0\0\0\0", 8), four("\4\0\0\0\0\0\0\0", 8);
+  for (const DType dtype : {DType::f32, DType::i8}) {
+    EXPECT_EQ(message_of(dtype, 0, "IxHN"), "an index of `vitrail index` (FAISS's IxFI or IxSQ), got another format");
+    EXPECT_EQ(message_of(dtype, 4, std::string(4, '\0')), "a width of 1 to 1048576, got 0");
+    EXPECT_EQ(message_of(dtype, 4, std::string("\1\0\x10\0", 4)), "a width of 1 to 1048576, got 1048577");
+    EXPECT_EQ(message_of(dtype, 8, std::string(8, '\xff')), "a number of vectors that fits 64 bits, got -1");
+    EXPECT_EQ(message_of(dtype, 33, "\1"), "the metric of inner products, 0, got 1");
+  }
+  EXPECT_EQ(message_of(DType::f32, 37, four), "a number of elements of 9, got 4");
+  EXPECT_EQ(message_of(DType::f32, 8, four), "a number of elements of 12, got 9");
+  EXPECT_EQ(message_of(DType::i8, 37, "\1"), "the quantizer QT_8bit, 0, got 1");
+  EXPECT_EQ(message_of(DType::i8, 49, four), "a width of 3, got 4");
+  EXPECT_EQ(message_of(DType::i8, 57, one), "a width of 3, got 1");
+  EXPECT_EQ(message_of(DType::i8, 65, four), "a number of elements of 6, got 4");
+  EXPECT_EQ(message_of(DType::i8, 97, four), "a number of elements of 9, got 4");
+}
+
+// Fields that say how the index was made are read over.
+TEST(FlatIndex, TakesOtherValuesOfFieldsThatItDoesNotUse) {
+  const fs::path path = written(DType::i8);
+  const std::string bytes = content_of(path);
+  for (const size_t at : {16, 24, 31, 32, 41, 44, 45, 48}) {
+    std::string changed = bytes;
+    changed[at] = '\x7f';
+    std::ofstream(path, std::ios::binary) << changed;
+    EXPECT_EQ(FlatIndex(path).count(), 3) << at;
+  }
+}
+
+TEST(FlatIndex, TellsHowManyBytesAreMissingOrTooMany) {
+  const fs::path path = written(DType::f32);
+  const std::string bytes = content_of(path);
+  std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() - 5);
+  EXPECT_EQ(testing::error_of([&] { FlatIndex{path}; }),
+            path.string() + ": expected 36 more bytes, got 31; the file is truncated");
+  std::ofstream(path, std::ios::binary) << bytes << "abc";
+  EXPECT_EQ(testing::error_of([&] { FlatIndex{path}; }),
+            path.string() + ": expected the end of the file, got 3 more bytes");
+}
+
+// The largest number of vectors whose bytes 64 bits count, which the file does not have.
+TEST(FlatIndex, ANumberOfVectorsIsLimitedByItsBytes) {
+  const auto message_of = [](int64_t count) {
+    const fs::path path = written(DType::f32);
+    std::string bytes = content_of(path);
+    std::memcpy(bytes.data() + 8, &count, sizeof count);
+    std::ofstream(path, std::ios::binary) << bytes;
+    return testing::error_of([&] { FlatIndex{path}; });
+  };
+  const int64_t max = std::numeric_limits<int64_t>::max() / 12;
+  EXPECT_TRUE(testing::contains(message_of(max), str("a number of elements of ", 3 * max, ", got 9")));
+  EXPECT_TRUE(testing::contains(message_of(max + 1), str("a number of vectors that fits 64 bits, got ", max + 1)));
+}
+
+// A code stands for the middle of its part of the range; each row can be read by itself.
+TEST(FlatIndex, ACodeStandsForTheMiddleOfItsPart) {
+  const fs::path path = testing::scratch_folder() / "vectors.index";
+  FlatIndexWriter writer(path, DType::i8, 2, {-10, 100, 255, 510});  // parts of 1 and of 2
+  const std::vector<float> rows{-10, 100, -9.01F, 101.99F, 3.5F, 102.01F, 245, 610, 244.99F, 607.9F};
+  writer.add(rows.data(), 3);
+  writer.add(rows.data() + 6, 2);
+  writer.finish().commit();
+  const std::vector<float> want{-9.5F, 101, -9.5F, 101, 3.5F, 103, 245.5F, 611, 244.5F, 607};
+  const FlatIndex index(path);
+  EXPECT_EQ(values_of(index), want);
+  for (int64_t row = 0; row < 5; ++row) {
+    std::vector<float> values(4, -1);
+    index.read(row, 1, values.data());
+    EXPECT_EQ(values, (std::vector<float>{want[2 * row], want[2 * row + 1], -1, -1})) << row;
+  }
+  EXPECT_EQ(testing::error_of([&] { FlatIndexWriter(path, DType::i8, 0); }),
+            path.string() + ": expected a width of 1 to 1048576, got 0");
+}
+
+TEST(FlatIndex, TheLargestWidthIsRead) {
+  const fs::path path = testing::scratch_folder() / "vectors.index";
+  FlatIndexWriter(path, DType::f32, int64_t{1} << 20).finish().commit();
+  EXPECT_EQ(FlatIndex(path).width(), int64_t{1} << 20);
+}
+
+TEST(ColumnRanges, WithoutRowsAreEmpty) {
+  const std::vector<float> trained = ColumnRanges(2).trained();
+  ASSERT_EQ(trained.size(), 4U);
+  EXPECT_LT(trained[2], 0) << "no value is in the range";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/messages.h"
 #include "vitrail/base/error.h"
 
 namespace vitrail::analysis {
@@ -97,6 +98,54 @@ TEST(Knn, InvalidArgumentsAreErrors) {
   EXPECT_THROW(normalized_rows(Tensor::full({}, 1)), Error);
   EXPECT_EQ(normalized_rows(Tensor::zeros({3, 0})).shape(), (Shape{3, 0}));
   EXPECT_EQ(knn_votes(rows, {0, 1, 1, 2}, Tensor::zeros({0, 2}), 3).shape(), (Shape{0, 3}));
+}
+
+TEST(Knn, NormalisesVectorsOfAnyShapeAndTypeAndLeavesItsInput) {
+  const Tensor given = Tensor::empty({3, 50, 2}, DType::f64);
+  for (int64_t i = 0; i < 150; ++i) {
+    given.data<double>()[2 * i] = 3.0 * static_cast<double>(i + 1);
+    given.data<double>()[2 * i + 1] = -4.0 * static_cast<double>(i + 1);
+  }
+  const Tensor result = normalized_rows(given);
+  EXPECT_EQ(result.shape(), (Shape{3, 50, 2}));
+  ASSERT_EQ(result.dtype(), DType::f32);
+  for (int64_t i = 0; i < 150; ++i) {
+    EXPECT_FLOAT_EQ(result.data<float>()[2 * i], 0.6F) << i;
+    EXPECT_FLOAT_EQ(result.data<float>()[2 * i + 1], -0.8F) << i;
+  }
+  const Tensor rows = Tensor::from<float>({1, 2}, {3, 4});
+  EXPECT_FLOAT_EQ(normalized_rows(rows).data<float>()[0], 0.6F);
+  EXPECT_EQ(rows.data<float>()[0], 3) << "the input is not changed";
+  EXPECT_FLOAT_EQ(normalized_rows(Tensor::from<float>({2}, {0, -2})).data<float>()[1], -1);
+}
+
+TEST(Knn, OptionsAreTwentyNeighboursAndWeightedVotes) {
+  EXPECT_EQ(KnnOptions{}.k, 20);
+  EXPECT_EQ(KnnOptions{}.temperature, 0.07);
+  EXPECT_FALSE(KnnOptions{}.plain);
+  const Tensor train = Tensor::full({30, 2}, 1);  // all are at the same distance: the first ones are taken
+  std::vector<int64_t> labels(30, 1);
+  for (size_t i = 0; i < 5; ++i) labels[i] = 0;
+  const Tensor votes = knn_votes(train, labels, Tensor::full({1, 2}, 1), 4);
+  const float* vote = votes.data<float>();
+  EXPECT_EQ((std::vector<float>(vote, vote + 4)), (std::vector<float>{5, 15, 0, 0}));
+}
+
+TEST(Knn, ErrorsNameWhatIsWrong) {
+  const Tensor rows = directions();
+  const auto message = [&](const std::vector<int64_t>& labels, const KnnOptions& options) {
+    return testing::error_of([&] { knn_votes(rows, labels, rows, 3, options); });
+  };
+  EXPECT_EQ(message({0, 1, 1, 2}, {.k = -1}), "k-NN: expected k of at least 1, got -1");
+  EXPECT_EQ(message({0, 1, 1, 2}, {.temperature = -0.5}), "k-NN: expected a temperature above 0, got -0.5");
+  EXPECT_EQ(message({0, 1, 1, 2}, {.temperature = NAN}), "k-NN: expected a temperature above 0, got nan");
+  EXPECT_EQ(message({0, 1, 1, 2, 2}, {}), "k-NN: expected a label for each of 4 training features, got 5");
+  EXPECT_EQ(testing::error_of([&] {
+              knn_votes(Tensor::zeros({0, 2}), {}, rows, 3);
+            }),
+            "k-NN: expected a label for each of 0 training features, got 0");
+  EXPECT_TRUE(testing::contains(testing::error_of([] { normalized_rows(Tensor::full({}, 1)); }),
+                                "features: expected vectors [..., D], got "));
 }
 
 }  // namespace

@@ -250,5 +250,71 @@ TEST(StrengthSearch, CandidatesBeginAndEndAtTheGivenValues) {
   EXPECT_EQ(StrengthSearchOptions{}.candidates.size(), 10u);
 }
 
+TEST(LogisticRegression, OptionsHaveTheDefaultsOfTheHeader) {
+  EXPECT_EQ(LogisticRegressionOptions{}.c, 1);
+  EXPECT_EQ(LogisticRegressionOptions{}.tolerance, 1e-4);
+  EXPECT_EQ(LogisticRegressionOptions{}.max_iterations, 1000);
+}
+
+// The objective's gradient at the solution by its definition: its largest element is what the result tells.  Widths of
+// 1 to 19 values have rests of all sizes behind the groups of eight.
+TEST(LogisticRegression, ItsLargestGradientIsThatOfTheObjective) {
+  for (const int64_t classes : {2, 3}) {
+    for (const int64_t width : {1, 2, 7, 8, 9, 15, 16, 19}) {
+      const int64_t n = 21;
+      const Tensor x = Tensor::randn({n, width}, static_cast<uint64_t>(width));
+      std::vector<int64_t> labels;
+      for (int64_t i = 0; i < n; ++i) labels.push_back(i * i % 7 % classes);
+      const double c = 0.3, penalty = (classes == 2 ? 2 : 1) / (c * static_cast<double>(n));
+      const LinearClassifier got = fit_logistic_regression(x, labels, classes, {.c = c, .max_iterations = 3});
+      const auto w = [&](int64_t k, int64_t d) { return got.weight.data<double>()[k * width + d]; };
+      std::vector<double> gradient(static_cast<size_t>(classes * (width + 1)));
+      for (int64_t i = 0; i < n; ++i) {
+        std::vector<double> z(static_cast<size_t>(classes));
+        double sum = 0;
+        for (int64_t k = 0; k < classes; ++k) {
+          double& logit = z[static_cast<size_t>(k)];
+          logit = got.bias.data<double>()[k];
+          for (int64_t d = 0; d < width; ++d) logit += w(k, d) * x.data<float>()[i * width + d];
+          EXPECT_NEAR(logits(got, x).data<double>()[i * classes + k], logit, 1e-12);
+          sum += std::exp(logit);
+        }
+        for (int64_t k = 0; k < classes; ++k) {
+          const double residual = std::exp(z[static_cast<size_t>(k)]) / sum - (labels[static_cast<size_t>(i)] == k);
+          for (int64_t d = 0; d <= width; ++d) {
+            const double value = d < width ? x.data<float>()[i * width + d] : 1;
+            gradient[static_cast<size_t>(k * (width + 1) + d)] += residual * value / static_cast<double>(n);
+          }
+        }
+      }
+      double want = 0;
+      for (int64_t k = 0; k < classes; ++k) {
+        for (int64_t d = 0; d <= width; ++d) {
+          const double of_penalty = d < width ? penalty * w(k, d) : 0;
+          want = std::max(want, std::abs(gradient[static_cast<size_t>(k * (width + 1) + d)] + of_penalty));
+        }
+      }
+      EXPECT_NEAR(got.largest_gradient, want, 1e-12) << classes << " classes, " << width << " values";
+      EXPECT_EQ(got.converged, want <= 1e-4);
+    }
+  }
+}
+
+TEST(LogisticRegression, ErrorsNameTheValue) {
+  const Tensor x = Tensor::from<float>({3, 1}, {0, 1, 2});
+  const auto message = [&](const std::vector<int64_t>& labels, int64_t classes, double c) {
+    return error_of([&] { fit_logistic_regression(x, labels, classes, {.c = c}); });
+  };
+  EXPECT_EQ(message({0, 1, 1}, 2, -0.5), "logistic regression: expected C above 0, got -0.5");
+  EXPECT_EQ(message({0, 0, 0}, 1, 1), "logistic regression: expected at least two classes, got 1");
+  EXPECT_EQ(message({0, 1}, 2, 1), "logistic regression: expected a label for each of 3 rows of features, got 2");
+  EXPECT_EQ(message({0, 1, 3}, 3, 1), "logistic regression: expected labels below 3, got 3");
+  EXPECT_EQ(message({-2, 1, 0}, 3, 1), "logistic regression: expected labels below 3, got -2");
+  EXPECT_EQ(error_of([] {
+              fit_logistic_regression(Tensor::full({2, 1}, -INFINITY), {0, 1}, 2);
+            }),
+            "logistic regression: expected finite features, got NaN or infinity");
+}
+
 }  // namespace
 }  // namespace vitrail::analysis

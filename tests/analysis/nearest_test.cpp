@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 
+#include "tests/support/messages.h"
 #include "vitrail/analysis/knn.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/parallel.h"
@@ -150,6 +151,106 @@ TEST(NormalizeRow, GivesTheNormAndLeavesZeros) {
   EXPECT_EQ(zeros, std::vector<float>(3));
   EXPECT_NEAR(normalize_row(tiny.data(), 3), 1e-30, 1e-36);
   EXPECT_TRUE(std::isfinite(tiny[0]));
+}
+
+TEST(NearestRows, ErrorsNameTheRowOrWhatIsWrong) {
+  using testing::error_of;
+  const Tensor rows = Tensor::full({600, 4}, 1), nan = rows.clone(), infinite = rows.clone();
+  nan.data<float>()[4 * 270 + 3] = std::numeric_limits<float>::quiet_NaN();
+  infinite.data<float>()[4 * 511] = -std::numeric_limits<float>::infinity();
+  const TensorRows good(rows);
+  const ThreadCount one(1);
+  const auto ignore = [](int64_t, int64_t, float) {};
+  EXPECT_EQ(error_of([&] { nearest_rows(rows, TensorRows(nan), 1); }),
+            "row 270: expected finite values, got NaN or infinity");
+  EXPECT_EQ(error_of([&] { nearest_rows(rows, TensorRows(infinite), 1); }),
+            "row 511: expected finite values, got NaN or infinity");
+  EXPECT_EQ(error_of([&] { nearest_rows(infinite, good, 1); }), "search: expected finite queries, got NaN or infinity");
+  EXPECT_EQ(error_of([&] { nearest_rows(rows, good, 0); }), "search: expected k of at least 1, got 0");
+  EXPECT_EQ(error_of([&] { nearest_rows(rows, good, -3); }), "search: expected k of at least 1, got -3");
+  EXPECT_TRUE(testing::contains(error_of([&] {
+                                  nearest_rows(Tensor::full({2, 5}, 1), good, 1);
+                                }),
+                                "search: expected queries [m, 4], got "));
+  EXPECT_THROW(nearest_rows(Tensor::full({4}, 1), good, 1), Error);
+  EXPECT_THROW(nearest_rows(Tensor::full({1, 2, 4}, 1), good, 1), Error);
+  EXPECT_EQ(error_of([&] { similar_pairs(TensorRows(nan), 2, ignore); }),
+            "row 270: expected finite values, got NaN or infinity");
+  EXPECT_EQ(error_of([&] { similar_pairs(TensorRows(infinite), 2, ignore); }),
+            "row 511: expected finite values, got NaN or infinity");
+  EXPECT_TRUE(testing::contains(error_of([] { TensorRows(Tensor::zeros({3})); }), "vectors: expected a tensor [n, D]"));
+  EXPECT_THROW(TensorRows(Tensor::zeros({3, 1, 2})), Error);
+}
+
+// One row less than a block, a block, and one more; the same for the queries of a pass.
+TEST(NearestRows, BlocksAndPassesOfAllSizesHaveAllRows) {
+  for (const int64_t count : {1, 2, 255, 256, 257, 511, 512, 513}) {
+    const Tensor rows = Tensor::empty({count, 2});
+    for (int64_t i = 0; i < count; ++i) {
+      rows.data<float>()[2 * i] = static_cast<float>(i * 7 % count);
+      rows.data<float>()[2 * i + 1] = static_cast<float>(i);
+    }
+    // Query 0 asks for the largest first value, query 1 for the smallest second one.
+    const Tensor queries = Tensor::from<float>({2, 2}, {1, 0, 0, -1});
+    const auto nearest = nearest_rows(queries, TensorRows(rows), count + 5);
+    ASSERT_EQ(nearest.size(), 2U);
+    ASSERT_EQ(static_cast<int64_t>(nearest[0].size()), count);
+    std::vector<int64_t> order(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) order[static_cast<size_t>(i)] = i;
+    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return a * 7 % count > b * 7 % count; });
+    for (int64_t i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(i);
+      EXPECT_EQ(nearest[0][at].row, order[at]) << count;
+      EXPECT_EQ(nearest[0][at].score, static_cast<float>(order[at] * 7 % count)) << count;
+      EXPECT_EQ(nearest[1][at].row, i) << count;
+      EXPECT_EQ(nearest[1][at].score, static_cast<float>(-i)) << count;
+    }
+  }
+  const Tensor one = Tensor::from<float>({1, 1}, {2});
+  for (const int64_t count : {1023, 1024, 1025, 2049}) {
+    const Tensor queries = Tensor::empty({count, 1});
+    for (int64_t i = 0; i < count; ++i) queries.data<float>()[i] = static_cast<float>(i);
+    const auto nearest = nearest_rows(queries, TensorRows(one), 1);
+    ASSERT_EQ(static_cast<int64_t>(nearest.size()), count);
+    for (int64_t i = 0; i < count; ++i) EXPECT_EQ(nearest[static_cast<size_t>(i)][0].score, static_cast<float>(2 * i));
+  }
+}
+
+// Pairs within a block and of two blocks, with their scores; a score may be negative.
+TEST(SimilarPairs, HaveTheirScoresInAndBetweenBlocks) {
+  const int64_t count = 258;
+  const Tensor rows = Tensor::zeros({count, 3});
+  const auto set = [&](int64_t row, float a, float b, float c) {
+    rows.select(0, row).copy_(Tensor::from<float>({3}, {a, b, c}));
+  };
+  for (int64_t i = 0; i < count; ++i) set(i, 0, 0, 0);
+  set(3, 1, 2, 0);
+  set(255, 2, -1, 5);
+  set(256, 4, 1, 0);
+  set(257, -3, 0, 1);
+  std::map<std::pair<int64_t, int64_t>, float> pairs;
+  const auto collect = [&](int64_t i, int64_t j, float score) { pairs[{i, j}] = score; };
+  similar_pairs(TensorRows(rows), 0.5F, collect);
+  EXPECT_EQ(pairs, (std::map<std::pair<int64_t, int64_t>, float>{{{3, 256}, 6}, {{255, 256}, 7}}));
+  pairs.clear();
+  similar_pairs(TensorRows(rows), -1, collect);
+  EXPECT_EQ(static_cast<int64_t>(pairs.size()), count * (count - 1) / 2 - 2);
+  EXPECT_FALSE(pairs.contains({3, 257}));    // -3
+  EXPECT_FALSE(pairs.contains({256, 257}));  // -12
+  EXPECT_EQ((pairs[{255, 257}]), -1);
+}
+
+TEST(NormalizeRow, NormsBelowTheLimitCountAsIt) {
+  for (const auto& [value, want] : {std::pair(2e-12F, 1.0), std::pair(1e-13F, 0.1), std::pair(-5e-13F, -0.5)}) {
+    std::vector<float> row{0, value};
+    EXPECT_NEAR(normalize_row(row.data(), 2), std::abs(value), 1e-18);
+    EXPECT_EQ(row[0], 0);
+    EXPECT_NEAR(row[1], want, 1e-6) << value;
+  }
+  std::vector<float> row{3, 4, 12};
+  EXPECT_DOUBLE_EQ(normalize_row(row.data(), 2), 5) << "the third value is not of the row";
+  EXPECT_EQ(row[2], 12);
+  EXPECT_EQ(normalize_row(nullptr, 0), 0);
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "tests/support/golden.h"
+#include "tests/support/messages.h"
 #include "tests/support/paths.h"
 #include "vitrail/base/error.h"
 
@@ -144,6 +146,145 @@ TEST(PcaMaps, AForegroundOfFourPatchesIsEnough) {
     for (int64_t c = 0; c < 3; ++c) EXPECT_EQ(map.colors.data<float>()[3 * patch + c], 0) << "the background is black";
   }
   EXPECT_THROW(with(0.75), Error) << "three patches";
+}
+
+TEST(Pca, ErrorsNameWhatIsWrong) {
+  using testing::contains;
+  using testing::error_of;
+  const Tensor rows = Tensor::randn({4, 6}, 1);
+  EXPECT_TRUE(contains(error_of([&] { fit_pca(rows, 4); }), "pca: expected 1 to 3 components of "));
+  EXPECT_TRUE(contains(error_of([&] { fit_pca(rows, 4); }), " features, got 4"));
+  EXPECT_TRUE(contains(error_of([&] { fit_pca(rows, -1); }), " features, got -1"));
+  EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::randn({9, 2}, 1), 3); }), "expected 1 to 2 components of "));
+  EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::zeros({0, 2}), 1); }), "expected 1 to 0 components of "));
+  EXPECT_TRUE(contains(error_of([] { fit_pca(Tensor::zeros({3}), 1); }), "pca: expected rows [n, D], got "));
+  EXPECT_EQ(error_of([] { fit_pca(Tensor::full({3, 3}, INFINITY), 1); }), "pca: expected finite features, got inf");
+  EXPECT_EQ(error_of([] { pca_maps({}); }), "pca: expected the features of at least one image, got none");
+  EXPECT_TRUE(contains(error_of([] {
+                         pca_maps({Tensor::randn({2, 3, 5}, 1), Tensor::randn({2, 3, 6}, 1)});
+                       }),
+                       "pca: expected features [rows, columns, 5] of every image, got "));
+  EXPECT_TRUE(contains(error_of([] { pca_maps({Tensor::randn({6, 5}, 1)}); }), "features [rows, columns, 5]"));
+  const Foreground none{.kind = Foreground::Kind::threshold, .threshold = 0.999};
+  EXPECT_EQ(error_of([&] {
+              pca_maps({Tensor::randn({2, 4, 5}, 1)}, none);
+            }),
+            "pca: expected a foreground of at least 4 patches, got 1 (try another threshold)");
+}
+
+// Rows of several chunks, the last one short, by the definition of variance.
+TEST(Pca, VariancesOfManyRowsHaveTheDivisorOfAllRows) {
+  for (const int64_t n : {1023, 1024, 1025, 2600}) {
+    const Tensor rows = Tensor::empty({n, 3});
+    double sums[3] = {}, squares[3] = {};
+    for (int64_t i = 0; i < n; ++i) {
+      const double values[3] = {static_cast<double>(i % 2) * 6, static_cast<double>(i / 2 % 2),
+                                i < n / 2 ? -50.0 : 50.0};
+      for (size_t c = 0; c < 3; ++c) {
+        rows.data<float>()[3 * i + static_cast<int64_t>(c)] = static_cast<float>(values[c]);
+        sums[c] += values[c];
+        squares[c] += values[c] * values[c];
+      }
+    }
+    const Pca pca = fit_pca(rows, 1);
+    const auto count = static_cast<double>(n);
+    for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(pca.mean.data<float>()[c], sums[c] / count, 1e-4) << n;
+    const double variance = (squares[2] - sums[2] * sums[2] / count) / (count - 1);
+    EXPECT_NEAR(pca.variances[0], variance, 1e-4 * variance) << n;
+    EXPECT_NEAR(pca.components.data<float>()[2], 1, 1e-3);
+  }
+}
+
+// The element with the largest magnitude is positive, also if it is not the first.
+TEST(Pca, TheLargestElementOfAComponentIsPositive) {
+  for (const float sign : {1.0F, -1.0F}) {
+    const Tensor rows = Tensor::empty({6, 3});
+    for (int64_t i = 0; i < 6; ++i) {
+      const float t = sign * static_cast<float>(i * i);
+      const float values[] = {t, -2 * t, 1.5F * t};
+      std::copy_n(values, 3, rows.data<float>() + 3 * i);
+    }
+    const Pca pca = fit_pca(rows, 1);
+    const double length = std::sqrt(1 + 4 + 2.25);
+    EXPECT_NEAR(pca.components.data<float>()[0], -1 / length, 1e-6);
+    EXPECT_NEAR(pca.components.data<float>()[1], 2 / length, 1e-6);
+    EXPECT_NEAR(pca.components.data<float>()[2], -1.5 / length, 1e-6);
+    // A vector by itself, and an array of several axes, have scores as the rows.
+    const Tensor scores = pca_scores(pca, rows), cube = pca_scores(pca, rows.view({2, 3, 3}));
+    ASSERT_EQ(cube.shape(), (Shape{2, 3, 1}));
+    EXPECT_TRUE(testing::close(cube.view({6, 1}), scores, 0));
+  }
+}
+
+// A line of patches at 0 to 10 along one axis, with small differences along the others.
+Tensor line_of(const std::vector<float>& places, int64_t rows, int64_t columns) {
+  const Tensor line = Tensor::randn({rows, columns, 5}, 3);
+  for (int64_t i = 0; i < line.numel(); ++i) line.data<float>()[i] *= 1e-3F;
+  for (size_t i = 0; i < places.size(); ++i) line.data<float>()[5 * i + 2] += places[i];
+  return line;
+}
+
+// The threshold is a share of the range over all images, and the lowest patch is at 0 itself: not above.
+TEST(PcaMaps, AThresholdIsAShareOfTheRangeOfAllImages) {
+  const std::vector<Tensor> images{line_of({0, 3, 6, 4, 5, 2}, 2, 3), line_of({8, 10, 1, 9}, 4, 1)};
+  const std::vector<float> places{0, 3, 6, 4, 5, 2, 8, 10, 1, 9};
+  for (const double threshold : {0.0, 0.05, 0.25, 0.55}) {
+    for (const bool invert : {false, true}) {
+      if (invert && threshold < 0.5) continue;  // fewer than four patches
+      const auto maps =
+          pca_maps(images, {.kind = Foreground::Kind::threshold, .threshold = threshold, .invert = invert});
+      ASSERT_EQ(maps[0].scores.shape(), (Shape{2, 3, 3}));
+      ASSERT_EQ(maps[1].scores.shape(), (Shape{4, 1, 3}));
+      for (size_t i = 0; i < places.size(); ++i) {
+        const bool seen = i < 6 ? shown(maps[0], static_cast<int64_t>(i)) : shown(maps[1], static_cast<int64_t>(i) - 6);
+        EXPECT_EQ(seen, (places[i] / 10 > threshold) != invert) << places[i] << " at " << threshold;
+      }
+    }
+  }
+}
+
+// An object that touches one border of a grid of two rows or columns has a border everywhere: the share decides, by
+// each of the four borders.
+TEST(PcaMaps, EachBorderOfAGridCounts) {
+  const int64_t height = 5, width = 4;
+  for (const int64_t side : {0, 1, 2, 3}) {
+    const Tensor features = Tensor::randn({height, width, 6}, 7);
+    const auto in_strip = [&](int64_t y, int64_t x) {
+      return side == 0 ? y == 0 : side == 1 ? y == height - 1 : side == 2 ? x == 0 : x == width - 1;
+    };
+    for (int64_t y = 0; y < height; ++y) {
+      for (int64_t x = 0; x < width; ++x) features.data<float>()[(y * width + x) * 6 + 1] += in_strip(y, x) ? 50 : 0;
+    }
+    const PcaMaps map = pca_maps({features}, {.kind = Foreground::Kind::first})[0];
+    for (int64_t y = 0; y < height; ++y) {
+      for (int64_t x = 0; x < width; ++x) EXPECT_EQ(shown(map, y * width + x), !in_strip(y, x)) << side;
+    }
+  }
+}
+
+// The colours of the foreground are those of a second analysis of the selected patches alone.
+TEST(PcaMaps, TheForegroundHasAnAnalysisOfItsOwn) {
+  const Tensor features = with_object(1, 4);
+  const PcaMaps map = pca_maps({features}, {.kind = Foreground::Kind::first, .invert = true})[0];
+  std::vector<float> selected;
+  std::vector<int64_t> patches;
+  for (int64_t patch = 0; patch < 16; ++patch) {
+    if (patch == 5 || patch == 6 || patch == 9 || patch == 10) continue;
+    const float* row = features.data<float>() + 8 * patch;
+    selected.insert(selected.end(), row, row + 8);
+    patches.push_back(patch);
+  }
+  const Tensor rows = Tensor::from<float>({12, 8}, selected);
+  const Tensor scores = pca_scores(fit_pca(rows, 3), rows);
+  for (size_t i = 0; i < patches.size(); ++i) {
+    for (int64_t c = 0; c < 3; ++c) {
+      EXPECT_NEAR(map.scores.data<float>()[3 * patches[i] + c], scores.data<float>()[3 * static_cast<int64_t>(i) + c],
+                  1e-5);
+    }
+  }
+  EXPECT_EQ(Foreground{}.kind, Foreground::Kind::all);
+  EXPECT_EQ(Foreground{}.threshold, 0.5);
+  EXPECT_FALSE(Foreground{}.invert);
 }
 
 }  // namespace

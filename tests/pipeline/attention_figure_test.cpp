@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
 
 #include "vitrail/image/image.h"
+#include "vitrail/image/overlay.h"
+#include "vitrail/image/resize_internal.h"
 #include "vitrail/image/text.h"
 
 namespace vitrail::pipeline {
@@ -153,6 +158,125 @@ TEST(AttentionFigure, TellsTheRangeOfAMap) {
   };
   EXPECT_TRUE(shows("7", 2));
   EXPECT_TRUE(shows("4", 80 - line));
+}
+
+Image blank(int64_t width, int64_t height) {
+  Image image = image::make_image(width, height, 3);
+  std::fill(image.pixels.begin(), image.pixels.end(), uint8_t{255});
+  return image;
+}
+
+// A photograph whose pixels differ.
+Image pattern(int64_t width, int64_t height) {
+  Image photo = image::make_image(width, height, 3);
+  for (size_t i = 0; i < photo.pixels.size(); ++i) photo.pixels[i] = static_cast<uint8_t>(i * 37 % 211);
+  return photo;
+}
+
+Image overlay_of(const Image& photo, const Tensor& map, const image::Region& region) {
+  return image::overlay(photo,
+                        image::HeatMap{{map.data<float>(), static_cast<size_t>(map.numel())}, map.size(1), map.size(0)},
+                        {.region = region});
+}
+
+// The photograph, the map and the bar with gaps of four dots of the text, which grows with the figure: a dot for each
+// 480 pixels of both photographs, two at least.
+TEST(AttentionFigure, OfOneMapHasThePhotographTheMapAndItsScaleBesideOneAnother) {
+  for (const auto& [width, height, scale] :
+       {std::tuple(100, 80, 2), std::tuple(719, 10, 2), std::tuple(720, 10, 3), std::tuple(1000, 90, 4)}) {
+    const Image photo = pattern(width, height);
+    const image::Region region{0.1 * width, 0.2 * height, 0.8 * width, 0.9 * height};
+    Tensor map = ramp(3, 2);
+    map.data<float>()[0] = -0.01236F;
+    const Image figure = draw({.photo = photo, .region = region, .maps = {{"", map}}});
+    const int64_t gap = 4 * scale, bar = 8 * scale, line = image::line_height(scale);
+    const int64_t numbers = std::max(image::text_width("5", scale), image::text_width("-0.0124", scale));
+    Image want = blank(2 * width + 3 * gap + bar + numbers, std::max<int64_t>(height, 2 * line));
+    image::paste(photo, 0, 0, want);
+    image::paste(overlay_of(photo, map, region), width + gap, 0, want);
+    image::paste(image::color_bar(bar, height), 2 * width + 2 * gap, 0, want);
+    image::draw_text("5", 2 * width + 3 * gap + bar, scale, scale, want);
+    image::draw_text("-0.0124", 2 * width + 3 * gap + bar, want.height - line, scale, want);
+    Image with_margin = blank(figure.width, figure.height);
+    image::paste(want, 0, 0, with_margin);
+    EXPECT_EQ(figure.width, want.width) << width;
+    EXPECT_TRUE(figure.pixels == with_margin.pixels) << width;
+  }
+}
+
+// The photograph in full, tiles of 224 pixels at most with two lines above each, and the bar.
+TEST(AttentionFigure, OfSeveralMapsHasTilesOfTheWidestsSize) {
+  for (const auto& [width, height, tile_width, tile_height] :
+       {std::tuple(300, 100, 224, 74), std::tuple(90, 301, 66, 224), std::tuple(3, 900, 1, 224)}) {
+    const Image photo = pattern(width, height);
+    const image::Region region{0, 0.5 * height, 0.5 * width, static_cast<double>(height)};
+    Tensor second = ramp(2, 3);
+    for (int64_t i = 0; i < 6; ++i) second.data<float>()[i] = 0.5F - second.data<float>()[i] / 7;
+    const std::vector<AttentionMap> maps{
+        {"a", ramp(2, 3)}, {"a label that is wider than a tile", second}, {"c", second}};
+    const Image figure = draw({.photo = photo, .region = region, .maps = maps, .columns = 2});
+    const double x = static_cast<double>(tile_width) / width, y = static_cast<double>(tile_height) / height;
+    const image::Region of_tile{region.left * x, region.top * y, region.right * x, region.bottom * y};
+    const Image small = image::resize(photo, tile_width, tile_height, image::Filter::bicubic);
+    const int64_t line = image::line_height(2),
+                  widest = std::max<int64_t>(tile_width, image::text_width(maps[1].label, 2));
+    std::vector<Image> tiles;
+    for (const AttentionMap& map : maps) {
+      Image tile = blank(widest, tile_height + 2 * line);
+      image::draw_text(map.label, 0, 0, 2, tile);
+      image::draw_text(map.label == "a" ? "0 to 5" : "-0.21 to 0.5", 0, line, 2, tile);
+      image::paste(overlay_of(small, map.map, of_tile), 0, 2 * line, tile);
+      tiles.push_back(tile);
+    }
+    const Image grid = image::grid(tiles, 2, 8);
+    const int64_t right = width + 8 + grid.width + 8, ends = image::text_width("highest", 2);
+    Image want = blank(right + 12 + 4 + ends, std::max<int64_t>(height, grid.height));
+    image::paste(photo, 0, 0, want);
+    image::paste(grid, width + 8, 0, want);
+    image::paste(image::color_bar(12, grid.height), right, 0, want);
+    image::draw_text("highest", right + 16, 2, 2, want);
+    image::draw_text("lowest", right + 16, grid.height - line, 2, want);
+    ASSERT_EQ(figure.width, want.width);
+    Image with_margin = blank(figure.width, figure.height);
+    image::paste(want, 0, 0, with_margin);
+    EXPECT_TRUE(figure.pixels == with_margin.pixels) << width;
+  }
+}
+
+// A pixel for each 300 of the photograph's width, also around the patch of the map.
+TEST(AttentionFigure, TheOutlineIsThickerOnALargePhotograph) {
+  for (const auto& [width, line] : {std::pair(299, 1), std::pair(599, 1), std::pair(600, 2), std::pair(950, 3)}) {
+    const Image photo = image::make_image(width, 60, 3);
+    const Image figure = draw({.photo = photo,
+                               .region = {0, 0, static_cast<double>(width), 60},
+                               .maps = {{"", ramp(2, 3)}},
+                               .query = {{1, 0}}});
+    const int64_t patch = std::lround(width / 3.0);
+    for (int64_t y = 0; y < 60; ++y) {
+      for (int64_t x = 0; x < width; ++x) {
+        const bool frame = y >= 30 && x < patch && (x < line || x >= patch - line || y < 30 + line || y >= 60 - line);
+        ASSERT_EQ(is_white(figure, x, y), frame) << x << "," << y << " of " << width;
+      }
+    }
+  }
+}
+
+// The text of the caption has the scale of the whole figure, which a long line makes wider.
+TEST(AttentionFigure, TheCaptionHasTheScaleOfTheFigure) {
+  const Image photo = image::make_image(1000, 30, 3);
+  const std::string text(100, 'm');
+  const Image bare = draw({.photo = photo, .region = {0, 0, 1000, 30}, .maps = {{"", ramp(2, 2)}}});
+  const Image figure =
+      draw({.photo = photo, .region = {0, 0, 1000, 30}, .maps = {{"", ramp(2, 2)}}, .caption = {"one", text}});
+  const int64_t line = image::line_height(4);  // both photographs have 2,000 pixels and the bar some more
+  const int64_t maps = std::max<int64_t>(30, 2 * line);
+  EXPECT_EQ(bare.height, maps + line / 2);
+  EXPECT_EQ(figure.height, maps + line / 2 + 2 * line);
+  EXPECT_EQ(figure.width, std::max(bare.width, image::text_width(text, 4)));
+  Image want = blank(figure.width, 2 * line);
+  image::draw_text("one", 0, 0, 4, want);
+  image::draw_text(text, 0, line, 4, want);
+  EXPECT_TRUE(std::equal(want.pixels.begin(), want.pixels.end(), figure.row(maps + line / 2)));
 }
 
 }  // namespace

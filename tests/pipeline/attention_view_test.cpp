@@ -152,5 +152,88 @@ TEST_F(AttentionView, AFigureOfAllLayersAndHeadsHasARowForEachLayer) {
   EXPECT_EQ(rows({.layer = "all"}), 1);
 }
 
+// The whole figure: which maps, where they are, and what the two lines below say.
+TEST_F(AttentionView, AFigureHasTheMapsTheQueryAndTheCaptionOfItsOptions) {
+  Tensor logits = Tensor::zeros({10});
+  logits.data<float>()[3] = 2;  // e² / (e² + 9) is 45.1 %
+  struct Case {
+    AttentionOptions options;
+    std::string shown;
+    int64_t columns = 0;
+  };
+  for (const auto& [options, shown, columns] :
+       {Case{{}, "the class token; layer 1, mean over heads"},
+        Case{{.layer = "0", .head = "3"}, "the class token; layer 0 head 3"},
+        Case{{.layer = "all"}, "the class token; mean over heads, each map with its own scale"},
+        Case{{.head = "all"}, "the class token; each map with its own scale"},
+        Case{{.layer = "all", .head = "all"}, "the class token; each map with its own scale", kHeads},
+        Case{{.layer = "all", .head = "1"}, "the class token; each map with its own scale"},
+        Case{{.rollout = true}, "the class token; rollout over all layers"},
+        Case{{.query = {40, 24}}, "the patch at 40,24; layer 1, mean over heads"},
+        Case{{.query = {40, 24}, .rollout = true}, "the patch at 40,24; rollout over all layers"}}) {
+    std::vector<Tensor> weights;
+    const infer::Request request = attention_request(model, options);
+    for (int64_t block = 0; block < kBlocks; ++block) {
+      if (request.all_layers || block == request.layer) weights.push_back(block_weights(block));
+    }
+    for (const bool classified : {false, true}) {
+      const image::Image got = attention_figure(model, options, {photo, "a folder/p\nhoto.png", {32, 32}, weights},
+                                                classified ? logits : Tensor());
+      const AttentionMaps shown_maps = maps(options);
+      const image::Image want =
+          draw({.photo = photo,
+                .region = image::visible_region(model.transform(), photo.width, photo.height),
+                .maps = shown_maps.maps,
+                .columns = columns,
+                .query = shown_maps.query,
+                .caption = {std::string("p\\x0ahoto.png") + (classified ? ": class 3 45.1 %" : ""),
+                            "attention of " + shown}});
+      EXPECT_EQ(got.width, want.width) << shown;
+      EXPECT_TRUE(got.pixels == want.pixels) << shown;
+    }
+  }
+}
+
+// The mean of the rows of a model without class token, whose first patch is its first token.
+TEST(AttentionWithoutAClassToken, IsTheMeanOverAllTokens) {
+  const Model model(testing::fixture("models/timm_avg_no_class_token"));
+  const int64_t tokens = 16;
+  Tensor weights = Tensor::empty({1, 3, tokens, tokens});
+  for (int64_t i = 0; i < weights.numel(); ++i) weights.data<float>()[i] = static_cast<float>(i);
+  const image::Image photo = image::make_image(16, 16, 3);
+  const AttentionMaps mean = attention_maps(model, {.head = "2"}, {photo, "a.png", {16, 16}, {weights}});
+  EXPECT_EQ(mean.attending, "mean over all tokens");
+  EXPECT_FALSE(mean.query.has_value());
+  ASSERT_EQ(mean.maps[0].map.shape(), (Shape{4, 4}));
+  for (int64_t i = 0; i < tokens; ++i) {
+    // Row 7 and a half of the head's sixteen.
+    EXPECT_NEAR(mean.maps[0].map.data<float>()[i], 2 * 256 + 7.5 * 16 + static_cast<double>(i), 1e-3);
+  }
+  const AttentionMaps query =
+      attention_maps(model, {.head = "0", .query = {8, 8}}, {photo, "a.png", {16, 16}, {weights}});
+  EXPECT_EQ(query.attending, "the patch at 8,8");
+  EXPECT_EQ(*query.query, (std::array<int64_t, 2>{2, 2}));
+  EXPECT_EQ(query.maps[0].map.data<float>()[0], static_cast<float>((4 * 2 + 2) * tokens));
+}
+
+TEST_F(AttentionView, ErrorsOfLayersAndHeadsNameWhatWasGiven) {
+  EXPECT_EQ(error_of([&] { maps({.layer = "x"}); }),
+            "--layer: expected all, or a block index from 0 to 1 (or negative, from the end), got 'x'");
+  EXPECT_EQ(error_of([&] { maps({.head = "7"}); }), "--head: expected mean, all, or a head index from 0 to 4, got '7'");
+}
+
+// The rollout is of all blocks in their order, and the mean over heads of each head.
+TEST_F(AttentionView, RolloutAndMeanAreThoseOfTheWeights) {
+  std::vector<Tensor> blocks;
+  for (int64_t block = 0; block < kBlocks; ++block) blocks.push_back(block_weights(block).select(0, 0));
+  const Tensor want = analysis::patch_attention(analysis::attention_rollout(blocks), 0, 1, {4, 4});
+  const Tensor got = maps({.rollout = true}).maps.at(0).map;
+  for (int64_t i = 0; i < 16; ++i) EXPECT_EQ(got.data<float>()[i], want.data<float>()[i]) << i;
+  const AttentionOptions defaults;
+  EXPECT_EQ(defaults.layer, "-1");
+  EXPECT_EQ(defaults.head, "mean");
+  EXPECT_FALSE(defaults.rollout);
+}
+
 }  // namespace
 }  // namespace vitrail::pipeline

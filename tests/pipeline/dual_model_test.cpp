@@ -243,5 +243,91 @@ TEST(Model, AProjectionIsNoClassifier) {
   EXPECT_TRUE(contains(error_of([&] { model.classify(image); }), "zeroshot with the names of the classes"));
 }
 
+// The cosine of each pair, whatever the lengths: images are the rows, texts the columns.
+TEST_P(DualModels, SimilaritiesAreCosinesAndLogitsAreScaledAndShifted) {
+  const Tensor images = Tensor::from<float>({2, 2}, {3, 4, 0, -7}),
+               texts = Tensor::from<float>({3, 2}, {10, 0, -6, 8, 0, 0.5F});
+  const Tensor cosines = model.similarity(images, texts), logits = model.logits(images, texts);
+  ASSERT_EQ(cosines.shape(), (Shape{2, 3}));
+  EXPECT_TRUE(close(cosines, Tensor::from<float>({2, 3}, {0.6F, 0.28F, 0.8F, 0, -0.8F, -1}), 1e-6));
+  // Two differences of the logits give the scale, and a cosine of 0 the bias.
+  const double bias = logits.data<float>()[3], scale = bias - logits.data<float>()[5];
+  EXPECT_GT(scale, 1);
+  EXPECT_EQ(bias == 0, std::string(GetParam()) == "hf_clip");
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_NEAR(logits.data<float>()[i], scale * cosines.data<float>()[i] + bias, 1e-5 * scale);
+}
+
+// Each label has the mean of its own texts: labels are the rows, and the order of the templates does not matter.
+TEST(DualModel, SeveralLabelsHaveTheirOwnMeans) {
+  const DualModel model(clip());
+  const Tensor both = model.embed_labels({"cat", "dog"}, {"a {}", "the {}", "{}s"});
+  ASSERT_EQ(both.shape(), (Shape{2, 10}));
+  for (const auto& [row, label] : {std::pair(0, "cat"), std::pair(1, "dog")}) {
+    const Tensor alone = model.embed_labels({label}, {"{}s", "a {}", "the {}"});
+    EXPECT_TRUE(close(both.narrow(0, row, 1), alone, 1e-6)) << label;
+    double squares = 0;
+    for (int64_t i = 0; i < 10; ++i) squares += std::pow(alone.data<float>()[i], 2);
+    EXPECT_NEAR(squares, 1, 1e-5);
+  }
+  EXPECT_FALSE(close(both.narrow(0, 0, 1), both.narrow(0, 1, 1), 1e-3));
+  EXPECT_EQ(error_of([&] { model.embed_labels({"cat"}, {}); }), "templates: expected at least one template, got none");
+  EXPECT_EQ(error_of([&] {
+              model.embed_labels({"cat"}, {"a {}", "a photo"});
+            }),
+            "template: expected {} where the label goes, as in \"a photo of a {}\", got \"a photo\"");
+}
+
+TEST(DualModel, EmbeddingsHaveLengthOneUnlessToldOtherwise) {
+  const DualModel model(clip());
+  const auto length = [](const Tensor& row) {
+    double squares = 0;
+    for (int64_t i = 0; i < row.numel(); ++i) squares += std::pow(row.data<float>()[i], 2);
+    return std::sqrt(squares);
+  };
+  const Tensor plain = model.embed_texts({"a cat"}, false);
+  EXPECT_NEAR(length(model.embed_texts({"a cat"})), 1, 1e-6);
+  EXPECT_GT(std::abs(length(plain) - 1), 1e-3);
+  EXPECT_TRUE(close(model.embed_texts({"a cat"}), analysis::normalized_rows(plain), 1e-6));
+  const fs::path folder = image_folder(2);
+  const image::Image a = model.images().read(folder / "a.png"), b = model.images().read(folder / "b.png");
+  const std::vector<image::ImageView> views{a, b};
+  const Tensor images = model.embed_images(views);
+  ASSERT_EQ(images.shape(), (Shape{2, 10}));
+  EXPECT_NEAR(length(images.select(0, 1)), 1, 1e-6);
+  EXPECT_TRUE(close(images.narrow(0, 1, 1), model.embed_image(b), 1e-6));
+  EXPECT_FALSE(close(images.narrow(0, 0, 1), images.narrow(0, 1, 1), 1e-4));
+}
+
+// The text tower has the precision of the options, as the image tower.
+TEST(DualModel, ThePrecisionIsThatOfBothTowers) {
+  const DualModel fp32(clip()), half(clip(), {.precision = kernels::Precision::half});
+  const Tensor exact = fp32.embed_texts({"a photo of a cat"}), rounded = half.embed_texts({"a photo of a cat"});
+  EXPECT_FALSE(close(rounded, exact, 0));
+  EXPECT_TRUE(close(rounded, exact, 0.05));
+  EXPECT_EQ(half.images().session().precision(), kernels::Precision::half);
+}
+
+TEST(DualModel, RefusesATokenizerThatDoesNotFit) {
+  const fs::path other_end =
+      with_config("hf_clip", [](nlohmann::json& config) { config["text_config"]["eos_token_id"] = 700; });
+  EXPECT_EQ(
+      error_of([&] { DualModel{other_end}; }),
+      other_end.string() + ": expected the model's tokenizer, whose end-of-text token is 700, got one whose is 757");
+  const fs::path smaller =
+      with_config("hf_clip", [](nlohmann::json& config) { config["text_config"]["vocab_size"] = 757; });
+  EXPECT_EQ(error_of([&] { DualModel{smaller}; }),
+            smaller.string() + ": expected the model's tokenizer, with 757 tokens, got one with 758, of another model");
+}
+
+// The tokenizer of another folder, which the model's own lacks.
+TEST(DualModel, TakesTheTokenizerThatIsNamed) {
+  const fs::path without = scratch_folder();
+  for (const char* file : {"config.json", "model.safetensors", "preprocessor_config.json"})
+    fs::copy_file(clip() / file, without / file);
+  const DualModel own(clip()), named(without, {}, clip());
+  EXPECT_TRUE(close(named.embed_texts(clip_texts()), own.embed_texts(clip_texts()), 0));
+}
+
 }  // namespace
 }  // namespace vitrail::testing

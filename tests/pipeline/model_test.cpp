@@ -4,11 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <thread>
 
 #include "tests/apps/cli_fixture.h"
+#include "vitrail/analysis/attention_map.h"
 #include "vitrail/base/error.h"
 #include "vitrail/base/npy.h"
 
@@ -316,6 +319,195 @@ TEST(Model, ConcurrentCallsGiveTheSameResults) {
   for (auto& result : got) threads.emplace_back([&] { result = values(model.logits(images.views)); });
   for (std::thread& thread : threads) thread.join();
   for (const auto& result : got) EXPECT_EQ(result, want);
+}
+
+// Sizes are width × height, and the patch has to divide both.
+TEST(Model, ErrorsOfThePreprocessingsSizeNameBothSizes) {
+  const auto message_of = [](const std::string& name, std::vector<int64_t> size) {
+    const fs::path folder = with_config(name, [&](nlohmann::json& config) {
+      config["pretrained_cfg"]["input_size"] = {3, size[0], size[1]};
+    });
+    const std::string message = error_of([&] { const Model model(folder); });
+    return message.substr(message.find(": expected") + 2);
+  };
+  EXPECT_EQ(message_of("timm_token", {32, 40}),
+            "expected preprocessing to inputs of 32×32, as the model has positions for, got 40×32; another image size "
+            "interpolates them (--image-size)");
+  for (const auto& [height, width] : {std::pair(26, 16), std::pair(24, 20), std::pair(22, 12)}) {
+    EXPECT_EQ(message_of("timm_non_square", {height, width}),
+              str("expected preprocessing to inputs that the patch size 8×4 divides, got ", width, "×", height));
+  }
+  const fs::path larger = with_config("timm_non_square", [](nlohmann::json& config) {
+    config["pretrained_cfg"]["input_size"] = {3, 28, 24};
+  });
+  EXPECT_NO_THROW(Model{larger});
+}
+
+TEST(Model, ErrorsOfImagesNameTheFirstThatDoesNotFit) {
+  const Model model(model_without_resize());
+  const auto& patch = model.config().vit.patch_size;
+  const Image small = image::make_image(4 * patch[1], 4 * patch[0], 3),
+              wide = image::make_image(6 * patch[1], 4 * patch[0], 3);
+  const auto message_of = [&](const std::vector<ImageView>& views) {
+    return error_of([&] { model.preprocess(views); });
+  };
+  EXPECT_EQ(message_of({small, wide}),
+            "model: expected images whose inputs have one size, got another size from image 1 on");
+  EXPECT_EQ(message_of({small, small, wide, small}),
+            "model: expected images whose inputs have one size, got another size from image 2 on");
+  EXPECT_EQ(message_of({}), "model: expected at least one image, got none");
+  EXPECT_EQ(error_of([&] { model.logits({}); }), "model: expected at least one image, got none");
+  const Tensor batch = model.preprocess(std::vector<ImageView>{wide, wide});
+  EXPECT_EQ(batch.shape(), (Shape{2, 3, 4 * patch[0], 6 * patch[1]}));
+}
+
+// Results of several batches are in the order of the images, and each has all results of the request.
+TEST(Model, ResultsOfSeveralSizesAreInTheOrderOfTheImages) {
+  const Model model(model_without_resize());
+  const auto& patch = model.config().vit.patch_size;
+  std::vector<Image> images;
+  for (const int64_t columns : {4, 6, 6, 4, 5}) {
+    Image& image = images.emplace_back(image::make_image(columns * patch[1], 4 * patch[0], 3));
+    for (size_t i = 0; i < image.pixels.size(); ++i)
+      image.pixels[i] = static_cast<uint8_t>(i * (31 + 7 * images.size()) % 251);
+  }
+  const std::vector<ImageView> views(images.begin(), images.end());
+  const auto [logits, features] = model.logits_and_features(views);
+  ASSERT_EQ(logits.shape(), (Shape{5, 10}));
+  ASSERT_EQ(features.size(0), 5);
+  for (size_t i = 0; i < views.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    EXPECT_EQ(values(logits.select(0, row)), values(model.logits({&views[i], 1}).select(0, 0))) << i;
+    EXPECT_EQ(values(features.select(0, row)), values(model.embed(views[i]))) << i;
+  }
+}
+
+TEST(Model, ReadsInItsOwnColorModeWhateverTheOptionsSay) {
+  const fs::path color = image_folder(1) / "a.png";
+  const Model grey_model(fixture("models/timm_gray")), color_model(small_model());
+  std::ifstream in(color, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto bytes = std::as_bytes(std::span(text));
+  for (const image::ColorMode mode : {image::ColorMode::grey, image::ColorMode::rgb}) {
+    EXPECT_EQ(grey_model.read(color, {.mode = mode}).channels, 1);
+    EXPECT_EQ(grey_model.decode(bytes, {.mode = mode}).channels, 1);
+    EXPECT_EQ(color_model.read(color, {.mode = mode}).channels, 3);
+    EXPECT_EQ(color_model.decode(bytes, {.mode = mode}).channels, 3);
+  }
+  EXPECT_EQ(color_model.decode(bytes).pixels, color_model.read(color).pixels);
+  const fs::path turned = fixture("image/decode/exif_6.png");
+  EXPECT_NE(color_model.read(turned, {.apply_exif = true}).width, color_model.read(turned).width);
+  EXPECT_TRUE(error_of([&] { color_model.decode(bytes.first(3)); }).starts_with("image: "));
+}
+
+// Logits by hand: their softmax, or each one's sigmoid, the largest first.
+TEST(Model, PredictionsAreTheLargestLogitsWithTheModelsProbabilities) {
+  const fs::path several =
+      with_config("timm_token", [](nlohmann::json& c) { c["problem_type"] = "multi_label_classification"; });
+  const fs::path labels = scratch_folder() / "labels.txt";
+  std::ofstream(labels) << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+  const std::vector<float> logits{0, -1, 2, 0, 0, 1, 0, 0, 0, -3};
+  double sum = 6;
+  for (const double logit : {-1.0, 2.0, 1.0, -3.0}) sum += std::exp(logit);
+  for (const bool sigmoid : {false, true}) {
+    const Model model(sigmoid ? several : fs::path(small_model()), {.labels = labels});
+    const std::vector<Prediction> got = model.predictions(logits, 3, "photo.png");
+    ASSERT_EQ(got.size(), 3U);
+    const std::pair<int64_t, double> want[] = {{2, 2}, {5, 1}, {0, 0}};
+    for (size_t i = 0; i < 3; ++i) {
+      const auto& [index, logit] = want[i];
+      EXPECT_EQ(got[i].index, index);
+      EXPECT_EQ(got[i].label, std::string(1, static_cast<char>('a' + index)));
+      EXPECT_NEAR(got[i].probability, sigmoid ? 1 / (1 + std::exp(-logit)) : std::exp(logit) / sum, 1e-6);
+    }
+    EXPECT_EQ(model.class_name(9), "j");
+    EXPECT_EQ(model.class_names().size(), 10U);
+    const std::vector<float> wrong(10, NAN);
+    EXPECT_TRUE(error_of([&] { model.predictions(wrong, 1, "photo.png"); }).starts_with("photo.png: "));
+  }
+}
+
+// Five classes unless another number is asked for; each image has its own.
+TEST(Model, ClassifiesEachOfSeveralImages) {
+  const Model model(small_model());
+  const Images images(model, image_folder(3), 3);
+  const std::vector<std::vector<Prediction>> all = model.classify(images.views);
+  ASSERT_EQ(all.size(), 3U);
+  const Tensor logits = model.logits(images.views);
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(all[i].size(), 5U);
+    const float* row = logits.data<float>() + 10 * i;
+    EXPECT_EQ(all[i][0].index, std::max_element(row, row + 10) - row) << i;
+    EXPECT_EQ(model.classify(images.views[i]).size(), 5U);
+    EXPECT_EQ(model.classify(images.views[i], 7).size(), 7U);
+    EXPECT_EQ(model.classify(images.views[i], 7)[0].index, all[i][0].index);
+  }
+}
+
+TEST(Model, RolloutAndHeadsAreThoseOfItsSession) {
+  const Model model(small_model());
+  const Image pixels = model.read(image_folder(1) / "a.png");
+  const ImageView view(pixels);
+  std::vector<Tensor> blocks;
+  for (const Tensor& block :
+       model.session().run(model.preprocess({&view, 1}), {.output = infer::Output::attention, .all_layers = true}))
+    blocks.push_back(block.select(0, 0));
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_EQ(values(model.attention(pixels, {.rollout = true})),
+            values(analysis::patch_attention(analysis::attention_rollout(blocks), 0, 1, {4, 4})));
+  for (const int64_t layer : {0, 1, -1, -2}) {
+    const Tensor& block = blocks[static_cast<size_t>(layer < 0 ? layer + 2 : layer)];
+    for (const int64_t head : {0, 1}) {
+      EXPECT_EQ(values(model.attention(pixels, {.layer = layer, .head = head})),
+                values(analysis::patch_attention(block.select(0, head), 0, 1, {4, 4})));
+    }
+    EXPECT_EQ(values(model.attention(pixels, {.layer = layer})),
+              values(analysis::patch_attention(analysis::mean_over_heads(block), 0, 1, {4, 4})));
+  }
+  EXPECT_EQ(values(model.attention(pixels)), values(model.attention(pixels, {.layer = 1})));
+  EXPECT_EQ(error_of([&] { model.attention(pixels, {.head = 2}); }), "head: expected a head index from 0 to 1, got 2");
+  EXPECT_EQ(error_of([&] { model.attention(pixels, {.head = -1}); }),
+            "head: expected a head index from 0 to 1, got -1");
+}
+
+TEST(Model, WithoutAClassTokenItsAttentionIsTheMeanOverTheTokens) {
+  const Model model(fixture("models/timm_avg_no_class_token"));
+  const Image pixels = model.read(image_folder(1) / "a.png");
+  const ImageView view(pixels);
+  const Tensor block =
+      model.session().run(model.preprocess({&view, 1}), {.output = infer::Output::attention, .layer = 0})[0].select(0,
+                                                                                                                    0);
+  EXPECT_EQ(values(model.attention(pixels, {.layer = 0, .head = 2})),
+            values(analysis::patch_attention(block.select(0, 2), std::nullopt, 0, {4, 4})));
+}
+
+TEST(Model, APixelThatItDoesNotSeeIsNamedWithThoseThatItSees) {
+  const Model model(small_model());  // scales the shorter side to 35 pixels and keeps 32 × 32 in the middle
+  const image::Region region = image::visible_region(model.transform(), 100, 41);
+  const std::string seen = str("query: expected a pixel that the model sees: X from ", std::lround(region.left), " to ",
+                               std::lround(region.right) - 1, ", Y from ", std::lround(region.top), " to ",
+                               std::lround(region.bottom) - 1, ", got ");
+  EXPECT_GT(std::lround(region.left), 20);
+  EXPECT_LT(std::lround(region.top), 5);
+  EXPECT_EQ(error_of([&] { model.patch_at({2, 20}, 100, 41); }), seen + "2,20");
+  EXPECT_EQ(error_of([&] { model.patch_at({50, 41}, 100, 41); }), seen + "50,41");
+}
+
+TEST(Model, ItsOptionsReachItsSession) {
+  const Images images(Model(small_model()), image_folder(2), 2);
+  const auto logits_of = [&](const fs::path& path, const ModelOptions& options) {
+    return values(Model(path, options).logits(images.views));
+  };
+  EXPECT_EQ(Model(small_model(), {.threads = 3}).session().threads(), 3);
+  EXPECT_NE(logits_of(small_model(), {.merged_per_block = 3}), logits_of(small_model(), {}));
+  const std::vector<std::string> layers{"blocks.0.mlp.fc1", "blocks.1.attn.qkv"};
+  const fs::path none =
+      with_config("timm_token", [](nlohmann::json& c) { c["int8"]["excluded"] = nlohmann::json::array(); });
+  const fs::path some = with_config("timm_token", [&](nlohmann::json& c) { c["int8"]["excluded"] = layers; });
+  EXPECT_NE(logits_of(some, {}), logits_of(none, {}));
+  const infer::Session session(models::build_model(models::open_model(small_model())),
+                               {.precision = kernels::Precision::int8, .excluded_layers = layers});
+  EXPECT_EQ(logits_of(some, {}), values(session.logits(Model(small_model()).preprocess(images.views))));
 }
 
 }  // namespace
