@@ -309,5 +309,40 @@ TEST(Fingerprint, AllOfItsDifferencesAreNamed) {
   EXPECT_FALSE(here.isa.empty());
 }
 
+// CRC-32C bit by bit: the reflected polynomial 0x82F63B78.
+uint32_t castagnoli(const std::string& bytes) {
+  uint32_t crc = 0xFFFFFFFF;
+  for (const char c : bytes) {
+    crc ^= static_cast<uint8_t>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);
+  }
+  return ~crc;
+}
+
+// Files of other versions of the program have it, too: names, dtypes and shapes with their end, the bytes of the
+// tensors in the order of names, and then the metadata.
+TEST(Checkpoint, ItsChecksumIsOfAllContents) {
+  const fs::path path = checkpoint_path();
+  CheckpointState state = full_state();
+  const Tensor model = Tensor::from<float>({2, 1}, {1.5F, -2}), average = Tensor::from<double>({}, {0.25});
+  state.model = {{"w", model}};
+  state.optimizer = {{"step", Tensor::from<int64_t>({}, {41})}, {"none", Tensor::zeros({0, 3})}};
+  state.average = {{"w", average}};
+  save_checkpoint(path, state);
+  const auto metadata = weights::Checkpoint::open(path).metadata();
+  std::string contents;
+  const auto add = [&](const std::string& text) { contents += text + '\0'; };
+  const auto add_bytes = [&](const auto& value) {
+    contents.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  add("average/w"), add("f64[]"), add_bytes(0.25);
+  add("model/w"), add("f32[2, 1]"), add_bytes(1.5F), add_bytes(-2.0F);
+  add("optimizer/none"), add("f32[0, 3]");
+  add("optimizer/step"), add("i64[]"), add_bytes(int64_t{41});
+  for (const char* key : {"class_names", "counters", "fingerprint", "format", "position", "recipe"})
+    add(key), add(metadata.at(key));
+  EXPECT_EQ(metadata.at("checksum"), std::to_string(castagnoli(contents)));
+}
+
 }  // namespace
 }  // namespace vitrail::train

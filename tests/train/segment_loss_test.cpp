@@ -37,6 +37,8 @@ TEST(SegmentLoss, IouIsOfThePixelsAboveZero) {
   };
   EXPECT_EQ(measured({1, 1, 0, 0}), (std::vector<float>{0, 1, 1.0F / 3, 0.5}));
   EXPECT_EQ(measured({0, 0, 0, 0}), (std::vector<float>{1, 0, 0, 0}));
+  const Tensor zeros = Tensor::zeros({1, 4, 2, 2}), full = Tensor::full({1, 2, 2}, 1);
+  EXPECT_EQ(segment_loss({zeros, iou}, full, {}).iou.data<float>()[1], 0) << "a logit of 0 is outside of a mask";
 }
 
 sam::BinaryMask square() {
