@@ -475,6 +475,7 @@ TEST(GradientCheck, TakesCentralDifferencesOfItsStep) {
     const double largest = std::max({1.0, std::abs(check.numerical), std::abs(check.analytic)});
     EXPECT_NEAR(check.worst, weight * step * step / largest, 1e-12);
   }
+  EXPECT_LT(check_gradients(cube, inputs).worst, 5e-10) << "the default is a small step";
   const GradientCheck none;
   EXPECT_EQ(none.input, -1);
   EXPECT_EQ(none.element, -1);
